@@ -1,0 +1,182 @@
+"""The vocabulary: what is deployed, on what.
+
+A *dataflow* is a directed acyclic graph of *operators*. On Spark an operator is a stage, the chain
+between two exchanges, as CAPSys treats a chain. A *slot* runs one *task* at a time; a *slot profile* says
+how much of a core and of memory it has; a *budget* is a number of slots of one profile and the trigger
+interval they work at.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal, get_args
+
+from workbench.errors import WorkbenchError
+
+Partitioning = Literal["shuffle", "forward"]
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise WorkbenchError(message)
+
+
+def _positive(thing: str, value: float, unit: str) -> None:
+    _require(
+        math.isfinite(value) and value > 0,
+        f"{thing} is {value!r}; it must be a finite number above 0 ({unit}).",
+    )
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of a dataflow.
+
+    Parameters
+    ----------
+    name
+        Unique within its dataflow.
+    kind
+        Free text; only ``"source"`` has a meaning.
+    stateful
+        Whether its tasks keep state between records.
+    """
+
+    name: str
+    kind: str
+    stateful: bool = False
+
+    def __post_init__(self) -> None:
+        _require(bool(self.name), "An operator's name is empty; give it a name.")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Records flow from `upstream` to `downstream`, all to all (``"shuffle"``) or one to one (``"forward"``)."""
+
+    upstream: str
+    downstream: str
+    partitioning: Partitioning = "shuffle"
+
+    def __post_init__(self) -> None:
+        allowed = get_args(Partitioning)
+        _require(
+            self.partitioning in allowed,
+            f"Edge {self.upstream} -> {self.downstream} has partitioning {self.partitioning!r}; "
+            f"use one of {', '.join(allowed)}.",
+        )
+
+
+@dataclass(frozen=True)
+class Dataflow:
+    """An acyclic graph of operators.
+
+    Raises
+    ------
+    WorkbenchError
+        When a name is used twice, an edge names an unknown operator or the graph has a cycle.
+    """
+
+    name: str
+    operators: tuple[Operator, ...]
+    edges: tuple[Edge, ...]
+
+    def __post_init__(self) -> None:
+        names = [operator.name for operator in self.operators]
+        _require(bool(names), f"Dataflow {self.name!r} has no operators; give it at least one.")
+        for name in names:
+            _require(names.count(name) == 1, f"Dataflow {self.name!r} has two operators named {name!r}; rename one.")
+        for edge in self.edges:
+            for end in (edge.upstream, edge.downstream):
+                _require(
+                    end in names,
+                    f"Edge {edge.upstream} -> {edge.downstream} of dataflow {self.name!r} names the unknown "
+                    f"operator {end!r}; the operators are {', '.join(names)}.",
+                )
+        try:
+            self.topological_order()
+        except CycleError as error:
+            cycle = " -> ".join(error.args[1])
+            message = f"Dataflow {self.name!r} has the cycle {cycle}; a dataflow must be acyclic."
+            raise WorkbenchError(message) from error
+
+    def topological_order(self) -> tuple[str, ...]:
+        """Operator names, every operator after those that feed it."""
+        sorter: TopologicalSorter[str] = TopologicalSorter({operator.name: () for operator in self.operators})
+        for edge in self.edges:
+            sorter.add(edge.downstream, edge.upstream)
+        return tuple(sorter.static_order())
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the operators of kind ``"source"``."""
+        return tuple(operator.name for operator in self.operators if operator.kind == "source")
+
+
+@dataclass(frozen=True)
+class SlotProfile:
+    """What one slot has: `cpus` cores (a fraction is a CPU quota) and `memory_mb` MiB."""
+
+    cpus: float
+    memory_mb: int
+
+    def __post_init__(self) -> None:
+        _positive("A slot's cpus", self.cpus, "cores")
+        _positive("A slot's memory_mb", self.memory_mb, "MiB")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A number of slots of one profile, working at one trigger interval (seconds)."""
+
+    slots: int
+    profile: SlotProfile
+    interval_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        _require(
+            isinstance(self.slots, int) and self.slots >= 1,
+            f"slots is {self.slots!r}; it must be a whole number of at least 1.",
+        )
+        _positive("The trigger interval", self.interval_s, "seconds")
+
+    @property
+    def memory_mb(self) -> int:
+        """Memory of all slots together, MiB."""
+        return self.slots * self.profile.memory_mb
+
+    @property
+    def cpus(self) -> float:
+        """Cores of all slots together."""
+        return self.slots * self.profile.cpus
+
+
+@dataclass(frozen=True)
+class OperatorProfile:
+    """Unit costs of one operator, each per input record.
+
+    Parameters
+    ----------
+    cpu_s
+        CPU seconds.
+    state_bytes
+        Bytes read from and written to state.
+    output_bytes
+        Bytes sent downstream.
+    selectivity
+        Records out per record in.
+    """
+
+    cpu_s: float
+    state_bytes: float
+    output_bytes: float
+    selectivity: float
+
+    def __post_init__(self) -> None:
+        values: Mapping[str, float] = vars(self)
+        for name, value in values.items():
+            _require(
+                math.isfinite(value) and value >= 0,
+                f"{name} of an operator profile is {value!r}; it must be a finite number of at least 0.",
+            )

@@ -1,0 +1,188 @@
+"""Every metric once: its name, unit, range and meaning; and the values of one observation.
+
+``OperatorMetrics`` are what one operator did during an observation, ``Batch`` is one micro-batch,
+``Observation`` is what a testbed saw while a commanded rate was offered. Rates are records/s, times
+seconds, sizes bytes, shares fractions of 1.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One entry of the vocabulary; `low` and `high` bound the values it can take."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+    meaning: str
+
+
+_NONNEGATIVE = (0.0, math.inf)
+_SHARE = (0.0, 1.0)
+
+_VOCABULARY = (
+    Metric("tasks", "tasks", 1, math.inf, "tasks of the operator that ran at once at the most"),
+    Metric("records_in", "records", *_NONNEGATIVE, "records the operator's tasks read"),
+    Metric("records_out", "records", *_NONNEGATIVE, "records the operator's tasks wrote"),
+    Metric(
+        "useful_s", "s", *_NONNEGATIVE, "task seconds spent on records: without source cost, quota waits, scheduling"
+    ),
+    Metric("busyness", "share", *_SHARE, "useful seconds / (tasks x elapsed seconds)"),
+    Metric("true_processing_rate", "records/s per task", *_NONNEGATIVE, "records in / useful seconds"),
+    Metric("cpu_s", "s", *_NONNEGATIVE, "CPU seconds of the operator's tasks, Python workers and garbage collection too"),
+    Metric("shuffle_bytes", "bytes", *_NONNEGATIVE, "bytes written to the shuffle, compressed"),
+    Metric("state_bytes", "bytes", *_NONNEGATIVE, "bytes read from and written to state, before compression"),
+    Metric("state_rows_updated", "rows", *_NONNEGATIVE, "state rows put"),
+    Metric("cache_hit_rate", "share", *_SHARE, "block cache hits / look-ups; undefined while all fits the memtable"),
+    Metric("state_latency_s", "s", *_NONNEGATIVE, "mean seconds of one state read"),
+    Metric("key_skew", "ratio", 1, math.inf, "records of the fullest task / mean records per task"),
+    Metric("fixed_s", "s per task", *_NONNEGATIVE, "a of seconds = a + b x records, one task of one micro-batch"),
+    Metric("per_record_s", "s per record", *_NONNEGATIVE, "b of seconds = a + b x records"),
+)
+
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _VOCABULARY})
+
+
+@dataclass(frozen=True)
+class OperatorMetrics:
+    """What one operator did during an observation; see ``METRICS`` for the unit of each field.
+
+    ``None`` means undefined (a stateless operator has no cache hit rate), never zero. DS2's identity
+    ``records_in / elapsed_s = busyness x true_processing_rate x tasks`` holds by construction.
+    """
+
+    operator: str
+    kind: str
+    tasks: int
+    records_in: int
+    records_out: int
+    useful_s: float
+    busyness: float
+    true_processing_rate: float | None
+    cpu_s: float
+    shuffle_bytes: int
+    state_bytes: int | None = None
+    state_rows_updated: int | None = None
+    cache_hit_rate: float | None = None
+    state_latency_s: float | None = None
+    key_skew: float | None = None
+
+    @property
+    def selectivity(self) -> float | None:
+        """Records out per record in; None without input."""
+        return self.records_out / self.records_in if self.records_in else None
+
+
+@dataclass(frozen=True)
+class TaskSample:
+    """Mean work of one task of one operator in one micro-batch: the points behind seconds = a + b x records."""
+
+    operator: str
+    records: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One completed micro-batch.
+
+    Parameters
+    ----------
+    start_s
+        When the source released its rows, seconds on the testbed's clock.
+    duration_s
+        From the trigger to the commit.
+    records
+        Rows it consumed.
+    due
+        Rows that had become due, in all, when it was released.
+    backlog
+        Rows due but not yet released right after its release.
+    """
+
+    start_s: float
+    duration_s: float
+    records: int
+    due: float
+    backlog: float
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What the machine did besides: shares of all cores while an observation lasted.
+
+    `steal` was taken by other virtual machines, `other_load` by processes that are not ours, `throttled` is the
+    share of the quota periods in which a quota that is not ours held us back.
+    """
+
+    steal: float = 0.0
+    other_load: float = 0.0
+    throttled: float = 0.0
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three shares."""
+        return max(self.steal, self.other_load, self.throttled)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a testbed saw while one commanded rate was offered.
+
+    The whole batches of the observation are ``batches[1:]``: the first one only marks where they begin, so
+    that the rows due between two releases are compared with the rows released by then (nothing is
+    cut in the middle of a batch).
+
+    Parameters
+    ----------
+    commanded_rate
+        Records/s asked of the source; inf while the testbed offers as much as fits the interval.
+    elapsed_s
+        From the first release to the last.
+    batches
+        In order; all completed.
+    operators
+        Sums over the whole batches.
+    samples
+        Mean work per task, one entry per operator and batch.
+    source_rate_limit
+        The highest rate (records/s) that the profiled source alone releases under this budget; inf if unknown.
+    quota_throttled
+        Share of the quota periods in which our own quota bound; None without a quota.
+    disturbance
+        What the machine did besides.
+    """
+
+    commanded_rate: float
+    elapsed_s: float
+    batches: tuple[Batch, ...]
+    operators: tuple[OperatorMetrics, ...] = ()
+    samples: tuple[TaskSample, ...] = ()
+    source_rate_limit: float = math.inf
+    quota_throttled: float | None = None
+    disturbance: Disturbance = Disturbance()
+
+    @property
+    def due_records(self) -> float:
+        """Rows that became due between the first and the last release."""
+        return self.batches[-1].due - self.batches[0].due if self.batches else 0.0
+
+    @property
+    def consumed_records(self) -> int:
+        """Rows of the whole batches."""
+        return sum(batch.records for batch in self.batches[1:])
+
+    @property
+    def offered_rate(self) -> float:
+        """Records/s that really became due: what the source's clock demanded."""
+        return self.due_records / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    @property
+    def consumed_rate(self) -> float:
+        """Records/s consumed over the whole batches."""
+        return self.consumed_records / self.elapsed_s if self.elapsed_s > 0 else 0.0

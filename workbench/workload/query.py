@@ -1,0 +1,135 @@
+"""What is measured: a streaming query and the rows it is fed.
+
+A query is a function from a streaming DataFrame to a streaming DataFrame. Its rows come from a
+`Generator` (made from a row number) or a `Dataset` (data at rest, looped over). Both write event times that an
+`EventClock` gives them: a row's event time is the time it is due, less the row's own lateness.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+Format = Literal["parquet", "csv", "json"]
+OutputMode = Literal["append", "update", "complete"]
+
+
+@dataclass(frozen=True)
+class EventClock:
+    """Maps row numbers to the event time at which they are due.
+
+    Row `first` is due at `origin_us` (microseconds since the epoch, UTC), each further row `spacing_us` later.
+    """
+
+    origin_us: int
+    first: int
+    spacing_us: float
+
+    def times_us(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Event times of `rows` (any shape), microseconds since the epoch."""
+        return self.origin_us + np.floor((rows - self.first) * self.spacing_us).astype(np.int64)
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Makes any row from its number, so that any partition can make any range and replays are exact."""
+
+    def schema(self) -> "pa.Schema":
+        """Columns of the batches."""
+        ...
+
+    def batches(self, first: int, last: int, clock: EventClock) -> "Iterator[pa.RecordBatch]":
+        """Rows `first` to `last` (exclusive) in order, with event times from `clock`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Data at rest: a file or a folder of files.
+
+    Parameters
+    ----------
+    path
+        File or folder.
+    format
+        ``"parquet"``, ``"csv"`` (with a header) or ``"json"`` (one object a line).
+    event_time
+        The column that holds the event time, replaced on replay; None when the query has no event time.
+    """
+
+    path: str
+    format: Format
+    event_time: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(Format):
+            allowed = ", ".join(get_args(Format))
+            message = f"The dataset {self.path!r} has format {self.format!r}; use one of {allowed}."
+            raise WorkbenchError(message)
+
+    @classmethod
+    def at(cls, path: str, event_time: str | None = None) -> "Dataset":
+        """A dataset whose format is told by the ending of `path`, or of the first file in it.
+
+        Raises
+        ------
+        WorkbenchError
+            When nothing is there, or the ending names no known format.
+        """
+        place = Path(path)
+        if not place.exists():
+            message = f"The dataset {path!r} does not exist; give the path of a Parquet, CSV or JSON file or folder."
+            raise WorkbenchError(message)
+        files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix and p.is_file())
+        endings = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+        for file in files:
+            if file.suffix.lower() in endings:
+                return cls(path, endings[file.suffix.lower()], event_time)  # type: ignore[arg-type]
+        message = f"The dataset {path!r} holds no .parquet, .csv, .json, .jsonl or .ndjson file; convert it to one."
+        raise WorkbenchError(message)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A streaming query and what feeds it.
+
+    Parameters
+    ----------
+    name
+        As the user calls it, for example ``"nexmark:q5"``.
+    build
+        Takes the streaming input DataFrame, returns the streaming output DataFrame.
+    dataset
+        Where its rows come from.
+    event_time
+        The input column that holds the event time; None when the query has none.
+    output_mode
+        ``"append"``, ``"update"`` or ``"complete"``.
+    """
+
+    name: str
+    build: "Callable[[DataFrame], DataFrame]"
+    dataset: Dataset | Generator
+    event_time: str | None = None
+    output_mode: OutputMode = "append"
+
+    def __post_init__(self) -> None:
+        if self.output_mode not in get_args(OutputMode):
+            allowed = ", ".join(get_args(OutputMode))
+            message = f"Query {self.name!r} has output mode {self.output_mode!r}; use one of {allowed}."
+            raise WorkbenchError(message)
+
+    def reading(self, dataset: Dataset) -> "Query":
+        """The same query fed from `dataset`."""
+        return Query(self.name, self.build, dataset, dataset.event_time or self.event_time, self.output_mode)
+
+
