@@ -1,0 +1,112 @@
+"""One look for every figure: the plotly template ``"workbench"``, colours, symbols and quiet settings.
+
+The colours are Okabe and Ito's; every one used for lines or marks has a contrast of at least 3 on white. Colour
+is never the only sign: a `Sign` also has a marker shape and a word.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import plotly.graph_objects as go
+import plotly.io as pio
+
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+BLACK = "#000000"
+GREY = "#6B6B6B"
+SEQUENCE = (BLUE, VERMILLION, GREEN, PURPLE, BLACK)
+
+BAND = "rgba(0, 114, 178, 0.14)"
+"""Fill of a range of plausible values."""
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
+
+QUIET: Mapping[str, object] = MappingProxyType({"responsive": True, "displaylogo": False, "showSendToCloud": False})
+"""Chart settings: fill the width, no logo, no upload button."""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """How one outcome is marked: colour, plotly marker symbol and word."""
+
+    colour: str
+    symbol: str
+    word: str
+
+
+def template() -> go.layout.Template:
+    """Colours, fonts, margins and hover text of all figures."""
+    axis = {
+        "showline": True,
+        "linecolor": GREY,
+        "gridcolor": "#E3E3E3",
+        "zeroline": False,
+        "ticks": "outside",
+        "tickcolor": GREY,
+        "exponentformat": "SI",
+        "title": {"standoff": 8, "font": {"size": 13}},
+        "automargin": True,
+    }
+    return go.layout.Template(
+        layout={
+            "autosize": True,
+            "colorway": list(SEQUENCE),
+            "font": {"family": FONT, "size": 13, "color": "#1F1F1F"},
+            "title": {
+                "x": 0,
+                "xref": "paper",
+                "xanchor": "left",
+                "y": 1,
+                "yref": "container",
+                "yanchor": "top",
+                "pad": {"t": 12},
+                "font": {"size": 16},
+                "automargin": False,
+            },
+            "paper_bgcolor": "white",
+            "plot_bgcolor": "white",
+            "margin": {"l": 70, "r": 24, "t": 84, "b": 56},
+            "hovermode": "closest",
+            "hoverlabel": {"bgcolor": "white", "bordercolor": GREY, "font": {"color": "#1F1F1F", "family": FONT}},
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": 1,
+                "yanchor": "bottom",
+                "font": {"size": 12},
+            },
+            "xaxis": axis,
+            "yaxis": axis,
+        }
+    )
+
+
+def figure(title: str, height: int = 420) -> go.Figure:
+    """Return an empty figure of the workbench's look.
+
+    Parameters
+    ----------
+    title
+        One sentence with the finding; also the figure's text alternative (``layout.meta.finding``).
+    height
+        Pixels; the width follows the page.
+    """
+    if "workbench" not in pio.templates:
+        pio.templates["workbench"] = template()
+    drawn = go.Figure()
+    drawn.update_layout(
+        template="workbench",
+        title={"text": plain(title)},
+        meta={"finding": title},
+        height=height,
+    )
+    return drawn
+
+
+def plain(text: str) -> str:
+    """Keep plotly from reading `text` as markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

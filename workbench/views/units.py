@@ -1,0 +1,102 @@
+"""Numbers in text: three digits, a prefix where it helps, a blank, always the unit.
+
+>>> rate(1_234_000)
+'1.23 M records/s'
+>>> size(0)
+'0 B'
+>>> seconds(0.0123)
+'12.3 ms'
+"""
+
+import math
+
+_DIGITS = 3
+_LARGE = ("", "k", "M", "G", "T", "P")
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SMALL = ("s", "ms", "µs", "ns")
+
+UNKNOWN = "unknown"
+UNLIMITED = "unlimited"
+
+
+def number(value: float | None, digits: int = _DIGITS) -> str:
+    """Write `value` with `digits` significant digits, without exponent or trailing zeros."""
+    word = _word(value)
+    if value is None or word:
+        return word
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{round(value, places):,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def count(value: float | None, unit: str = "") -> str:
+    """Write a whole number with thousands separators: ``count(1234, "rows")`` is ``"1,234 rows"``."""
+    word = _word(value)
+    if value is None or word:
+        return word
+    return f"{value:,.0f} {unit}".rstrip()
+
+
+def scaled(value: float | None, unit: str) -> str:
+    """Write a quantity with a decimal prefix: ``scaled(12_345, "rows")`` is ``"12.3 k rows"``."""
+    word = _word(value)
+    if value is None or word:
+        return word
+    mantissa, step = _reduce(value, 1000.0, len(_LARGE) - 1)
+    return " ".join(part for part in (number(mantissa), _LARGE[step], unit) if part)
+
+
+def rate(value: float | None) -> str:
+    """Write records per second."""
+    return scaled(value, "records/s")
+
+
+def size(value: float | None) -> str:
+    """Write bytes with a binary prefix."""
+    word = _word(value)
+    if value is None or word:
+        return word
+    mantissa, step = _reduce(value, 1024.0, len(_BINARY) - 1)
+    return f"{number(mantissa)} {_BINARY[step]}"
+
+
+def seconds(value: float | None) -> str:
+    """Write a duration, from nanoseconds to hours."""
+    word = _word(value)
+    if value is None or word:
+        return word
+    if abs(value) >= 3600:
+        return f"{number(value / 3600)} h"
+    if abs(value) >= 120:
+        return f"{number(value / 60)} min"
+    step, mantissa = 0, value
+    while mantissa and abs(mantissa) < 0.9995 and step < len(_SMALL) - 1:
+        step, mantissa = step + 1, mantissa * 1000
+    return f"{number(mantissa)} {_SMALL[step]}"
+
+
+def share(value: float | None) -> str:
+    """Write a fraction of 1 as a percentage."""
+    word = _word(value)
+    if value is None or word:
+        return word
+    return f"{number(value * 100)} %"
+
+
+def _word(value: float | None) -> str:
+    """Say what is no number; empty for finite numbers."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return UNLIMITED if value > 0 else f"-{UNLIMITED}"
+    return ""
+
+
+def _reduce(value: float, base: float, most: int) -> tuple[float, int]:
+    """Divide by `base` until the rounded mantissa is below it."""
+    step = 0
+    while step < most and abs(float(f"{value:.{_DIGITS}g}")) >= (base if base == 1000 else 1000.0):
+        value, step = value / base, step + 1
+    return value, step

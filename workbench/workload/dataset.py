@@ -1,0 +1,210 @@
+"""Data at rest as a workload: looped over, with its event times replaced.
+
+A data set is copied once into a memory-mapped Arrow file, so that any task can read any row at the cost of a page
+fault. A row's *lateness* is how far its recorded event time lies behind the latest one before it; on replay its event
+time is the time it is due less that lateness.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from workbench.errors import WorkbenchError
+from workbench.workload.query import Dataset, EventClock
+
+BATCH_ROWS = 20_000
+SAMPLE_BYTES = 1 << 30
+_LATENESS = "__lateness_us"
+_UTC_US = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A data set ready to be replayed: a `Generator` over the rows of an Arrow file.
+
+    Parameters
+    ----------
+    path
+        The Arrow file, in record batches of `BATCH_ROWS` rows.
+    rows
+        Rows in it; row number n of the stream is row n modulo `rows`.
+    event_time
+        The replaced column; None when the data has no event time.
+    complete
+        Whether it holds the whole data set, or only the first `SAMPLE_BYTES`.
+    """
+
+    path: str
+    rows: int
+    event_time: str | None
+    complete: bool
+
+    def schema(self) -> pa.Schema:
+        """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
+        with pa.memory_map(self.path) as file:
+            stored = pa.ipc.open_file(file).schema
+        return pa.schema([field for field in stored if field.name != _LATENESS])
+
+    def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
+        """Rows `first` to `last` of the endless loop over the data."""
+        with pa.memory_map(self.path) as file:
+            reader = pa.ipc.open_file(file)
+            row = first
+            while row < last:
+                place = row % self.rows
+                number, start = divmod(place, BATCH_ROWS)
+                stored = reader.get_batch(number)
+                length = min(stored.num_rows - start, last - row)
+                yield self._stamp(stored.slice(start, length), row, clock)
+                row += length
+
+    def _stamp(self, stored: pa.RecordBatch, row: int, clock: EventClock) -> pa.RecordBatch:
+        if self.event_time is None:
+            return stored
+        lateness = stored.column(_LATENESS).to_numpy()
+        times = clock.times_us(np.arange(row, row + stored.num_rows)) - lateness
+        names = [name for name in stored.schema.names if name != _LATENESS]
+        columns = []
+        for name in names:
+            column = stored.column(name)
+            if name == self.event_time:
+                kind = column.type
+                values = times // _ticks_us(column) if pa.types.is_integer(kind) else times
+                column = pa.array(values.astype(np.int64)).cast(kind)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _ticks_us(column: pa.Array) -> int:
+    """Microseconds per unit of an integer event time: seconds, milliseconds or microseconds, told by its size."""
+    largest = pc.max(column).as_py() or 0
+    for limit, ticks in ((10**11, 1_000_000), (10**14, 1_000)):
+        if largest < limit:
+            return ticks
+    return 1
+
+
+def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
+    """Copy a data set into `folder`, ready to be replayed.
+
+    Raises
+    ------
+    WorkbenchError
+        When the data set cannot be read, is empty, or has no usable `event_time` column.
+    """
+    try:
+        source = pads.dataset(dataset.path, format=dataset.format)
+        schema = _stored_schema(dataset, source.schema, event_time)
+        target = folder / "dataset.arrow"
+        rows, complete = _copy(source, schema, event_time, target)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
+        message = (
+            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {error}. "
+            "Check the format and the file, or convert it to Parquet."
+        )
+        raise WorkbenchError(message) from error
+    if rows == 0:
+        raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
+    return Replay(str(target), rows, event_time, complete)
+
+
+def check(dataset: Dataset, event_time: str | None) -> None:
+    """Refuse a data set that could not be replayed, before anything is started.
+
+    Raises
+    ------
+    WorkbenchError
+        As `prepare`, but only the schema and the first rows are read.
+    """
+    if not Path(dataset.path).exists():
+        raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
+    try:
+        source = pads.dataset(dataset.path, format=dataset.format)
+        _stored_schema(dataset, source.schema, event_time)
+        empty = source.head(1).num_rows == 0
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
+        message = (
+            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {error}. "
+            "Check the format and the file, or convert it to Parquet."
+        )
+        raise WorkbenchError(message) from error
+    if empty:
+        raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
+
+
+def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) -> pa.Schema:
+    if event_time is not None and event_time not in schema.names:
+        near = get_close_matches(event_time, schema.names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise WorkbenchError(
+            f"The dataset {dataset.path!r} has no column {event_time!r} to take the event time from;{hint} "
+            f"its columns are {', '.join(schema.names)}."
+        )
+    fields = []
+    for field in schema:
+        kind = field.type
+        if field.name == event_time:
+            if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_string(kind)):
+                raise WorkbenchError(
+                    f"The event-time column {event_time!r} of {dataset.path!r} is of type {kind}; "
+                    "it must be a timestamp, a date, ISO text or whole seconds, milliseconds or microseconds."
+                )
+            kind = pa.int64() if pa.types.is_integer(kind) else _UTC_US
+        elif pa.types.is_timestamp(kind):
+            kind = _UTC_US
+        elif pa.types.is_null(kind):
+            kind = pa.string()
+        elif pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_unsigned_integer(kind):
+            kind = pa.int64()
+        elif pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def _copy(source: pads.Dataset, schema: pa.Schema, event_time: str | None, target: Path) -> tuple[int, bool]:
+    """Write batches of exactly `BATCH_ROWS` rows; return the rows and whether all of them fitted."""
+    stored = schema.append(pa.field(_LATENESS, pa.int64())) if event_time else schema
+    latest_us, rows, written, waiting = -(1 << 62), 0, 0, []
+    complete = True
+    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_file(file, stored) as writer:
+        for batch in source.to_batches(batch_size=BATCH_ROWS):
+            if not batch.num_rows:
+                continue
+            if written >= SAMPLE_BYTES:
+                complete = False
+                break
+            table = pa.Table.from_batches([batch]).cast(schema)
+            if event_time:
+                times = _event_times_us(table.column(event_time))
+                running = np.maximum(np.maximum.accumulate(times), latest_us)
+                latest_us = int(running[-1])
+                table = table.append_column(stored.field(_LATENESS), pa.array(running - times))
+            waiting.append(table)
+            rows += table.num_rows
+            written += table.nbytes
+            joined = pa.concat_tables(waiting)
+            whole = joined.num_rows // BATCH_ROWS * BATCH_ROWS
+            for part in range(0, whole, BATCH_ROWS):
+                writer.write_batch(joined.slice(part, BATCH_ROWS).combine_chunks().to_batches()[0])
+            waiting = [joined.slice(whole)]
+        rest = pa.concat_tables(waiting).combine_chunks() if waiting else None
+        if rest is not None and rest.num_rows:
+            writer.write_batch(rest.to_batches()[0])
+    return rows, complete
+
+
+def _event_times_us(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    if column.null_count:
+        raise WorkbenchError(f"The event-time column has {column.null_count} empty values; fill or drop those rows.")
+    if pa.types.is_integer(column.type):
+        values: npt.NDArray[np.int64] = column.to_numpy()
+        return values * _ticks_us(column)
+    return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
