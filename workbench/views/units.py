@@ -44,7 +44,7 @@ def scaled(value: float | None, unit: str) -> str:
     word = _word(value)
     if value is None or word:
         return word
-    mantissa, step = _reduce(value, 1000.0, len(_LARGE) - 1)
+    mantissa, step = _reduce(value, 1000.0, len(_LARGE) - 1, _DIGITS)
     return " ".join(part for part in (number(mantissa), _LARGE[step], unit) if part)
 
 
@@ -58,7 +58,7 @@ def size(value: float | None) -> str:
     word = _word(value)
     if value is None or word:
         return word
-    mantissa, step = _reduce(value, 1024.0, len(_BINARY) - 1)
+    mantissa, step = _reduce(value, 1024.0, len(_BINARY) - 1, _DIGITS + 1)
     return f"{number(mantissa)} {_BINARY[step]}"
 
 
@@ -94,9 +94,9 @@ def _word(value: float | None) -> str:
     return ""
 
 
-def _reduce(value: float, base: float, most: int) -> tuple[float, int]:
+def _reduce(value: float, base: float, most: int, digits: int) -> tuple[float, int]:
     """Divide by `base` until the rounded mantissa is below it."""
     step = 0
-    while step < most and abs(float(f"{value:.{_DIGITS}g}")) >= (base if base == 1000 else 1000.0):
+    while step < most and abs(float(f"{value:.{digits}g}")) >= base:
         value, step = value / base, step + 1
     return value, step

@@ -1,0 +1,89 @@
+"""Cards: complete, escaped, well-formed."""
+
+from urllib.parse import unquote
+
+import html5lib
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.views import theme
+from workbench.views.cards import Card, Column, Table, chart, error_card, show
+
+EVIL = """<script>alert("x")</script> & 'quoted'"""
+
+
+@pytest.fixture
+def card():
+    figure = theme.figure(EVIL)
+    figure.add_scatter(x=[1], y=[2])
+    table = Table(
+        EVIL,
+        (Column("Operator"), Column("Rate", "records/s"), Column(EVIL, EVIL)),
+        (("scan", 1234.56789, EVIL), ("=1+1", None, "b")),
+    )
+    return Card(EVIL, EVIL, EVIL, figure, table, "health")
+
+
+def test_markup_is_well_formed_and_escaped(card):
+    parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
+    tree = parser.parse("<!DOCTYPE html><html><head><title>t</title></head><body>" + card._repr_html_())
+    assert tree.findall(".//script") == []
+    assert tree.find(".//caption").text == EVIL
+    assert tree.find(".//h2").text is None
+    assert tree.find(".//h2/span").tail == EVIL
+    assert tree.find(".//p").text == EVIL
+    assert [cell.get("scope") for cell in tree.findall(".//th")] == ["col"] * 3
+
+
+def test_numbers_are_right_aligned_and_exact_in_title_and_csv(card):
+    html = card.table_html()
+    assert '<td class="number" title="1234.56789">1,235</td>' in html
+    assert '<td class="number"><span title="undefined">n/a</span></td>' in html
+    tree = html5lib.parseFragment(html, namespaceHTMLElements=False)
+    link = tree.find(".//a")
+    assert link.get("download") == f"{EVIL}.csv"
+    lines = unquote(link.get("href").removeprefix("data:text/csv;charset=utf-8,")).split("\r\n")
+    assert lines[0].startswith("Operator,Rate (records/s),")
+    assert lines[1].startswith("scan,1234.56789,")
+    assert lines[2] == "'=1+1,,b"
+
+
+def test_kind_is_a_word_not_only_a_colour():
+    assert "Advice" in Card("a", "b", "c", kind="health").heading_html()
+    assert "Not yet" in Card("a", "b", "c", kind="not-yet").heading_html()
+    with pytest.raises(ValueError, match="use one of result, health, error, not-yet"):
+        Card("a", "b", "c", kind="good")
+
+
+def test_table_refuses_ragged_rows():
+    with pytest.raises(ValueError, match="has 2 columns but a row"):
+        Table("t", (Column("a"), Column("b")), (("x",),))
+
+
+def test_chart_is_json_with_the_upload_button_off(card):
+    bundle = chart(card.figure)
+    json = bundle["application/vnd.plotly.v1+json"]
+    assert json["config"]["showSendToCloud"] is False
+    assert json["layout"]["meta"]["finding"] == EVIL
+    assert "<script>" not in json["layout"]["title"]["text"]
+    assert "text/html" not in bundle
+    assert bundle["text/plain"] == EVIL
+
+
+def test_show_displays_heading_figure_table(card, monkeypatch):
+    seen = []
+    monkeypatch.setattr("workbench.views.cards.display", lambda bundle, raw: seen.append(bundle))
+    show([card, Card("b", "second", "no figure")])
+    assert [next(iter(bundle)) for bundle in seen] == [
+        "text/html",
+        "application/vnd.plotly.v1+json",
+        "text/html",
+        "text/html",
+    ]
+    assert "<style>" in seen[0]["text/html"]
+    assert "<style>" not in seen[3]["text/html"]
+
+
+def test_error_cards_show_no_traceback():
+    assert error_card(WorkbenchError("Use 3.")).finding == "Use 3."
+    assert error_card(ValueError("odd")).finding.startswith("ValueError: odd")

@@ -1,0 +1,225 @@
+"""Results as cards: title, one sentence with the finding, figure, table.
+
+"Not enough data yet", errors and advice are cards too, so that one missing result never hides the others. A card
+is shown as its heading (HTML), its figure (a plain plotly figure in an output of its own, so that a page carries
+the chart library once) and its table in a ``<details>`` element with a CSV link.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from typing import Literal, NamedTuple, get_args
+from urllib.parse import quote
+
+import plotly.graph_objects as go
+from IPython.display import display
+
+from workbench.errors import WorkbenchError
+from workbench.views import units
+from workbench.views.theme import QUIET
+
+Kind = Literal["result", "health", "error", "not-yet"]
+Cell = str | float | None
+
+_WORDS: dict[Kind, str] = {"result": "", "health": "⚠ Advice", "error": "✖ Error", "not-yet": "… Not yet"}
+
+STYLE = """<style>
+.workbench-card {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
+  color: #1f1f1f; background: #fff; max-width: 75rem; margin: 1.6rem 0 0.2rem; padding: 0.1rem 0 0.1rem 0.9rem;
+  border-left: 4px solid #0072b2;}
+.workbench-card.health {border-left-color: #d55e00;}
+.workbench-card.error {border-left-color: #000;}
+.workbench-card.not-yet {border-left-color: #6b6b6b;}
+.workbench-card h2 {font-size: 1.2rem; line-height: 1.3; margin: 0 0 0.2rem; font-weight: 600;}
+.workbench-card p {margin: 0; max-width: 60rem; overflow-wrap: anywhere;}
+.workbench-card .kind {font-size: 0.8rem; font-weight: 600; margin-right: 0.5rem; padding: 0.1rem 0.5rem;
+  border: 1px solid currentColor; border-radius: 0.7rem; white-space: nowrap; vertical-align: 0.1rem;}
+.workbench-card.health .kind {color: #a34700;}
+.workbench-table {font: 14px/1.4 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
+  color: #1f1f1f; background: #fff; margin: 0.3rem 0 0 0.9rem; overflow-x: auto;}
+.workbench-table summary {cursor: pointer; color: #0062a0;}
+.workbench-table table {border-collapse: collapse; margin: 0.4rem 0; font-variant-numeric: tabular-nums;
+  font-size: inherit; border: none;}
+.workbench-table caption {text-align: left; color: #555; padding: 0.2rem 0; caption-side: top;}
+.workbench-table th, .workbench-table td {padding: 0.2rem 0.7rem; border: none; border-bottom: 1px solid #ddd;
+  text-align: left; vertical-align: bottom; background: #fff; max-width: 34rem; white-space: normal;}
+.workbench-table thead th {border-bottom: 1px solid #6b6b6b;}
+.workbench-table .unit {display: block; font-weight: 400; color: #555;}
+.workbench-table th.number, .workbench-table td.number {text-align: right;}
+.workbench-table td.number {white-space: nowrap;}
+</style>"""
+
+
+class Column(NamedTuple):
+    """Heading of a table's column; an empty unit means that the column has none."""
+
+    name: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Plain rows under named columns.
+
+    Parameters
+    ----------
+    caption
+        What the rows are.
+    columns
+        Headings with units.
+    rows
+        One cell per column: text, a number in the column's unit, or None for undefined.
+    opened
+        Whether the table is shown at once instead of on request.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    opened: bool = False
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"Table {self.caption!r} has {len(self.columns)} columns but a row {row!r}.")
+
+    def csv(self) -> str:
+        """All values, exact, as comma-separated text; an undefined value is empty."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\r\n")
+        writer.writerow([f"{name} ({unit})" if unit else name for name, unit in self.columns])
+        writer.writerows([[_csv_cell(cell) for cell in row] for row in self.rows])
+        return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Card:
+    """One result as an analyst sees it.
+
+    Parameters
+    ----------
+    name
+        Short and unique on its page; names the CSV file.
+    title
+        What was asked.
+    finding
+        The answer in one sentence.
+    figure, table
+        Its evidence; None where there is none.
+    kind
+        ``"result"``, advice (``"health"``), ``"error"`` or ``"not-yet"``.
+    """
+
+    name: str
+    title: str
+    finding: str
+    figure: go.Figure | None = None
+    table: Table | None = None
+    kind: Kind = "result"
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"Card {self.name!r} has kind {self.kind!r}; use one of {', '.join(get_args(Kind))}.")
+
+    def heading_html(self) -> str:
+        """Title and finding."""
+        word = f'<span class="kind">{_WORDS[self.kind]}</span>' if _WORDS[self.kind] else ""
+        return (
+            f'<div class="workbench-card {self.kind}" id="card-{escape(quote(self.name))}">'
+            f"<h2>{word}{escape(self.title)}</h2><p>{escape(self.finding)}</p></div>"
+        )
+
+    def table_html(self) -> str:
+        """Write the table in a ``<details>`` element with its CSV link; empty without a table."""
+        if self.table is None:
+            return ""
+        numeric = [
+            any(isinstance(row[place], int | float) for row in self.table.rows)
+            for place in range(len(self.table.columns))
+        ]
+        head = "".join(
+            f'<th scope="col"{_aligned(right)}>{escape(name)}'
+            + (f' <span class="unit">{escape(unit)}</span>' if unit else "")
+            + "</th>"
+            for (name, unit), right in zip(self.table.columns, numeric, strict=True)
+        )
+        body = "".join(
+            "<tr>" + "".join(_cell(cell, right) for cell, right in zip(row, numeric, strict=True)) + "</tr>"
+            for row in self.table.rows
+        )
+        link = (
+            f'<a download="{escape(self.name)}.csv" href="data:text/csv;charset=utf-8,'
+            f'{quote(self.table.csv())}">Download as CSV</a>'
+        )
+        return (
+            f'<details class="workbench-table"{" open" if self.table.opened else ""}>'
+            f"<summary>Table: {escape(self.table.caption)}</summary>"
+            f"<table><caption>{escape(self.table.caption)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{link}</details>"
+        )
+
+    def _repr_html_(self) -> str:
+        return STYLE + self.heading_html() + self.table_html()
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """Heading and table; ``_ipython_display_`` adds the figure where there are several outputs."""
+        return {"text/html": self._repr_html_(), "text/plain": f"{self.title}: {self.finding}"}
+
+    def _ipython_display_(self) -> None:
+        show((self,))
+
+
+def show(cards: Iterable[Card]) -> None:
+    """Display cards in a notebook: heading, figure and table of each, in order."""
+    style = STYLE
+    for card in cards:
+        _display({"text/html": style + card.heading_html(), "text/plain": f"{card.title}: {card.finding}"})
+        style = ""
+        if card.figure is not None:
+            _display(chart(card.figure))
+        if card.table is not None:
+            _display({"text/html": card.table_html(), "text/plain": card.table.csv()})
+
+
+def chart(figure: go.Figure) -> dict[str, object]:
+    """Return the figure as a notebook output: its JSON with quiet settings, never the chart library."""
+    return {
+        "application/vnd.plotly.v1+json": {**json.loads(figure.to_json()), "config": dict(QUIET)},
+        "text/plain": str((figure.layout.meta or {}).get("finding", "chart")),
+    }
+
+
+def error_card(error: BaseException) -> Card:
+    """Say what went wrong: the message of a `WorkbenchError`, else name and message and whose fault it is."""
+    if isinstance(error, WorkbenchError):
+        return Card("error", "This result is missing", str(error), kind="error")
+    return Card(
+        "error",
+        "This result is missing: a defect of the workbench",
+        f"{type(error).__name__}: {error} Please report it with the file that was read.",
+        kind="error",
+    )
+
+
+def _display(bundle: dict[str, object]) -> None:
+    display(bundle, raw=True)  # type: ignore[no-untyped-call]
+
+
+def _aligned(right: bool) -> str:
+    return ' class="number"' if right else ""
+
+
+def _cell(cell: Cell, right: bool) -> str:
+    if cell is None:
+        return f'<td{_aligned(right)}><span title="undefined">n/a</span></td>'
+    if isinstance(cell, str):
+        return f"<td{_aligned(right)}>{escape(cell)}</td>"
+    return f'<td class="number" title="{cell!r}">{units.number(cell, digits=4)}</td>'
+
+
+def _csv_cell(cell: Cell) -> Cell:
+    """Text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in {"=", "+", "-", "@", "\t", "\r"} else cell
