@@ -1,0 +1,110 @@
+"""Random numbers that depend only on a seed, an event and the purpose of the draw.
+
+A counter-based generator (splitmix64 over ``64 * event id + draw``): any partition can make any range of events, a
+replay gives the same numbers, and changing how many numbers one record needs leaves every other record alone.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+GOLDEN = 0x9E3779B97F4A7C15
+DRAWS_PER_EVENT = 64
+_MASK = (1 << 64) - 1
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+class Draw(IntEnum):
+    """What a random number of an event is for; the value is its place among the event's numbers."""
+
+    LATE = 0
+    LATE_DELAY = 1
+    FIRST_NAME = 2
+    LAST_NAME = 3
+    EMAIL = 4
+    CARD = 5
+    CITY = 6
+    STATE = 7
+    HOT_SELLER = 8
+    SELLER = 9
+    CATEGORY = 10
+    INITIAL_BID = 11
+    EXPIRY = 12
+    ITEM = 13
+    DESCRIPTION = 14
+    RESERVE = 15
+    HOT_AUCTION = 16
+    AUCTION = 17
+    HOT_BIDDER = 18
+    BIDDER = 19
+    PRICE = 20
+    HOT_CHANNEL = 21
+    CHANNEL = 22
+    EXTRA = 23
+
+
+def mix(word: int) -> int:
+    """The finalizer of splitmix64 for one 64-bit word."""
+    word = ((word ^ (word >> 30)) * _FIRST) & _MASK
+    word = ((word ^ (word >> 27)) * _SECOND) & _MASK
+    return word ^ (word >> 31)
+
+
+def draw_one(seed: int, event_id: int, draw: int) -> int:
+    """The 64-bit random number `draw` of one event, in plain Python integers."""
+    return mix((mix(seed) + (event_id * DRAWS_PER_EVENT + draw) * GOLDEN) & _MASK)
+
+
+class Draws:
+    """The random numbers of many events at once.
+
+    Parameters
+    ----------
+    seed
+        Seed of the run.
+    event_ids
+        The events, in the order in which every method returns numbers.
+    """
+
+    def __init__(self, seed: int, event_ids: Integers) -> None:
+        self._base = event_ids.astype(np.uint64)
+        self._base *= np.uint64(DRAWS_PER_EVENT * GOLDEN & _MASK)
+        self._base += np.uint64(mix(seed))
+
+    def words(self, draw: int) -> Words:
+        """64 random bits for each event."""
+        words = self._base + np.uint64(draw * GOLDEN & _MASK)
+        words ^= words >> np.uint64(30)
+        words *= np.uint64(_FIRST)
+        words ^= words >> np.uint64(27)
+        words *= np.uint64(_SECOND)
+        words ^= words >> np.uint64(31)
+        return words
+
+    def below(self, draw: int, bound: "int | Integers") -> Integers:
+        """A uniform integer in [0, bound) for each event; bounds up to 2^32."""
+        return below(self.words(draw), bound)
+
+    def uniform(self, draw: int) -> npt.NDArray[np.float64]:
+        """A uniform float in [0, 1) for each event."""
+        return (self.words(draw) >> np.uint64(11)) * 2.0**-53
+
+
+def below(words: Words, bound: "int | Integers") -> Integers:
+    """A uniform integer in [0, bound) from the upper half of each word; bounds up to 2^32."""
+    high = words >> np.uint64(32)
+    high *= np.asarray(bound).astype(np.uint64)
+    high >>= np.uint64(32)
+    return high.view(np.int64)
+
+
+def below_low(words: Words, bound: int) -> Integers:
+    """A uniform integer in [0, bound) from the lower half of each word; bounds up to 2^32."""
+    low = words & np.uint64(0xFFFFFFFF)
+    low *= np.uint64(bound)
+    low >>= np.uint64(32)
+    return low.view(np.int64)

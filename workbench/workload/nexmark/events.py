@@ -1,0 +1,333 @@
+"""Nexmark events: a pure function from an event number to a row, many rows at a time.
+
+One table as in the public Flink suite: ``event_type`` (0 person, 1 auction, 2 bid), the nested records ``person``,
+``auction`` and ``bid`` of which one is present, and the event time ``dateTime``. Where we differ from the public
+generators, and why:
+
+- rows depend on (seed, event id) only, so runs repeat and any partition can make any range (the Flink generator has
+  no seed);
+- the first person and auction id is added to a bidder once (Flink adds it twice);
+- the first event id is 0, so the first person and auction exist (Flink starts at 2);
+- the event-time spacing comes from a clock, in fractions of a microsecond, apart from the emission rate;
+- texts are picked from pools (see `workbench.workload.nexmark.pools`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.errors import WorkbenchError
+from workbench.workload.nexmark.draws import Draw, Draws, Integers, below
+from workbench.workload.nexmark.pools import (
+    AUCTION_FIXED_BYTES,
+    BID_FIXED_BYTES,
+    CHANNELS,
+    CITIES,
+    FIRST_NAMES,
+    HOT_CHANNELS,
+    LAST_NAMES,
+    PERSON_FIXED_BYTES,
+    POOL_SIZE,
+    STATES,
+    ExtraPool,
+    extra_bounds,
+    pools,
+)
+from workbench.workload.nexmark.settings import DEFAULTS, ORDER_STEP, NexmarkSettings
+from workbench.workload.query import EventClock
+
+PERSON, AUCTION, BID = 0, 1, 2
+
+FIRST_CATEGORY, CATEGORIES = 10, 5
+ID_LEAD = 10
+"""People and auctions may be referred to this many ids before they appear."""
+
+HOT_CHANNEL_RATIO = 2
+BASE_TIME_US = 1_436_918_400_000_000
+"""2015-07-15T00:00:00Z, the base time of the Beam suite."""
+
+DEFAULT_CLOCK = EventClock(BASE_TIME_US, 0, 100.0)
+"""10,000 events a second from the base time."""
+
+BATCH_ROWS = 20_000
+
+_TIME = pa.timestamp("us", "UTC")
+_PERSON = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("emailAddress", pa.string()),
+        ("creditCard", pa.string()),
+        ("city", pa.string()),
+        ("state", pa.string()),
+        ("extra", pa.string()),
+    ]
+)
+_AUCTION = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("itemName", pa.string()),
+        ("description", pa.string()),
+        ("initialBid", pa.int64()),
+        ("reserve", pa.int64()),
+        ("expires", _TIME),
+        ("seller", pa.int64()),
+        ("category", pa.int64()),
+        ("extra", pa.string()),
+    ]
+)
+_BID = pa.struct(
+    [
+        ("auction", pa.int64()),
+        ("bidder", pa.int64()),
+        ("price", pa.int64()),
+        ("channel", pa.string()),
+        ("url", pa.string()),
+        ("extra", pa.string()),
+    ]
+)
+SCHEMA = pa.schema(
+    [("event_type", pa.int32()), ("person", _PERSON), ("auction", _AUCTION), ("bid", _BID), ("dateTime", _TIME)]
+)
+
+
+@dataclass(frozen=True)
+class NexmarkGenerator:
+    """Makes Nexmark events from their numbers.
+
+    Parameters
+    ----------
+    settings
+        What the stream contains.
+    """
+
+    settings: NexmarkSettings = DEFAULTS
+
+    def schema(self) -> pa.Schema:
+        """Columns of the batches."""
+        return SCHEMA
+
+    def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
+        """Events `first` to `last` (exclusive) in the order of emission.
+
+        The event time of an event is the clock's time for its place before shuffling, less its delay if it is late.
+        """
+        for start in range(first, last, BATCH_ROWS):
+            yield _batch(np.arange(start, min(start + BATCH_ROWS, last), dtype=np.int64), clock, self.settings)
+
+
+def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Table:
+    """Nexmark events as a table, at 10,000 events a second of event time from a fixed base time.
+
+    Parameters
+    ----------
+    first
+        Number of the first event.
+    last
+        Number after the last event.
+    settings
+        What the stream contains.
+
+    Returns
+    -------
+    pa.Table
+        The columns of `SCHEMA`.
+
+    Raises
+    ------
+    WorkbenchError
+        When `first` is negative or above `last`.
+    """
+    if not 0 <= first <= last:
+        message = f"Nexmark events {first} to {last} were asked for; give 0 <= first <= last."
+        raise WorkbenchError(message)
+    return pa.Table.from_batches(NexmarkGenerator(settings).batches(first, last, DEFAULT_CLOCK), SCHEMA)
+
+
+def average_row_bytes(settings: NexmarkSettings = DEFAULTS) -> float:
+    """The real average size of a row: 8 bytes a number or time, 4 for the kind, texts by their length.
+
+    Unlike the averages among the settings it counts a bid's channel and url. Taken over a few thousand events.
+    """
+    rows = settings.total * max(1, 10_000 // settings.total)
+    table = events(0, rows, settings)
+    total = 12.0 * rows  # event_type and dateTime
+    for column in ("person", "auction", "bid"):
+        record = table[column].combine_chunks().drop_null()
+        for field in record.flatten():
+            total += len(b"".join(field.cast(pa.binary()).to_pylist())) if field.type == pa.string() else 8 * len(field)
+    return total / rows
+
+
+def adjusted_numbers(numbers: Integers, group_size: int) -> Integers:
+    """The place each event would have in order; a permutation within each group."""
+    if group_size == 1:
+        return numbers
+    place = numbers % group_size
+    return numbers - place + place * ORDER_STEP % group_size
+
+
+def last_ids(event_ids: Integers, settings: NexmarkSettings) -> tuple[Integers, Integers]:
+    """Latest person and auction at each event, before the first ids are added."""
+    epoch, offset = np.divmod(event_ids, settings.total)
+    people, auctions = settings.people, settings.auctions
+    person = epoch * people + np.minimum(offset, people - 1)
+    # before its first auction an epoch still has the last auction of the epoch before: offset - people clips to -1
+    auction = epoch * auctions + np.clip(offset - people, -1, auctions - 1)
+    return person, auction
+
+
+def hot_id(last: Integers, batch: int) -> Integers:
+    """First id of the hot batch that `last` lies in."""
+    return last // batch * batch
+
+
+class _Spread:
+    """Puts the values of one kind of record at the rows of that kind, nulls at the others."""
+
+    def __init__(self, mask: npt.NDArray[np.bool_]) -> None:
+        self.positions = np.flatnonzero(mask)
+        self._rows = len(mask)
+        self._valid = pa.py_buffer(np.packbits(mask, bitorder="little"))
+        self._before = np.zeros(self._rows + 1, dtype=np.int64)
+        np.cumsum(mask, out=self._before[1:])
+
+    def _column(self, kind: pa.DataType, values: "Integers | pa.StringArray") -> pa.Array:
+        if isinstance(values, pa.StringArray):  # the offsets repeat over rows of other kinds, the text is shared
+            _, offsets, data = values.buffers()
+            spread = np.frombuffer(offsets, dtype=np.int32, count=len(values) + 1)[self._before]
+            buffers = [self._valid, pa.py_buffer(spread), data if data is not None else pa.py_buffer(b"")]
+            return pa.Array.from_buffers(kind, self._rows, buffers)
+        numbers = np.zeros(self._rows, dtype=np.int64)
+        numbers[self.positions] = values
+        return pa.Array.from_buffers(kind, self._rows, [self._valid, pa.py_buffer(numbers)])
+
+    def record(self, kind: pa.StructType, values: "Sequence[Integers | pa.StringArray]") -> pa.StructArray:
+        """The struct column of this kind of record, from one value per present record and field."""
+        columns = [self._column(field.type, column) for field, column in zip(kind, values, strict=True)]
+        return pa.Array.from_buffers(kind, self._rows, [self._valid], children=columns)
+
+
+class _Rows:
+    """The events of one kind within a batch."""
+
+    def __init__(self, event_ids: Integers, settings: NexmarkSettings) -> None:
+        self.settings = settings
+        self.draws = Draws(settings.seed, event_ids)
+        self.last_person, self.last_auction = last_ids(event_ids, settings)
+
+    def price(self, draw: int) -> Integers:
+        """Log-uniform cents from 100 to 1e8."""
+        return np.floor(np.exp(self.draws.uniform(draw) * _SIX_DECADES) * 100 + 0.5).astype(np.int64)
+
+    def hot(self, draw: int, ratio: int) -> npt.NDArray[np.bool_]:
+        return self.draws.below(draw, ratio) > 0
+
+    def any_person(self, draw: int) -> Integers:
+        people = self.last_person + 1
+        active = np.minimum(people, self.settings.active_people)
+        return people - active + self.draws.below(draw, active + ID_LEAD)
+
+    def any_auction(self, draw: int) -> Integers:
+        low = np.maximum(self.last_auction - self.settings.auctions_in_flight, 0)
+        return low + self.draws.below(draw, self.last_auction - low + 1 + ID_LEAD)
+
+    def extra(self, pool: ExtraPool, average: int, size: Integers) -> pa.StringArray:
+        words = self.draws.words(Draw.EXTRA)
+        low, steps = extra_bounds(average, size)
+        return pool.pool.pick(pool.index(low + below(words, steps), words))
+
+    def people(self) -> "list[Integers | pa.StringArray]":
+        texts, draws = pools(self.settings), self.draws
+        name = draws.below(Draw.FIRST_NAME, len(FIRST_NAMES)) * len(LAST_NAMES)
+        picks = [
+            (texts.names, name + draws.below(Draw.LAST_NAME, len(LAST_NAMES))),
+            (texts.emails, draws.below(Draw.EMAIL, POOL_SIZE)),
+            (texts.cards, draws.below(Draw.CARD, POOL_SIZE)),
+            (texts.cities, draws.below(Draw.CITY, len(CITIES))),
+            (texts.states, draws.below(Draw.STATE, len(STATES))),
+        ]
+        size = PERSON_FIXED_BYTES + sum(pool.lengths[index] for pool, index in picks)
+        return [
+            self.last_person + self.settings.first_person_id,
+            *(pool.pick(index) for pool, index in picks),
+            self.extra(texts.person_extra, self.settings.person_bytes, size),
+        ]
+
+    def auctions(self, times: Integers, lifetimes_ms: Integers) -> "list[Integers | pa.StringArray]":
+        texts, draws, settings = pools(self.settings), self.draws, self.settings
+        item, description = draws.below(Draw.ITEM, POOL_SIZE), draws.below(Draw.DESCRIPTION, POOL_SIZE)
+        seller = np.where(
+            self.hot(Draw.HOT_SELLER, settings.hot_seller_ratio),
+            hot_id(self.last_person, settings.hot_batch),
+            self.any_person(Draw.SELLER),
+        )
+        initial = self.price(Draw.INITIAL_BID)
+        lifetime = 1 + draws.below(Draw.EXPIRY, np.maximum(2 * lifetimes_ms, 1))
+        size = AUCTION_FIXED_BYTES + texts.items.lengths[item] + texts.descriptions.lengths[description]
+        return [
+            self.last_auction + settings.first_auction_id,
+            texts.items.pick(item),
+            texts.descriptions.pick(description),
+            initial,
+            initial + self.price(Draw.RESERVE),
+            times + 1000 * lifetime,
+            seller + settings.first_person_id,
+            FIRST_CATEGORY + draws.below(Draw.CATEGORY, CATEGORIES),
+            self.extra(texts.auction_extra, settings.auction_bytes, size),
+        ]
+
+    def bids(self) -> "list[Integers | pa.StringArray]":
+        texts, draws, settings = pools(self.settings), self.draws, self.settings
+        auction = np.where(
+            self.hot(Draw.HOT_AUCTION, settings.hot_auction_ratio),
+            hot_id(self.last_auction, settings.hot_batch),
+            self.any_auction(Draw.AUCTION),
+        )
+        bidder = np.where(
+            self.hot(Draw.HOT_BIDDER, settings.hot_bidder_ratio),
+            hot_id(self.last_person, settings.hot_batch) + 1,
+            self.any_person(Draw.BIDDER),
+        )
+        hot_channel = self.hot(Draw.HOT_CHANNEL, HOT_CHANNEL_RATIO)
+        channel = draws.below(Draw.CHANNEL, np.where(hot_channel, len(HOT_CHANNELS), CHANNELS))
+        channel += np.where(hot_channel, 0, len(HOT_CHANNELS))
+        return [
+            auction + settings.first_auction_id,
+            bidder + settings.first_person_id,
+            self.price(Draw.PRICE),
+            texts.channels.pick(channel),
+            texts.urls.pick(channel),
+            self.extra(texts.bid_extra, settings.bid_bytes, np.array(BID_FIXED_BYTES)),
+        ]
+
+
+_SIX_DECADES = 6 * float(np.log(10))
+
+
+def _batch(numbers: Integers, clock: EventClock, settings: NexmarkSettings) -> pa.RecordBatch:
+    adjusted = adjusted_numbers(numbers, settings.group_size)
+    event_ids = adjusted + settings.first_event_id
+    on_time = clock.times_us(adjusted)
+    times = on_time
+    if settings.late_probability > 0:
+        draws = Draws(settings.seed, event_ids)
+        late = draws.uniform(Draw.LATE) < settings.late_probability
+        times = on_time - np.where(late, 1000 * (1 + draws.below(Draw.LATE_DELAY, settings.late_delay_ms)), 0)
+    place = event_ids % settings.total
+    kinds = (place >= settings.people).astype(np.int32) + (place >= settings.people + settings.auctions)
+    people, auctions, bids = (_Spread(kinds == kind) for kind in (PERSON, AUCTION, BID))
+    ahead = adjusted[auctions.positions] + settings.lookahead
+    lifetimes = clock.times_us(ahead) // 1000 - on_time[auctions.positions] // 1000
+    rows = [_Rows(event_ids[spread.positions], settings) for spread in (people, auctions, bids)]
+    columns = [
+        pa.array(kinds),
+        people.record(_PERSON, rows[PERSON].people()),
+        auctions.record(_AUCTION, rows[AUCTION].auctions(times[auctions.positions], lifetimes)),
+        bids.record(_BID, rows[BID].bids()),
+        pa.array(times).view(_TIME),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

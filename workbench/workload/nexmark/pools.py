@@ -1,0 +1,219 @@
+"""The texts of Nexmark records, cut in advance.
+
+The original draws every text anew. Here each text column is picked from a pool made once per settings (4,096
+addresses, card numbers, item names and descriptions; every channel with its url; `extra` by its exact length with up
+to 64 variants each): the lengths and characters are distributed as in the original, but texts repeat. Picking is what
+lets one core make millions of rows a second.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workbench.workload.nexmark.draws import Draws, Integers, below, below_low
+from workbench.workload.nexmark.settings import Characters, NexmarkSettings
+
+FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter")
+LAST_NAMES = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
+CITIES = (
+    "Phoenix",
+    "Los Angeles",
+    "San Francisco",
+    "Boise",
+    "Portland",
+    "Bend",
+    "Redmond",
+    "Seattle",
+    "Kent",
+    "Cheyenne",
+)
+STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
+HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
+CHANNELS = 10_000
+POOL_SIZE = 4096
+
+PERSON_FIXED_BYTES, AUCTION_FIXED_BYTES, BID_FIXED_BYTES = 8, 48, 32
+_EXTRA_COPIES = 64
+_EXTRA_POOL_BYTES = 1 << 20
+
+_Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Texts to pick from.
+
+    Parameters
+    ----------
+    texts
+        The texts as an Arrow array.
+    lengths
+        Their lengths (all characters are ASCII).
+    """
+
+    texts: pa.StringArray
+    lengths: Integers
+
+    @classmethod
+    def of(cls, texts: "list[str] | tuple[str, ...]") -> "Pool":
+        """A pool of `texts`."""
+        return cls(pa.array(texts, pa.string()), np.array([len(text) for text in texts], dtype=np.int64))
+
+    def pick(self, indices: Integers) -> pa.StringArray:
+        """The texts at `indices`."""
+        return self.texts.take(pa.array(indices))
+
+
+@dataclass(frozen=True, eq=False)
+class ExtraPool:
+    """Filling texts of every length that a kind of record can need.
+
+    Parameters
+    ----------
+    pool
+        The texts, sorted by length.
+    shortest
+        Length of the first.
+    copies
+        Texts of each length.
+    """
+
+    pool: Pool
+    shortest: int
+    copies: int
+
+    def index(self, lengths: Integers, words: npt.NDArray[np.uint64]) -> Integers:
+        """Indices of texts of the given lengths, the copy chosen by the lower half of `words`."""
+        return (lengths - self.shortest) * self.copies + below_low(words, self.copies)
+
+
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """All texts of a stream; channels and urls go together, the four hot channels first."""
+
+    names: Pool
+    emails: Pool
+    cards: Pool
+    cities: Pool
+    states: Pool
+    items: Pool
+    descriptions: Pool
+    channels: Pool
+    urls: Pool
+    person_extra: ExtraPool
+    auction_extra: ExtraPool
+    bid_extra: ExtraPool
+
+
+def extra_bounds(average: int, size: Integers) -> tuple[Integers, Integers]:
+    """Shortest length of `extra` for records of `size` bytes, and how many lengths are possible."""
+    missing = np.maximum(average - size, 0)
+    delta = (2 * missing + 5) // 10  # 20 %, rounded
+    return missing - delta, np.maximum(2 * delta, 1)
+
+
+def reversed_bits(number: int) -> int:
+    """The 32 bits of `number` in reverse order, as a signed integer."""
+    value = int(f"{number & 0xFFFFFFFF:032b}"[::-1], 2)
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def channel_id(number: int) -> int:
+    """The ``channel_id`` in the url of channel `number`: the absolute value of the 32-bit reversal.
+
+    As in the original, ids collide (2 and 3) and the absolute value of the least 32-bit integer (1) is itself.
+    """
+    value = reversed_bits(number)
+    return value if value == -(1 << 31) else abs(value)
+
+
+class _Maker:
+    """Hands out fresh random words, so that no two pools share any."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._next = seed ^ 0x5EED_0F_7E875, 0
+
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        counters = np.arange(self._next, self._next + count, dtype=np.int64)
+        self._next += count
+        return Draws(self._seed, counters).words(63)
+
+    def below(self, bound: int, count: int) -> Integers:
+        return below(self.words(count), bound)
+
+    def texts(self, bound: int, count: int, special: str = " ") -> list[str]:
+        """`count` times rand(bound): 3 to bound - 1 characters, 1 in 13 special, else a to z, then trimmed."""
+        lengths = 3 + self.below(bound - 3, count)
+        words = self.words(int(lengths.sum()))
+        letters = (97 + below(words, 26)).astype(np.uint8)
+        letters[below_low(words, 13) == 0] = ord(special)
+        ends = np.cumsum(lengths)
+        whole = letters.tobytes().decode("ascii")
+        return [whole[end - length : end].strip(" ") for end, length in zip(ends, lengths, strict=True)]
+
+    def characters(self, count: int, which: Characters) -> _Bytes:
+        if which == "letters":
+            return (97 + self.below(26, count)).astype(np.uint8)
+        numbers = (self.words(count // 6 + 1) >> np.uint64(32)).astype(np.uint32).view(np.int32).astype(np.int64)
+        peeled = np.empty((len(numbers), 6), dtype=np.uint8)
+        for column in range(6):  # remainder and quotient keep the sign, as in C and Java
+            peeled[:, column] = 97 + np.fmod(numbers, 26)
+            numbers = np.sign(numbers) * (np.abs(numbers) // 26)
+        return peeled.reshape(-1)[:count]
+
+    def extra(self, average: int, smallest: int, largest: int, which: Characters) -> ExtraPool:
+        """A pool for records of `smallest` to `largest` bytes that `average` bytes are aimed at."""
+        low, steps = extra_bounds(average, np.arange(smallest, largest + 1))
+        shortest, longest = int(low.min()), int((low + steps - 1).max())
+        lengths = np.arange(shortest, longest + 1)
+        copies = int(np.clip(_EXTRA_POOL_BYTES // max(1, lengths.sum()), 1, _EXTRA_COPIES))
+        all_lengths = np.repeat(lengths, copies)
+        offsets = np.concatenate([[0], np.cumsum(all_lengths)]).astype(np.int32)
+        data = self.characters(int(offsets[-1]), which)
+        texts = pa.StringArray.from_buffers(len(all_lengths), pa.py_buffer(offsets), pa.py_buffer(data))
+        return ExtraPool(Pool(texts, all_lengths), shortest, copies)
+
+
+@lru_cache(maxsize=8)
+def pools(settings: NexmarkSettings) -> Pools:
+    """The texts for `settings`, the same in every process."""
+    make = _Maker(settings.seed)
+    names = Pool.of([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES])
+    addresses = zip(make.texts(7, POOL_SIZE), make.texts(5, POOL_SIZE), strict=True)
+    emails = Pool.of([f"{user}@{host}.com" for user, host in addresses])
+    groups = make.below(10_000, 4 * POOL_SIZE).reshape(-1, 4).tolist()
+    cards = Pool.of([" ".join(f"{group:04d}" for group in card) for card in groups])
+    cities, states = Pool.of(CITIES), Pool.of(STATES)
+    items, descriptions = Pool.of(make.texts(20, POOL_SIZE)), Pool.of(make.texts(100, POOL_SIZE))
+    channels = Pool.of([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))])
+    paths = [make.texts(5, len(HOT_CHANNELS) + CHANNELS, "_") for _ in range(3)]
+    with_id = [False] * len(HOT_CHANNELS) + (make.below(10, CHANNELS) > 0).tolist()
+    urls = [
+        f"https://www.nexmark.com/{a}/{b}/{c}/item.htm?query=1"
+        + (f"&channel_id={channel_id(place - len(HOT_CHANNELS))}" if identified else "")
+        for place, (a, b, c, identified) in enumerate(zip(*paths, with_id, strict=True))
+    ]
+
+    def span(fixed: int, *parts: Pool) -> tuple[int, int]:
+        return fixed + sum(int(p.lengths.min()) for p in parts), fixed + sum(int(p.lengths.max()) for p in parts)
+
+    which = settings.characters
+    person = span(PERSON_FIXED_BYTES, names, emails, cards, cities, states)
+    auction = span(AUCTION_FIXED_BYTES, items, descriptions)
+    return Pools(
+        names=names,
+        emails=emails,
+        cards=cards,
+        cities=cities,
+        states=states,
+        items=items,
+        descriptions=descriptions,
+        channels=channels,
+        urls=Pool.of(urls),
+        person_extra=make.extra(settings.person_bytes, *person, which),
+        auction_extra=make.extra(settings.auction_bytes, *auction, which),
+        bid_extra=make.extra(settings.bid_bytes, BID_FIXED_BYTES, BID_FIXED_BYTES, which),
+    )
