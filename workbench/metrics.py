@@ -186,3 +186,22 @@ class Observation:
     def consumed_rate(self) -> float:
         """Records/s consumed over the whole batches."""
         return self.consumed_records / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class SourceProfile:
+    """Cost of the rate-limited source alone, kept out of the operators' costs.
+
+    Parameters
+    ----------
+    fixed_s
+        CPU seconds of one task of one batch, however few its rows.
+    per_record_s
+        CPU seconds per record.
+    rate_limit
+        Records/s it can release under the budget when the query does nothing else; inf if unknown.
+    """
+
+    fixed_s: float
+    per_record_s: float
+    rate_limit: float

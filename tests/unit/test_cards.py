@@ -5,7 +5,6 @@ from urllib.parse import unquote
 import html5lib
 import pytest
 
-from workbench.errors import WorkbenchError
 from workbench.views import theme
 from workbench.views.cards import Card, Column, Table, chart, error_card, show
 
@@ -72,7 +71,7 @@ def test_chart_is_json_with_the_upload_button_off(card):
 
 def test_show_displays_heading_figure_table(card, monkeypatch):
     seen = []
-    monkeypatch.setattr("workbench.views.cards.display", lambda bundle, raw: seen.append(bundle))
+    monkeypatch.setattr("workbench.views.cards.display", lambda bundle, raw: raw and seen.append(bundle))
     show([card, Card("b", "second", "no figure")])
     assert [next(iter(bundle)) for bundle in seen] == [
         "text/html",
@@ -85,5 +84,5 @@ def test_show_displays_heading_figure_table(card, monkeypatch):
 
 
 def test_error_cards_show_no_traceback():
-    assert error_card(WorkbenchError("Use 3.")).finding == "Use 3."
-    assert error_card(ValueError("odd")).finding.startswith("ValueError: odd")
+    assert error_card("WorkbenchError", "Use 3.").finding == "Use 3."
+    assert error_card("ValueError", "odd").finding.startswith("ValueError: odd (Please report")

@@ -192,14 +192,22 @@ def chart(figure: go.Figure) -> dict[str, object]:
     }
 
 
-def error_card(error: BaseException) -> Card:
-    """Say what went wrong: the message of a `WorkbenchError`, else name and message and whose fault it is."""
-    if isinstance(error, WorkbenchError):
-        return Card("error", "This result is missing", str(error), kind="error")
+def error_card(kind: str, message: str) -> Card:
+    """Say what went wrong and what to do, without a traceback.
+
+    Parameters
+    ----------
+    kind
+        Name of the exception's class.
+    message
+        Its text. That of a `WorkbenchError` says the next step itself; anything else is a defect of ours.
+    """
+    if kind == WorkbenchError.__name__:
+        return Card("error", "This result is missing", message, kind="error")
     return Card(
         "error",
-        "This result is missing: a defect of the workbench",
-        f"{type(error).__name__}: {error} Please report it with the file that was read.",
+        "This result is missing because of a defect of the workbench",
+        f"{kind}: {message} (Please report this sentence together with the input that was read.)",
         kind="error",
     )
 

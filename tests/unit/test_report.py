@@ -1,0 +1,139 @@
+"""Reports: checked parameters, a kernel of this interpreter, one offline file."""
+
+import nbformat
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.report import Report, fetched_urls, find_template, render
+from workbench.report.parameters import check
+from workbench.report.templates import template_folder
+
+PARAMETERS = """name: str = "q5"  # the query
+slots: int = 4  # how many
+margin: float = 1.1
+note = None
+level: float | None = None
+deep: bool = False"""
+
+CHART = """
+import sys
+from workbench.views import theme
+from workbench.views.cards import Card, Column, Table, show
+figure = theme.figure("</script> 'finding' <b>")
+figure.add_scatter(x=[1, 2], y=[slots, 3])
+show([Card("one", name + " <i>", sys.executable, figure, Table("t", (Column("a", "s"),), ((1.5,),)))])
+"""
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    def write(*cells):
+        node = nbformat.v4.new_notebook(
+            metadata={"kernelspec": {"name": "elsewhere", "display_name": "x", "language": "python"}}
+        )
+        node.cells = [
+            nbformat.v4.new_markdown_cell("# A report"),
+            nbformat.v4.new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}),
+            *map(nbformat.v4.new_code_cell, cells),
+        ]
+        path = tmp_path / "sheet.ipynb"
+        nbformat.write(node, path)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"slot": 3},
+            "sheet.ipynb has no parameter 'slot'; did you mean 'slots'? It takes name, slots, margin, note, level, deep.",
+        ),
+        ({"zzz": 3}, "sheet.ipynb has no parameter 'zzz'; it takes name, slots, margin, note, level, deep."),
+        ({"slots": "4"}, "Parameter 'slots' of sheet.ipynb is '4' (str); it must be of type int: how many."),
+        ({"slots": True}, "Parameter 'slots' of sheet.ipynb is True (bool); it must be of type int: how many."),
+        ({"margin": "a"}, "Parameter 'margin' of sheet.ipynb is 'a' (str); it must be of type float."),
+        ({"deep": 1}, "Parameter 'deep' of sheet.ipynb is 1 (int); it must be of type bool."),
+        ({"level": "x"}, "Parameter 'level' of sheet.ipynb is 'x' (str); it must be of type float | None."),
+    ],
+)
+def test_parameters_are_refused_before_anything_runs(notebook, tmp_path, given, message):
+    with pytest.raises(WorkbenchError) as refusal:
+        render(notebook("open('ran', 'w')"), given, tmp_path / "out.html")
+    assert str(refusal.value) == message
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_parameters_keep_defaults(notebook):
+    values = check(notebook(), {"margin": 2, "level": None})
+    assert values == {"name": "q5", "slots": 4, "margin": 2, "note": None, "level": None, "deep": False}
+
+
+def test_report_is_one_offline_file_from_this_interpreter(notebook, tmp_path, monkeypatch):
+    import sys
+
+    for name in ("HOME", "JUPYTER_DATA_DIR", "JUPYTER_PATH", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(tmp_path / "empty"))
+    out = tmp_path / "new" / "report.html"
+    report = render(notebook(CHART), {"name": "<script>q</script>"}, out)
+    html = out.read_text()
+    assert report == Report(out)
+    assert fetched_urls(html) == []
+    assert len(html) < 3_000_000
+    assert sys.executable in html
+    assert "<title>A report</title>" in html
+    assert '<html lang="en">' in html
+    assert "&lt;script&gt;q&lt;/script&gt; &lt;i&gt;" in html
+    assert 'aria-label="&lt;/script&gt; &#39;finding&#39; &lt;b&gt;"' in html
+    assert html.count('id="chart-library"') == 1
+    assert [path.name for path in out.parent.iterdir()] == ["report.html"]
+    assert not (tmp_path / "empty").exists()
+
+
+def test_failed_cell_gives_a_partial_report(notebook, tmp_path):
+    error = "from workbench.errors import WorkbenchError\nraise WorkbenchError('<b>Use</b> 3.')"
+    report = render(notebook("print('before')", error, "print('never')"), {}, tmp_path / "partial.html")
+    html = report.path.read_text()
+    assert report.error == "<b>Use</b> 3."
+    assert not report.complete
+    assert "before" in html
+    assert "never" not in html
+    assert "&lt;b&gt;Use&lt;/b&gt; 3." in html
+    assert "Traceback" not in html
+    assert "papermill-error" not in html
+    assert 'id="chart-library"' not in html
+
+
+def test_ended_kernel_gives_a_partial_report(notebook, tmp_path):
+    report = render(notebook("import os; os._exit(1)"), {}, tmp_path / "dead.html")
+    assert "process ended" in report.error
+    assert "process ended" in report.path.read_text()
+
+
+def test_page_that_loads_from_elsewhere_is_refused(notebook, tmp_path):
+    cell = 'from IPython.display import HTML\nHTML(\'<img src="https://example.org/a.png" alt="">\')'
+    with pytest.raises(WorkbenchError, match=r"would load https://example\.org/a\.png"):
+        render(notebook(cell), {}, tmp_path / "out.html")
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_fetched_urls():
+    html = (
+        '<a href="https://a"></a><img src="data:x"><script src="b.js"></script>'
+        '<style>p {background: url("https://c/d.png")}</style><p style="background: url(e.png)">url(f)'
+    )
+    assert fetched_urls(html) == ["b.js", "https://c/d.png", "e.png"]
+
+
+def test_find_template(tmp_path):
+    assert find_template("measure") == find_template("measure.ipynb")
+    with pytest.raises(WorkbenchError, match=r"no report notebook 'nothing'.*one of: .*measure"):
+        find_template("nothing")
+    with pytest.raises(WorkbenchError, match=r"Next step: clone the repository"):
+        template_folder(tmp_path)
+
+
+def test_output_must_be_writable(notebook, tmp_path):
+    with pytest.raises(WorkbenchError, match="is a folder; name a file"):
+        render(notebook(), {}, tmp_path)

@@ -1,0 +1,155 @@
+"""Rendering: check, run, export, write."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import nbformat
+
+from workbench import __version__
+from workbench.errors import WorkbenchError
+from workbench.report.execution import Execution, Failure, execute
+from workbench.report.html import export, fetched_urls
+from workbench.report.parameters import check
+from workbench.report.templates import find_template, template_folder
+from workbench.views.cards import STYLE, error_card
+
+_BANNERS = frozenset({"papermill-error-cell-tag"})
+
+
+@dataclass(frozen=True)
+class Report:
+    """One written report.
+
+    Parameters
+    ----------
+    path
+        The HTML file.
+    error
+        Why the report is partial: the message of what failed; None for a complete one. A caller that is a command
+        exits non-zero for it.
+    """
+
+    path: Path
+    error: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell ran."""
+        return self.error is None
+
+
+def render(
+    template: str | Path,
+    parameters: Mapping[str, object],
+    output: str | Path,
+    title: str | None = None,
+    timeout_s: float | None = None,
+) -> Report:
+    """Run a report notebook and write it as one self-contained HTML file.
+
+    Parameters
+    ----------
+    template
+        Path of a notebook, or the name of one in ``templates/`` (``"measure"``).
+    parameters
+        Values for its parameters; relative paths start at the working directory.
+    output
+        The file to write; its folder is made. It appears complete or not at all.
+    title
+        Of the page; the notebook's own without it.
+    timeout_s
+        Longest time for one cell; None waits.
+
+    Returns
+    -------
+    Report
+        A failed cell gives a partial report whose ``error`` is set.
+
+    Raises
+    ------
+    WorkbenchError
+        For an unknown notebook, an unknown or ill-typed parameter, an output that cannot be written, and a
+        page that would load something from elsewhere.
+    """
+    notebook = find_template(template)
+    values = check(notebook, parameters)
+    target = Path(output)
+    if target.is_dir():
+        raise WorkbenchError(f"The report's path {target} is a folder; name a file, such as {target / 'report.html'}.")
+    started = datetime.now(UTC)
+    with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
+        execution = execute(notebook, parameters, Path(folder), timeout_s)
+    page = _presentable(execution)
+    facts = (
+        ("Report notebook", notebook.name),
+        ("Rendered", started.strftime("%Y-%m-%d %H:%M UTC")),
+        ("Workbench", __version__),
+        *((f"Parameter {name}", str(value)) for name, value in values.items()),
+    )
+    heading = title or notebook_title(page, notebook.stem)
+    html = export(page, template_folder(), heading, facts)
+    if elsewhere := fetched_urls(html):
+        raise WorkbenchError(
+            f"The report would load {elsewhere[0]} and so not work offline; "
+            f"put it into {notebook.name} as a data: address or leave it out."
+        )
+    _write(target, html)
+    return Report(target, execution.failure.message if execution.failure else None)
+
+
+def notebook_title(notebook: nbformat.NotebookNode, otherwise: str) -> str:
+    """Return the text of the first top heading."""
+    for cell in notebook.cells:
+        first = cell.source.lstrip().splitlines()[:1]
+        if cell.cell_type == "markdown" and first and first[0].startswith("# "):
+            return str(first[0][2:].strip())
+    return otherwise
+
+
+def _presentable(execution: Execution) -> nbformat.NotebookNode:
+    """Put the error card where a cell failed; drop papermill's banners and every traceback."""
+    notebook = execution.notebook
+    notebook.cells = [cell for cell in notebook.cells if not _BANNERS & set(cell.metadata.get("tags", ()))]
+    if execution.failure is None:
+        return notebook
+    card = _card_output(execution.failure)
+    shown = False
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and any(output.output_type == "error" for output in cell.outputs):
+            cell.outputs = [output for output in cell.outputs if output.output_type != "error"] + [card]
+            shown = True
+    if not shown:
+        notebook.cells.append(nbformat.v4.new_code_cell(outputs=[card]))  # type: ignore[no-untyped-call]
+    return notebook
+
+
+def _card_output(failure: Failure) -> nbformat.NotebookNode:
+    card = error_card(failure.kind, failure.message)
+    html = STYLE + card.heading_html()
+    output: nbformat.NotebookNode = nbformat.v4.new_output("display_data", {"text/html": html})  # type: ignore[no-untyped-call]
+    return output
+
+
+def _write(target: Path, text: str) -> None:
+    """Write beside the target and rename, so that no reader sees half a file."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
+        ) as file:
+            part = Path(file.name)
+            try:
+                file.write(text)
+                file.close()
+                part.chmod(0o644)
+                part.replace(target)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise WorkbenchError(
+            f"The report cannot be written to {target} ({error.strerror}); choose another path."
+        ) from error

@@ -1,0 +1,98 @@
+"""Running a report notebook with papermill, in a kernel of this very interpreter.
+
+No installed kernel specification, start-up file or home folder has a say: the kernel's command line, connection
+file and IPython folder are made here, in the run's temporary folder.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from papermill import PapermillExecutionError, execute_notebook
+
+_KERNEL = "python3"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What stopped a notebook: name and text of the exception."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Execution:
+    """An executed notebook; after a failure as far as it came."""
+
+    notebook: nbformat.NotebookNode
+    failure: Failure | None
+
+
+def execute(
+    notebook: Path, parameters: Mapping[str, object], folder: Path, timeout_s: float | None = None
+) -> Execution:
+    """Run `notebook` with `parameters`; relative paths in them start at the caller's working directory.
+
+    Parameters
+    ----------
+    folder
+        Temporary; the copy that runs, the kernel's connection file and its IPython folder are in it.
+    timeout_s
+        Per cell; None waits.
+    """
+    output = folder / "executed.ipynb"
+    failure = None
+    try:
+        execute_notebook(
+            str(notebook),
+            str(output),
+            parameters=dict(parameters),
+            kernel_name=_KERNEL,
+            kernel_manager_class=_kernel_manager(folder),
+            execution_timeout=timeout_s,
+            progress_bar=False,
+            log_output=False,
+            cwd=str(Path.cwd()),
+        )
+    except PapermillExecutionError as error:
+        failure = Failure(error.ename, error.evalue)
+    except CellTimeoutError:
+        failure = Failure("WorkbenchError", f"A cell ran longer than {timeout_s:g} s; allow more time.")
+    except DeadKernelError:
+        failure = Failure(
+            "WorkbenchError",
+            "The report's Python process ended, most likely for want of memory; free some and render again.",
+        )
+    source = output if output.is_file() else notebook
+    return Execution(nbformat.read(str(source), as_version=4), failure)  # type: ignore[no-untyped-call]
+
+
+def _kernel_manager(folder: Path) -> type[AsyncKernelManager]:
+    """Make a class of kernel managers whose only kernel is this interpreter."""
+
+    class OwnInterpreter(KernelSpecManager):
+        def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+            return KernelSpec(
+                argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+                env={"IPYTHONDIR": str(folder / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+                display_name=kernel_name,
+                language="python",
+            )
+
+    class OwnKernel(AsyncKernelManager):
+        def __init__(self, **settings: object) -> None:
+            super().__init__(
+                **{
+                    **settings,
+                    "kernel_spec_manager": OwnInterpreter(),
+                    "connection_file": str(folder / "kernel.json"),
+                }
+            )
+
+    return OwnKernel

@@ -1,0 +1,265 @@
+"""The driver process of one deployment: ``python -m workbench.testbed.spark.driver FD``.
+
+It holds the Spark session and obeys its owner over a pipe: ``("rate", records/s)``, ``("observe", seconds)``. When the
+pipe closes, whatever the reason, the deployment ends.
+"""
+
+import math
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.metrics import Observation, SourceProfile
+from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.live import POLL_S, Done, LiveQuery, Meter, now_s, pump
+from workbench.testbed.spark.machine import load, session_processes
+from workbench.testbed.spark.operators import SourceCost, fit_source, line, operator_metrics
+from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.session import end_session, executor_process, start_session
+from workbench.workload.query import Generator
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LEAST_BATCHES = 3
+# Just-in-time compilation made the same point 35 to 60 % faster over the first dozen batches.
+JIT_LEAST_BATCHES = 8
+JIT_STEADY = 0.05
+JIT_CAP_S = 75.0
+SOURCE_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to deploy; crosses the pipe once."""
+
+    name: str
+    build: "Callable[[DataFrame], DataFrame]"
+    generator: Generator
+    output_mode: str
+    budget: Budget
+    master: str
+    folder: Path
+    quota: CpuQuota | None
+
+
+class OwnerGoneError(Exception):
+    """The pipe was closed: end the deployment."""
+
+
+class Driver:
+    """Serves one deployment."""
+
+    def __init__(self, connection: Connection, order: Order) -> None:
+        self._connection = connection
+        self._order = order
+        self._cpus = order.budget.profile.cpus
+        self._source = SourceCost()
+        self._profile = SourceProfile(0.0, 0.0, math.inf)
+        self._spark: SparkSession | None = None
+
+    def deploy(self) -> dict[str, Any]:
+        """Start Spark, the query, and bring both to working temperature."""
+        order = self._order
+        self._say("starting Spark")
+        spark = self._spark = start_session(order.master, order.budget, order.folder)
+        executor = executor_process(spark) if order.master == "local" else None
+        if order.quota and executor:
+            order.quota.add(executor)
+        log_file = next((order.folder / "eventlog").iterdir())
+        self._events = EventLog(log_file)
+        self._meter = Meter(order.quota, executor)
+        self._queries: list[LiveQuery] = []
+        self._live = self._start("query", order.name, order.budget.interval_s, order.build, order.output_mode)
+        self._say("measuring the source alone")
+        self._profile_source()
+        self._say("warming up the query's code, without a quota")
+        self._warm_code()
+        self._limit(quota=True)
+        self._live.command(0.0)
+        jvm = spark._jvm  # noqa: SLF001 - py4j's only door
+        java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
+        return {"spark": spark.version, "java": java, "source": self._profile}
+
+    def rate(self, rate: float) -> None:
+        """Command `rate` records/s."""
+        self._live.command(rate)
+
+    def observe(self, seconds: float) -> Observation:
+        """Wait `seconds` and for enough whole batches, and report them."""
+        live, order = self._live, self._order
+        begin = now_s()
+        cap = begin + max(60.0, seconds + 30 * order.budget.interval_s)
+        epoch, seen = live.epoch, len(live.done)
+        before, periods = load(session_processes(os.getsid(0)), begin), self._periods()
+
+        def window() -> list[Done]:
+            fresh = live.done[seen:]
+            return [done for done in fresh if done.release.at_s >= begin and done.release.epoch == epoch]
+
+        while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
+            self._tick()
+        chosen = window()
+        if len(chosen) < LEAST_BATCHES + 1 and live.epoch > 0 and not self._idle():
+            took = now_s() - begin
+            raise WorkbenchError(
+                f"Query {order.name!r} completed {len(chosen)} batches in {took:.0f} s; at least {LEAST_BATCHES + 1} are "
+                "needed. Its first batches take too long: give it more slots, or a longer interval (--interval)."
+            )
+        after, bound = load(session_processes(os.getsid(0)), now_s()), self._periods()
+        elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
+        works = [done.work for done in chosen[1:]]
+        operators, samples = operator_metrics(works, elapsed, self._cpus, self._source)
+        passed = bound[0] - periods[0]
+        rate = live.commanded_rate
+        return Observation(
+            commanded_rate=rate,
+            elapsed_s=elapsed,
+            batches=tuple(done.batch for done in chosen),
+            operators=operators,
+            samples=samples,
+            source_rate_limit=self._profile.rate_limit,
+            quota_throttled=(bound[1] - periods[1]) / passed if order.quota and passed else None,
+            disturbance=after.disturbance_since(before),
+        )
+
+    def end(self) -> None:
+        """Stop the queries and the session."""
+        if self._spark is not None:
+            for query in getattr(self, "_queries", []):
+                query.query.stop()
+            end_session(self._spark)
+
+    def serve(self) -> None:
+        """Obey until the pipe closes."""
+        while True:
+            while not self._connection.poll(POLL_S):
+                pump(self._queries, self._events, self._meter)
+            verb, value = self._receive()
+            try:
+                result = {"rate": self.rate, "observe": self.observe}[verb](value)
+            except WorkbenchError as error:
+                self._connection.send(("error", str(error)))
+            else:
+                self._connection.send(("result", result))
+
+    def _start(
+        self, folder: str, name: str, interval_s: float, build: "Callable[[DataFrame], DataFrame]", mode: str
+    ) -> LiveQuery:
+        order = self._order
+        assert self._spark is not None  # noqa: S101 - for the type checker
+        live = LiveQuery(name, order.folder / folder, interval_s, self._events, self._meter)
+        live.start(self._spark, order.generator, order.budget.slots, build, mode)
+        self._queries.append(live)
+        return live
+
+    def _profile_source(self) -> None:
+        """Read with nothing else to do: what the source costs, and the rate it could feed within the interval."""
+        order = self._order
+        interval = order.budget.interval_s
+        alone = self._start("source", "the source alone", 0.05, _read_only, "append")
+        rows = 5_000
+        for _ in range(SOURCE_BATCHES + 2):  # unthrottled first: code, workers and page cache get warm
+            alone.fixed_batches(rows)
+            duration = self._batches(alone, 1)[-1].work.log.duration_s
+            rows = max(5_000, int(rows * min(8.0, max(0.5, 0.5 * interval / duration))))
+        self._limit(quota=True)
+        rows = int(rows * min(1.0, order.budget.cpus / (os.cpu_count() or 1)))
+        kept: list[Done] = []
+        for share in (0.25, 1.0, 0.5):
+            alone.fixed_batches(max(1_000, int(rows * share)))
+            kept += self._batches(alone, SOURCE_BATCHES)[1:]
+        alone.stop()
+        self._queries.remove(alone)
+        self._limit(quota=False)
+        self._source = fit_source([done.work for done in kept], self._cpus)
+        whole = line([(done.batch.records, done.batch.duration_s) for done in kept])
+        limit = max(0.0, (interval - whole.fixed_s) / (whole.per_record_s * interval)) if whole.per_record_s else math.inf
+        self._profile = SourceProfile(
+            fixed_s=self._source.fixed_s * self._cpus,
+            per_record_s=self._source.per_record_s * self._cpus,
+            rate_limit=limit,
+        )
+
+    def _warm_code(self) -> None:
+        live = self._live
+        live.command(math.inf)
+        begin, costs = now_s(), list[float]()
+        while now_s() < begin + JIT_CAP_S:
+            done = self._batches(live, 1)[-1]
+            work = done.work
+            used = work.executor_cpu_s if work.executor_cpu_s is not None else done.batch.duration_s
+            costs.append(used / max(1, done.batch.records))
+            if len(costs) >= JIT_LEAST_BATCHES:
+                last, before = sum(costs[-3:]), sum(costs[-6:-3])
+                if last > before * (1 - JIT_STEADY):
+                    break
+
+    def _batches(self, live: LiveQuery, count: int) -> list[Done]:
+        """Wait until `count` more batches of the present command have been committed."""
+        epoch, seen = live.epoch, len(live.done)
+        while True:
+            fresh = [done for done in live.done[seen:] if done.release.epoch == epoch]
+            if len(fresh) >= count:
+                return fresh
+            self._tick()
+
+    def _tick(self) -> None:
+        if self._connection.poll(POLL_S):
+            raise OwnerGoneError  # nobody speaks during an observation but to end it
+        pump(self._queries, self._events, self._meter)
+        for query in self._queries:
+            query.check()
+
+    def _idle(self) -> bool:
+        return self._live.commanded_rate == 0
+
+    def _limit(self, *, quota: bool) -> None:
+        if self._order.quota:
+            self._order.quota.limit(self._order.budget.cpus if quota else None)
+
+    def _periods(self) -> tuple[int, int]:
+        return self._order.quota.periods() if self._order.quota else (0, 0)
+
+    def _say(self, text: str) -> None:
+        self._connection.send(("progress", text))
+
+    def _receive(self) -> tuple[str, Any]:
+        message: tuple[str, Any] = self._connection.recv()
+        return message
+
+
+def _read_only(stream: "DataFrame") -> "DataFrame":
+    return stream.select(stream.columns[-1])
+
+
+def main(descriptor: int) -> None:
+    """Serve the deployment ordered over the pipe `descriptor`."""
+    connection = Connection(descriptor)
+    driver = None
+    try:
+        order = pickle.loads(connection.recv_bytes())  # noqa: S301 - from our own parent, over our own pipe
+        driver = Driver(connection, order)
+        connection.send(("ready", driver.deploy()))
+        driver.serve()
+    except (EOFError, OwnerGoneError, BrokenPipeError, ConnectionResetError):
+        pass
+    except WorkbenchError as error:
+        connection.send(("error", str(error)))
+    except Exception:  # noqa: BLE001 - the owner shows it; here nobody would see it
+        connection.send(("crash", traceback.format_exc()))
+    finally:
+        if driver is not None:
+            driver.end()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

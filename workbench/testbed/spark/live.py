@@ -1,0 +1,220 @@
+"""One streaming query under load, seen from inside the driver process."""
+
+import math
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import WorkbenchError
+from workbench.metrics import Batch
+from workbench.testbed.spark.event_log import BatchLog, EventLog
+from workbench.testbed.spark.operators import BatchWork
+from workbench.testbed.spark.quota import CpuQuota, process_cpu_s
+from workbench.workload.query import Generator
+from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+POLL_S = 0.05
+FIRST_BATCH_ROWS = 2_000
+# As much as fits the interval: the next batch is larger or smaller by at most this factor.
+_GROWTH = 2.0
+
+
+@dataclass
+class Meter:
+    """CPU seconds of the executor between batches: all of its group, and its Python workers alone."""
+
+    quota: CpuQuota | None
+    executor: int | None
+    _used: float = 0.0
+    _python: float = 0.0
+
+    def lap(self) -> tuple[float | None, float]:
+        """CPU seconds (all, Python) since the last call; None without a control group."""
+        if self.quota is None:
+            return None, 0.0
+        used = self.quota.used_s()
+        python = sum(process_cpu_s(pid) for pid in self.quota.processes() if pid != self.executor)
+        lap = used - self._used, max(0.0, python - self._python)
+        self._used, self._python = used, python
+        return lap
+
+
+@dataclass(frozen=True)
+class Done:
+    """A committed batch with its release and the CPU time it took."""
+
+    release: Release
+    work: BatchWork
+
+    @property
+    def batch(self) -> Batch:
+        """The batch as an observation shows it."""
+        log = self.work.log
+        return Batch(self.release.at_s, log.duration_s, log.records, self.release.due, self.release.queue)
+
+
+@dataclass
+class LiveQuery:
+    """A started query fed by the rate-limited source.
+
+    The owner calls `pump` often: it reads the event log and, while as much as fits is offered, adapts the
+    batch size so that batches last one interval.
+    """
+
+    name: str
+    folder: Path
+    interval_s: float
+    events: EventLog
+    meter: Meter
+    query: Any = None
+    done: list[Done] = field(default_factory=list)
+    commanded_rate: float = 0.0
+    _epoch: int = 0
+    _fitting: bool = False
+    _rows: int = FIRST_BATCH_ROWS
+    _released: dict[int, Release] = field(default_factory=dict)
+    _release_offset: int = 0
+
+    def start(
+        self,
+        spark: "SparkSession",
+        generator: Generator,
+        partitions: int,
+        build: "Callable[[DataFrame], DataFrame]",
+        output_mode: str,
+    ) -> None:
+        """Build the query on the source and start it with nothing to do.
+
+        Raises
+        ------
+        WorkbenchError
+            When the query is no streaming query, or Spark refuses it.
+        """
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
+        from pyspark.sql import DataFrame  # noqa: PLC0415
+
+        self.folder.mkdir()
+        self.command(0.0)
+        source = f"workbench_{self.folder.name}"
+        spark.dataSource.register(rate_source(generator, self.folder, partitions, source))
+        stream = spark.readStream.format(source).load()
+        try:
+            frame = build(stream)
+        except Exception as error:
+            raise WorkbenchError(
+                f"The function of query {self.name!r} failed while it built the query: {_first_line(error)}. "
+                "It is called with the streaming input DataFrame and must return a DataFrame; "
+                f"the input's columns are {', '.join(stream.columns)}."
+            ) from error
+        if not isinstance(frame, DataFrame):
+            raise WorkbenchError(
+                f"The function of query {self.name!r} returned {type(frame).__name__}; it must return a DataFrame."
+            )
+        if not frame.isStreaming:
+            raise WorkbenchError(
+                f"Query {self.name!r} has no streaming plan: its result does not read from the DataFrame it was given. "
+                "Build it from the function's argument."
+            )
+        try:
+            self.query = (
+                frame.writeStream.format("noop")
+                .queryName(self.folder.name)
+                .outputMode(output_mode)
+                .option("checkpointLocation", str(self.folder / "checkpoint"))
+                .trigger(processingTime=f"{int(self.interval_s * 1000)} milliseconds")
+                .start()
+            )
+        except PySparkException as error:
+            raise WorkbenchError(
+                f"Spark refuses query {self.name!r} in output mode {output_mode!r}: {_first_line(error)}. "
+                "Choose a mode the query allows (append needs a watermark for aggregations; try update or complete)."
+            ) from error
+
+    def command(self, rate: float) -> None:
+        """Offer `rate` records/s from the next batch on, or as much as fits (inf); flush the queue."""
+        self._epoch += 1
+        self.commanded_rate = rate
+        self._fitting = math.isinf(rate)
+        rows = self._rows if self._fitting else math.ceil(rate * self.interval_s)
+        write_command(self.folder, Command(self._epoch, None if self._fitting else rate, rows))
+
+    def fixed_batches(self, rows: int) -> None:
+        """Release `rows` rows at every trigger."""
+        self._epoch += 1
+        self._fitting = False
+        write_command(self.folder, Command(self._epoch, None, rows))
+
+    @property
+    def epoch(self) -> int:
+        """Number of the present command."""
+        return self._epoch
+
+    def take(self, log: BatchLog, executor_s: float | None, python_s: float) -> None:
+        """Note a committed batch, and adapt the batch size while as much as fits is offered."""
+        releases, self._release_offset = read_releases(self.folder, self._release_offset)
+        self._released.update({release.last: release for release in releases if release.records})
+        release = self._released.pop(log.last_row, None)
+        if release is None:
+            return
+        self.done.append(Done(release, BatchWork(log, executor_s, python_s)))
+        if self._fitting and release.epoch == self._epoch:
+            factor = self.interval_s / max(log.duration_s, 1e-3)
+            self._rows = max(100, int(log.records * min(_GROWTH, max(1 / _GROWTH, factor))))
+            write_command(self.folder, Command(self._epoch, None, self._rows))
+
+    def check(self) -> None:
+        """Raise when the query has ended by itself.
+
+        Raises
+        ------
+        WorkbenchError
+            With the query's own error.
+        """
+        failure = self.events.failure(self.query.id)
+        if failure is None and self.query.isActive:
+            return
+        if failure is None:
+            exception = self.query.exception()
+            failure = str(exception) if exception else "it stopped"
+        raise WorkbenchError(
+            f"Query {self.name!r} failed at run time: {_root_cause(failure)}. "
+            "Mend the query or the data; nothing measured so far is lost."
+        )
+
+    def stop(self) -> None:
+        """End the query and drop its checkpoint."""
+        self.query.stop()
+        shutil.rmtree(self.folder / "checkpoint", ignore_errors=True)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0].rstrip(".")
+
+
+def _root_cause(text: str) -> str:
+    """The line that says what went wrong: the Python error of a worker, else the innermost Java cause."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    python = [line for line in lines if line.split(":", 1)[0].endswith(("Error", "Exception")) and " " not in line.split(":", 1)[0]]
+    causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
+    chosen = next((line for line in reversed(python) if not line.startswith(("org.", "java."))), None)
+    return (chosen or (causes[-1] if causes else lines[0] if lines else "no reason given")).rstrip(".")[:500]
+
+
+def pump(queries: "list[LiveQuery]", events: EventLog, meter: Meter) -> None:
+    """Hand newly committed batches to their queries."""
+    for query_id, log in events.poll():
+        executor_s, python_s = meter.lap()
+        for query in queries:
+            if query.query is not None and query.query.id == query_id:
+                query.take(log, executor_s, python_s)
+
+
+def now_s() -> float:
+    """The testbed's clock, shared by all processes of this machine."""
+    return time.monotonic()

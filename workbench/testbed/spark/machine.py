@@ -1,0 +1,84 @@
+"""What this machine is, and what it does besides the measurement."""
+
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from workbench.metrics import Disturbance
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Load:
+    """CPU seconds of all cores since boot: `busy` in all, `steal` by other virtual machines, `ours`."""
+
+    at_s: float
+    busy_s: float
+    steal_s: float
+    ours_s: float
+    cores: int
+
+    def disturbance_since(self, earlier: "Load", throttled: float = 0.0) -> Disturbance:
+        """Shares of all cores taken by others since `earlier`."""
+        capacity = (self.at_s - earlier.at_s) * self.cores
+        if capacity <= 0:
+            return Disturbance(throttled=throttled)
+        others = (self.busy_s - earlier.busy_s) - (self.ours_s - earlier.ours_s)
+        return Disturbance(
+            steal=min(1.0, max(0.0, (self.steal_s - earlier.steal_s) / capacity)),
+            other_load=min(1.0, max(0.0, others / capacity)),
+            throttled=throttled,
+        )
+
+
+def session_processes(session: int) -> list[int]:
+    """Ids of the processes whose session leader is `session`."""
+    found = []
+    for pid in psutil.pids():
+        try:
+            if os.getsid(pid) == session:
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def load(ours: Iterable[int], at_s: float) -> Load:
+    """Read the CPU counters; `ours` are the processes of the measurement."""
+    fields = [int(value) for value in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = fields
+    ours_s = 0.0
+    for pid in ours:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        ours_s += sum(int(value) for value in stat[11:15]) * _TICK_S  # with the children it has waited for
+    busy = (user + nice + system + irq + softirq) * _TICK_S
+    return Load(at_s, busy, steal * _TICK_S, ours_s, os.cpu_count() or 1)
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def describe() -> dict[str, str]:
+    """Facts of the machine for reports: no host name, no user, no path."""
+    model = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return {
+        "processor": model,
+        "cores": str(usable_cores()),
+        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "Python": platform.python_version(),
+    }

@@ -1,0 +1,259 @@
+"""From stages to operators: what each operator of a query did in a stretch of batches.
+
+An operator is a stage. Its *useful seconds* exclude waiting: under a CPU quota they are the CPU seconds of its tasks,
+with their share of the executor's other CPU (Python workers, garbage collection, RocksDB's threads), divided by the
+cores of a slot; without a quota they are the tasks' run seconds less the waits for shuffle data. The profiled cost of
+the source is taken out and shown as an operator of its own.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.metrics import OperatorMetrics, TaskSample
+from workbench.testbed.spark.event_log import BatchLog, Stage
+
+_KINDS = {
+    "StateStoreSave": "aggregate",
+    "SessionWindowStateStoreSave": "session",
+    "StreamingSymmetricHashJoin": "join",
+    "FlatMapGroupsWithState": "state",
+    "FlatMapGroupsInPandasWithState": "state",
+    "TransformWithStateInPySpark": "state",
+    "TransformWithStateInPandas": "state",
+    "TransformWithState": "state",
+    "StreamingDeduplicate": "deduplicate",
+    "StreamingDeduplicateWithinWatermark": "deduplicate",
+    "StreamingGlobalLimit": "limit",
+    "ArrowEvalPython": "python",
+    "BatchEvalPython": "python",
+    "MapInArrow": "python",
+    "PythonMapInArrow": "python",
+    "MapInPandas": "python",
+}
+_PYTHON = ("python", "state")
+_SCAN = "MicroBatchScan"
+
+
+@dataclass(frozen=True)
+class SourceCost:
+    """Cost of the source alone, for one task: seconds = fixed_s + per_record_s x records."""
+
+    fixed_s: float = 0.0
+    per_record_s: float = 0.0
+
+    def of(self, records: float) -> float:
+        """Seconds of one task that reads `records` records."""
+        return self.fixed_s + self.per_record_s * records
+
+
+@dataclass(frozen=True)
+class BatchWork:
+    """A batch and the CPU seconds the executor used in it, Python workers apart; None without a quota."""
+
+    log: BatchLog
+    executor_cpu_s: float | None = None
+    python_cpu_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class _StageWork:
+    stage: Stage
+    seconds: tuple[float, ...]  # useful, per task, source included
+    cpu_s: float
+
+
+def _labels(stage: Stage) -> list[str]:
+    found: list[str] = []
+    for node in reversed(stage.nodes):
+        kind = next((kind for name, kind in _KINDS.items() if node.name == name), None)
+        if node.name.startswith(_SCAN):
+            kind = "scan"
+        if kind is None and node.name in ("Filter", "Expand", "Generate", "Sort", "MergingSessions"):
+            kind = node.name.lower()
+        if kind and kind not in found:
+            found.append(kind)
+    return found
+
+
+def _is_source(stage: Stage) -> bool:
+    return any(node.name.startswith(_SCAN) for node in stage.nodes)
+
+
+def operator_names(stages: Sequence[Stage]) -> tuple[str, ...]:
+    """Name each stage of a batch after what it does, numbered in order: ``"1 scan filter"``, ``"2 aggregate"``."""
+    names = []
+    for number, stage in enumerate(stages, 1):
+        labels = _labels(stage) or ["map"]
+        names.append(f"{number} {' '.join(labels)}")
+    return tuple(names)
+
+
+def _work(batch: BatchWork, slot_cpus: float) -> list[_StageWork]:
+    stages = batch.log.stages
+    if batch.executor_cpu_s is None:
+        return [
+            _StageWork(
+                stage,
+                tuple(max(0.0, task.run_s - task.shuffle_wait_s) for task in stage.tasks),
+                sum(task.cpu_s for task in stage.tasks),
+            )
+            for stage in stages
+        ]
+    jvm = sum(task.cpu_s for stage in stages for task in stage.tasks)
+    other = max(0.0, batch.executor_cpu_s - batch.python_cpu_s - jvm)
+    users = [stage for stage in stages if _is_source(stage) or any(label in _PYTHON for label in _labels(stage))]
+    python_run = sum(task.run_s for stage in users for task in stage.tasks)
+    result = []
+    for stage in stages:
+        seconds = []
+        for task in stage.tasks:
+            cpu = task.cpu_s * (1 + other / jvm if jvm else 1)
+            if stage in users and python_run:
+                cpu += batch.python_cpu_s * task.run_s / python_run
+            seconds.append(cpu / slot_cpus)
+        result.append(_StageWork(stage, tuple(seconds), sum(seconds) * slot_cpus))
+    return result
+
+
+def fit_source(batches: Sequence[BatchWork], slot_cpus: float) -> SourceCost:
+    """Cost of the source from batches of a query that does nothing but read it, of at least two sizes."""
+    points = []
+    for batch in batches:
+        for work in _work(batch, slot_cpus):
+            records = [task.records_in for task in work.stage.tasks]
+            if records:
+                points.append((sum(records) / len(records), sum(work.seconds) / len(records)))
+    return line(points)
+
+
+def line(points: Sequence[tuple[float, float]]) -> SourceCost:
+    """Least squares seconds = a + b x records with a, b >= 0; through the origin when a would be negative."""
+    count = len(points)
+    if not count:
+        return SourceCost()
+    mean_x = sum(x for x, _ in points) / count
+    mean_y = sum(y for _, y in points) / count
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else -1.0
+    fixed = mean_y - slope * mean_x
+    if slope < 0 or fixed < 0:
+        square = sum(x * x for x, _ in points)
+        return SourceCost(0.0, sum(x * y for x, y in points) / square if square else 0.0)
+    return SourceCost(fixed, slope)
+
+
+def operator_metrics(
+    batches: Sequence[BatchWork], elapsed_s: float, slot_cpus: float, source: SourceCost
+) -> tuple[tuple[OperatorMetrics, ...], tuple[TaskSample, ...]]:
+    """Sum the work of `batches` per operator.
+
+    Returns
+    -------
+    operators
+        The source first, then one entry per stage.
+    samples
+        Mean records and useful seconds of a task, one entry per operator and batch.
+    """
+    if not batches:
+        return (), ()
+    names = operator_names(batches[-1].log.stages)
+    works = [_work(batch, slot_cpus) for batch in batches if len(batch.log.stages) == len(names)]
+    samples: list[TaskSample] = []
+    operators: list[OperatorMetrics] = []
+    source_s, source_rows, source_tasks = 0.0, 0, 1
+    for index, name in enumerate(names):
+        stages = [work[index] for work in works]
+        useful, per_partition = 0.0, dict[int, int]()
+        for work in stages:
+            tasks = work.stage.tasks
+            if not tasks:
+                continue
+            seconds = sum(work.seconds)
+            if _is_source(work.stage):
+                taken = min(seconds, sum(source.of(task.records_in) for task in tasks))
+                seconds -= taken
+                source_s += taken
+                source_rows += sum(task.records_in for task in tasks)
+                source_tasks = len(tasks)
+            useful += seconds
+            for task in tasks:
+                per_partition[task.partition] = per_partition.get(task.partition, 0) + task.records_in
+            samples.append(
+                TaskSample(name, sum(task.records_in for task in tasks) / len(tasks), seconds / len(tasks))
+            )
+        operators.append(_summed(name, stages, useful, per_partition, elapsed_s))
+    operators = [_with_state(metrics, index, batches, names) for index, metrics in enumerate(operators)]
+    busy = source_s / (source_tasks * elapsed_s) if elapsed_s else 0.0
+    reading = OperatorMetrics(
+        "source",
+        "source",
+        source_tasks,
+        source_rows,
+        source_rows,
+        source_s,
+        busy,
+        source_rows / source_s if source_s else None,
+        source_s * slot_cpus,
+        0,
+    )
+    return (reading, *operators), tuple(samples)
+
+
+def _summed(
+    name: str, works: Sequence[_StageWork], useful: float, per_partition: Mapping[int, int], elapsed_s: float
+) -> OperatorMetrics:
+    tasks = max((len(work.stage.tasks) for work in works), default=1)
+    records_in = sum(per_partition.values())
+    all_tasks = [task for work in works for task in work.stage.tasks]
+    records_out = sum(task.records_out for task in all_tasks) or sum(_rows_out(work.stage) for work in works)
+    return OperatorMetrics(
+        operator=name,
+        kind=name.split(" ")[-1],
+        tasks=tasks,
+        records_in=records_in,
+        records_out=records_out,
+        useful_s=useful,
+        busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
+        true_processing_rate=records_in / useful if useful > 0 else None,
+        cpu_s=sum(work.cpu_s for work in works),
+        shuffle_bytes=sum(task.shuffle_bytes for task in all_tasks),
+        key_skew=max(per_partition.values()) * tasks / records_in if records_in else None,
+    )
+
+
+def _rows_out(stage: Stage) -> int:
+    """Rows the last counting node of a stage without a shuffle put out."""
+    for node in stage.nodes:
+        if "number of output rows" in node.metrics:
+            return node.metrics["number of output rows"]
+    return 0
+
+
+def _with_state(
+    metrics: OperatorMetrics, index: int, batches: Sequence[BatchWork], names: Sequence[str]
+) -> OperatorMetrics:
+    """Add RocksDB's metrics to a stateful operator. Spark lists state operators sink first."""
+    stateful = [i for i, name in enumerate(names) if set(name.split(" ")) & set(_KINDS.values()) - {"python"}]
+    if index not in stateful:
+        return metrics
+    from_sink = len(stateful) - 1 - stateful.index(index)
+    totals: dict[str, float] = {}
+    updated = 0
+    for batch in batches:
+        states = batch.log.progress.get("stateOperators") or []
+        if from_sink < len(states):
+            updated += int(states[from_sink].get("numRowsUpdated") or 0)
+            for key, value in (states[from_sink].get("customMetrics") or {}).items():
+                totals[key] = totals.get(key, 0.0) + float(value)
+    hits, misses = totals.get("rocksdbReadBlockCacheHitCount", 0.0), totals.get("rocksdbReadBlockCacheMissCount", 0.0)
+    gets = totals.get("rocksdbGetCount", 0.0)
+    read = ("rocksdbTotalBytesRead", "rocksdbTotalBytesReadThroughIterator", "rocksdbTotalBytesWritten")
+    fields = dict(vars(metrics))
+    fields.update(
+        state_bytes=int(math.fsum(totals.get(key, 0.0) for key in read)),
+        state_rows_updated=updated,
+        cache_hit_rate=hits / (hits + misses) if hits + misses else None,
+        state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,
+    )
+    return OperatorMetrics(**fields)

@@ -1,0 +1,114 @@
+"""Slots as fractions of a core: a control group with a CPU quota around the executor.
+
+The group holds the executor's JVM and its Python workers; the driver stays outside, so that its fixed cost per batch
+is not charged to the slots. Version 1 and version 2 of Linux control groups are served.
+"""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PERIOD_US = 100_000
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class CpuQuota:
+    """One control group; `folders` are its folders, one for each hierarchy it stands in (version 1 has two)."""
+
+    folders: tuple[Path, ...]
+    v1: bool
+
+    @classmethod
+    def create(cls, name: str, base: Path = Path("/sys/fs/cgroup")) -> "CpuQuota":
+        """Make the group `name`.
+
+        Raises
+        ------
+        OSError
+            When this machine does not permit it: then only whole cores can be slots.
+        """
+        v1 = (base / "cpu" / "cgroup.procs").exists()
+        if v1:
+            roots = [base / "cpu"]
+            account = base / "cpuacct"
+            if (account / "cgroup.procs").exists() and account.resolve() != roots[0].resolve():
+                roots.append(account)
+        else:
+            roots = [base]
+            if "cpu" not in (base / "cgroup.subtree_control").read_text().split():
+                (base / "cgroup.subtree_control").write_text("+cpu")
+        group = cls(tuple(root / name for root in roots), v1)
+        made: list[Path] = []
+        try:
+            for folder in group.folders:
+                folder.mkdir()
+                made.append(folder)
+            group.limit(None)
+        except OSError:
+            for folder in made:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+        return group
+
+    def add(self, pid: int) -> None:
+        """Put process `pid`, its present children and all that they will fork into the group."""
+        todo = [pid]
+        for process in todo:  # the list grows: children too
+            with suppress(ProcessLookupError, FileNotFoundError):  # gone meanwhile
+                for folder in self.folders:
+                    (folder / "cgroup.procs").write_text(str(process))
+                for task in Path(f"/proc/{process}/task").iterdir():
+                    todo += [int(child) for child in (task / "children").read_text().split()]
+
+    def limit(self, cores: float | None) -> None:
+        """Allow `cores` cores' worth of time in each period; None for no limit."""
+        quota = None if cores is None else max(1000, round(cores * PERIOD_US))
+        folder = self.folders[0]
+        if self.v1:
+            (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (folder / "cpu.cfs_quota_us").write_text(str(-1 if quota is None else quota))
+        else:
+            (folder / "cpu.max").write_text(f"{'max' if quota is None else quota} {PERIOD_US}")
+
+    def periods(self) -> tuple[int, int]:
+        """Return the quota periods so far, and those in which the quota bound."""
+        stat = dict(line.split() for line in (self.folders[0] / "cpu.stat").read_text().splitlines())
+        return int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
+
+    def processes(self) -> list[int]:
+        """Process ids in the group."""
+        with suppress(OSError):
+            return [int(pid) for pid in (self.folders[0] / "cgroup.procs").read_text().split()]
+        return []
+
+    def used_s(self) -> float:
+        """CPU seconds the group has used."""
+        folder = self.folders[-1]
+        if self.v1:
+            usage = folder / "cpuacct.usage"
+            if usage.exists():
+                return int(usage.read_text()) / 1e9
+            return sum(process_cpu_s(pid) for pid in self.processes())
+        stat = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
+        return int(stat["usage_usec"]) / 1e6
+
+    def remove(self) -> None:
+        """Move what is left out of the group and remove it."""
+        for folder in self.folders:
+            with suppress(FileNotFoundError):
+                for pid in (folder / "cgroup.procs").read_text().split():
+                    with suppress(OSError):
+                        (folder.parent / "cgroup.procs").write_text(pid)
+                folder.rmdir()
+
+
+def process_cpu_s(pid: int) -> float:
+    """User and system CPU seconds of a live process; 0 when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) * _TICK_S

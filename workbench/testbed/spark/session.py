@@ -1,0 +1,140 @@
+"""Start and end the Spark session of one deployment, inside its driver process."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Of a deployment's memory (slots x memory per slot) RocksDB gets this share, the heap the rest.
+ROCKSDB_SHARE = 0.4
+LEAST_HEAP_MB = 600
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How the memory of a budget is divided, MiB."""
+
+    rocksdb_mb: int
+    heap_mb: int
+
+
+def divide_memory(budget: Budget) -> Memory:
+    """Divide the budget's memory between RocksDB and the executor's heap.
+
+    Raises
+    ------
+    WorkbenchError
+        When the heap would be smaller than Spark needs.
+    """
+    rocksdb = int(budget.memory_mb * ROCKSDB_SHARE)
+    heap = budget.memory_mb - rocksdb
+    if heap < LEAST_HEAP_MB:
+        least = -(-LEAST_HEAP_MB * 10 // 6) // budget.slots + 1
+        raise WorkbenchError(
+            f"{budget.slots} slots of {budget.profile.memory_mb} MB leave a heap of {heap} MB; Spark needs "
+            f"{LEAST_HEAP_MB} MB. Give each slot at least {least} MB (--memory-mb {least}) or use more slots."
+        )
+    return Memory(rocksdb, heap)
+
+
+def spark_conf(budget: Budget, folder: Path) -> dict[str, str]:
+    """Spark's configuration for a deployment on `budget` that lives in `folder`."""
+    memory = divide_memory(budget)
+    state = "spark.sql.streaming.stateStore."
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.executor.memory": f"{memory.heap_mb}m",
+        "spark.executor.cores": str(budget.slots),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(budget.slots),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.adaptive.streaming.stateless.enabled": "false",
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.numRecentProgressUpdates": "5",
+        "spark.sql.streaming.minBatchesToRetain": "3",
+        state + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        state + "rocksdb.boundedMemoryUsage": "true",
+        state + "rocksdb.maxMemoryUsageMB": str(memory.rocksdb_mb),
+        state + "rocksdb.trackTotalNumberOfRows": "false",
+        state + "rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (folder / "eventlog").as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }
+
+
+def start_session(master: str, budget: Budget, folder: Path) -> "SparkSession":
+    """Start the JVM and the session; JVM output goes to ``jvm.log`` in `folder`.
+
+    `master` ``"local"`` is one executor JVM beside the driver's, on loopback; anything else is passed to Spark.
+    """
+    import pyspark  # noqa: PLC0415 - only the driver process loads Spark
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    for name in ("eventlog", "local", "home"):
+        (folder / name).mkdir(exist_ok=True)
+    # local-cluster writes into SPARK_HOME/work: give it a home of links, not the installed package.
+    for name in ("bin", "jars", "python"):
+        (folder / "home" / name).symlink_to(Path(pyspark.__file__).parent / name)
+    os.environ.update(
+        JAVA_HOME=find_java(folder).home,
+        PYSPARK_PYTHON=sys.executable,
+        SPARK_LOCAL_IP="127.0.0.1",
+        SPARK_HOME=str(folder / "home"),
+        TMPDIR=str(folder),
+    )
+    conf = SparkConf().setAppName("workbench").setAll(list(spark_conf(budget, folder).items()))
+    if master == "local":
+        conf.setMaster(f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]")
+    else:
+        conf.setMaster(master)
+    with (folder / "jvm.log").open("ab") as log:
+        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+    context = SparkContext(gateway=gateway, conf=conf)
+    context.setLogLevel("ERROR")
+    return SparkSession(context)
+
+
+def executor_process(spark: "SparkSession") -> int | None:
+    """Process id of the executor's JVM; None when it runs on another machine."""
+    jvm = spark._jvm  # noqa: SLF001 - py4j's only door
+    driver = psutil.Process(int(jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
+    for process in driver.children(recursive=True):
+        try:
+            if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                return process.pid
+        except psutil.Error:
+            continue
+    return None
+
+
+def end_session(spark: "SparkSession") -> None:
+    """Stop the session and end its JVM."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    spark.stop()
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)

@@ -1,0 +1,224 @@
+"""``SparkTestbed``: deploys queries on Spark, each in a driver process of its own."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Literal
+
+import cloudpickle
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.metrics import Observation, SourceProfile
+from workbench.testbed.spark.driver import Order
+from workbench.testbed.spark.machine import usable_cores
+from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.session import divide_memory
+from workbench.workload.dataset import prepare
+from workbench.workload.query import Dataset, Query
+
+# The driver needs a core's worth of time too: at most this share of the machine's cores becomes slots.
+SLOT_SHARE = 0.8
+_GROUP_PREFIX = "workbench-"
+
+
+@dataclass
+class SparkRun:
+    """One live deployment; see `workbench.testbed.base.Run`."""
+
+    budget: Budget
+    facts: dict[str, str]
+    source: SourceProfile
+    _connection: Connection
+
+    def set_rate(self, rate: float) -> None:
+        """Offer `rate` records/s from the next batch on; inf offers as much as fits the interval."""
+        self._connection.send(("rate", rate))
+        _answer(self._connection)
+
+    def observe(self, seconds: float) -> Observation:
+        """Let `seconds` pass and report the whole batches in them."""
+        self._connection.send(("observe", seconds))
+        observation: Observation = _answer(self._connection)
+        return observation
+
+
+@dataclass(frozen=True)
+class SparkTestbed:
+    """Deploys on Spark.
+
+    Parameters
+    ----------
+    master
+        ``"local"``: one executor JVM on this machine. Else a Spark master URL, whose executor cores are the slots.
+    slot_cpus
+        ``"auto"`` takes the budget's cpus as a CPU quota where this machine permits, and refuses fractions of a core
+        where it does not. ``"cores"`` asks for whole cores without a quota.
+    progress
+        Called with one line of text at each step of a deployment.
+    """
+
+    master: str = "local"
+    slot_cpus: Literal["auto", "cores"] = "auto"
+    progress: Callable[[str], None] = field(default=lambda _: None)
+
+    def check(self, budget: Budget) -> None:
+        """Refuse a budget this machine cannot serve, before anything starts.
+
+        Raises
+        ------
+        WorkbenchError
+            When it asks for more cores than there are, for less memory than Spark needs, or for fractions of a core
+            where no quota is permitted.
+        """
+        divide_memory(budget)
+        if self.master != "local":
+            return
+        cores = usable_cores()
+        most = cores * SLOT_SHARE if self.slot_cpus == "auto" else cores
+        if budget.cpus > most + 1e-9:
+            fit = int(most / budget.profile.cpus + 1e-9)
+            raise WorkbenchError(
+                f"{budget.slots} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores} cores "
+                f"of this machine at most {most:g} can be slots (the driver needs the rest). "
+                f"Use --slots {fit} or less, or smaller slots (--slot-cpus)."
+                if fit
+                else f"A slot of {budget.profile.cpus:g} cores is more than the {most:g} cores that can be slots on this "
+                f"machine; use smaller slots (--slot-cpus {most:g})."
+            )
+        if self.slot_cpus == "cores" and budget.profile.cpus != int(budget.profile.cpus):
+            raise WorkbenchError(
+                f"Slots of {budget.profile.cpus:g} cores need a CPU quota; without one a slot is a whole core "
+                "(--slot-cpus 1)."
+            )
+
+    @contextmanager
+    def deploy(self, query: Query, budget: Budget) -> Iterator[SparkRun]:
+        """Deploy `query` on `budget`; leaving the context removes every process, control group and folder."""
+        self.check(budget)
+        remove_stale_groups()
+        quota = self._quota(budget)
+        folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
+        with _Driver(folder, quota) as driver:
+            generator = (
+                prepare(query.dataset, query.event_time, folder) if isinstance(query.dataset, Dataset) else query.dataset
+            )
+            order = Order(query.name, query.build, generator, query.output_mode, budget, self.master, folder, quota)
+            driver.connection.send_bytes(cloudpickle.dumps(order))
+            facts = _answer(driver.connection, self.progress)
+            source = facts.pop("source")
+            facts["slots are"] = (
+                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots" if quota else "whole cores, no quota"
+            )
+            yield SparkRun(budget, facts, source, driver.connection)
+
+    def _quota(self, budget: Budget) -> CpuQuota | None:
+        if self.master != "local" or self.slot_cpus == "cores":
+            return None
+        try:
+            return CpuQuota.create(f"{_GROUP_PREFIX}{os.getpid()}-{uuid.uuid4().hex[:8]}")
+        except OSError as error:
+            if budget.profile.cpus == int(budget.profile.cpus):
+                return None
+            raise WorkbenchError(
+                f"Slots of {budget.profile.cpus:g} cores need a CPU quota, and this machine does not permit control "
+                f"groups ({error.strerror}). Use whole cores: --slot-cpus 1."
+            ) from error
+
+
+class _Driver:
+    """The driver process and its reaper; ends both on leaving."""
+
+    def __init__(self, folder: Path, quota: CpuQuota | None) -> None:
+        self.connection, theirs = Pipe()
+        alive_read, alive_write = os.pipe()
+        # The user's modules are found as they are here, in the driver and in Spark's Python workers.
+        paths = [str(Path.cwd()), *filter(None, sys.path)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        with (folder / "driver.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(theirs.fileno(), alive_write),
+                start_new_session=True,
+                env=environment,
+            )
+            groups = [str(group) for group in quota.folders] if quota else []
+            self._reaper = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "workbench.testbed.spark.reaper",
+                    str(alive_read),
+                    str(self._process.pid),
+                    str(folder),
+                    *groups,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(alive_read,),
+                start_new_session=True,
+                env=environment,
+            )
+        theirs.close()
+        os.close(alive_read)
+        os.close(alive_write)
+
+    def __enter__(self) -> "_Driver":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reaper.wait(60)
+
+
+def _answer(connection: Connection, progress: Callable[[str], None] = lambda _: None) -> Any:
+    """Wait for the driver's answer.
+
+    Raises
+    ------
+    WorkbenchError
+        With the driver's message, or when the driver process has died.
+    """
+    while True:
+        try:
+            kind, value = connection.recv()
+        except (EOFError, ConnectionResetError) as error:
+            raise WorkbenchError(
+                "Spark's driver process ended by itself, most likely for lack of memory; "
+                "close other programs or use smaller slots (--memory-mb), then run the same command again."
+            ) from error
+        if kind == "progress":
+            progress(value)
+        elif kind == "error":
+            raise WorkbenchError(value)
+        elif kind == "crash":
+            raise RuntimeError(f"The Spark driver failed unexpectedly:\n{value}")
+        else:
+            return value
+
+
+def remove_stale_groups(base: Path = Path("/sys/fs/cgroup")) -> None:
+    """Remove empty control groups of deployments whose owner is gone."""
+    for hierarchy in (base, base / "cpu", base / "cpuacct"):
+        for group in hierarchy.glob(f"{_GROUP_PREFIX}*"):
+            owner = group.name.removeprefix(_GROUP_PREFIX).split("-")[0]
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                with suppress(OSError):
+                    group.rmdir()
