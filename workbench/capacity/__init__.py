@@ -1,0 +1,20 @@
+"""From short runs to a capacity: estimate the MST, fit the costs, record the measurement."""
+
+from workbench.capacity.estimator import CapacityEstimator
+from workbench.capacity.probes import MstEstimate, Probe, SearchSettings, Step
+from workbench.capacity.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES, StreamBedSchedule
+from workbench.capacity.verdict import Judgement, Verdict, judge
+
+__all__ = [
+    "SIMPLE_QUERIES",
+    "STATEFUL_QUERIES",
+    "CapacityEstimator",
+    "Judgement",
+    "MstEstimate",
+    "Probe",
+    "SearchSettings",
+    "Step",
+    "StreamBedSchedule",
+    "Verdict",
+    "judge",
+]

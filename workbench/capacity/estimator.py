@@ -1,0 +1,273 @@
+"""Measures the maximum sustainable throughput (MST) of one deployment (StreamBed section IV, the Capacity Estimator).
+
+The loop is: ask the schedule for a step, command its rate, let it settle, observe, judge, record. What to do next
+is a pure function of the finished probes (``search`` or ``streambed``), so a killed estimate continues where it was:
+recorded probes go in as `history` and are not repeated. Only the warm-up is redone, because a new deployment is cold;
+its recorded result keeps deciding the first rate.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from workbench.capacity import search, streambed
+from workbench.capacity.probes import MstEstimate, Probe, SearchSettings, Step
+from workbench.capacity.streambed import SIMPLE_QUERIES, StreamBedSchedule
+from workbench.capacity.verdict import MAX_DISTURBANCE, MIN_WHOLE_BATCHES, judge
+from workbench.errors import WorkbenchError
+from workbench.metrics import Observation
+from workbench.testbed.base import Run
+
+Schedule = Literal["adaptive", "streambed"]
+
+_SHORT_INTERVAL_S = 2.0
+
+
+@dataclass(frozen=True)
+class CapacityEstimator:
+    """Brackets the MST of a deployment by short, rate-controlled runs.
+
+    Parameters
+    ----------
+    tolerance
+        Relative width of the final bracket.
+    success
+        Least share of the due rows that a sustained rate consumes.
+    schedule
+        ``"adaptive"`` or the published ``"streambed"``.
+    min_rate, max_rate
+        Lowest and highest rate probed, records/s. Defaults: the larger of 1 and 1/1024 of the warm-up's rate; what
+        the source can serve without being the limit.
+    max_probes
+        Budget of probes, repetitions included and the warm-up not.
+    max_repeats
+        How often a disturbed or not offered probe is repeated.
+    max_disturbance
+        Largest share of the machine that others may take during a valid probe.
+    settle_s, window_s
+        Seconds discarded after a change of rate, seconds observed. Defaults: 2 intervals, at least 1 s;
+        10 intervals (6 of more than 2 s), at least 12 s.
+    warmup_min_s, warmup_cap_s, warmup_change
+        The warm-up lasts at least and at most so many seconds; it is over when the consumed rate and the seconds
+        per record change by at most this share from one chunk to the next.
+    chunk_s
+        Length of such a chunk. Default: 5 intervals, at least 10 s.
+    published
+        Times of the ``"streambed"`` schedule, which replace the other times and `max_probes`.
+    clock
+        Seconds, for the times in the result.
+    """
+
+    tolerance: float = 0.01
+    success: float = 0.99
+    schedule: Schedule = "adaptive"
+    min_rate: float | None = None
+    max_rate: float | None = None
+    max_probes: int = 20
+    max_repeats: int = 2
+    max_disturbance: float = MAX_DISTURBANCE
+    settle_s: float | None = None
+    window_s: float | None = None
+    warmup_min_s: float = 30.0
+    warmup_cap_s: float = 240.0
+    warmup_change: float = 0.05
+    chunk_s: float | None = None
+    published: StreamBedSchedule = SIMPLE_QUERIES
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        _within("tolerance", self.tolerance, 0.0, 1.0)
+        _within("success", self.success, 0.0, 1.0, high_allowed=True)
+        _within("max_disturbance", self.max_disturbance, 0.0, 1.0, low_allowed=True, high_allowed=True)
+        _within("warmup_change", self.warmup_change, 0.0, 1.0)
+        for name in ("min_rate", "max_rate", "settle_s", "window_s", "chunk_s", "warmup_min_s", "warmup_cap_s"):
+            value = getattr(self, name)
+            if value is not None:
+                _within(name, value, 0.0, math.inf)
+        if self.schedule not in get_args(Schedule):
+            raise WorkbenchError(
+                f"schedule is {self.schedule!r}; allowed are {', '.join(get_args(Schedule))}. Choose one of them."
+            )
+        for name, least in (("max_probes", 1), ("max_repeats", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}. Raise it.")
+        if self.warmup_min_s > self.warmup_cap_s:
+            raise WorkbenchError(
+                f"warmup_min_s is {self.warmup_min_s!r}, above warmup_cap_s = {self.warmup_cap_s!r}; "
+                "raise the cap or lower the minimum."
+            )
+        if self.min_rate is not None and self.max_rate is not None and self.min_rate > self.max_rate:
+            raise WorkbenchError(
+                f"min_rate is {self.min_rate!r}, above max_rate = {self.max_rate!r}; raise max_rate or lower min_rate."
+            )
+
+    def settings(self, interval_s: float) -> SearchSettings:
+        """Settle what the schedule's decisions depend on at a trigger interval of `interval_s`."""
+        return SearchSettings(
+            interval_s,
+            self.tolerance,
+            self.min_rate,
+            self.max_rate,
+            self.max_probes if self.schedule == "adaptive" else self.published.probes,
+            self.max_repeats,
+        )
+
+    def next_step(self, history: Sequence[Probe], settings: SearchSettings) -> Step | None:
+        """Ask the schedule what to do after `history`; None when the estimate is finished."""
+        if history and history[0].phase != "warm-up":
+            raise WorkbenchError(
+                "The recorded history of an estimate does not begin with its warm-up; give all of its probes in order, "
+                "or none to start anew."
+            )
+        if self.schedule == "adaptive":
+            return search.next_step(history, settings)
+        return streambed.next_step(history, settings)
+
+    def conclude(self, history: Sequence[Probe], settings: SearchSettings) -> MstEstimate:
+        """Bracket the MST by the probes of `history`."""
+        if self.schedule == "adaptive":
+            return search.conclude(history, settings)
+        return streambed.conclude(history, settings)
+
+    def estimate(
+        self, run: Run, history: Sequence[Probe] = (), on_probe: Callable[[Probe], None] | None = None
+    ) -> MstEstimate:
+        """Estimate the MST of `run`.
+
+        Parameters
+        ----------
+        run
+            One deployment under load.
+        history
+            Probes recorded before this estimate was interrupted, in order.
+        on_probe
+            Called with each new finished probe before it is used; what it raises ends the estimate.
+
+        Raises
+        ------
+        WorkbenchError
+            When the query fails, the source cannot serve the lowest rate or a rate is not really offered.
+        """
+        settings = self.settings(run.budget.interval_s)
+        probes = list(history)
+        step = self.next_step(probes, settings)
+        if step is None:
+            return self.conclude(probes, settings)
+        session = _Session(self, run, self.clock(), sum(probe.seconds for probe in probes))
+        if step.phase == "probe":
+            session.warm_up()
+        while step is not None:
+            probe = session.make(step, len(probes))
+            if on_probe is not None:
+                on_probe(probe)
+            probes.append(probe)
+            self._require_offered(probes)
+            step = self.next_step(probes, settings)
+        return self.conclude(probes, settings)
+
+    def _require_offered(self, probes: Sequence[Probe]) -> None:
+        last = probes[-1]
+        refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]
+        if len(refused) > self.max_repeats and all(refused[-self.max_repeats - 1 :]) and last.judgement is not None:
+            raise WorkbenchError(
+                f"The rate {last.rate:,.0f} records/s was not offered in {len(refused)} attempts: "
+                f"{last.judgement.reason} Within 1 % is allowed. Check the source's rate limiter, or lower max_rate."
+            )
+
+
+@dataclass
+class _Session:
+    """One estimate at work on one run; `before_s` seconds were spent before it was resumed."""
+
+    estimator: CapacityEstimator
+    run: Run
+    started: float
+    before_s: float
+
+    def make(self, step: Step, number: int) -> Probe:
+        """Carry out `step`."""
+        begun = self.estimator.clock()
+        steady = None
+        judgement = None
+        if step.phase == "warm-up":
+            observation, steady = self.warm_up()
+        else:
+            observation = self._observe(step.rate)
+            judgement = judge(
+                observation,
+                self.estimator.success,
+                max_disturbance=math.inf if step.accept_disturbed else self.estimator.max_disturbance,
+                check_trend=self.estimator.schedule == "adaptive",
+            )
+        return Probe(
+            number,
+            step.phase,
+            step.rate,
+            step.attempt,
+            observation,
+            judgement,
+            begun - self.started + self.before_s,
+            self.estimator.clock() - begun,
+            steady,
+        )
+
+    def _observe(self, rate: float) -> Observation:
+        interval = self.run.budget.interval_s
+        if self.estimator.schedule == "streambed":
+            times = self.estimator.published
+            self.run.set_rate(times.cooldown_rate)
+            self.run.observe(times.cooldown_s)
+            settle, window = times.inject_s - times.observe_s, times.observe_s
+        else:
+            settle = self.estimator.settle_s or max(2 * interval, 1.0)
+            intervals = 10 if interval <= _SHORT_INTERVAL_S else 6
+            window = self.estimator.window_s or max(intervals * interval, 12.0)
+        self.run.set_rate(rate)
+        if settle > 0:
+            self.run.observe(settle)
+        observation = self.run.observe(window)
+        if len(observation.batches) <= MIN_WHOLE_BATCHES:  # the testbed's own cap was too short: once more, longer
+            observation = self.run.observe(2 * window)
+        return observation
+
+    def warm_up(self) -> tuple[Observation, bool]:
+        """Offer as much as fits until the run is steady; the last observation and whether it is."""
+        self.run.set_rate(math.inf)
+        if self.estimator.schedule == "streambed":
+            return self.run.observe(self.estimator.published.warmup_s), True
+        chunk = self.estimator.chunk_s or max(5 * self.run.budget.interval_s, 10.0)
+        begun = self.estimator.clock()
+        before: Observation | None = None
+        while True:
+            observation = self.run.observe(chunk)
+            spent = self.estimator.clock() - begun
+            steady = before is not None and _alike(before, observation, self.estimator.warmup_change)
+            if (steady and spent >= self.estimator.warmup_min_s) or spent >= self.estimator.warmup_cap_s:
+                return observation, steady
+            before = observation
+
+
+def _alike(before: Observation, now: Observation, change: float) -> bool:
+    if min(before.consumed_records, now.consumed_records) <= 0:
+        return False
+    pairs = [(before.consumed_rate, now.consumed_rate), (_record_s(before), _record_s(now))]
+    return all(abs(new - old) <= change * old for old, new in pairs)
+
+
+def _record_s(observation: Observation) -> float:
+    return sum(batch.duration_s for batch in observation.batches[1:]) / observation.consumed_records
+
+
+def _within(
+    name: str, value: float, low: float, high: float, *, low_allowed: bool = False, high_allowed: bool = False
+) -> None:
+    above = value >= low if low_allowed else value > low
+    below = value <= high if high_allowed else value < high
+    if not (above and below):
+        raise WorkbenchError(
+            f"{name} is {value!r}; allowed is from {low} ({'included' if low_allowed else 'excluded'}) to {high} "
+            f"({'included' if high_allowed else 'excluded'}). Set it within."
+        )

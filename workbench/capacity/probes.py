@@ -1,0 +1,244 @@
+"""What an estimate is made of: the steps asked for, the probes made, the estimate concluded.
+
+A *step* is what to do next, a *probe* is a step with its outcome. Decisions are functions of the history of
+finished probes, so an estimate that was killed continues from its recorded probes.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from workbench.capacity.verdict import SOURCE_MARGIN, Judgement
+from workbench.errors import WorkbenchError
+from workbench.metrics import Observation
+
+Phase = Literal["warm-up", "probe"]
+Limit = Literal["query", "source", "none"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do next.
+
+    Parameters
+    ----------
+    phase
+        Warm-up or probe.
+    rate
+        Records/s to command; inf for the warm-up.
+    attempt
+        1 for the first probe at this rate, 2 for its first repetition, and so on.
+    accept_disturbed
+        Whether this attempt is judged even if the machine is disturbed.
+    """
+
+    phase: Phase
+    rate: float
+    attempt: int = 1
+    accept_disturbed: bool = False
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A finished step.
+
+    Parameters
+    ----------
+    number
+        0 for the warm-up, then 1, 2, ...
+    phase, rate, attempt
+        As in the `Step`.
+    observation
+        What was seen: of a probe its window, of a warm-up its steady tail.
+    judgement
+        None for the warm-up.
+    started_s
+        When it began, seconds after the estimate began.
+    seconds
+        How long it took, with the time that was not observed.
+    steady
+        Whether the warm-up became steady before its cap; None for a probe.
+    """
+
+    number: int
+    phase: Phase
+    rate: float
+    attempt: int
+    observation: Observation
+    judgement: Judgement | None = None
+    started_s: float = 0.0
+    seconds: float = 0.0
+    steady: bool | None = None
+
+    def answered(self, verdict: str) -> bool:
+        """Whether the verdict is `verdict`."""
+        return self.judgement is not None and self.judgement.verdict == verdict
+
+
+@dataclass(frozen=True)
+class MstEstimate:
+    """A maximum sustainable throughput (MST) as a bracket.
+
+    Parameters
+    ----------
+    rate
+        Mean rate consumed at `low`, records/s; None if no rate was sustained.
+    low
+        Highest rate confirmed sustained; 0 if none was.
+    high
+        Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where
+        repeated answers contradict each other, `low` and `high` enclose all rates in doubt.
+    probes
+        All of them, in order, the warm-up first.
+    observation
+        The last one at `low`; None if no rate was sustained.
+    limit
+        What bounds the rate from above: ``"query"`` (an overloaded rate), ``"source"`` (the next rate up would be
+        source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or the
+        probes ran out).
+    seconds
+        Time spent on the probes.
+    steady
+        Whether the warm-up became steady before its cap.
+    exhausted
+        Whether the budget of probes ran out before the bracket was as narrow as asked.
+    contradictions
+        Rates (records/s) with both answers, or sustained above a rate that was overloaded.
+    """
+
+    rate: float | None
+    low: float
+    high: float
+    probes: tuple[Probe, ...]
+    observation: Observation | None
+    limit: Limit
+    seconds: float
+    steady: bool = True
+    exhausted: bool = False
+    contradictions: tuple[float, ...] = ()
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether a judged probe had to be taken from a disturbed machine."""
+        return any(probe.judgement is not None and probe.judgement.disturbed for probe in self.probes)
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """What the decisions depend on besides the history; see ``CapacityEstimator``."""
+
+    interval_s: float
+    tolerance: float = 0.01
+    min_rate: float | None = None
+    max_rate: float | None = None
+    max_probes: int = 20
+    max_repeats: int = 2
+
+
+@dataclass
+class Votes:
+    """Answers given at one rate."""
+
+    sustained: int = 0
+    overloaded: int = 0
+
+    @property
+    def majority(self) -> bool | None:
+        """True for sustained, False for overloaded, None for a tie."""
+        return None if self.sustained == self.overloaded else self.sustained > self.overloaded
+
+    @property
+    def firm(self) -> bool:
+        """Whether a third vote could not change the majority (or three were cast)."""
+        return self.majority is not None and max(self.sustained, self.overloaded) >= 2
+
+    @property
+    def split(self) -> bool:
+        """Whether both answers were given."""
+        return self.sustained > 0 and self.overloaded > 0
+
+
+def tally(history: Iterable[Probe], key: Callable[[float], int]) -> dict[int, Votes]:
+    """Votes per grid index, rates mapped by `key`; invalid probes have no vote."""
+    votes: dict[int, Votes] = {}
+    for probe in history:
+        if probe.phase == "probe" and probe.judgement is not None and probe.judgement.answered:
+            entry = votes.setdefault(key(probe.rate), Votes())
+            if probe.answered("sustained"):
+                entry.sustained += 1
+            else:
+                entry.overloaded += 1
+    return votes
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Where the votes put the MST; the gaps still to search lie below `first_over` and above `last_sustained`.
+
+    Without contradictions ``last_sustained == low`` and ``first_over == high``.
+    """
+
+    low: int | None
+    high: int | None
+    last_sustained: int | None
+    first_over: int | None
+    doubtful: tuple[int, ...] = field(default=())
+
+
+def bracket(votes: Mapping[int, Votes]) -> Bracket:
+    """Enclose every rate in doubt: no majority is overloaded below `low` nor sustained above `high`."""
+    sustained = sorted(key for key, vote in votes.items() if vote.majority is True)
+    over = sorted(key for key, vote in votes.items() if vote.majority is False)
+    last = sustained[-1] if sustained else None
+    first = over[0] if over else None
+    lows = [key for key in sustained if first is None or key < first]
+    highs = [key for key in over if last is None or key > last]
+    doubtful = {key for key, vote in votes.items() if vote.split}
+    if last is not None and first is not None:
+        doubtful |= {key for key in votes if first <= key <= last}
+    return Bracket(lows[-1] if lows else None, highs[0] if highs else None, last, first, tuple(sorted(doubtful)))
+
+
+def source_limit(history: Sequence[Probe]) -> float:
+    """Highest rate that would not be source-bound, from the last observation that knows; inf if none does."""
+    for probe in reversed(history):
+        if math.isfinite(probe.observation.source_rate_limit):
+            return probe.observation.source_rate_limit / SOURCE_MARGIN
+    return math.inf
+
+
+def first_rate(history: Sequence[Probe]) -> float:
+    """Rate of the warm-up's steady tail.
+
+    Raises
+    ------
+    WorkbenchError
+        When the warm-up consumed nothing.
+    """
+    rate = history[0].observation.consumed_rate
+    if rate <= 0:
+        raise WorkbenchError(
+            "The warm-up consumed no rows; at least one whole batch with rows is needed. Check that the "
+            "source has data, or raise warmup_cap_s."
+        )
+    return rate
+
+
+def summarise(
+    history: Sequence[Probe], low: float, high: float, limit: Limit, *, exhausted: bool, doubtful: Sequence[float]
+) -> MstEstimate:
+    """Build the estimate whose bracket is `low` to `high`."""
+    at_low = [probe for probe in history if probe.rate == low and probe.answered("sustained")]
+    return MstEstimate(
+        rate=sum(probe.observation.consumed_rate for probe in at_low) / len(at_low) if at_low else None,
+        low=low,
+        high=high,
+        probes=tuple(history),
+        observation=at_low[-1].observation if at_low else None,
+        limit=limit,
+        seconds=sum(probe.seconds for probe in history),
+        steady=all(probe.steady is not False for probe in history),
+        exhausted=exhausted,
+        contradictions=tuple(doubtful),
+    )

@@ -1,0 +1,152 @@
+"""Judges one observation: whether it counts at all, and whether the commanded rate was sustained.
+
+StreamBed (section IV) calls a rate sustained when the mean processed rate is at least 99 % of the target.
+Two things are added, as deviations: an observation must be *valid* before it is judged (the machine was not
+disturbed, the source could have done more, the rate was really offered), and the backlog at the releases must not
+grow (the trend test of Theodolite's lag slope), because a run at 99.5 % of its due rows falls behind for good.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.errors import WorkbenchError
+from workbench.metrics import Observation
+
+Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-offered"]
+
+MIN_WHOLE_BATCHES = 3
+SOURCE_MARGIN = 1.2
+MAX_DISTURBANCE = 0.05
+_OFFERED_TOLERANCE = 0.01
+_SLOPE_ERRORS = 2.0
+_SLOPE_SLACK = 1e-3
+# A backlog that only rounds to whole rows lies within one row; the steepest least-squares line through it rises
+# 1.5 rows from end to end.
+_ROUNDING_ROWS = 1.0
+_ROUNDING_RISE = 1.5
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was decided about one observation, with the numbers behind it.
+
+    Parameters
+    ----------
+    verdict
+        ``"sustained"`` or ``"overloaded"`` for a valid observation, otherwise why it does not count.
+    consumed_share
+        Rows consumed / rows due over the whole batches.
+    backlog_slope
+        Least-squares slope of the backlog at the releases, records/s.
+    slope_error
+        Standard error of that slope, records/s.
+    reason
+        One sentence with numbers, for reports.
+    disturbed
+        Whether the observation was judged although the machine was disturbed.
+    """
+
+    verdict: Verdict
+    consumed_share: float
+    backlog_slope: float
+    slope_error: float
+    reason: str
+    disturbed: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether the verdict says something about the query."""
+        return self.verdict in {"sustained", "overloaded"}
+
+
+def backlog_trend(observation: Observation) -> tuple[float, float]:
+    """Least-squares slope of the backlog at the releases (records/s) and its standard error."""
+    times = [batch.start_s for batch in observation.batches]
+    backlogs = [batch.backlog for batch in observation.batches]
+    count = len(times)
+    mean_time, mean_backlog = sum(times) / count, sum(backlogs) / count
+    spread = sum((time - mean_time) ** 2 for time in times)
+    if spread == 0:
+        return 0.0, 0.0
+    slope = (
+        sum((time - mean_time) * (backlog - mean_backlog) for time, backlog in zip(times, backlogs, strict=True))
+        / spread
+    )
+    residuals = sum(
+        (backlog - mean_backlog - slope * (time - mean_time)) ** 2
+        for time, backlog in zip(times, backlogs, strict=True)
+    )
+    return slope, math.sqrt(residuals / max(1, count - 2) / spread)
+
+
+def judge(
+    observation: Observation,
+    success: float = 0.99,
+    *,
+    max_disturbance: float = MAX_DISTURBANCE,
+    check_trend: bool = True,
+) -> Judgement:
+    """Judge `observation`; validity is decided before the verdict.
+
+    Parameters
+    ----------
+    observation
+        At a finite commanded rate, with at least three whole batches.
+    success
+        Least share of the due rows that must have been consumed.
+    max_disturbance
+        Largest share of the machine that others may have taken; inf judges a disturbed observation and flags it.
+    check_trend
+        Whether a growing backlog alone fails the rate; False is StreamBed's published rule.
+
+    Raises
+    ------
+    WorkbenchError
+        When there are fewer than three whole batches.
+    """
+    whole = len(observation.batches) - 1
+    if whole < MIN_WHOLE_BATCHES:
+        raise WorkbenchError(
+            f"An observation at {observation.commanded_rate:,.0f} records/s has {max(0, whole)} whole batches; "
+            f"a verdict needs at least {MIN_WHOLE_BATCHES}. Observe longer (window_s) or "
+            "use a shorter trigger interval."
+        )
+    due = observation.due_records
+    share = observation.consumed_records / due if due > 0 else 1.0
+    slope, error = backlog_trend(observation)
+    worst = observation.disturbance.worst
+
+    def answer(verdict: Verdict, reason: str) -> Judgement:
+        disturbed = verdict in {"sustained", "overloaded"} and worst > MAX_DISTURBANCE
+        if disturbed:
+            reason = f"{reason[:-1]} (judged although others took {worst:.1%} of the machine)."
+        return Judgement(verdict, share, slope, error, reason, disturbed)
+
+    commanded, offered = observation.commanded_rate, observation.offered_rate
+    if worst > max_disturbance:
+        return answer("disturbed", f"Others took {worst:.1%} of the machine; at most {max_disturbance:.1%} is allowed.")
+    if observation.source_rate_limit < SOURCE_MARGIN * commanded:
+        return answer(
+            "source-bound",
+            f"The source alone releases {observation.source_rate_limit:,.0f} records/s, less than {SOURCE_MARGIN} x "
+            f"the commanded {commanded:,.0f}.",
+        )
+    rounding = _ROUNDING_ROWS / observation.elapsed_s if observation.elapsed_s > 0 else 0.0
+    if abs(offered - commanded) > _OFFERED_TOLERANCE * commanded + rounding:
+        return answer(
+            "not-offered", f"{offered:,.0f} records/s became due although {commanded:,.0f} records/s were commanded."
+        )
+    if observation.consumed_records + _ROUNDING_ROWS < success * due:
+        return answer(
+            "overloaded", f"Only {share:.1%} of the {due:,.0f} due rows were consumed; {success:.1%} are needed."
+        )
+    slack = _SLOPE_SLACK * commanded + _ROUNDING_RISE * rounding
+    if check_trend and slope > _SLOPE_ERRORS * error + slack:
+        return answer(
+            "overloaded",
+            f"{share:.1%} of the due rows were consumed, but the backlog grew by {slope:,.1f} records/s "
+            f"(standard error {error:,.1f}).",
+        )
+    trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
+    return answer("sustained", f"{share:.1%} of the {due:,.0f} due rows were consumed and {trend}.")
