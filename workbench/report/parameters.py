@@ -4,7 +4,6 @@ Papermill injects unknown names with a warning and checks no types; here both ar
 """
 
 import ast
-import math
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +19,6 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "bool": (bool,),
     "list": (list,),
     "dict": (dict,),
-    "None": (type(None),),
 }
 
 
@@ -32,7 +30,7 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
     WorkbenchError
         For a name that the notebook does not declare and for a value of another type.
     """
-    declared = inspect_notebook(str(notebook))
+    declared = inspect_notebook(str(notebook))  # type of a parameter: one word, as in "x: float = 1.0"
     values = {name: _literal(entry["default"]) for name, entry in declared.items()}
     for name, value in parameters.items():
         if name not in declared:
@@ -40,10 +38,11 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
         annotation = declared[name]["inferred_type_name"]
         if annotation in (None, "None"):
             annotation = type(values[name]).__name__
-        if not _fits(value, annotation):
+        if not _fits(value, annotation) and not (value is None and _literal(declared[name]["default"]) is None):
+            none = " or None" if _literal(declared[name]["default"]) is None else ""
             raise WorkbenchError(
                 f"Parameter {name!r} of {notebook.name} is {value!r} ({type(value).__name__}); "
-                f"it must be of type {annotation}{_help(declared[name]['help'])}."
+                f"it must be of type {annotation}{none}{_help(declared[name]['help'])}."
             )
         values[name] = value
     return values
@@ -62,14 +61,13 @@ def _help(text: str) -> str:
 
 
 def _fits(value: object, annotation: str) -> bool:
-    names = [part.strip().split("[")[0] for part in annotation.split("|")]
-    if any(name not in _TYPES for name in names):
+    """Whether `value` is of the annotated type; an unknown annotation such as ``NoneType`` fits all."""
+    name = annotation.split("[", maxsplit=1)[0].strip()
+    if name not in _TYPES:
         return True
     if isinstance(value, bool):
-        return "bool" in names
-    if isinstance(value, float) and math.isnan(value):
-        return False
-    return any(isinstance(value, _TYPES[name]) for name in names)
+        return name == "bool"
+    return isinstance(value, _TYPES[name])
 
 
 def _literal(text: object) -> object:
