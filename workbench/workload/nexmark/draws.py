@@ -48,14 +48,14 @@ class Draw(IntEnum):
 
 
 def mix(word: int) -> int:
-    """The finalizer of splitmix64 for one 64-bit word."""
+    """Apply the finalizer of splitmix64 to one 64-bit word."""
     word = ((word ^ (word >> 30)) * _FIRST) & _MASK
     word = ((word ^ (word >> 27)) * _SECOND) & _MASK
     return word ^ (word >> 31)
 
 
 def draw_one(seed: int, event_id: int, draw: int) -> int:
-    """The 64-bit random number `draw` of one event, in plain Python integers."""
+    """Return the 64-bit random number `draw` of one event, in plain Python integers."""
     return mix((mix(seed) + (event_id * DRAWS_PER_EVENT + draw) * GOLDEN) & _MASK)
 
 
@@ -86,16 +86,16 @@ class Draws:
         return words
 
     def below(self, draw: int, bound: "int | Integers") -> Integers:
-        """A uniform integer in [0, bound) for each event; bounds up to 2^32."""
+        """Return a uniform integer in [0, bound) for each event; bounds up to 2^32."""
         return below(self.words(draw), bound)
 
     def uniform(self, draw: int) -> npt.NDArray[np.float64]:
-        """A uniform float in [0, 1) for each event."""
-        return (self.words(draw) >> np.uint64(11)) * 2.0**-53
+        """Return a uniform float in [0, 1) for each event."""
+        return (self.words(draw) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def below(words: Words, bound: "int | Integers") -> Integers:
-    """A uniform integer in [0, bound) from the upper half of each word; bounds up to 2^32."""
+    """Return a uniform integer in [0, bound) from the upper half of each word; bounds up to 2^32."""
     high = words >> np.uint64(32)
     high *= np.asarray(bound).astype(np.uint64)
     high >>= np.uint64(32)
@@ -103,7 +103,7 @@ def below(words: Words, bound: "int | Integers") -> Integers:
 
 
 def below_low(words: Words, bound: int) -> Integers:
-    """A uniform integer in [0, bound) from the lower half of each word; bounds up to 2^32."""
+    """Return a uniform integer in [0, bound) from the lower half of each word; bounds up to 2^32."""
     low = words & np.uint64(0xFFFFFFFF)
     low *= np.uint64(bound)
     low >>= np.uint64(32)

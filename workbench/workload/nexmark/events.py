@@ -148,7 +148,7 @@ def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Ta
 
 
 def average_row_bytes(settings: NexmarkSettings = DEFAULTS) -> float:
-    """The real average size of a row: 8 bytes a number or time, 4 for the kind, texts by their length.
+    """Return the real average size of a row: 8 bytes a number or time, 4 for the kind, texts by their length.
 
     Unlike the averages among the settings it counts a bid's channel and url. Taken over a few thousand events.
     """
@@ -163,7 +163,7 @@ def average_row_bytes(settings: NexmarkSettings = DEFAULTS) -> float:
 
 
 def adjusted_numbers(numbers: Integers, group_size: int) -> Integers:
-    """The place each event would have in order; a permutation within each group."""
+    """Return the place each event would have in order; a permutation within each group."""
     if group_size == 1:
         return numbers
     place = numbers % group_size
@@ -206,7 +206,7 @@ class _Spread:
         return pa.Array.from_buffers(kind, self._rows, [self._valid, pa.py_buffer(numbers)])
 
     def record(self, kind: pa.StructType, values: "Sequence[Integers | pa.StringArray]") -> pa.StructArray:
-        """The struct column of this kind of record, from one value per present record and field."""
+        """Build the struct column of this kind of record, from one value per present record and field."""
         columns = [self._column(field.type, column) for field, column in zip(kind, values, strict=True)]
         return pa.Array.from_buffers(kind, self._rows, [self._valid], children=columns)
 
@@ -235,7 +235,7 @@ class _Rows:
         low = np.maximum(self.last_auction - self.settings.auctions_in_flight, 0)
         return low + self.draws.below(draw, self.last_auction - low + 1 + ID_LEAD)
 
-    def extra(self, pool: ExtraPool, average: int, size: Integers) -> pa.StringArray:
+    def filler(self, pool: ExtraPool, average: int, size: Integers) -> pa.StringArray:
         words = self.draws.words(Draw.EXTRA)
         low, steps = extra_bounds(average, size)
         return pool.pool.pick(pool.index(low + below(words, steps), words))
@@ -254,7 +254,7 @@ class _Rows:
         return [
             self.last_person + self.settings.first_person_id,
             *(pool.pick(index) for pool, index in picks),
-            self.extra(texts.person_extra, self.settings.person_bytes, size),
+            self.filler(texts.person_extra, self.settings.person_bytes, size),
         ]
 
     def auctions(self, times: Integers, lifetimes_ms: Integers) -> "list[Integers | pa.StringArray]":
@@ -277,7 +277,7 @@ class _Rows:
             times + 1000 * lifetime,
             seller + settings.first_person_id,
             FIRST_CATEGORY + draws.below(Draw.CATEGORY, CATEGORIES),
-            self.extra(texts.auction_extra, settings.auction_bytes, size),
+            self.filler(texts.auction_extra, settings.auction_bytes, size),
         ]
 
     def bids(self) -> "list[Integers | pa.StringArray]":
@@ -301,7 +301,7 @@ class _Rows:
             self.price(Draw.PRICE),
             texts.channels.pick(channel),
             texts.urls.pick(channel),
-            self.extra(texts.bid_extra, settings.bid_bytes, np.array(BID_FIXED_BYTES)),
+            self.filler(texts.bid_extra, settings.bid_bytes, np.array(BID_FIXED_BYTES)),
         ]
 
 

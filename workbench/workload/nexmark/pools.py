@@ -59,11 +59,11 @@ class Pool:
 
     @classmethod
     def of(cls, texts: "list[str] | tuple[str, ...]") -> "Pool":
-        """A pool of `texts`."""
+        """Make a pool of `texts`."""
         return cls(pa.array(texts, pa.string()), np.array([len(text) for text in texts], dtype=np.int64))
 
     def pick(self, indices: Integers) -> pa.StringArray:
-        """The texts at `indices`."""
+        """Pick the texts at `indices`."""
         return self.texts.take(pa.array(indices))
 
 
@@ -86,7 +86,7 @@ class ExtraPool:
     copies: int
 
     def index(self, lengths: Integers, words: npt.NDArray[np.uint64]) -> Integers:
-        """Indices of texts of the given lengths, the copy chosen by the lower half of `words`."""
+        """Return indices of texts of the given lengths, the copy chosen by the lower half of `words`."""
         return (lengths - self.shortest) * self.copies + below_low(words, self.copies)
 
 
@@ -116,13 +116,13 @@ def extra_bounds(average: int, size: Integers) -> tuple[Integers, Integers]:
 
 
 def reversed_bits(number: int) -> int:
-    """The 32 bits of `number` in reverse order, as a signed integer."""
+    """Return the 32 bits of `number` in reverse order, as a signed integer."""
     value = int(f"{number & 0xFFFFFFFF:032b}"[::-1], 2)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def channel_id(number: int) -> int:
-    """The ``channel_id`` in the url of channel `number`: the absolute value of the 32-bit reversal.
+    """Return the ``channel_id`` in the url of channel `number`: the absolute value of the 32-bit reversal.
 
     As in the original, ids collide (2 and 3) and the absolute value of the least 32-bit integer (1) is itself.
     """
@@ -164,8 +164,8 @@ class _Maker:
             numbers = np.sign(numbers) * (np.abs(numbers) // 26)
         return peeled.reshape(-1)[:count]
 
-    def extra(self, average: int, smallest: int, largest: int, which: Characters) -> ExtraPool:
-        """A pool for records of `smallest` to `largest` bytes that `average` bytes are aimed at."""
+    def filler(self, average: int, smallest: int, largest: int, which: Characters) -> ExtraPool:
+        """Make a pool for records of `smallest` to `largest` bytes that `average` bytes are aimed at."""
         low, steps = extra_bounds(average, np.arange(smallest, largest + 1))
         shortest, longest = int(low.min()), int((low + steps - 1).max())
         lengths = np.arange(shortest, longest + 1)
@@ -179,7 +179,7 @@ class _Maker:
 
 @lru_cache(maxsize=8)
 def pools(settings: NexmarkSettings) -> Pools:
-    """The texts for `settings`, the same in every process."""
+    """Make the texts for `settings`, the same in every process."""
     make = _Maker(settings.seed)
     names = Pool.of([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES])
     addresses = zip(make.texts(7, POOL_SIZE), make.texts(5, POOL_SIZE), strict=True)
@@ -213,7 +213,7 @@ def pools(settings: NexmarkSettings) -> Pools:
         descriptions=descriptions,
         channels=channels,
         urls=Pool.of(urls),
-        person_extra=make.extra(settings.person_bytes, *person, which),
-        auction_extra=make.extra(settings.auction_bytes, *auction, which),
-        bid_extra=make.extra(settings.bid_bytes, BID_FIXED_BYTES, BID_FIXED_BYTES, which),
+        person_extra=make.filler(settings.person_bytes, *person, which),
+        auction_extra=make.filler(settings.auction_bytes, *auction, which),
+        bid_extra=make.filler(settings.bid_bytes, BID_FIXED_BYTES, BID_FIXED_BYTES, which),
     )

@@ -3,19 +3,24 @@
 Windows span 10 s of event time (q5 every 2 s) and the watermark trails by 4 s, as in the public Flink suite. Spark
 reads the source once for every branch of a plan, so queries are written with a single scan wherever that is
 possible; q3 and q6 join two branches and read their input twice.
+
+PySpark is imported where a query is built: the generator and the catalogue work without it.
 """
 
 import difflib
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
-from workbench.workload.nexmark.events import BID, NexmarkGenerator
+from workbench.workload.nexmark.events import AUCTION, BID, FIRST_CATEGORY, PERSON, NexmarkGenerator
+from workbench.workload.nexmark.inference import ImageGenerator, build_inference
 from workbench.workload.nexmark.settings import DEFAULTS, NexmarkSettings
+from workbench.workload.nexmark.winning import BID_LEAD, LONGEST_AUCTION, RESULT, STATE, average_of_last_ten
 from workbench.workload.query import Query
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 WINDOW = "10 seconds"
 SLIDE = "2 seconds"
@@ -24,13 +29,11 @@ EVENT_TIME = "dateTime"
 
 
 def build_q1(rows: "DataFrame") -> "DataFrame":
-    """Currency conversion: every bid with its price times 0.908 as a decimal with three places.
+    """Convert currency: every bid with its price times 0.908 as a decimal with three places.
 
     Stateless.
     """
-    from decimal import Decimal
-
-    from pyspark.sql import functions as f
+    from pyspark.sql import functions as f  # noqa: PLC0415
 
     price = (f.col("bid.price").cast("decimal(20,0)") * f.lit(Decimal("0.908"))).cast("decimal(23,3)")
     return rows.where(f.col("event_type") == BID).select(
@@ -39,25 +42,43 @@ def build_q1(rows: "DataFrame") -> "DataFrame":
 
 
 def build_q2(rows: "DataFrame") -> "DataFrame":
-    """Selection: auction and price of the bids on every 123rd auction.
+    """Select auction and price of the bids on every 123rd auction.
 
     Stateless.
     """
-    from pyspark.sql import functions as f
+    from pyspark.sql import functions as f  # noqa: PLC0415
 
     chosen = (f.col("event_type") == BID) & (f.col("bid.auction") % 123 == 0)
     return rows.where(chosen).select("bid.auction", "bid.price")
 
 
+def build_q3(rows: "DataFrame") -> "DataFrame":
+    """Find local items: name, city, state and auction of category 10 whose seller lives in OR, ID or CA.
+
+    An unbounded join as specified: every such person and auction stays in the state. A streaming aggregation cannot
+    emit a pair once, when its second half arrives, so this one needs a join of two branches and reads its input
+    twice. It has no watermark and drops nothing, however late.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    people = rows.where((f.col("event_type") == PERSON) & f.col("person.state").isin("OR", "ID", "CA")).select(
+        f.col("person.id").alias("person_id"), "person.name", "person.city", "person.state"
+    )
+    auctions = rows.where((f.col("event_type") == AUCTION) & (f.col("auction.category") == FIRST_CATEGORY)).select(
+        "auction.id", "auction.seller"
+    )
+    return auctions.join(people, f.col("seller") == f.col("person_id")).select("name", "city", "state", "id")
+
+
 def build_q5(rows: "DataFrame") -> "DataFrame":
-    """Hot items: the auctions with the most bids in each sliding window, ties included.
+    """Find hot items: the auctions with the most bids in each sliding window, ties included.
 
     Two aggregations chained in append mode over one scan: bids are counted by window and auction, then the counts of
     a closed window are collected and those that reach its maximum kept. The original joins the counts with their
     maximum; in Spark a self-join would read and count the input twice, which doubles the load. One group per sliding
     window is had by a tumbling window of the slide, since windows end once per slide.
     """
-    from pyspark.sql import functions as f
+    from pyspark.sql import functions as f  # noqa: PLC0415
 
     counts = (
         rows.where(f.col("event_type") == BID)
@@ -72,18 +93,121 @@ def build_q5(rows: "DataFrame") -> "DataFrame":
     return closed.select(f.explode(hottest).alias("hot")).select("hot.auction", "hot.num")
 
 
-_BUILDS: "dict[str, Callable[[DataFrame], DataFrame]]" = {"q1": build_q1, "q2": build_q2, "q5": build_q5}
+def build_q6(rows: "DataFrame") -> "DataFrame":
+    """Average the prices of each seller's last ten winning bids, whenever one of its auctions closes.
+
+    The Beam suite's definition: of the bids before an auction's expiry that meet its reserve the highest wins, the
+    earliest of equals; the last ten are the latest by time, then price; the average is rounded. A bid may precede its
+    auction.
+
+    A bid does not say who sells, so auctions and bids are joined on the auction (two branches: the input is read
+    twice) before the winners are kept per seller by an operator with arbitrary state. The join's state is bounded by
+    event time: a bid counts from 10 s before its auction starts and auctions are cut after 60 s. Generated bids
+    precede their auction by a few hundred events at most, and generated auctions last at most 2 * 1,666 event
+    spacings, so nothing is lost from about 60 events a second of event time upwards. A row appears once the watermark,
+    less these bounds, has passed the auction's expiry.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    timely = rows.withWatermark(EVENT_TIME, WATERMARK_DELAY)
+    auctions = timely.where(f.col("event_type") == AUCTION).select(
+        f.col("auction.id").alias("auction_id"),
+        "auction.seller",
+        "auction.reserve",
+        "auction.expires",
+        f.col(EVENT_TIME).alias("start"),
+    )
+    bids = timely.where(f.col("event_type") == BID).select(
+        "bid.auction", "bid.price", f.col(EVENT_TIME).alias("bid_time")
+    )
+    valid = (
+        (f.col("auction_id") == f.col("auction"))
+        & (f.col("bid_time") < f.col("expires"))
+        & (f.col("price") >= f.col("reserve"))
+        & (f.col("bid_time") >= f.col("start") - f.expr(f"interval {BID_LEAD}"))
+        & (f.col("bid_time") <= f.col("start") + f.expr(f"interval {LONGEST_AUCTION}"))
+    )
+    candidates = auctions.join(bids, valid).select(
+        "seller",
+        "auction",
+        "price",
+        f.unix_micros("expires").alias("expires_us"),
+        f.unix_micros("bid_time").alias("time_us"),
+        "bid_time",  # carries the watermark to the next operator
+    )
+    return candidates.groupBy("seller").applyInPandasWithState(
+        average_of_last_ten, RESULT, STATE, "append", "EventTimeTimeout"
+    )
+
+
+def build_q8(rows: "DataFrame") -> "DataFrame":
+    """Monitor new users: people who appear and sell in the same tumbling window, distinct by id, name and window.
+
+    The original joins two windowed aggregates; a single windowed aggregation keyed by the person's id or the
+    auction's seller finds the same rows with one scan.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    return (
+        rows.where(f.col("event_type") != BID)
+        .withWatermark(EVENT_TIME, WATERMARK_DELAY)
+        .groupBy(f.window(EVENT_TIME, WINDOW), f.coalesce("person.id", "auction.seller").alias("id"))
+        .agg(f.collect_set("person.name").alias("names"), f.count("auction.seller").alias("sold"))
+        .where(f.col("sold") > 0)
+        .select("id", f.explode("names").alias("name"), f.col("window.start").alias("starttime"))
+    )
+
+
+def build_q11(rows: "DataFrame") -> "DataFrame":
+    """Count the bids of each bidder's session, which ends after 10 s without a bid; with its start and end."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    return _bids_per_bidder(rows, f.session_window(EVENT_TIME, WINDOW))
+
+
+def build_q11_tumbling(rows: "DataFrame") -> "DataFrame":
+    """Count the bids of each bidder in tumbling windows of 10 s: q11 without sessions, for comparison."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    return _bids_per_bidder(rows, f.window(EVENT_TIME, WINDOW))
+
+
+def _bids_per_bidder(rows: "DataFrame", window: "Column") -> "DataFrame":
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    return (
+        rows.where(f.col("event_type") == BID)
+        .withWatermark(EVENT_TIME, WATERMARK_DELAY)
+        .groupBy(window.alias("span"), f.col("bid.bidder").alias("bidder"))
+        .agg(f.count("*").alias("bid_count"))
+        .select("bidder", "bid_count", f.col("span.start").alias("starttime"), f.col("span.end").alias("endtime"))
+    )
+
+
+_BUILDS: "dict[str, Callable[[DataFrame], DataFrame]]" = {
+    "q1": build_q1,
+    "q2": build_q2,
+    "q3": build_q3,
+    "q5": build_q5,
+    "q6": build_q6,
+    "q8": build_q8,
+    "q11": build_q11,
+    "q11:tumbling": build_q11_tumbling,
+    "inference": build_inference,
+}
+NAMES = tuple(_BUILDS)
+"""The queries of the catalogue."""
 
 
 def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
-    """A query of the catalogue with its generator.
+    """Return a query of the catalogue with its generator.
 
     Parameters
     ----------
     name
         ``"q1"``, ``"q2"``, ``"q3"``, ``"q5"``, ``"q6"``, ``"q8"``, ``"q11"``, ``"q11:tumbling"`` or ``"inference"``.
     settings
-        What the stream contains.
+        What the stream contains; of these the inference pipeline, which has images for rows, uses the seed only.
 
     Returns
     -------
@@ -96,8 +220,9 @@ def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
         When there is no such query.
     """
     if name not in _BUILDS:
-        near = difflib.get_close_matches(name, _BUILDS, n=1)
+        near = difflib.get_close_matches(name, NAMES, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        message = f"There is no Nexmark query {name!r}; use one of {', '.join(_BUILDS)}{hint}"
+        message = f"There is no Nexmark query {name!r}; use one of {', '.join(NAMES)}{hint}"
         raise WorkbenchError(message)
-    return Query(f"nexmark:{name}", _BUILDS[name], NexmarkGenerator(settings), EVENT_TIME)
+    rows = ImageGenerator(settings.seed) if name == "inference" else NexmarkGenerator(settings)
+    return Query(f"nexmark:{name}", _BUILDS[name], rows, EVENT_TIME)
