@@ -6,6 +6,7 @@ is never the only sign: a `Sign` also has a marker shape and a word.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import wrap
 from types import MappingProxyType
 
 import plotly.graph_objects as go
@@ -21,6 +22,8 @@ SEQUENCE = (BLUE, VERMILLION, GREEN, PURPLE, BLACK)
 
 BAND = "rgba(0, 114, 178, 0.14)"
 """Fill of a range of plausible values."""
+
+_TITLE_WIDTH = 96  # characters per line
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
@@ -100,7 +103,7 @@ def figure(title: str, height: int = 420) -> go.Figure:
     drawn = go.Figure()
     drawn.update_layout(
         template="workbench",
-        title={"text": plain(title)},
+        title={"text": "<br>".join(map(plain, wrap(title, _TITLE_WIDTH)))},
         meta={"finding": title},
         height=height,
     )

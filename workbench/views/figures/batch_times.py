@@ -1,0 +1,158 @@
+"""Batch time against rows per batch: a fixed part, a part per row, and where the line meets the interval."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from workbench.capacity.probes import MstEstimate
+from workbench.dataflow import Budget
+from workbench.views import theme, units
+from workbench.views.figures.signs import VERDICTS
+
+
+@dataclass(frozen=True)
+class Line:
+    """Seconds of a batch = `fixed_s` + `per_record_s` x rows; `r2` is the share of the variance it explains."""
+
+    fixed_s: float
+    per_record_s: float
+    r2: float
+
+    def seconds(self, rows: float) -> float:
+        """Batch time of `rows` rows."""
+        return self.fixed_s + self.per_record_s * rows
+
+    def rows(self, seconds: float) -> float | None:
+        """Rows whose batch takes `seconds`; None where the line never gets there."""
+        return (
+            (seconds - self.fixed_s) / self.per_record_s if self.per_record_s > 0 and seconds > self.fixed_s else None
+        )
+
+
+@dataclass(frozen=True)
+class BatchTimes:
+    """What the figure shows.
+
+    Parameters
+    ----------
+    rows, seconds, verdicts
+        One entry per whole batch of the probes.
+    line
+        Fitted to them; None where they are too few or too alike.
+    crossing
+        Rows per batch at which the line meets the interval; None without one.
+    """
+
+    finding: str
+    rows: tuple[int, ...]
+    seconds: tuple[float, ...]
+    verdicts: tuple[str, ...]
+    interval_s: float
+    line: Line | None
+    crossing: float | None
+    sustained: float | None
+
+
+def fit_line(rows: Sequence[float], seconds: Sequence[float]) -> Line | None:
+    """Fit by least squares; None for fewer than three points or rows that hardly differ (less than 1 %)."""
+    count = len(rows)
+    if count < 3 or max(rows) - min(rows) < 0.01 * max(rows):
+        return None
+    mean_rows, mean_seconds = math.fsum(rows) / count, math.fsum(seconds) / count
+    spread = math.fsum((x - mean_rows) ** 2 for x in rows)
+    total = math.fsum((y - mean_seconds) ** 2 for y in seconds)
+    slope = math.fsum((x - mean_rows) * (y - mean_seconds) for x, y in zip(rows, seconds, strict=True)) / spread
+    line = Line(mean_seconds - slope * mean_rows, slope, 0.0)
+    rest = math.fsum((y - line.seconds(x)) ** 2 for x, y in zip(rows, seconds, strict=True))
+    return Line(line.fixed_s, slope, 1 - rest / total if total else 1.0)
+
+
+def batch_times(query: str, budget: Budget, estimate: MstEstimate) -> BatchTimes:
+    """Collect the whole batches of all probes, the warm-up's not, and fit the line."""
+    batches = [
+        (batch, probe.judgement.verdict)
+        for probe in estimate.probes
+        if probe.judgement is not None
+        for batch in probe.observation.batches[1:]
+    ]
+    rows = tuple(batch.records for batch, _ in batches)
+    seconds = tuple(batch.duration_s for batch, _ in batches)
+    line = fit_line(rows, seconds)
+    crossing = line.rows(budget.interval_s) if line else None
+    return BatchTimes(
+        _finding(query, budget, line, crossing),
+        rows,
+        seconds,
+        tuple(verdict for _, verdict in batches),
+        budget.interval_s,
+        line,
+        crossing,
+        estimate.low * budget.interval_s if estimate.rate is not None else None,
+    )
+
+
+def draw_batch_times(data: BatchTimes) -> go.Figure:
+    """Draw the batches, the line, the interval and their crossing."""
+    figure = theme.figure(data.finding, height=460)
+    for verdict, sign in VERDICTS.items():
+        chosen = [place for place, value in enumerate(data.verdicts) if value == verdict]
+        if chosen:
+            figure.add_scatter(
+                x=[data.rows[place] for place in chosen],
+                y=[data.seconds[place] for place in chosen],
+                mode="markers",
+                marker={"color": sign.colour, "symbol": sign.symbol, "size": 7, "opacity": 0.75},
+                name=f"batch of a probe: {sign.word}",
+                hovertemplate="%{x:,} records in %{y:.3f} s<extra></extra>",
+            )
+    right = 1.06 * max((*data.rows, data.crossing or 0.0, data.sustained or 0.0, 1.0))
+    if data.line is not None:
+        figure.add_scatter(
+            x=[0, right],
+            y=[data.line.seconds(0), data.line.seconds(right)],
+            mode="lines",
+            line={"color": theme.BLACK, "width": 2},
+            name=f"fit: {units.seconds(data.line.fixed_s)} + {units.seconds(data.line.per_record_s)} per record",
+            hoverinfo="skip",
+        )
+    if data.crossing is not None:
+        figure.add_scatter(
+            x=[data.crossing],
+            y=[data.interval_s],
+            mode="markers",
+            marker={"color": "white", "symbol": "star", "size": 15, "line": {"color": theme.BLACK, "width": 1.5}},
+            name=f"fit meets interval: {units.rate(data.crossing / data.interval_s)}",
+            hovertemplate="%{x:,.0f} records per batch fill the interval<extra></extra>",
+        )
+    figure.add_hline(
+        y=data.interval_s,
+        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
+        annotation={"text": f"interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
+        annotation_position="top left",
+    )
+    if data.sustained is not None:
+        figure.add_vline(
+            x=data.sustained,
+            line={"color": theme.BLUE, "width": 1, "dash": "dot"},
+            annotation={
+                "text": f"highest sustained: {units.rate(data.sustained / data.interval_s)}",
+                "font": {"size": 12, "color": theme.BLUE},
+                "y": 0.02,
+                "yanchor": "bottom",
+            },
+            annotation_position="bottom left",
+        )
+    figure.update_xaxes(title_text="Records per batch", range=[0, right], tickformat="~s")
+    figure.update_yaxes(title_text="Batch time (s)", rangemode="tozero")
+    return figure
+
+
+def _finding(query: str, budget: Budget, line: Line | None, crossing: float | None) -> str:
+    if line is None:
+        return f"The batches of {query} are too alike to tell its fixed time from its time per record"
+    text = f"A batch of {query} takes {units.seconds(line.fixed_s)} and {units.seconds(line.per_record_s)} per record"
+    if crossing is None:
+        return f"{text}; the line does not meet the {units.seconds(budget.interval_s)} interval"
+    return f"{text}: {units.rate(crossing / budget.interval_s)} fill the {units.seconds(budget.interval_s)} interval"

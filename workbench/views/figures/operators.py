@@ -1,0 +1,76 @@
+"""The operators at the maximum rate: how busy each is, and what it could do alone."""
+
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.metrics import Observation, OperatorMetrics
+from workbench.views import theme, units
+
+
+@dataclass(frozen=True)
+class Operators:
+    """What the figure shows, most upstream operator first; `cores` is each one's CPU seconds per second."""
+
+    finding: str
+    metrics: tuple[OperatorMetrics, ...]
+    cores: tuple[float, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Operator names with their task counts."""
+        return tuple(f"{m.operator} ({m.tasks} task{'' if m.tasks == 1 else 's'})" for m in self.metrics)
+
+
+def operators(query: str, observation: Observation) -> Operators:
+    """Collect the operators of the observation at the maximum; the source is shown apart."""
+    metrics = tuple(operator for operator in observation.operators if operator.kind != "source")
+    elapsed = observation.elapsed_s
+    busiest = max(metrics, key=lambda operator: operator.busyness * operator.tasks, default=None)
+    if busiest is None:
+        finding = f"{query} has no operators besides its source"
+    else:
+        total = sum(operator.busyness * operator.tasks for operator in metrics)
+        part = units.share(busiest.busyness * busiest.tasks / total) if total else "most"
+        finding = f"{busiest.operator} takes {part} of the slot time that {query} uses at its maximum rate"
+    return Operators(
+        finding,
+        metrics,
+        tuple(operator.cpu_s / elapsed if elapsed > 0 else 0.0 for operator in metrics),
+    )
+
+
+def draw_operators(data: Operators) -> go.Figure:
+    """Draw three bars per operator: busyness, true processing rate, CPU."""
+    figure = theme.figure(data.finding, height=190 + 42 * len(data.metrics))
+    titles = ("Busyness of its tasks (%)", "True rate (records/s per task)", "CPU used (cores)")
+    panels = make_subplots(cols=3, shared_yaxes=True, horizontal_spacing=0.045, figure=figure)
+    rates = [metrics.true_processing_rate for metrics in data.metrics]
+    columns: tuple[tuple[list[float | None], list[str]], ...] = (
+        ([100 * metrics.busyness for metrics in data.metrics], [units.share(m.busyness) for m in data.metrics]),
+        (list(rates), ["no records" if rate is None else units.scaled(rate, "") for rate in rates]),
+        (list(data.cores), [units.number(cores, digits=2) for cores in data.cores]),
+    )
+    labels = [theme.plain(label) for label in data.labels]
+    for column, (values, texts) in enumerate(columns, start=1):
+        panels.add_bar(
+            x=values,
+            y=labels,
+            orientation="h",
+            text=texts,
+            textposition="outside",
+            cliponaxis=False,
+            marker={"color": theme.BLUE},
+            hovertemplate="%{y}: %{x:.4~s}<extra></extra>",
+            showlegend=False,
+            row=1,
+            col=column,
+        )
+        top = max((value for value in values if value is not None), default=1.0) or 1.0
+        panels.update_xaxes(
+            title_text=titles[column - 1], range=[0, 1.28 * top], tickformat="~s", nticks=5, row=1, col=column
+        )
+    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False)
+    panels.update_layout(bargap=0.35, margin_t=56)
+    return panels

@@ -1,0 +1,188 @@
+"""The probes of an estimate over time: what was offered, what was consumed, how the batches kept up."""
+
+import math
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.capacity.probes import MstEstimate, Probe
+from workbench.dataflow import Budget
+from workbench.views import findings, theme, units
+from workbench.views.figures.signs import VERDICTS
+
+
+@dataclass(frozen=True)
+class ProbePoint:
+    """One probe: its observed time (seconds since the estimate began), rates (records/s) and verdict.
+
+    `offered` is None for a warm-up, which offers as much as fits.
+    """
+
+    number: int
+    began_s: float
+    ended_s: float
+    offered: float | None
+    consumed: float
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class BatchPoint:
+    """One whole micro-batch: when it began, seconds since the estimate began, and how it went."""
+
+    probe: int
+    time_s: float
+    duration_s: float
+    backlog: float
+
+
+@dataclass(frozen=True)
+class Probes:
+    """What the figure shows; `high` is None where no rate was too much."""
+
+    finding: str
+    points: tuple[ProbePoint, ...]
+    batches: tuple[BatchPoint, ...]
+    interval_s: float
+    low: float | None
+    high: float | None
+
+
+def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
+    """Place every probe and its whole batches on the estimate's clock."""
+    points, batches = [], []
+    for probe in estimate.probes:
+        shift = _shift(probe)
+        whole = probe.observation.batches[1:]
+        placed = [BatchPoint(probe.number, batch.start_s + shift, batch.duration_s, batch.backlog) for batch in whole]
+        batches += placed
+        points.append(
+            ProbePoint(
+                probe.number,
+                placed[0].time_s if placed else probe.started_s,
+                probe.started_s + probe.seconds,
+                probe.observation.offered_rate if math.isfinite(probe.rate) else None,
+                probe.observation.consumed_rate,
+                probe.judgement.verdict if probe.judgement else probe.phase,
+                probe.judgement.reason if probe.judgement else "As much as fits the interval was offered.",
+            )
+        )
+    return Probes(
+        findings.capacity(query, budget, estimate),
+        tuple(points),
+        tuple(batches),
+        budget.interval_s,
+        estimate.low if estimate.rate is not None else None,
+        estimate.high if math.isfinite(estimate.high) else None,
+    )
+
+
+def draw_probes(data: Probes) -> go.Figure:
+    """Draw three panels over one time axis: rates, batch times, backlog."""
+    figure = theme.figure(data.finding, height=680)
+    panels = make_subplots(
+        rows=3, shared_xaxes=True, vertical_spacing=0.05, row_heights=[0.5, 0.27, 0.23], figure=figure
+    )
+    _bracket(panels, data)
+    _offered(panels, data)
+    for verdict, sign in VERDICTS.items():
+        chosen = [point for point in data.points if point.verdict == verdict]
+        if chosen:
+            panels.add_scatter(
+                x=[(point.began_s + point.ended_s) / 2 for point in chosen],
+                y=[point.consumed for point in chosen],
+                mode="markers+text",
+                text=[str(point.number) if point.number else "" for point in chosen],
+                textposition="top center",
+                textfont={"size": 11, "color": sign.colour},
+                marker={"color": sign.colour, "symbol": sign.symbol, "size": 11},
+                name=f"consumed: {sign.word}",
+                customdata=[[point.number, theme.plain(point.reason)] for point in chosen],
+                hovertemplate="probe %{customdata[0]}: %{y:.4~s} records/s consumed<br>%{customdata[1]}<extra></extra>",
+                cliponaxis=False,
+                row=1,
+                col=1,
+            )
+    _per_batch(panels, data)
+    panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", row=1, col=1)
+    panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
+    panels.update_yaxes(title_text="Backlog (records)", tickformat="~s", rangemode="tozero", row=3, col=1)
+    panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)
+    return panels
+
+
+def _shift(probe: Probe) -> float:
+    """Return what to add to the testbed's clock: an observation ends with its probe."""
+    if not probe.observation.batches:
+        return 0.0
+    last = probe.observation.batches[-1]
+    return probe.started_s + probe.seconds - (last.start_s + last.duration_s)
+
+
+def _bracket(panels: go.Figure, data: Probes) -> None:
+    if data.low is None:
+        return
+    if data.high is not None:
+        panels.add_hrect(y0=data.low, y1=data.high, fillcolor=theme.BAND, line_width=0, layer="below", row=1, col=1)
+    panels.add_hline(
+        y=data.low,
+        line={"color": theme.BLUE, "width": 1, "dash": "dot"},
+        annotation={
+            "text": f"highest sustained: {units.rate(data.low)}",
+            "font": {"size": 12, "color": theme.BLUE},
+            "bgcolor": "rgba(255,255,255,0.8)",
+        },
+        annotation_position="bottom right",
+        row=1,
+        col=1,
+    )
+
+
+def _offered(panels: go.Figure, data: Probes) -> None:
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for point in data.points:
+        if point.offered is not None:
+            x += [point.began_s, point.ended_s, None]
+            y += [point.offered, point.offered, None]
+    panels.add_scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        line={"color": theme.BLACK, "width": 2},
+        name="offered",
+        hovertemplate="%{y:.4~s} records/s offered<extra></extra>",
+        row=1,
+        col=1,
+    )
+
+
+def _per_batch(panels: go.Figure, data: Probes) -> None:
+    verdicts = {point.number: point.verdict for point in data.points}
+    signs = [VERDICTS[verdicts[batch.probe]] for batch in data.batches]
+    rows = (
+        (2, [batch.duration_s for batch in data.batches], "a batch of %{y:.3f} s"),
+        (3, [batch.backlog for batch in data.batches], "backlog %{y:.4~s} records"),
+    )
+    for row, values, hover in rows:
+        panels.add_scatter(
+            x=[batch.time_s for batch in data.batches],
+            y=values,
+            mode="markers",
+            marker={"color": [sign.colour for sign in signs], "symbol": [sign.symbol for sign in signs], "size": 5},
+            customdata=[batch.probe for batch in data.batches],
+            hovertemplate=f"probe %{{customdata}}: {hover}<extra></extra>",
+            showlegend=False,
+            row=row,
+            col=1,
+        )
+    panels.add_hline(
+        y=data.interval_s,
+        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
+        annotation={"text": f"interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
+        annotation_position="top left",
+        row=2,
+        col=1,
+    )

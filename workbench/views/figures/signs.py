@@ -1,0 +1,17 @@
+"""How the verdicts on probes are marked: colour, shape and word."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from workbench.views.theme import BLACK, BLUE, GREY, PURPLE, VERMILLION, Sign
+
+VERDICTS: Mapping[str, Sign] = MappingProxyType(
+    {
+        "sustained": Sign(BLUE, "circle", "sustained"),
+        "overloaded": Sign(VERMILLION, "x", "overloaded"),
+        "source-bound": Sign(PURPLE, "diamond", "source-bound (not counted)"),
+        "disturbed": Sign(PURPLE, "square", "disturbed (not counted)"),
+        "not-offered": Sign(BLACK, "triangle-up", "not offered (not counted)"),
+        "warm-up": Sign(GREY, "diamond-open", "warm-up"),
+    }
+)

@@ -1,0 +1,38 @@
+"""Findings of a measurement, each as one sentence."""
+
+import math
+
+from workbench.capacity.probes import MstEstimate
+from workbench.dataflow import Budget
+from workbench.views import units
+
+
+def where(budget: Budget) -> str:
+    """Say what was deployed: ``"4 slots of 0.2 core at a 2 s interval"``."""
+    slots = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
+    cpus = budget.profile.cpus
+    cores = f"{units.number(cpus)} core{'s' if cpus > 1 else ''}"
+    return f"{slots} of {cores} at a {units.seconds(budget.interval_s)} interval"
+
+
+def capacity(query: str, budget: Budget, estimate: MstEstimate) -> str:
+    """Say what rate `query` sustains, or that none was found or that it is only a lower bound."""
+    if estimate.rate is None:
+        tried = min((probe.rate for probe in estimate.probes if math.isfinite(probe.rate)), default=None)
+        least = "" if tried is None else f", not even {units.rate(tried)}"
+        return f"{query} sustained no rate that was tried{least}, on {where(budget)}"
+    bound = "at least " if estimate.limit != "query" else ""
+    return f"{query} sustains {bound}{units.rate(estimate.rate)} on {where(budget)}"
+
+
+def bracket(estimate: MstEstimate) -> str:
+    """Say between which rates the maximum lies and how wide that is."""
+    if estimate.rate is None:
+        return "No rate was confirmed as sustained."
+    if math.isinf(estimate.high):
+        return f"{units.rate(estimate.low)} was confirmed as sustained; no higher rate was confirmed as too much."
+    width = (estimate.high - estimate.low) / estimate.high
+    return (
+        f"The maximum lies between {units.rate(estimate.low)} (sustained) and {units.rate(estimate.high)} "
+        f"(not sustained), {units.share(width)} apart."
+    )
