@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from workbench.capacity.costs import fit_line
 from workbench.capacity.probes import (
     Bracket,
     Limit,
@@ -240,33 +241,13 @@ class _Search:
         return self.grid.below(first_rate(self.history) if rate is None else rate)
 
 
-def fit_line(points: Iterable[tuple[float, float]]) -> tuple[float, float] | None:
-    """Least squares ``y = a + b x`` with ``a >= 0`` and ``b >= 0``; None without a point of ``x > 0``."""
-    pairs = list(points)
-    count = len(pairs)
-    total = sum(x for x, _ in pairs)
-    if total <= 0:
-        return None
-    mean_x, mean_y = total / count, sum(y for _, y in pairs) / count
-    spread = sum((x - mean_x) ** 2 for x, _ in pairs)
-    cross = sum((x - mean_x) * (y - mean_y) for x, y in pairs)
-    if spread > 0:
-        slope = cross / spread
-        fixed = mean_y - slope * mean_x
-        if slope >= 0 and fixed >= 0:
-            return fixed, slope
-        if slope < 0:
-            return max(0.0, mean_y), 0.0
-    return 0.0, max(0.0, sum(x * y for x, y in pairs) / sum(x * x for x, _ in pairs))
-
-
 def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:
     """Rate at which a batch takes `interval_s`; None if the batches do not tell."""
     points = [(float(batch.records), batch.duration_s) for batch in batches]
     line = fit_line(points)
     if line is None:
         return None
-    fixed, slope = line
+    fixed, slope = line.fixed, line.slope
     if slope <= 0 or fixed >= interval_s:  # too little spread to tell a from b: in proportion
         seconds, rows = sum(y for _, y in points), sum(x for x, _ in points)
         fixed, slope = 0.0, seconds / rows

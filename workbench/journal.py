@@ -1,0 +1,139 @@
+"""The append-only record of every measurement: one JSON object per line.
+
+``{"v": 1, "kind": ..., "key": ..., "data": ...}``. A line is on the disk before ``append`` returns, so a crash
+loses at most the line being written. Such a torn end is skipped by readers and cut off before the next append;
+finished lines are never touched. A corrupt line before the last is not a crash's trace, so it is reported instead
+of skipped.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from workbench.errors import WorkbenchError
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One finished line: what it is (`kind`), what it belongs to (`key`) and its content, plain JSON values."""
+
+    kind: str
+    key: str
+    data: Any
+
+
+class Journal:
+    """An append-only JSON-lines file, safe against crashes and concurrent writers.
+
+    Parameters
+    ----------
+    path
+        The file; it and its folder are created by the first append.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def append(self, kind: str, key: str, data: object) -> None:
+        """Write one line and wait until it is on the disk.
+
+        Raises
+        ------
+        WorkbenchError
+            When `data` is not made of JSON values (NaN and inf are not) or the file's last line is of another
+            version.
+        """
+        try:
+            text = json.dumps(
+                {"v": VERSION, "kind": kind, "key": key, "data": data}, allow_nan=False, ensure_ascii=False
+            )
+        except (TypeError, ValueError) as error:
+            raise WorkbenchError(
+                f"An entry of kind {kind!r} cannot be written to {self.path}: {error}. Allowed are texts, finite "
+                "numbers, true, false, null, lists and mappings with text keys; convert the rest first."
+            ) from error
+        new = not self.path.exists()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._locked("a+b", fcntl.LOCK_EX) as handle:
+            handle.seek(0)
+            content = handle.read()
+            finished = self._finished(content)
+            separator = b""
+            if finished < len(content):
+                handle.truncate(finished)
+            elif content and not content.endswith(b"\n"):
+                separator = b"\n"
+            handle.write(separator + text.encode() + b"\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+        if new:
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def entries(self, kind: str | None = None, key: str | None = None) -> tuple[Entry, ...]:
+        """Finished lines in order, of one kind and of one key if given; none if there is no file.
+
+        Raises
+        ------
+        WorkbenchError
+            When a line before the last is corrupt, or a line is of another version.
+        """
+        if not self.path.exists():
+            return ()
+        with self._locked("rb", fcntl.LOCK_SH) as handle:
+            content = handle.read()
+        lines = content[: self._finished(content)].split(b"\n")
+        found = (self._parse(line, number) for number, line in enumerate(lines, start=1) if line)
+        return tuple(
+            entry for entry in found if (kind is None or entry.kind == kind) and (key is None or entry.key == key)
+        )
+
+    @contextmanager
+    def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
+        with open(self.path, mode) as handle:  # noqa: PTH123 - the mode is checked by callers, not by mypy
+            fcntl.flock(handle, lock)
+            yield handle  # closing the file releases the lock
+
+    @staticmethod
+    def _finished(content: bytes) -> int:
+        """Length of `content` without a torn last line.
+
+        A last line without its newline is whole if it is valid JSON: no proper part of an object is.
+        """
+        start = content.rstrip(b"\n").rfind(b"\n") + 1
+        try:
+            json.loads(content[start:] or b"null")
+        except ValueError:
+            return start
+        return len(content)
+
+    def _parse(self, line: bytes, number: int) -> Entry:
+        where = f"Line {number} of the journal {self.path}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise WorkbenchError(
+                f"{where} is corrupt ({error}); a line must be one JSON object. Restore the file from a copy, "
+                "or delete that line."
+            ) from error
+        if not isinstance(record, dict) or record.keys() != {"v", "kind", "key", "data"}:
+            raise WorkbenchError(
+                f"{where} is not an entry: it must be a JSON object with v, kind, key and data. Delete that line, or "
+                "give another file."
+            )
+        if record["v"] != VERSION:
+            raise WorkbenchError(
+                f"{where} has version {record['v']!r}; this workbench reads version {VERSION}. Read it with the "
+                "workbench that wrote it, or start a new journal."
+            )
+        return Entry(record["kind"], record["key"], record["data"])
