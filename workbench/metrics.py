@@ -34,7 +34,9 @@ _VOCABULARY = (
     ),
     Metric("busyness", "share", *_SHARE, "useful seconds / (tasks x elapsed seconds)"),
     Metric("true_processing_rate", "records/s per task", *_NONNEGATIVE, "records in / useful seconds"),
-    Metric("cpu_s", "s", *_NONNEGATIVE, "CPU seconds of the operator's tasks, Python workers and garbage collection too"),
+    Metric(
+        "cpu_s", "s", *_NONNEGATIVE, "CPU seconds of the operator's tasks, Python workers and garbage collection too"
+    ),
     Metric("shuffle_bytes", "bytes", *_NONNEGATIVE, "bytes written to the shuffle, compressed"),
     Metric("state_bytes", "bytes", *_NONNEGATIVE, "bytes read from and written to state, before compression"),
     Metric("state_rows_updated", "rows", *_NONNEGATIVE, "state rows put"),
