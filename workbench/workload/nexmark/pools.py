@@ -8,12 +8,13 @@ lets one core make millions of rows a second.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.workload.nexmark.draws import Draws, Integers, below, below_low
+from workbench.workload.nexmark.draws import Draws, Integers, below, below_low, mix
 from workbench.workload.nexmark.settings import Characters, NexmarkSettings
 
 FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter")
@@ -91,8 +92,8 @@ class ExtraPool:
 
 
 @dataclass(frozen=True, eq=False)
-class Pools:
-    """All texts of a stream; channels and urls go together, the four hot channels first."""
+class _Texts:
+    """Texts that depend on the seed only; channels and urls go together, the four hot channels first."""
 
     names: Pool
     emails: Pool
@@ -103,6 +104,12 @@ class Pools:
     descriptions: Pool
     channels: Pool
     urls: Pool
+
+
+@dataclass(frozen=True, eq=False)
+class Pools(_Texts):
+    """All texts of a stream."""
+
     person_extra: ExtraPool
     auction_extra: ExtraPool
     bid_extra: ExtraPool
@@ -131,10 +138,10 @@ def channel_id(number: int) -> int:
 
 
 class _Maker:
-    """Hands out fresh random words, so that no two pools share any."""
+    """Hands out fresh random words for one purpose, a stream of its own under each seed."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed, self._next = seed ^ 0x5EED_0F_7E875, 0
+    def __init__(self, seed: int, purpose: str) -> None:
+        self._seed, self._next = mix(seed) ^ crc32(purpose.encode()), 0
 
     def words(self, count: int) -> npt.NDArray[np.uint64]:
         counters = np.arange(self._next, self._next + count, dtype=np.int64)
@@ -164,31 +171,12 @@ class _Maker:
             numbers = np.sign(numbers) * (np.abs(numbers) // 26)
         return peeled.reshape(-1)[:count]
 
-    def filler(self, average: int, smallest: int, largest: int, which: Characters) -> ExtraPool:
-        """Make a pool for records of `smallest` to `largest` bytes that `average` bytes are aimed at."""
-        low, steps = extra_bounds(average, np.arange(smallest, largest + 1))
-        shortest, longest = int(low.min()), int((low + steps - 1).max())
-        lengths = np.arange(shortest, longest + 1)
-        copies = int(np.clip(_EXTRA_POOL_BYTES // max(1, lengths.sum()), 1, _EXTRA_COPIES))
-        all_lengths = np.repeat(lengths, copies)
-        offsets = np.concatenate([[0], np.cumsum(all_lengths)]).astype(np.int32)
-        data = self.characters(int(offsets[-1]), which)
-        texts = pa.StringArray.from_buffers(len(all_lengths), pa.py_buffer(offsets), pa.py_buffer(data))
-        return ExtraPool(Pool(texts, all_lengths), shortest, copies)
-
 
 @lru_cache(maxsize=8)
-def pools(settings: NexmarkSettings) -> Pools:
-    """Make the texts for `settings`, the same in every process."""
-    make = _Maker(settings.seed)
-    names = Pool.of([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES])
+def _texts(seed: int) -> _Texts:
+    make = _Maker(seed, "texts")
     addresses = zip(make.texts(7, POOL_SIZE), make.texts(5, POOL_SIZE), strict=True)
-    emails = Pool.of([f"{user}@{host}.com" for user, host in addresses])
     groups = make.below(10_000, 4 * POOL_SIZE).reshape(-1, 4).tolist()
-    cards = Pool.of([" ".join(f"{group:04d}" for group in card) for card in groups])
-    cities, states = Pool.of(CITIES), Pool.of(STATES)
-    items, descriptions = Pool.of(make.texts(20, POOL_SIZE)), Pool.of(make.texts(100, POOL_SIZE))
-    channels = Pool.of([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))])
     paths = [make.texts(5, len(HOT_CHANNELS) + CHANNELS, "_") for _ in range(3)]
     with_id = [False] * len(HOT_CHANNELS) + (make.below(10, CHANNELS) > 0).tolist()
     urls = [
@@ -196,24 +184,48 @@ def pools(settings: NexmarkSettings) -> Pools:
         + (f"&channel_id={channel_id(place - len(HOT_CHANNELS))}" if identified else "")
         for place, (a, b, c, identified) in enumerate(zip(*paths, with_id, strict=True))
     ]
-
-    def span(fixed: int, *parts: Pool) -> tuple[int, int]:
-        return fixed + sum(int(p.lengths.min()) for p in parts), fixed + sum(int(p.lengths.max()) for p in parts)
-
-    which = settings.characters
-    person = span(PERSON_FIXED_BYTES, names, emails, cards, cities, states)
-    auction = span(AUCTION_FIXED_BYTES, items, descriptions)
-    return Pools(
-        names=names,
-        emails=emails,
-        cards=cards,
-        cities=cities,
-        states=states,
-        items=items,
-        descriptions=descriptions,
-        channels=channels,
+    return _Texts(
+        names=Pool.of([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]),
+        emails=Pool.of([f"{user}@{host}.com" for user, host in addresses]),
+        cards=Pool.of([" ".join(f"{group:04d}" for group in card) for card in groups]),
+        cities=Pool.of(CITIES),
+        states=Pool.of(STATES),
+        items=Pool.of(make.texts(20, POOL_SIZE)),
+        descriptions=Pool.of(make.texts(100, POOL_SIZE)),
+        channels=Pool.of([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))]),
         urls=Pool.of(urls),
-        person_extra=make.filler(settings.person_bytes, *person, which),
-        auction_extra=make.filler(settings.auction_bytes, *auction, which),
-        bid_extra=make.filler(settings.bid_bytes, BID_FIXED_BYTES, BID_FIXED_BYTES, which),
+    )
+
+
+@lru_cache(maxsize=32)
+def _extra(seed: int, average: int, smallest: int, largest: int, which: Characters) -> ExtraPool:
+    """Make the filling texts for records of `smallest` to `largest` bytes that are to have `average` bytes."""
+    make = _Maker(seed, f"extra {average} {smallest} {largest}")
+    low, steps = extra_bounds(average, np.arange(smallest, largest + 1))
+    shortest, longest = int(low.min()), int((low + steps - 1).max())
+    lengths = np.arange(shortest, longest + 1)
+    copies = int(np.clip(_EXTRA_POOL_BYTES // max(1, lengths.sum()), 1, _EXTRA_COPIES))
+    all_lengths = np.repeat(lengths, copies)
+    offsets = np.concatenate([[0], np.cumsum(all_lengths)]).astype(np.int32)
+    data = make.characters(int(offsets[-1]), which)
+    texts = pa.StringArray.from_buffers(len(all_lengths), pa.py_buffer(offsets), pa.py_buffer(data))
+    return ExtraPool(Pool(texts, all_lengths), shortest, copies)
+
+
+@lru_cache(maxsize=32)
+def pools(settings: NexmarkSettings) -> Pools:
+    """Make the texts for `settings`, the same in every process."""
+    texts = _texts(settings.seed)
+
+    def filler(average: int, fixed: int, *parts: Pool) -> ExtraPool:
+        smallest = fixed + sum(int(part.lengths.min()) for part in parts)
+        largest = fixed + sum(int(part.lengths.max()) for part in parts)
+        return _extra(settings.seed, average, smallest, largest, settings.characters)
+
+    person = (texts.names, texts.emails, texts.cards, texts.cities, texts.states)
+    return Pools(
+        **vars(texts),
+        person_extra=filler(settings.person_bytes, PERSON_FIXED_BYTES, *person),
+        auction_extra=filler(settings.auction_bytes, AUCTION_FIXED_BYTES, texts.items, texts.descriptions),
+        bid_extra=filler(settings.bid_bytes, BID_FIXED_BYTES),
     )

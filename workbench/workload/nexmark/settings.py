@@ -58,7 +58,8 @@ class NexmarkSettings:
     active_people
         A bidder or seller that is not hot is one of so many latest people (or a few to come).
     group_size
-        Events are shuffled within groups of this many; 1 means in order. No multiple of 953, the shuffle's step.
+        Events are shuffled within groups of this many; 1 means in order. No multiple of 953, the shuffle's step, and
+        a divisor of 952 (2, 4, 7, 8, 14, ...) leaves them in order, too.
     first_event_id
         Id of event number 0. Ids decide kind and content, numbers decide the time.
     first_person_id, first_auction_id
