@@ -1,34 +1,14 @@
 """Batch time against rows per batch: a fixed part, a part per row, and where the line meets the interval."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from workbench.capacity.costs import MIN_LEVELS, Line, count_levels, fit_line
 from workbench.capacity.probes import MstEstimate
 from workbench.dataflow import Budget
 from workbench.views import theme, units
 from workbench.views.figures.signs import VERDICTS
-
-
-@dataclass(frozen=True)
-class Line:
-    """Seconds of a batch = `fixed_s` + `per_record_s` x rows; `r2` is the share of the variance it explains."""
-
-    fixed_s: float
-    per_record_s: float
-    r2: float
-
-    def seconds(self, rows: float) -> float:
-        """Batch time of `rows` rows."""
-        return self.fixed_s + self.per_record_s * rows
-
-    def rows(self, seconds: float) -> float | None:
-        """Rows whose batch takes `seconds`; None where the line never gets there."""
-        return (
-            (seconds - self.fixed_s) / self.per_record_s if self.per_record_s > 0 and seconds > self.fixed_s else None
-        )
 
 
 @dataclass(frozen=True)
@@ -55,18 +35,9 @@ class BatchTimes:
     sustained: float | None
 
 
-def fit_line(rows: Sequence[float], seconds: Sequence[float]) -> Line | None:
-    """Fit by least squares; None for fewer than three points or rows that hardly differ (less than 1 %)."""
-    count = len(rows)
-    if count < 3 or max(rows) - min(rows) < 0.01 * max(rows):
-        return None
-    mean_rows, mean_seconds = math.fsum(rows) / count, math.fsum(seconds) / count
-    spread = math.fsum((x - mean_rows) ** 2 for x in rows)
-    total = math.fsum((y - mean_seconds) ** 2 for y in seconds)
-    slope = math.fsum((x - mean_rows) * (y - mean_seconds) for x, y in zip(rows, seconds, strict=True)) / spread
-    line = Line(mean_seconds - slope * mean_rows, slope, 0.0)
-    rest = math.fsum((y - line.seconds(x)) ** 2 for x, y in zip(rows, seconds, strict=True))
-    return Line(line.fixed_s, slope, 1 - rest / total if total else 1.0)
+def rows_within(line: Line, seconds: float) -> float | None:
+    """Rows whose batch takes `seconds`; None where the line never gets there."""
+    return (seconds - line.fixed) / line.slope if line.slope > 0 and seconds > line.fixed else None
 
 
 def batch_times(query: str, budget: Budget, estimate: MstEstimate) -> BatchTimes:
@@ -79,8 +50,9 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate) -> BatchTimes
     ]
     rows = tuple(batch.records for batch, _ in batches)
     seconds = tuple(batch.duration_s for batch, _ in batches)
-    line = fit_line(rows, seconds)
-    crossing = line.rows(budget.interval_s) if line else None
+    told_apart = count_levels(sorted(rows)) >= MIN_LEVELS
+    line = fit_line(zip(rows, seconds, strict=True)) if told_apart else None
+    crossing = rows_within(line, budget.interval_s) if line else None
     return BatchTimes(
         _finding(query, budget, line, crossing),
         rows,
@@ -111,10 +83,10 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
     if data.line is not None:
         figure.add_scatter(
             x=[0, right],
-            y=[data.line.seconds(0), data.line.seconds(right)],
+            y=[data.line.fixed, data.line.fixed + data.line.slope * right],
             mode="lines",
             line={"color": theme.BLACK, "width": 2},
-            name=f"fit: {units.seconds(data.line.fixed_s)} + {units.seconds(data.line.per_record_s)} per record",
+            name=f"fit: {units.seconds(data.line.fixed)} + {units.seconds(data.line.slope)} per record",
             hoverinfo="skip",
         )
     if data.crossing is not None:
@@ -152,7 +124,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
 def _finding(query: str, budget: Budget, line: Line | None, crossing: float | None) -> str:
     if line is None:
         return f"The batches of {query} are too alike to tell its fixed time from its time per record"
-    text = f"A batch of {query} takes {units.seconds(line.fixed_s)} and {units.seconds(line.per_record_s)} per record"
+    text = f"A batch of {query} takes {units.seconds(line.fixed)} and {units.seconds(line.slope)} per record"
     if crossing is None:
         return f"{text}; the line does not meet the {units.seconds(budget.interval_s)} interval"
     return f"{text}: {units.rate(crossing / budget.interval_s)} fill the {units.seconds(budget.interval_s)} interval"

@@ -1,0 +1,188 @@
+"""Health checks of a measurement: what a reader must know before trusting the number, and what to do."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workbench.capacity.measurement import Measurement
+from workbench.capacity.verdict import SOURCE_MARGIN
+from workbench.views import units
+from workbench.views.cards import Card, Column, Table
+from workbench.views.figures import batch_times
+
+FIXED_SHARE = 0.25
+"""Largest share of the interval that the fixed time of a batch should take."""
+
+LEAST_THROTTLED = 0.01
+"""Share of its periods in which a quota that shapes the slots binds at the least."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    finding
+        What was seen; None where the measurement cannot tell.
+    advice
+        What to do; empty if all is well.
+    """
+
+    question: str
+    finding: str | None
+    advice: str = ""
+
+
+def checks(measurement: Measurement) -> tuple[Check, ...]:
+    """Run every check."""
+    every: tuple[Callable[[Measurement], Check], ...] = (
+        _fixed_cost,
+        _warm_up,
+        _disturbed,
+        _exhausted,
+        _contradictions,
+        _source_bound,
+        _no_upper_end,
+        _quota,
+    )
+    return tuple(check(measurement) for check in every)
+
+
+def health_cards(measurement: Measurement) -> list[Card]:
+    """One card per piece of advice, then one that lists all checks."""
+    made = checks(measurement)
+    advising = [check for check in made if check.advice]
+    cards = [
+        Card(f"health-{place}", check.question, f"{check.finding} {check.advice}", kind="health")
+        for place, check in enumerate(advising, start=1)
+    ]
+    finding = (
+        f"{units.count(len(advising))} of {len(made)} checks ask for attention, see the advice above."
+        if advising
+        else f"All {len(made)} checks are passed or do not apply."
+    )
+    rows = tuple((check.question, _outcome(check), check.finding or "not recorded") for check in made)
+    table = Table("Health checks", (Column("Check"), Column("Outcome"), Column("Seen")), rows)
+    return [*cards, Card("health", "Health checks", finding, table=table)]
+
+
+def _outcome(check: Check) -> str:
+    if check.finding is None:
+        return "not known"
+    return "advice" if check.advice else "passed"
+
+
+def _fixed_cost(measurement: Measurement) -> Check:
+    question = "Is the fixed time of a batch small beside the interval?"
+    interval = measurement.budget.interval_s
+    line = batch_times(measurement.query, measurement.budget, measurement.estimate).line
+    if line is None:
+        return Check(question, None)
+    share = line.fixed / interval
+    seen = (
+        f"Every batch takes {units.seconds(line.fixed)} whatever its size, {units.share(share)} of the "
+        f"{units.seconds(interval)} interval."
+    )
+    if share <= FIXED_SHARE:
+        return Check(question, seen)
+    return Check(
+        question,
+        seen,
+        f"Above {units.share(FIXED_SHARE)} the fixed part dominates and rates do not scale with slots: "
+        f"lengthen the interval (to {units.seconds(line.fixed / FIXED_SHARE)} or more) or use stronger slots.",
+    )
+
+
+def _warm_up(measurement: Measurement) -> Check:
+    question = "Was the warm-up steady?"
+    if measurement.estimate.steady:
+        return Check(question, "The rate and the time per record had settled before the first probe.")
+    return Check(
+        question,
+        "The warm-up reached its time limit while rate or time per record still changed.",
+        "State or caches may not have been at their working size: raise warmup_cap_s, or state the rate only "
+        "together with the state's size.",
+    )
+
+
+def _disturbed(measurement: Measurement) -> Check:
+    question = "Was the machine left alone?"
+    taken = [p.number for p in measurement.estimate.probes if p.judgement is not None and p.judgement.disturbed]
+    if not taken:
+        return Check(question, "No judged probe was disturbed.")
+    listed = ", ".join(map(str, taken))
+    return Check(
+        question,
+        f"Probe{'s' if len(taken) > 1 else ''} {listed} had to be judged although others used the machine.",
+        "The rate may be too low: measure again while nothing else runs.",
+    )
+
+
+def _exhausted(measurement: Measurement) -> Check:
+    question = "Were there enough probes?"
+    if not measurement.estimate.exhausted:
+        return Check(question, "The bracket became as narrow as asked.")
+    return Check(
+        question,
+        "The probes ran out before the bracket was as narrow as asked.",
+        "Use the bracket, not the single rate; or raise max_probes or the tolerance.",
+    )
+
+
+def _contradictions(measurement: Measurement) -> Check:
+    question = "Do the probes agree?"
+    rates = measurement.estimate.contradictions
+    if not rates:
+        return Check(question, "No rate was both sustained and not.")
+    return Check(
+        question,
+        f"Probes disagree about {', '.join(units.rate(rate) for rate in rates)}.",
+        "The bracket encloses the rates in doubt: measure again on a quieter machine or with a longer window_s.",
+    )
+
+
+def _source_bound(measurement: Measurement) -> Check:
+    question = "Did the query, and not the source, limit the rate?"
+    estimate = measurement.estimate
+    limit = measurement.source.rate_limit if measurement.source else None
+    if estimate.limit == "source":
+        return Check(
+            question,
+            f"The source alone releases {units.rate(limit)}; the next probe would have come too close to that.",
+            f"The rate is the source's, not the query's: read it as 'at least', and give the source {SOURCE_MARGIN} "
+            "times the rate by fewer slots or a heavier query.",
+        )
+    bound = [p.number for p in estimate.probes if p.answered("source-bound")]
+    if limit is None and not bound:
+        return Check(question, None)
+    return Check(question, f"The source alone could release {units.rate(limit)}.")
+
+
+def _no_upper_end(measurement: Measurement) -> Check:
+    question = "Was a rate found that is too much?"
+    if measurement.estimate.limit != "none":
+        return Check(question, "Yes, the maximum has an upper end.")
+    return Check(
+        question,
+        "No rate was confirmed as too much.",
+        "The rate is a lower bound: raise max_rate or max_probes and measure again.",
+    )
+
+
+def _quota(measurement: Measurement) -> Check:
+    question = "Did the slots' CPU quota bind?"
+    observation = measurement.estimate.observation
+    throttled = observation.quota_throttled if observation else None
+    if throttled is None:
+        return Check(question, None)
+    seen = f"The quota held the slots back in {units.share(throttled)} of its periods at the highest sustained rate."
+    if throttled >= LEAST_THROTTLED:
+        return Check(question, seen)
+    return Check(
+        question,
+        seen,
+        "The slots were never as busy as their quota allows, so something else limits the rate: look at the fixed "
+        "time, at key skew and at the number of tasks.",
+    )

@@ -1,0 +1,120 @@
+"""The cards of a measurement: capacity, operators, source, health, circumstances."""
+
+from collections.abc import Callable
+
+from workbench.capacity.measurement import Measurement
+from workbench.errors import WorkbenchError
+from workbench.views import findings, units
+from workbench.views.cards import Card, Cell, error_card, show
+from workbench.views.figures import batch_times, draw_batch_times, draw_operators, draw_probes, operators, probes
+from workbench.views.health import health_cards
+from workbench.views.tables import batches_table, facts_table, operators_table, probes_table
+
+
+def cards(measurement: Measurement) -> list[Card]:
+    """Make all cards; one that cannot be made becomes an error card and never hides the others."""
+    made: list[Card] = []
+    sections: tuple[Callable[[Measurement], list[Card]], ...] = (
+        _capacity,
+        _batches,
+        _operators,
+        _source,
+        health_cards,
+        _circumstances,
+    )
+    for section in sections:
+        try:
+            made += section(measurement)
+        except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
+            made.append(error_card(type(error).__name__, str(error)))
+    return made
+
+
+def show_measurement(path: str) -> None:
+    """Read a measurement's JSON file and display its cards.
+
+    Raises
+    ------
+    WorkbenchError
+        When no path is given or the file is no measurement.
+    """
+    if not path:
+        raise WorkbenchError("No measurement is named; set the parameter 'measurement' to the path of its JSON file.")
+    show(cards(Measurement.from_json(path)))
+
+
+def _capacity(measurement: Measurement) -> list[Card]:
+    estimate = measurement.estimate
+    data = probes(measurement.query, measurement.budget, estimate)
+    made = [probe for probe in estimate.probes if probe.phase == "probe"]
+    finding = (
+        f"{data.finding}. {findings.bracket(estimate)} "
+        f"Measured by {units.count(len(made))} probes in {units.seconds(estimate.seconds)}."
+    )
+    return [Card("capacity", "What rate does it sustain?", finding, draw_probes(data), probes_table(measurement))]
+
+
+def _batches(measurement: Measurement) -> list[Card]:
+    data = batch_times(measurement.query, measurement.budget, measurement.estimate)
+    title = "How does a batch's time grow with its size?"
+    if not data.rows:
+        return [Card("batches", title, "No probe was made after the warm-up.", kind="not-yet")]
+    return [Card("batches", title, f"{data.finding}.", draw_batch_times(data), batches_table(measurement))]
+
+
+def _operators(measurement: Measurement) -> list[Card]:
+    title = "Which operator does the work?"
+    observation = measurement.estimate.observation
+    if observation is None:
+        text = "No rate was sustained, so there is no observation at a maximum. Give more slots or probe lower rates."
+        return [Card("operators", title, text, kind="not-yet")]
+    if not observation.operators:
+        text = f"The testbed {measurement.testbed} reports no operators."
+        return [Card("operators", title, text, kind="not-yet")]
+    data = operators(measurement.query, observation)
+    table = operators_table(observation.operators, measurement.costs)
+    figure = draw_operators(data) if data.metrics else None
+    return [Card("operators", title, f"{data.finding}.", figure, table)]
+
+
+def _source(measurement: Measurement) -> list[Card]:
+    title = "What does the source cost?"
+    source = measurement.source
+    if source is None:
+        return [Card("source", title, "The source was not profiled, so its share is not known.", kind="not-yet")]
+    finding = (
+        f"Releasing one record takes the source {units.seconds(source.per_record_s)} of CPU time; alone it "
+        f"releases {units.rate(source.rate_limit)} at the most."
+    )
+    facts: dict[str, Cell | bool] = {
+        "Fixed CPU time per task and batch (s)": source.fixed_s,
+        "CPU time per record (s)": source.per_record_s,
+        "Highest rate of the source alone (records/s)": source.rate_limit,
+    }
+    rate = measurement.estimate.rate
+    if rate:
+        part = rate * source.per_record_s / measurement.budget.cpus
+        finding += f" At the sustained rate that is {units.share(part)} of the slots' cores."
+    return [Card("source", title, finding, table=facts_table("Profile of the source", facts))]
+
+
+def _circumstances(measurement: Measurement) -> list[Card]:
+    budget = measurement.budget
+    facts: dict[str, Cell | bool] = {
+        "Query": measurement.query,
+        "Testbed": measurement.testbed,
+        "Started": measurement.started_at,
+        "Slots": budget.slots,
+        "Cores per slot": budget.profile.cpus,
+        "Memory per slot (MiB)": budget.profile.memory_mb,
+        "Trigger interval (s)": budget.interval_s,
+        **{f"Machine: {name}": value for name, value in measurement.machine.items()},
+        **{f"Setting: {name}": value for name, value in measurement.settings.items()},
+        "Workbench version": measurement.workbench_version,
+    }
+    finding = (
+        f"{measurement.query} ran on the testbed {measurement.testbed} with {findings.where(budget)} and "
+        f"{budget.profile.memory_mb} MiB per slot; nothing here is extrapolated."
+    )
+    table = facts_table("Circumstances of the measurement", facts)
+    return [Card("circumstances", "How was it measured?", finding, table=table)]
