@@ -63,7 +63,7 @@ class SimulatedRun:
         start = self.trigger
         self.batch_number += 1
         if math.isinf(self.rate):
-            rows = round(self.truth * self.interval_s)
+            rows = max(1000, round(self.truth * self.interval_s))
             if self.warm_rows is not None:
                 rows = self.warm_rows(self.batch_number)
             self.due_base += rows

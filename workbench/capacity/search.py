@@ -183,7 +183,13 @@ class _Search:
             index = self._inside(low, high)
             if index is not None:
                 return index
-        return self._first_loose(found.low, found.high) if found.doubtful else None
+        doubt = bool(found.doubtful) or self._line_disagrees()
+        return self._first_loose(found.low, found.high) if doubt else None
+
+    def _line_disagrees(self) -> bool:
+        """Whether the line puts the MST well outside the bracket: one wrong answer may have led the search astray."""
+        low, high, wish = self.found.low, self.found.high, self._predicted()
+        return (low is not None and wish < low - _NEAR) or (high is not None and wish > high + _NEAR)
 
     def _contradicts(self) -> bool:
         first, last = self.found.first_over, self.found.last_sustained
