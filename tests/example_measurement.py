@@ -39,7 +39,7 @@ class ExampleRun(SimulatedRun):
     def observe(self, seconds):
         seen = super().observe(seconds)
         samples = tuple(sample for batch in seen.batches[1:] for sample in self._samples(batch))
-        operators = tuple(_operator(seen, *operator) for operator in OPERATORS)
+        operators = tuple(_operator(seen, operator) for operator in OPERATORS)
         return replace(seen, operators=operators, samples=samples, quota_throttled=0.62)
 
     def _samples(self, batch: Batch):
@@ -48,7 +48,8 @@ class ExampleRun(SimulatedRun):
             yield TaskSample(name, records, (fixed + slope * records) * self.dice.gauss(1.0, 0.02))
 
 
-def _operator(seen: Observation, name, ratio, selectivity, fixed, slope, skew, state) -> OperatorMetrics:
+def _operator(seen: Observation, operator) -> OperatorMetrics:
+    name, ratio, selectivity, fixed, slope, skew, state = operator
     records = round(seen.consumed_records * ratio)
     useful = fixed * TASKS * (len(seen.batches) - 1) + slope * records
     return OperatorMetrics(

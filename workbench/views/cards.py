@@ -26,6 +26,8 @@ Cell = str | float | None
 
 _WORDS: dict[Kind, str] = {"result": "", "health": "⚠ Advice", "error": "✖ Error", "not-yet": "… Not yet"}
 
+_LONG = 40  # characters above which a cell is a sentence
+
 STYLE = """<style>
 .workbench-card {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
   color: #1f1f1f; background: #fff; max-width: 75rem; margin: 1.6rem 0 0.2rem; padding: 0.1rem 0 0.1rem 0.9rem;
@@ -41,15 +43,18 @@ STYLE = """<style>
 .workbench-table {font: 14px/1.4 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
   color: #1f1f1f; background: #fff; margin: 0.3rem 0 0 0.9rem; overflow-x: auto;}
 .workbench-table summary {cursor: pointer; color: #0062a0;}
-.workbench-table table {border-collapse: collapse; margin: 0.4rem 0; font-variant-numeric: tabular-nums;
+.workbench-table.workbench-table table {border-collapse: collapse; margin: 0.4rem 0; font-variant-numeric: tabular-nums;
   font-size: inherit; border: none;}
 .workbench-table caption {text-align: left; color: #555; padding: 0.2rem 0; caption-side: top;}
-.workbench-table th, .workbench-table td {padding: 0.2rem 0.7rem; border: none; border-bottom: 1px solid #ddd;
+.workbench-table.workbench-table table th, .workbench-table.workbench-table table td {padding: 0.2rem 0.7rem;
+  border: none; border-bottom: 1px solid #ddd;
   text-align: left; vertical-align: bottom; background: #fff; max-width: 34rem; white-space: normal;}
 .workbench-table thead th {border-bottom: 1px solid #6b6b6b;}
 .workbench-table .unit {display: block; font-weight: 400; color: #555;}
-.workbench-table th.number, .workbench-table td.number {text-align: right;}
-.workbench-table td.number {white-space: nowrap;}
+.workbench-table.workbench-table table th.number, .workbench-table.workbench-table table td.number {text-align: right;}
+.workbench-table.workbench-table table td.number, .workbench-table.workbench-table table td:first-child
+  {white-space: nowrap;}
+.workbench-table.workbench-table table td.long {min-width: 22rem;}
 </style>"""
 
 
@@ -156,7 +161,7 @@ class Card:
         )
         return (
             f'<details class="workbench-table"{" open" if self.table.opened else ""}>'
-            f"<summary>Table: {escape(self.table.caption)}</summary>"
+            f"<summary>Data as a table</summary>"
             f"<table><caption>{escape(self.table.caption)}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{link}</details>"
         )
@@ -224,7 +229,8 @@ def _cell(cell: Cell, right: bool) -> str:
     if cell is None:
         return f'<td{_aligned(right)}><span title="undefined">n/a</span></td>'
     if isinstance(cell, str):
-        return f"<td{_aligned(right)}>{escape(cell)}</td>"
+        long = ' class="long"' if len(cell) > _LONG else ""
+        return f"<td{_aligned(right) or long}>{escape(cell)}</td>"
     return f'<td class="number" title="{cell!r}">{units.number(cell, digits=4)}</td>'
 
 

@@ -64,7 +64,7 @@ def health_cards(measurement: Measurement) -> list[Card]:
         else f"All {len(made)} checks are passed or do not apply."
     )
     rows = tuple((check.question, _outcome(check), check.finding or "not recorded") for check in made)
-    table = Table("Health checks", (Column("Check"), Column("Outcome"), Column("Seen")), rows)
+    table = Table("Health checks", (Column("Check"), Column("Outcome"), Column("Seen")), rows, opened=True)
     return [*cards, Card("health", "Health checks", finding, table=table)]
 
 

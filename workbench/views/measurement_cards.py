@@ -6,7 +6,16 @@ from workbench.capacity.measurement import Measurement
 from workbench.errors import WorkbenchError
 from workbench.views import findings, units
 from workbench.views.cards import Card, Cell, error_card, show
-from workbench.views.figures import batch_times, draw_batch_times, draw_operators, draw_probes, operators, probes
+from workbench.views.figures import (
+    BatchTimes,
+    Operators,
+    batch_times,
+    draw_batch_times,
+    draw_operators,
+    draw_probes,
+    operators,
+    probes,
+)
 from workbench.views.health import health_cards
 from workbench.views.tables import batches_table, facts_table, operators_table, probes_table
 
@@ -59,7 +68,14 @@ def _batches(measurement: Measurement) -> list[Card]:
     title = "How does a batch's time grow with its size?"
     if not data.rows:
         return [Card("batches", title, "No probe was made after the warm-up.", kind="not-yet")]
-    return [Card("batches", title, f"{data.finding}.", draw_batch_times(data), batches_table(measurement))]
+    return [Card("batches", title, data.finding + _seen(data), draw_batch_times(data), batches_table(measurement))]
+
+
+def _seen(data: BatchTimes) -> str:
+    part = "" if data.line is None else f" The fixed part is {units.share(data.line.fixed / data.interval_s)} of it."
+    return (
+        f".{part} Seen were batches of {units.scaled(min(data.rows), '')} to {units.scaled(max(data.rows), 'records')}."
+    )
 
 
 def _operators(measurement: Measurement) -> list[Card]:
@@ -74,7 +90,17 @@ def _operators(measurement: Measurement) -> list[Card]:
     data = operators(measurement.query, observation)
     table = operators_table(observation.operators, measurement.costs)
     figure = draw_operators(data) if data.metrics else None
-    return [Card("operators", title, f"{data.finding}.", figure, table)]
+    return [Card("operators", title, data.finding + _busiest(data), figure, table)]
+
+
+def _busiest(data: Operators) -> str:
+    busiest = data.busiest
+    if busiest is None:
+        return "."
+    return (
+        f": its tasks are busy {units.share(busiest.busyness)} of the time and process "
+        f"{units.rate(busiest.true_processing_rate)} each while busy."
+    )
 
 
 def _source(measurement: Measurement) -> list[Card]:
@@ -87,9 +113,9 @@ def _source(measurement: Measurement) -> list[Card]:
         f"releases {units.rate(source.rate_limit)} at the most."
     )
     facts: dict[str, Cell | bool] = {
-        "Fixed CPU time per task and batch (s)": source.fixed_s,
-        "CPU time per record (s)": source.per_record_s,
-        "Highest rate of the source alone (records/s)": source.rate_limit,
+        "Fixed CPU time per task and batch": units.seconds(source.fixed_s),
+        "CPU time per record": units.seconds(source.per_record_s),
+        "Highest rate of the source alone": units.rate(source.rate_limit),
     }
     rate = measurement.estimate.rate
     if rate:

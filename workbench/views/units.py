@@ -39,18 +39,18 @@ def count(value: float | None, unit: str = "") -> str:
     return f"{value:,.0f} {unit}".rstrip()
 
 
-def scaled(value: float | None, unit: str) -> str:
+def scaled(value: float | None, unit: str, digits: int = _DIGITS) -> str:
     """Write a quantity with a decimal prefix: ``scaled(12_345, "rows")`` is ``"12.3 k rows"``."""
     word = _word(value)
     if value is None or word:
         return word
-    mantissa, step = _reduce(value, 1000.0, len(_LARGE) - 1, _DIGITS)
-    return " ".join(part for part in (number(mantissa), _LARGE[step], unit) if part)
+    mantissa, step = _reduce(value, 1000.0, len(_LARGE) - 1, digits)
+    return " ".join(part for part in (number(mantissa, digits), _LARGE[step], unit) if part)
 
 
-def rate(value: float | None) -> str:
+def rate(value: float | None, digits: int = _DIGITS) -> str:
     """Write records per second."""
-    return scaled(value, "records/s")
+    return scaled(value, "records/s", digits)
 
 
 def size(value: float | None) -> str:
@@ -70,7 +70,8 @@ def seconds(value: float | None) -> str:
     if abs(value) >= 3600:
         return f"{number(value / 3600)} h"
     if abs(value) >= 120:
-        return f"{number(value / 60)} min"
+        minutes, rest = divmod(round(value), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     step, mantissa = 0, value
     while mantissa and abs(mantissa) < 0.9995 and step < len(_SMALL) - 1:
         step, mantissa = step + 1, mantissa * 1000

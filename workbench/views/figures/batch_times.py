@@ -94,7 +94,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
             x=[data.crossing],
             y=[data.interval_s],
             mode="markers",
-            marker={"color": "white", "symbol": "star", "size": 15, "line": {"color": theme.BLACK, "width": 1.5}},
+            marker={"color": theme.BLACK, "symbol": "star-open", "size": 16, "line": {"width": 1.5}},
             name=f"fit meets interval: {units.rate(data.crossing / data.interval_s)}",
             hovertemplate="%{x:,.0f} records per batch fill the interval<extra></extra>",
         )

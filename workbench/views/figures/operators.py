@@ -1,6 +1,6 @@
 """The operators at the maximum rate: how busy each is, and what it could do alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -18,6 +18,11 @@ class Operators:
     cores: tuple[float, ...]
 
     @property
+    def busiest(self) -> OperatorMetrics | None:
+        """The operator with the most slot time."""
+        return max(self.metrics, key=lambda operator: operator.busyness * operator.tasks, default=None)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Operator names with their task counts."""
         return tuple(f"{m.operator} ({m.tasks} task{'' if m.tasks == 1 else 's'})" for m in self.metrics)
@@ -27,24 +32,22 @@ def operators(query: str, observation: Observation) -> Operators:
     """Collect the operators of the observation at the maximum; the source is shown apart."""
     metrics = tuple(operator for operator in observation.operators if operator.kind != "source")
     elapsed = observation.elapsed_s
-    busiest = max(metrics, key=lambda operator: operator.busyness * operator.tasks, default=None)
+    cores = tuple(operator.cpu_s / elapsed if elapsed > 0 else 0.0 for operator in metrics)
+    data = Operators(f"{query} has no operators besides its source", metrics, cores)
+    busiest = data.busiest
     if busiest is None:
-        finding = f"{query} has no operators besides its source"
-    else:
-        total = sum(operator.busyness * operator.tasks for operator in metrics)
-        part = units.share(busiest.busyness * busiest.tasks / total) if total else "most"
-        finding = f"{busiest.operator} takes {part} of the slot time that {query} uses at its maximum rate"
-    return Operators(
-        finding,
-        metrics,
-        tuple(operator.cpu_s / elapsed if elapsed > 0 else 0.0 for operator in metrics),
-    )
+        return data
+    total = sum(operator.busyness * operator.tasks for operator in metrics)
+    part = units.share(busiest.busyness * busiest.tasks / total) if total else "none"
+    finding = f"Operator '{busiest.operator}' takes {part} of the slot time that {query} uses at its maximum rate"
+    return replace(data, finding=finding)
 
 
 def draw_operators(data: Operators) -> go.Figure:
     """Draw three bars per operator: busyness, true processing rate, CPU."""
-    figure = theme.figure(data.finding, height=190 + 42 * len(data.metrics))
+    figure = theme.figure(data.finding, height=170 + 42 * len(data.metrics))
     titles = ("Busyness of its tasks (%)", "True rate (records/s per task)", "CPU used (cores)")
+    formats = (".3~f", "~s", ".3~f")
     panels = make_subplots(cols=3, shared_yaxes=True, horizontal_spacing=0.045, figure=figure)
     rates = [metrics.true_processing_rate for metrics in data.metrics]
     columns: tuple[tuple[list[float | None], list[str]], ...] = (
@@ -69,8 +72,13 @@ def draw_operators(data: Operators) -> go.Figure:
         )
         top = max((value for value in values if value is not None), default=1.0) or 1.0
         panels.update_xaxes(
-            title_text=titles[column - 1], range=[0, 1.28 * top], tickformat="~s", nticks=5, row=1, col=column
+            title_text=titles[column - 1],
+            range=[0, 1.28 * top],
+            tickformat=formats[column - 1],
+            nticks=5,
+            row=1,
+            col=column,
         )
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False)
-    panels.update_layout(bargap=0.35, margin_t=56)
+    panels.update_layout(bargap=0.35, margin_t=50)
     return panels

@@ -85,7 +85,6 @@ def draw_probes(data: Probes) -> go.Figure:
     panels = make_subplots(
         rows=3, shared_xaxes=True, vertical_spacing=0.05, row_heights=[0.5, 0.27, 0.23], figure=figure
     )
-    _bracket(panels, data)
     _offered(panels, data)
     for verdict, sign in VERDICTS.items():
         chosen = [point for point in data.points if point.verdict == verdict]
@@ -95,7 +94,7 @@ def draw_probes(data: Probes) -> go.Figure:
                 y=[point.consumed for point in chosen],
                 mode="markers+text",
                 text=[str(point.number) if point.number else "" for point in chosen],
-                textposition="top center",
+                textposition="bottom center",
                 textfont={"size": 11, "color": sign.colour},
                 marker={"color": sign.colour, "symbol": sign.symbol, "size": 11},
                 name=f"consumed: {sign.word}",
@@ -106,7 +105,8 @@ def draw_probes(data: Probes) -> go.Figure:
                 col=1,
             )
     _per_batch(panels, data)
-    panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", row=1, col=1)
+    _bracket(panels, data)
+    panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", range=_rate_range(data), row=1, col=1)
     panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
     panels.update_yaxes(title_text="Backlog (records)", tickformat="~s", rangemode="tozero", row=3, col=1)
     panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)
@@ -121,6 +121,14 @@ def _shift(probe: Probe) -> float:
     return probe.started_s + probe.seconds - (last.start_s + last.duration_s)
 
 
+def _rate_range(data: Probes) -> list[float]:
+    """Leave room for the labels below and above the rates."""
+    rates = [point.consumed for point in data.points] + [point.offered or point.consumed for point in data.points]
+    low, high = min(rates, default=0.0), max(rates, default=1.0)
+    room = 0.14 * (high - low or high or 1.0)
+    return [max(0.0, low - room), high + room]
+
+
 def _bracket(panels: go.Figure, data: Probes) -> None:
     if data.low is None:
         return
@@ -131,10 +139,11 @@ def _bracket(panels: go.Figure, data: Probes) -> None:
         line={"color": theme.BLUE, "width": 1, "dash": "dot"},
         annotation={
             "text": f"highest sustained: {units.rate(data.low)}",
+            "x": 0.005,
             "font": {"size": 12, "color": theme.BLUE},
             "bgcolor": "rgba(255,255,255,0.8)",
         },
-        annotation_position="bottom right",
+        annotation_position="top left",
         row=1,
         col=1,
     )

@@ -1,0 +1,75 @@
+"""The measurement report in a real browser, opened from disk without a network."""
+
+from pathlib import Path
+
+import pytest
+from example_measurement import example_measurement
+
+from workbench.report import render
+
+pytestmark = pytest.mark.browser
+
+ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+CHARTS = 3
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    example_measurement().to_json(folder / "q5.json")
+    made = render("measure", {"measurement": str(folder / "q5.json")}, folder / "q5.html")
+    assert made.complete
+    return made.path
+
+
+def test_report_draws_offline(page, report):
+    page.goto(report.as_uri())
+    page.wait_for_function(
+        f"document.querySelectorAll('.report-chart:has(.main-svg)').length === {CHARTS}", timeout=20_000
+    )
+    assert page.locator(".report-chart").count() == CHARTS
+    assert page.requested == [report.as_uri()]
+    assert page.problems == []
+    assert page.locator(".scatterlayer .points path").count() > 50
+    assert page.locator(".bars .point").count() == 9
+    titles = page.locator(".modebar-btn").evaluate_all("buttons => buttons.map(b => b.dataset.title)")
+    assert any("PNG" in title for title in titles)
+    assert not any("share" in title.lower() or "cloud" in title.lower() for title in titles)
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / "report.png", full_page=True)
+
+
+def test_report_is_readable_without_seeing(page, report):
+    page.goto(report.as_uri())
+    assert page.locator("html").get_attribute("lang") == "en"
+    assert page.title() == "Measured capacity of a streaming query"
+    names = page.locator("[role=img]").evaluate_all("charts => charts.map(c => c.ariaLabel)")
+    assert names[0].startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval")
+    assert page.locator("details table caption").count() >= CHARTS
+    assert page.locator("h1").count() == 1
+
+
+def test_nothing_overflows_sideways(page, report):
+    for width in (1200, 800):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(report.as_uri())
+        page.locator(".main-svg").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_csv_downloads(page, report):
+    page.goto(report.as_uri())
+    with page.expect_download() as download:
+        page.locator("a[download='operators.csv']").click()
+    text = Path(download.value.path()).read_text()
+    assert text.startswith("Operator,Tasks,Busyness (%),True rate (records/s per task),")
+
+
+def test_printing_opens_the_tables(page, report):
+    page.goto(report.as_uri())
+    page.wait_for_function("document.querySelectorAll('.report-chart:has(.main-svg)').length === 3")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() <= 1  # raw batches stay closed
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() == 2
+    assert page.problems == []

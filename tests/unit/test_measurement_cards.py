@@ -1,0 +1,97 @@
+"""Cards of a measurement: findings, health checks, and nothing lost when one card cannot be made."""
+
+from dataclasses import replace
+
+import html5lib
+import pytest
+from example_measurement import example_measurement
+
+from workbench.errors import WorkbenchError
+from workbench.report import render
+from workbench.views import measurement_cards
+from workbench.views.health import checks, health_cards
+from workbench.views.measurement_cards import cards, show_measurement
+
+
+@pytest.fixture(scope="module")
+def measurement():
+    return example_measurement()
+
+
+def test_cards_answer_in_one_go(measurement):
+    made = {card.name: card for card in cards(measurement)}
+    assert list(made) == ["capacity", "batches", "operators", "source", "health", "circumstances"]
+    assert {card.kind for card in made.values()} == {"result"}
+    assert made["capacity"].finding.startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval.")
+    assert made["source"].finding.startswith("Releasing one record takes the source 6.1 µs of CPU time;")
+    assert made["health"].finding == "All 8 checks are passed or do not apply."
+    assert [name for name, _ in made["operators"].table.columns][:4] == ["Operator", "Tasks", "Busyness", "True rate"]
+    assert len(made["capacity"].table.rows) == len(measurement.estimate.probes)
+
+
+def test_own_markup_is_strictly_well_formed(measurement):
+    parser = html5lib.HTMLParser(strict=True)
+    body = "".join(card._repr_html_() for card in cards(measurement))
+    parser.parse(f"<!DOCTYPE html><html><head><title>t</title></head><body>{body}")
+
+
+def test_missing_results_are_not_yet(measurement):
+    empty = replace(measurement.estimate, rate=None, low=0.0, observation=None)
+    made = {card.name: card.kind for card in cards(replace(measurement, estimate=empty, source=None))}
+    assert made["operators"] == made["source"] == "not-yet"
+
+
+def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
+    monkeypatch.setattr(measurement_cards, "draw_probes", lambda data: data.missing)
+    made = cards(measurement)
+    assert made[0].kind == "error"
+    assert "AttributeError" in made[0].finding
+    assert [card.name for card in made[1:]] == ["batches", "operators", "source", "health", "circumstances"]
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ({"steady": False}, "raise warmup_cap_s"),
+        ({"exhausted": True}, "raise max_probes or the tolerance"),
+        ({"limit": "source"}, "The rate is the source's, not the query's"),
+        ({"limit": "none"}, "The rate is a lower bound"),
+        ({"contradictions": (12_900.0,)}, "The bracket encloses the rates in doubt"),
+    ],
+)
+def test_estimates_flags_become_advice(measurement, change, advice):
+    sick = replace(measurement, estimate=replace(measurement.estimate, **change))
+    *advising, summary = health_cards(sick)
+    assert [card.kind for card in advising] == ["health"]
+    assert advice in advising[0].finding
+    assert summary.finding == "1 of 8 checks ask for attention, see the advice above."
+
+
+def test_high_fixed_time_asks_for_a_longer_interval(measurement):
+    short = replace(measurement, budget=replace(measurement.budget, interval_s=0.5))
+    advice = checks(short)[0].advice
+    assert advice.startswith("Above 25 % the fixed part dominates")
+
+
+def test_disturbed_probes_and_an_idle_quota_are_named(measurement):
+    first = measurement.estimate.probes[1]
+    disturbed = replace(first, judgement=replace(first.judgement, disturbed=True))
+    idle = replace(measurement.estimate.observation, quota_throttled=0.0)
+    sick = replace(
+        measurement,
+        estimate=replace(measurement.estimate, probes=(measurement.estimate.probes[0], disturbed), observation=idle),
+    )
+    found = {check.question: check.finding for check in checks(sick) if check.advice}
+    assert found["Was the machine left alone?"].startswith("Probe 1 had to be judged although")
+    assert "held the slots back in 0 % of its periods" in found["Did the slots' CPU quota bind?"]
+
+
+def test_no_path_is_refused():
+    with pytest.raises(WorkbenchError, match="set the parameter 'measurement'"):
+        show_measurement("")
+
+
+def test_report_of_a_missing_file_is_partial(tmp_path):
+    report = render("measure", {"measurement": str(tmp_path / "none.json")}, tmp_path / "out.html")
+    assert "cannot be read" in report.error
+    assert "cannot be read" in report.path.read_text()
