@@ -65,6 +65,9 @@ class Journal:
             handle.seek(0)
             content = handle.read()
             finished = self._finished(content)
+            lines = content[:finished].rstrip(b"\n").split(b"\n")
+            if lines[-1]:
+                self._parse(lines[-1], len(lines))
             separator = b""
             if finished < len(content):
                 handle.truncate(finished)

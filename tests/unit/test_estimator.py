@@ -85,7 +85,9 @@ def test_source_bound_probe_never_counts():
     class LateProfile(SimulatedRun):
         def observe(self, seconds):
             seen = super().observe(seconds)
-            return seen if self.rate > 6000.0 and math.isfinite(self.rate) else replace(seen, source_rate_limit=math.inf)
+            return (
+                seen if self.rate > 6000.0 and math.isfinite(self.rate) else replace(seen, source_rate_limit=math.inf)
+            )
 
     result = estimate(LateProfile(source_limit=1.2 * 6000.0))
     assert result.probes[1].judgement.verdict == "source-bound"
@@ -174,7 +176,9 @@ def noisy(seed):
     def speed(run):  # one speed per probe, so that answers contradict each other
         return random.Random(f"{seed} {run.rate} {run.attempts[run.rate]}").gauss(1, 0.05)
 
-    return SimulatedRun(noise=speed, disturbed=lambda run: 0.2 * (hash((seed, run.rate, run.attempts[run.rate])) % 5 == 0))
+    return SimulatedRun(
+        noise=speed, disturbed=lambda run: 0.2 * (hash((seed, run.rate, run.attempts[run.rate])) % 5 == 0)
+    )
 
 
 def outcomes(probes):
@@ -301,7 +305,9 @@ def test_misleading_batch_times_do_not_mislead_the_search():
 
 def test_recorded_rates_of_another_tolerance_are_refused():
     history = [scripted(math.inf, None), scripted(1234.5, "sustained")]
-    with pytest.raises(WorkbenchError, match=r"rate 1234\.5, which is not on the grid of tolerance 0\.01; continue with"):
+    with pytest.raises(
+        WorkbenchError, match=r"rate 1234\.5, which is not on the grid of tolerance 0\.01; continue with"
+    ):
         estimate(SimulatedRun(), history)
 
 

@@ -23,6 +23,8 @@ from workbench.testbed.base import Run
 Schedule = Literal["adaptive", "streambed"]
 
 _SHORT_INTERVAL_S = 2.0
+_LATE_START = 0.002
+_LATE_WINDOWS = 3
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,12 @@ class _Session:
             self.run.observe(settle)
         observation = self.run.observe(window)
         if len(observation.batches) <= MIN_WHOLE_BATCHES:  # the testbed's own cap was too short: once more, longer
-            observation = self.run.observe(2 * window)
+            return self.run.observe(2 * window)
+        if self.estimator.schedule == "adaptive":
+            for _ in range(_LATE_WINDOWS):
+                if not _catching_up(observation, interval):
+                    break
+                observation = self.run.observe(window)
         return observation
 
     def warm_up(self) -> tuple[Observation, bool]:
@@ -248,6 +255,16 @@ class _Session:
             if (steady and spent >= self.estimator.warmup_min_s) or spent >= self.estimator.warmup_cap_s:
                 return observation, steady
             before = observation
+
+
+def _catching_up(observation: Observation, interval_s: float) -> bool:
+    """Whether batches followed each other faster than the interval, to make good a late start.
+
+    Such batches are smaller than an interval's worth, and near the MST they grow by a fraction of a percent each, so the
+    window may end before it shows that the rate is too high.
+    """
+    gaps = len(observation.batches) - 1
+    return gaps * interval_s - observation.elapsed_s > _LATE_START * gaps * interval_s
 
 
 def _alike(before: Observation, now: Observation, change: float) -> bool:

@@ -1,0 +1,107 @@
+"""What an estimate guarantees: equality with a linear scan without noise, the truth within the noise otherwise."""
+
+import math
+import random
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from simulated_run import SimulatedRun
+
+from workbench.capacity import CapacityEstimator, judge
+from workbench.capacity.search import Grid
+
+
+def linear_scan(make, grid, lowest, highest):
+    """Probe every rate of the grid on a fresh run; (low, high) as indices, None where there is none."""
+    answers = []
+    for index in range(lowest, highest + 1):
+        run = make()
+        run.set_rate(grid.rate(index))
+        run.observe(max(2 * run.interval_s, 1.0))
+        seen = run.observe(max(run.interval_s * (10 if run.interval_s <= 2 else 6), 12.0))
+        answers.append(judge(seen).verdict == "sustained")
+    passed = answers.index(False) if False in answers else len(answers)
+    assert not any(answers[passed:])
+    return (lowest + passed - 1 if passed else None), (None if passed == len(answers) else lowest + passed)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    fixed=st.floats(0.0, 0.9),
+    truth=st.floats(500.0, 200_000.0),
+    interval=st.sampled_from([0.5, 1.0, 2.0, 5.0]),
+    tolerance=st.sampled_from([0.01, 0.05, 0.2]),
+    below=st.integers(-20, 40),
+    above=st.integers(-20, 40),
+    warm=st.floats(0.05, 20.0),
+)
+def test_without_noise_the_bracket_is_the_linear_scans(fixed, truth, interval, tolerance, below, above, warm):
+    grid = Grid(tolerance)
+    middle = grid.below(truth)
+    lowest, highest = middle - below, middle + above
+    assume(lowest <= highest)
+    assume(grid.rate(lowest) > 200.0)  # whole rows matter below
+    per_record = interval * (1 - fixed) / (truth * interval)
+
+    def make():
+        rows = max(1, round(warm * truth * interval))
+        return SimulatedRun(
+            fixed_s=fixed * interval, per_record_s=per_record, interval_s=interval, warm_rows=lambda _n: rows
+        )
+
+    # Within a whole row of the slack of the verdict, the phase of the clock decides: leave those cases out.
+    edge = [truth * share for share in (1.0, 1.001 / (1 - fixed))]
+    assume(all(abs(grid.position(rate) - round(grid.position(rate))) * tolerance > 3e-3 for rate in edge))
+    run = make()
+    result = CapacityEstimator(
+        tolerance=tolerance, min_rate=grid.rate(lowest), max_rate=grid.rate(highest), clock=run.clock
+    ).estimate(run)
+    low, high = linear_scan(make, grid, lowest, highest)
+    assert result.low == (0.0 if low is None else grid.rate(low))
+    assert result.high == (math.inf if high is None else grid.rate(high))
+    assert not result.exhausted
+    assert (result.rate is None) == (low is None)
+    assert result.limit == ("none" if high is None else "query")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**9),
+    noise=st.floats(0.0, 0.3),
+    fixed=st.floats(0.0, 0.8),
+    warm=st.floats(0.2, 5.0),
+    steps=st.booleans(),
+)
+def test_with_bounded_noise_the_widened_bracket_contains_the_truth(seed, noise, fixed, warm, steps):
+    rng = random.Random(seed)
+
+    def draw(_run):
+        return 1 + noise * (rng.choice((-1, 1)) if steps else rng.uniform(-1, 1))
+
+    per_record = (1 - fixed) / 9000.0
+    run = SimulatedRun(
+        fixed_s=2.0 * fixed, per_record_s=per_record, noise=draw, warm_rows=lambda _n: round(warm * 18_000)
+    )
+    result = CapacityEstimator(clock=run.clock).estimate(run)
+
+    def batch_s(rate):
+        return run.fixed_s + per_record * 2.0 * rate
+
+    # A sustained rate consumed 99 % of its rows, so not every batch took more than interval / 0.99; an overloaded one had
+    # a batch that took more than the interval.
+    assert batch_s(result.low) * (1 - noise) * 0.99 <= 2.0 * 1.002
+    assert batch_s(result.high) * (1 + noise) > 2.0 * 0.998
+    assert result.low < result.high
+    assert len(result.probes) <= 21
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9), probes=st.integers(1, 6))
+def test_an_exhausted_budget_gives_an_honest_bracket(seed, probes):
+    rng = random.Random(seed)
+    run = SimulatedRun(warm_rows=lambda _n: rng.randint(100, 100_000))
+    result = CapacityEstimator(max_probes=probes, clock=run.clock).estimate(run)
+    assert result.low <= run.truth * 1.0013
+    assert result.high > run.truth
+    assert len(result.probes) <= probes + 1
+    assert result.exhausted == (result.high > result.low * 1.0101)

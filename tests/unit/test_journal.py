@@ -1,0 +1,99 @@
+import json
+import multiprocessing
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.journal import Entry, Journal
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return Journal(tmp_path / "a" / "b" / "journal.jsonl")
+
+
+def test_entries_come_back_in_order_by_kind_and_key(journal):
+    journal.append("probe", "q1", {"n": 1})
+    journal.append("estimate", "q1", [2.5])
+    journal.append("probe", "q2", None)
+    assert journal.entries() == (
+        Entry("probe", "q1", {"n": 1}),
+        Entry("estimate", "q1", [2.5]),
+        Entry("probe", "q2", None),
+    )
+    assert journal.entries("probe") == (Entry("probe", "q1", {"n": 1}), Entry("probe", "q2", None))
+    assert journal.entries("probe", "q2") == (Entry("probe", "q2", None),)
+    assert journal.entries(key="q1")[1].kind == "estimate"
+
+
+def test_line_format_is_fixed(journal):
+    journal.append("probe", "q1", "two\nlines")
+    assert journal.path.read_text() == '{"v": 1, "kind": "probe", "key": "q1", "data": "two\\nlines"}\n'
+
+
+def test_no_file_is_an_empty_journal(journal):
+    assert journal.entries() == ()
+    assert not journal.path.parent.exists()
+
+
+def test_corrupt_line_in_the_middle_is_named(journal):
+    for n in range(3):
+        journal.append("probe", "q", n)
+    lines = journal.path.read_text().splitlines()
+    lines[1] = lines[1][:-4]
+    journal.path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(
+        WorkbenchError, match=r"^Line 2 of the journal .*journal\.jsonl is corrupt .* delete that line\.$"
+    ):
+        journal.entries()
+
+
+def test_last_line_that_is_garbage_with_a_newline_is_cut_off(journal):
+    journal.append("probe", "q", 1)
+    with journal.path.open("a") as file:
+        file.write('{"v": 1, "ki\n')
+    assert journal.entries() == (Entry("probe", "q", 1),)
+    journal.append("probe", "q", 2)
+    assert [entry.data for entry in journal.entries()] == [1, 2]
+
+
+def test_other_versions_are_refused(journal):
+    journal.append("probe", "q", 1)
+    with journal.path.open("a") as file:
+        file.write(json.dumps({"v": 2, "kind": "probe", "key": "q", "data": 1}) + "\n")
+    with pytest.raises(WorkbenchError, match=r"Line 2 .* has version 2; this workbench reads version 1\. Read it with"):
+        journal.entries()
+    with pytest.raises(WorkbenchError, match=r"Line 2 .* has version 2"):
+        journal.append("probe", "q", 2)
+    assert journal.path.read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize("line", ["[1]", "3", '{"v": 1}', '{"v": 1, "kind": "a", "key": "b", "data": 1, "more": 2}'])
+def test_other_json_is_not_an_entry(journal, line):
+    journal.path.parent.mkdir(parents=True)
+    journal.path.write_text(line + "\n")
+    with pytest.raises(WorkbenchError, match=r"Line 1 .* is not an entry: .* v, kind, key and data"):
+        journal.entries()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
+def test_values_that_are_not_json_are_refused(journal, value):
+    with pytest.raises(WorkbenchError, match=r"kind 'probe' cannot be written .* finite numbers.* convert the rest"):
+        journal.append("probe", "q", {"x": value})
+    assert not journal.path.exists()
+
+
+def write_many(path, key):
+    for n in range(30):
+        Journal(path).append("probe", key, n)
+
+
+def test_concurrent_writers_lose_nothing(journal):
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_many, args=(str(journal.path), key)) for key in ("a", "b")]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    for key in ("a", "b"):
+        assert [entry.data for entry in journal.entries(key=key)] == list(range(30))
