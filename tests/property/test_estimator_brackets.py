@@ -35,7 +35,7 @@ def linear_scan(make, grid, lowest, highest):
     above=st.integers(-20, 40),
     warm=st.floats(0.05, 20.0),
 )
-def test_without_noise_the_bracket_is_the_linear_scans(fixed, truth, interval, tolerance, below, above, warm):
+def test_without_noise_the_bracket_is_the_linear_scans(*, fixed, truth, interval, tolerance, below, above, warm):
     grid = Grid(tolerance)
     middle = grid.below(truth)
     lowest, highest = middle - below, middle + above
@@ -87,8 +87,8 @@ def test_with_bounded_noise_the_widened_bracket_contains_the_truth(seed, noise, 
     def batch_s(rate):
         return run.fixed_s + per_record * 2.0 * rate
 
-    # A sustained rate consumed 99 % of its rows, so not every batch took more than interval / 0.99; an overloaded one had
-    # a batch that took more than the interval.
+    # A sustained rate consumed 99 % of its rows, so not every batch took more than interval / 0.99; an overloaded
+    # one had a batch that took more than the interval.
     assert batch_s(result.low) * (1 - noise) * 0.99 <= 2.0 * 1.002
     assert batch_s(result.high) * (1 + noise) > 2.0 * 0.998
     assert result.low < result.high

@@ -260,8 +260,8 @@ class _Session:
 def _catching_up(observation: Observation, interval_s: float) -> bool:
     """Whether batches followed each other faster than the interval, to make good a late start.
 
-    Such batches are smaller than an interval's worth, and near the MST they grow by a fraction of a percent each, so the
-    window may end before it shows that the rate is too high.
+    Such batches are smaller than an interval's worth, and near the MST they grow by a fraction of a percent each,
+    so the window may end before it shows that the rate is too high.
     """
     gaps = len(observation.batches) - 1
     return gaps * interval_s - observation.elapsed_s > _LATE_START * gaps * interval_s
