@@ -9,7 +9,7 @@ from example_measurement import example_measurement
 from workbench.errors import WorkbenchError
 from workbench.report import render
 from workbench.views import measurement_cards
-from workbench.views.health import checks, health_cards
+from workbench.views.health import advice_cards, checks, summary_card
 from workbench.views.measurement_cards import cards, show_measurement
 
 
@@ -24,7 +24,7 @@ def test_cards_answer_in_one_go(measurement):
     assert {card.kind for card in made.values()} == {"result"}
     assert made["capacity"].finding.startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval.")
     assert made["source"].finding.startswith("Releasing one record takes the source 6.1 µs of CPU time;")
-    assert made["health"].finding == "All 8 checks are passed or do not apply."
+    assert made["health"].finding == "None of 8 checks found anything that speaks against the result."
     assert [name for name, _ in made["operators"].table.columns][:4] == ["Operator", "Tasks", "Busyness", "True rate"]
     assert len(made["capacity"].table.rows) == len(measurement.estimate.probes)
 
@@ -61,10 +61,11 @@ def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
 )
 def test_estimates_flags_become_advice(measurement, change, advice):
     sick = replace(measurement, estimate=replace(measurement.estimate, **change))
-    *advising, summary = health_cards(sick)
+    advising = advice_cards(sick)
     assert [card.kind for card in advising] == ["health"]
     assert advice in advising[0].finding
-    assert summary.finding == "1 of 8 checks ask for attention, see the advice above."
+    assert summary_card(sick).finding == "1 of 8 checks led to advice, given above."
+    assert [card.name for card in cards(sick)][:2] == ["capacity", "advice-1"]
 
 
 def test_high_fixed_time_asks_for_a_longer_interval(measurement):

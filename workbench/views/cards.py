@@ -40,13 +40,13 @@ STYLE = """<style>
 .workbench-card .kind {font-size: 0.8rem; font-weight: 600; margin-right: 0.5rem; padding: 0.1rem 0.5rem;
   border: 1px solid currentColor; border-radius: 0.7rem; white-space: nowrap; vertical-align: 0.1rem;}
 .workbench-card.health .kind {color: #a34700;}
-.workbench-table {font: 14px/1.4 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
+.workbench-table {font: 13.5px/1.4 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
   color: #1f1f1f; background: #fff; margin: 0.3rem 0 0 0.9rem; overflow-x: auto;}
 .workbench-table summary {cursor: pointer; color: #0062a0;}
 .workbench-table.workbench-table table {border-collapse: collapse; margin: 0.4rem 0; font-variant-numeric: tabular-nums;
   font-size: inherit; border: none;}
 .workbench-table caption {text-align: left; color: #555; padding: 0.2rem 0; caption-side: top;}
-.workbench-table.workbench-table table th, .workbench-table.workbench-table table td {padding: 0.2rem 0.7rem;
+.workbench-table.workbench-table table th, .workbench-table.workbench-table table td {padding: 0.2rem 0.45rem;
   border: none; border-bottom: 1px solid #ddd;
   text-align: left; vertical-align: bottom; background: #fff; max-width: 34rem; white-space: normal;}
 .workbench-table thead th {border-bottom: 1px solid #6b6b6b;}

@@ -50,22 +50,27 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
     return tuple(check(measurement) for check in every)
 
 
-def health_cards(measurement: Measurement) -> list[Card]:
-    """One card per piece of advice, then one that lists all checks."""
-    made = checks(measurement)
-    advising = [check for check in made if check.advice]
-    cards = [
-        Card(f"health-{place}", check.question, f"{check.finding} {check.advice}", kind="health")
+def advice_cards(measurement: Measurement) -> list[Card]:
+    """One card per check that found something to do."""
+    advising = [check for check in checks(measurement) if check.advice]
+    return [
+        Card(f"advice-{place}", check.question, f"{check.finding} {check.advice}", kind="health")
         for place, check in enumerate(advising, start=1)
     ]
+
+
+def summary_card(measurement: Measurement) -> Card:
+    """All checks in one table."""
+    made = checks(measurement)
+    advising = sum(bool(check.advice) for check in made)
     finding = (
-        f"{units.count(len(advising))} of {len(made)} checks ask for attention, see the advice above."
+        f"{advising} of {len(made)} checks led to advice, given above."
         if advising
-        else f"All {len(made)} checks are passed or do not apply."
+        else f"None of {len(made)} checks found anything that speaks against the result."
     )
     rows = tuple((check.question, _outcome(check), check.finding or "not recorded") for check in made)
-    table = Table("Health checks", (Column("Check"), Column("Outcome"), Column("Seen")), rows, opened=True)
-    return [*cards, Card("health", "Health checks", finding, table=table)]
+    columns = (Column("Check"), Column("Outcome"), Column("Seen"))
+    return Card("health", "Health checks", finding, table=Table("Health checks", columns, rows, opened=True))
 
 
 def _outcome(check: Check) -> str:

@@ -16,7 +16,7 @@ from workbench.views.figures import (
     operators,
     probes,
 )
-from workbench.views.health import health_cards
+from workbench.views.health import advice_cards, summary_card
 from workbench.views.tables import batches_table, facts_table, operators_table, probes_table
 
 
@@ -25,10 +25,11 @@ def cards(measurement: Measurement) -> list[Card]:
     made: list[Card] = []
     sections: tuple[Callable[[Measurement], list[Card]], ...] = (
         _capacity,
+        advice_cards,
         _batches,
         _operators,
         _source,
-        health_cards,
+        lambda each: [summary_card(each)],
         _circumstances,
     )
     for section in sections:

@@ -8,7 +8,7 @@ from workbench.capacity.costs import MIN_LEVELS, Line, count_levels, fit_line
 from workbench.capacity.probes import MstEstimate
 from workbench.dataflow import Budget
 from workbench.views import theme, units
-from workbench.views.figures.signs import VERDICTS
+from workbench.views.figures.signs import COUNTED, VERDICTS
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class BatchTimes:
     rows, seconds, verdicts
         One entry per whole batch of the probes.
     line
-        Fitted to them; None where they are too few or too alike.
+        Fitted to those of valid probes; None where they are too few or too alike.
     crossing
         Rows per batch at which the line meets the interval; None without one.
     """
@@ -41,7 +41,7 @@ def rows_within(line: Line, seconds: float) -> float | None:
 
 
 def batch_times(query: str, budget: Budget, estimate: MstEstimate) -> BatchTimes:
-    """Collect the whole batches of all probes, the warm-up's not, and fit the line."""
+    """Collect the whole batches of all probes, the warm-up's not, and fit the line to those of valid probes."""
     batches = [
         (batch, probe.judgement.verdict)
         for probe in estimate.probes
@@ -50,8 +50,9 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate) -> BatchTimes
     ]
     rows = tuple(batch.records for batch, _ in batches)
     seconds = tuple(batch.duration_s for batch, _ in batches)
-    told_apart = count_levels(sorted(rows)) >= MIN_LEVELS
-    line = fit_line(zip(rows, seconds, strict=True)) if told_apart else None
+    counted = [(batch.records, batch.duration_s) for batch, verdict in batches if verdict in COUNTED]
+    told_apart = count_levels(sorted(records for records, _ in counted)) >= MIN_LEVELS
+    line = fit_line(counted) if told_apart else None
     crossing = rows_within(line, budget.interval_s) if line else None
     return BatchTimes(
         _finding(query, budget, line, crossing),

@@ -95,7 +95,7 @@ def draw_probes(data: Probes) -> go.Figure:
                 mode="markers+text",
                 text=[str(point.number) if point.number else "" for point in chosen],
                 textposition="bottom center",
-                textfont={"size": 11, "color": sign.colour},
+                textfont={"size": 11},
                 marker={"color": sign.colour, "symbol": sign.symbol, "size": 11},
                 name=f"consumed: {sign.word}",
                 customdata=[[point.number, theme.plain(point.reason)] for point in chosen],

@@ -15,3 +15,6 @@ VERDICTS: Mapping[str, Sign] = MappingProxyType(
         "warm-up": Sign(GREY, "diamond-open", "warm-up"),
     }
 )
+
+COUNTED = frozenset({"sustained", "overloaded"})
+"""Verdicts of valid probes."""
