@@ -286,6 +286,16 @@ def test_budget_of_probes_bounds_the_search_and_is_stated():
     assert not estimate(SimulatedRun()).exhausted
 
 
+def test_upwards_no_leap_is_higher_than_four_times():
+    # Batch times that are nearly the same at every rate promise an endless capacity.
+    history = history_of((700, "sustained"))
+    for _ in range(12):
+        index = asked(history)
+        rates = [probe.rate for probe in history[1:]]
+        assert GRID.index(max(rates)) < index <= GRID.index(max(rates)) + GRID.steps(4.0)
+        history.append(scripted(GRID.rate(index), "sustained"))
+
+
 def test_misleading_batch_times_do_not_mislead_the_search():
     # Every threshold of grids of 1 to 25 rates, with batch times that say nothing: bisection equals linear scan.
     for size in range(1, 26):

@@ -34,6 +34,7 @@ from workbench.metrics import Batch
 
 _WARM_UP_FRACTION = 1024
 _GALLOP = 1.25
+_LEAP = 4.0
 _NEAR = 3
 _DISTINCT_SIZES = 1.02
 _LOOK_BACK = 3
@@ -218,13 +219,15 @@ class _Search:
         return min(max(edge + sign * self._stride(edge, sign, wish), first), last)
 
     def _stride(self, edge: int, sign: int, wish: int) -> int:
-        """Count the steps away from the only known end: along the line, but growing, and never more than doublings."""
+        """Count the steps away from the only known end: along the line, but growing; upwards at most to a few times."""
         same = sum(vote.majority is (sign > 0) for vote in self.votes.values())
         ahead = (wish - edge) * sign
         if ahead > 0:
-            return min(max(ahead, 1 << max(0, same - 2)), self.grid.steps(2.0) << (same - 1))
-        near = -ahead <= _NEAR
-        return (1 if near else self.grid.steps(_GALLOP)) << (same - 1)
+            stride = max(ahead, 1 << max(0, same - 2))
+        else:
+            near = -ahead <= _NEAR
+            stride = (1 if near else self.grid.steps(_GALLOP)) << (same - 1)
+        return min(stride, self.grid.steps(_LEAP)) if sign > 0 else stride
 
     def _slow(self, width: int) -> bool:
         """Whether the line's proposals have not halved the bracket within three answers."""
