@@ -27,10 +27,10 @@ def linear_scan(make, grid, lowest, highest):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    fixed=st.floats(0.0, 0.9),
+    fixed=st.floats(0.0, 0.8),
     truth=st.floats(500.0, 200_000.0),
     interval=st.sampled_from([0.5, 1.0, 2.0, 5.0]),
-    tolerance=st.sampled_from([0.01, 0.05, 0.2]),
+    tolerance=st.sampled_from([0.01, 0.02, 0.05, 0.2]),
     below=st.integers(-20, 40),
     above=st.integers(-20, 40),
     warm=st.floats(0.05, 20.0),
@@ -49,9 +49,10 @@ def test_without_noise_the_bracket_is_the_linear_scans(*, fixed, truth, interval
             fixed_s=fixed * interval, per_record_s=per_record, interval_s=interval, warm_rows=lambda _n: rows
         )
 
-    # Within a whole row of the slack of the verdict, the phase of the clock decides: leave those cases out.
-    edge = [truth * share for share in (1.0, 1.001 / (1 - fixed))]
-    assume(all(abs(grid.position(rate) - round(grid.position(rate))) * tolerance > 3e-3 for rate in edge))
+    # Batches up to half a percent above the interval: what the verdict's slack and a late start hide in one window.
+    steps_above = math.ceil(grid.position(truth)) - grid.position(truth)
+    assume(steps_above * math.log1p(tolerance) > 5e-3 / (1 - fixed))
+    assume(grid.position(truth) - middle > 1e-3)
     run = make()
     result = CapacityEstimator(
         tolerance=tolerance, min_rate=grid.rate(lowest), max_rate=grid.rate(highest), clock=run.clock
