@@ -54,7 +54,7 @@ STYLE = """<style>
 .workbench-table.workbench-table table th.number, .workbench-table.workbench-table table td.number {text-align: right;}
 .workbench-table.workbench-table table td.number, .workbench-table.workbench-table table td:first-child
   {white-space: nowrap;}
-.workbench-table.workbench-table table td.long {min-width: 22rem;}
+.workbench-table.workbench-table table td.long {min-width: 14rem;}
 </style>"""
 
 

@@ -4,6 +4,7 @@ The colours are Okabe and Ito's; every one used for lines or marks has a contras
 is never the only sign: a `Sign` also has a marker shape and a word.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import wrap
@@ -24,6 +25,7 @@ BAND = "rgba(0, 114, 178, 0.14)"
 """Fill of a range of plausible values."""
 
 _TITLE_WIDTH = 96  # characters per line
+_NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
@@ -108,6 +110,14 @@ def figure(title: str, height: int = 420) -> go.Figure:
         height=height,
     )
     return drawn
+
+
+def room_for_legend(drawn: go.Figure) -> None:
+    """Widen the top margin so that the legend's rows stay below the title, on narrow pages too."""
+    names = [trace.name for trace in drawn.data if trace.name and trace.showlegend is not False]
+    if names:
+        columns = max(1, int(_NARROW_PAGE // (_KEY_WIDTH + _LETTER_WIDTH * max(map(len, names)))))
+        drawn.update_layout(margin_t=56 + 20 * math.ceil(len(names) / columns))
 
 
 def plain(text: str) -> str:

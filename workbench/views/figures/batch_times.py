@@ -77,7 +77,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
                 y=[data.seconds[place] for place in chosen],
                 mode="markers",
                 marker={"color": sign.colour, "symbol": sign.symbol, "size": 7, "opacity": 0.75},
-                name=f"batch of a probe: {sign.word}",
+                name=sign.word,
                 hovertemplate="%{x:,} records in %{y:.3f} s<extra></extra>",
             )
     right = 1.06 * max((*data.rows, data.crossing or 0.0, data.sustained or 0.0, 1.0))
@@ -119,6 +119,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
         )
     figure.update_xaxes(title_text="Records per batch", range=[0, right], tickformat="~s")
     figure.update_yaxes(title_text="Batch time (s)", rangemode="tozero")
+    theme.room_for_legend(figure)
     return figure
 
 

@@ -110,6 +110,7 @@ def draw_probes(data: Probes) -> go.Figure:
     panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
     panels.update_yaxes(title_text="Backlog (records)", tickformat="~s", rangemode="tozero", row=3, col=1)
     panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)
+    theme.room_for_legend(panels)
     return panels
 
 
