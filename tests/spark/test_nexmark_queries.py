@@ -8,6 +8,7 @@ queries with windows drop them, the others keep them. Last, two files of sentine
 import importlib.util
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,7 +27,9 @@ _spec.loader.exec_module(models)
 
 SETTINGS = NexmarkSettings(group_size=100, late_probability=0.1, late_delay_s=3.0, active_people=20, hot_batch=10)
 SPACING_US = 10_000.0
-FILES, EVENTS = 6, 1000
+# one file a batch; the two small ones let Spark's watermark catch up with the first, so that a row 3 s late that still
+# belongs to the first window arrives when a shorter watermark delay than 4 s would have closed that window
+CUTS = (0, 1100, 1110, 1120, 3000, 4500, 6000)
 LATE_ID, SENTINEL_ID = 50 * 10_000, 50 * 10_000_000
 SENTINELS_FROM = 10_000_000  # ids of sentinels' people and auctions
 
@@ -40,7 +43,7 @@ def table(first, last, settings, seconds=0):
 @pytest.fixture(scope="module")
 def stream(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nexmark")
-    files = [table(k * EVENTS, (k + 1) * EVENTS, SETTINGS) for k in range(FILES)]
+    files = [table(first, last, SETTINGS) for first, last in pairwise(CUTS)]
     late = table(0, 300, NexmarkSettings(first_event_id=LATE_ID, active_people=20))
     sentinel = NexmarkSettings(first_event_id=SENTINEL_ID)
     tail = [late, table(0, 100, sentinel, 3600), table(0, 100, replace(sentinel, seed=1), 7200)]
