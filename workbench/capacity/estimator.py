@@ -170,6 +170,26 @@ class CapacityEstimator:
             step = self.next_step(probes, settings)
         return self.conclude(probes, settings)
 
+    def verify(
+        self, run: Run, rates: Sequence[float], on_probe: Callable[[Probe], None] | None = None
+    ) -> tuple[Probe, ...]:
+        """Warm up, then judge each of `rates` (records/s) by one probe; disturbed ones are repeated.
+
+        Returns the last probe at each rate, in order.
+        """
+        session = _Session(self, run, self.clock(), 0.0)
+        session.warm_up()
+        answers = []
+        for number, rate in enumerate(rates, 1):
+            for attempt in range(1, self.max_repeats + 2):
+                probe = session.make(Step("probe", rate, attempt, attempt > self.max_repeats), number)
+                if on_probe is not None:
+                    on_probe(probe)
+                if not probe.answered("disturbed"):
+                    break
+            answers.append(probe)
+        return tuple(answers)
+
     def _require_offered(self, probes: Sequence[Probe]) -> None:
         last = probes[-1]
         refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]

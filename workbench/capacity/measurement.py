@@ -56,6 +56,8 @@ class Measurement:
         Description of the machine.
     settings
         Settings of the estimator and the testbed.
+    load_curve
+        Observations at lower rates, which the costs rest on besides the probes.
     workbench_version
         Version that measured.
     """
@@ -69,6 +71,7 @@ class Measurement:
     started_at: str
     machine: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    load_curve: tuple[Probe, ...] = ()
     workbench_version: str = __version__
 
     def __post_init__(self) -> None:
@@ -138,7 +141,8 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
         probes=tuple(replace(probe, observation=_compact(probe.observation)) for probe in estimate.probes),
         observation=None if estimate.observation is None else _compact(estimate.observation),
     )
-    return _unstructure(replace(measurement, estimate=compact))
+    curve = tuple(replace(probe, observation=_compact(probe.observation)) for probe in measurement.load_curve)
+    return _unstructure(replace(measurement, estimate=compact, load_curve=curve))
 
 
 def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:

@@ -10,6 +10,7 @@ the batch another one has just released gets the same rows.
 """
 
 import fcntl
+import gc
 import json
 import os
 import time
@@ -181,6 +182,10 @@ class _Reader(DataSourceStreamReader):
         return [_Slice(lo, hi, clock) for lo, hi in zip(bounds, bounds[1:], strict=False) if hi > lo]
 
     def read(self, partition: Any) -> "Iterator[pa.RecordBatch]":  # type: ignore[override]
+        # Spark's workers collect garbage after every task, which costs more than many a task: keep them from
+        # walking the imported libraries each time.
+        if not gc.get_freeze_count():
+            gc.freeze()
         return self._generator.batches(partition.first, partition.last, partition.clock)
 
 

@@ -10,21 +10,17 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.live import POLL_S, Done, LiveQuery, Meter, now_s, pump
+from workbench.testbed.spark.live import FIRST_BATCH_ROWS, POLL_S, Done, LiveQuery, Meter, now_s, pump
 from workbench.testbed.spark.machine import load, session_processes
 from workbench.testbed.spark.operators import SourceCost, fit_source, line, operator_metrics
-from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.session import end_session, executor_process, start_session
-from workbench.workload.query import Generator
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,20 +31,8 @@ JIT_LEAST_BATCHES = 8
 JIT_STEADY = 0.05
 JIT_CAP_S = 75.0
 SOURCE_BATCHES = 4
-
-
-@dataclass(frozen=True)
-class Order:
-    """What to deploy; crosses the pipe once."""
-
-    name: str
-    build: "Callable[[DataFrame], DataFrame]"
-    generator: Generator
-    output_mode: str
-    budget: Budget
-    master: str
-    folder: Path
-    quota: CpuQuota | None
+_READ_INTERVAL_S = 0.05
+_FULL = 0.9
 
 
 class OwnerGoneError(Exception):
@@ -70,7 +54,7 @@ class Driver:
         """Start Spark, the query, and bring both to working temperature."""
         order = self._order
         self._say("starting Spark")
-        spark = self._spark = start_session(order.master, order.budget, order.folder)
+        spark = self._spark = start_session(order.master, order.budget, order.folder, order.disk)
         executor = executor_process(spark) if order.master == "local" else None
         if order.quota and executor:
             order.quota.add(executor)
@@ -79,12 +63,11 @@ class Driver:
         self._meter = Meter(order.quota, executor)
         self._queries: list[LiveQuery] = []
         self._live = self._start("query", order.name, order.budget.interval_s, order.build, order.output_mode)
-        self._say("measuring the source alone")
-        self._profile_source()
         self._say("warming up the query's code, without a quota")
-        self._warm_code()
-        self._limit(quota=True)
+        rate = self._warm_code()
         self._live.command(0.0)
+        self._say("measuring the source alone")
+        self._profile_source(rate)
         jvm = spark._jvm  # noqa: SLF001 - py4j's only door
         java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
         return {"spark": spark.version, "java": java, "source": self._profile}
@@ -161,47 +144,52 @@ class Driver:
         self._queries.append(live)
         return live
 
-    def _profile_source(self) -> None:
-        """Read with nothing else to do: what the source costs, and the rate it could feed within the interval."""
+    def _profile_source(self, rate: float) -> None:
+        """Read with nothing else to do: what the source costs, and the rate it could feed within the interval.
+
+        `rate` is what the warm query consumed without a quota, records/s: it tells which batch sizes matter.
+        """
         order = self._order
         interval = order.budget.interval_s
-        alone = self._start("source", "the source alone", 0.05, _read_only, "append")
-        rows = 5_000
-        for _ in range(SOURCE_BATCHES + 2):  # unthrottled first: code, workers and page cache get warm
-            alone.fixed_batches(rows)
-            duration = self._batches(alone, 1)[-1].work.log.duration_s
-            rows = max(5_000, int(rows * min(8.0, max(0.5, 0.5 * interval / duration))))
+        alone = self._start("source", "the source alone", _READ_INTERVAL_S, _read_only, "append")
+        rows = max(1_000, int(rate * interval * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
+        self._live.expect(rows)
+        alone.fixed_batches(rows)
+        self._batches(alone, SOURCE_BATCHES)  # without a quota: its own code gets warm
         self._limit(quota=True)
-        rows = int(rows * min(1.0, order.budget.cpus / (os.cpu_count() or 1)))
         kept: list[Done] = []
-        for share in (0.25, 1.0, 0.5):
-            alone.fixed_batches(max(1_000, int(rows * share)))
+        for share in (0.5, 1.5, 1.0):
+            alone.fixed_batches(int(rows * share))
             kept += self._batches(alone, SOURCE_BATCHES)[1:]
         alone.stop()
         self._queries.remove(alone)
-        self._limit(quota=False)
         self._source = fit_source([done.work for done in kept], self._cpus)
         whole = line([(done.batch.records, done.batch.duration_s) for done in kept])
-        limit = max(0.0, (interval - whole.fixed_s) / (whole.per_record_s * interval)) if whole.per_record_s else math.inf
+        room = max(0.0, interval - whole.fixed_s)
         self._profile = SourceProfile(
             fixed_s=self._source.fixed_s * self._cpus,
             per_record_s=self._source.per_record_s * self._cpus,
-            rate_limit=limit,
+            rate_limit=room / (whole.per_record_s * interval) if whole.per_record_s else math.inf,
         )
 
-    def _warm_code(self) -> None:
-        live = self._live
-        live.command(math.inf)
+    def _warm_code(self) -> float:
+        """Run without a quota until the cost per record falls no more; return the records/s consumed then.
+
+        Batches double until they fill the interval: the first ones are slow for want of compiled code, not of slots.
+        """
+        live, rows = self._live, FIRST_BATCH_ROWS
         begin, costs = now_s(), list[float]()
-        while now_s() < begin + JIT_CAP_S:
+        while True:
+            live.fixed_batches(rows)
             done = self._batches(live, 1)[-1]
-            work = done.work
-            used = work.executor_cpu_s if work.executor_cpu_s is not None else done.batch.duration_s
-            costs.append(used / max(1, done.batch.records))
-            if len(costs) >= JIT_LEAST_BATCHES:
-                last, before = sum(costs[-3:]), sum(costs[-6:-3])
-                if last > before * (1 - JIT_STEADY):
-                    break
+            seconds = done.batch.duration_s
+            used = done.work.executor_cpu_s
+            costs.append((seconds if used is None else used) / max(1, done.batch.records))
+            steady = len(costs) >= JIT_LEAST_BATCHES and sum(costs[-3:]) > sum(costs[-6:-3]) * (1 - JIT_STEADY)
+            if seconds < _FULL * live.interval_s:
+                rows, steady = int(rows * min(4.0, max(1.1, live.interval_s / seconds))), False
+            if steady or now_s() >= begin + JIT_CAP_S:
+                return done.batch.records / max(seconds, live.interval_s)
 
     def _batches(self, live: LiveQuery, count: int) -> list[Done]:
         """Wait until `count` more batches of the present command have been committed."""

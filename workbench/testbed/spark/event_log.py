@@ -142,7 +142,7 @@ class EventLog:
             progress = event["progress"]
             progress = json.loads(progress) if isinstance(progress, str) else progress
             stages = self._stages.pop((progress["id"], progress["batchId"]), [])
-            if progress.get("numInputRows", 0) and stages:
+            if stages and any(source["numInputRows"] for source in progress["sources"]):
                 ordered = tuple(sorted(stages, key=lambda stage: stage.stage_id))
                 return progress["id"], BatchLog(progress["batchId"], progress, ordered)
         return None

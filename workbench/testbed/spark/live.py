@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import WorkbenchError
 from workbench.metrics import Batch
 from workbench.testbed.spark.event_log import BatchLog, EventLog
-from workbench.testbed.spark.operators import BatchWork
+from workbench.testbed.spark.operators import BatchWork, line
 from workbench.testbed.spark.quota import CpuQuota, process_cpu_s
 from workbench.workload.query import Generator
 from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 POLL_S = 0.05
 FIRST_BATCH_ROWS = 2_000
-# As much as fits the interval: the next batch is larger or smaller by at most this factor.
+LEAST_BATCH_ROWS = 100
+# Batches behind the line that tells how many rows fit, and the largest change from one batch to the next.
+_MEMORY = 6
 _GROWTH = 2.0
+_DAMPED = 1.25
 
 
 @dataclass
@@ -150,6 +153,10 @@ class LiveQuery:
         self._fitting = False
         write_command(self.folder, Command(self._epoch, None, rows))
 
+    def expect(self, rows: int) -> None:
+        """Begin with batches of `rows` rows when as much as fits is offered."""
+        self._rows = rows
+
     @property
     def epoch(self) -> int:
         """Number of the present command."""
@@ -164,8 +171,8 @@ class LiveQuery:
             return
         self.done.append(Done(release, BatchWork(log, executor_s, python_s)))
         if self._fitting and release.epoch == self._epoch:
-            factor = self.interval_s / max(log.duration_s, 1e-3)
-            self._rows = max(100, int(log.records * min(_GROWTH, max(1 / _GROWTH, factor))))
+            seen = [done for done in self.done[-_MEMORY:] if done.release.epoch == self._epoch]
+            self._rows = fitting_rows([(done.batch.records, done.batch.duration_s) for done in seen], self.interval_s)
             write_command(self.folder, Command(self._epoch, None, self._rows))
 
     def check(self) -> None:
@@ -191,6 +198,27 @@ class LiveQuery:
         """End the query and drop its checkpoint."""
         self.query.stop()
         shutil.rmtree(self.folder / "checkpoint", ignore_errors=True)
+
+
+def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
+    """Rows of the next batch, so that it lasts one interval.
+
+    Parameters
+    ----------
+    seen
+        Records and seconds of the last batches, oldest first. Sizes that differ give the line seconds = a + b x
+        records; otherwise the size follows the ratio of interval to duration, damped, since a is then unknown.
+    """
+    records, seconds = seen[-1]
+    smallest, largest = min(rows for rows, _ in seen), max(rows for rows, _ in seen)
+    if largest > 1.2 * smallest:
+        cost = line(seen)
+        if cost.per_record_s > 0 and cost.fixed_s < interval_s:
+            wanted = (interval_s - cost.fixed_s) / cost.per_record_s
+            return max(LEAST_BATCH_ROWS, int(min(_GROWTH * records, max(records / _GROWTH, wanted))))
+    factor = interval_s / max(seconds, 1e-3)
+    bound = _GROWTH if factor > _GROWTH else _DAMPED
+    return max(LEAST_BATCH_ROWS, int(records * min(bound, max(1 / _DAMPED, factor))))
 
 
 def _first_line(error: BaseException) -> str:

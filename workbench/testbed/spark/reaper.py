@@ -1,7 +1,7 @@
 """The last one out: removes what a deployment leaves when its driver process ends, however it ends.
 
-``python -m workbench.testbed.spark.reaper FD SESSION FOLDER [GROUP ...]`` waits until the pipe FD closes (the driver
-process holds its other end), ends every process of the driver's session, and removes its control groups and folder.
+``python -m workbench.testbed.spark.reaper FD SESSION FOLDER FOLDER [GROUP ...]`` waits until the pipe FD closes (the driver
+process holds its other end), ends every process of the driver's session, and removes its control groups and folders.
 """
 
 import os
@@ -54,7 +54,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def reap(descriptor: int, leader: int, folder: Path, groups: list[Path]) -> None:
+def reap(descriptor: int, leader: int, folders: list[Path], groups: list[Path]) -> None:
     """Wait for the driver's end, then clean up after it."""
     os.read(descriptor, 1)  # returns at the end of the pipe
     _kill(leader, groups)
@@ -68,10 +68,11 @@ def reap(descriptor: int, leader: int, folder: Path, groups: list[Path]) -> None
                 time.sleep(0.05)
             else:
                 break
-    shutil.rmtree(folder, ignore_errors=True)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)
-    reap(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), [Path(group) for group in sys.argv[4:]])
+    reap(int(sys.argv[1]), int(sys.argv[2]), [Path(folder) for folder in sys.argv[3:5]], [Path(group) for group in sys.argv[5:]])

@@ -11,6 +11,7 @@ import psutil
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.java import find_java
+from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,8 +48,8 @@ def divide_memory(budget: Budget) -> Memory:
     return Memory(rocksdb, heap)
 
 
-def spark_conf(budget: Budget, folder: Path) -> dict[str, str]:
-    """Spark's configuration for a deployment on `budget` that lives in `folder`."""
+def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
+    """Spark's configuration for a deployment on `budget`; see `Order` for the folders."""
     memory = divide_memory(budget)
     state = "spark.sql.streaming.stateStore."
     return {
@@ -60,7 +61,7 @@ def spark_conf(budget: Budget, folder: Path) -> dict[str, str]:
         "spark.executor.memory": f"{memory.heap_mb}m",
         "spark.executor.cores": str(budget.slots),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "spark.local.dir": str(folder / "local"),
+        "spark.local.dir": str(disk),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(budget.slots),
@@ -74,6 +75,11 @@ def spark_conf(budget: Budget, folder: Path) -> dict[str, str]:
         state + "rocksdb.maxMemoryUsageMB": str(memory.rocksdb_mb),
         state + "rocksdb.trackTotalNumberOfRows": "false",
         state + "rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.driver.extraClassPath": str(folder / "classes"),
+        "spark.executor.extraClassPath": str(folder / "classes"),
+        "spark.hadoop.fs.file.impl": FILE_SYSTEM,
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": ABSTRACT_FILE_SYSTEM,
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (folder / "eventlog").as_uri(),
         "spark.eventLog.compress": "false",
@@ -81,7 +87,7 @@ def spark_conf(budget: Budget, folder: Path) -> dict[str, str]:
     }
 
 
-def start_session(master: str, budget: Budget, folder: Path) -> "SparkSession":
+def start_session(master: str, budget: Budget, folder: Path, disk: Path) -> "SparkSession":
     """Start the JVM and the session; JVM output goes to ``jvm.log`` in `folder`.
 
     `master` ``"local"`` is one executor JVM beside the driver's, on loopback; anything else is passed to Spark.
@@ -91,7 +97,7 @@ def start_session(master: str, budget: Budget, folder: Path) -> "SparkSession":
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    for name in ("eventlog", "local", "home"):
+    for name in ("classes", "eventlog", "home"):
         (folder / name).mkdir(exist_ok=True)
     # local-cluster writes into SPARK_HOME/work: give it a home of links, not the installed package.
     for name in ("bin", "jars", "python"):
@@ -101,15 +107,16 @@ def start_session(master: str, budget: Budget, folder: Path) -> "SparkSession":
         PYSPARK_PYTHON=sys.executable,
         SPARK_LOCAL_IP="127.0.0.1",
         SPARK_HOME=str(folder / "home"),
-        TMPDIR=str(folder),
+        TMPDIR=str(disk),
     )
-    conf = SparkConf().setAppName("workbench").setAll(list(spark_conf(budget, folder).items()))
+    conf = SparkConf().setAppName("workbench").setAll(list(spark_conf(budget, folder, disk).items()))
     if master == "local":
         conf.setMaster(f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]")
     else:
         conf.setMaster(master)
     with (folder / "jvm.log").open("ab") as log:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+    compile_into(folder / "classes", gateway.jvm)
     context = SparkContext(gateway=gateway, conf=conf)
     context.setLogLevel("ERROR")
     return SparkSession(context)

@@ -1,6 +1,7 @@
 """``SparkTestbed``: deploys queries on Spark, each in a driver process of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,8 @@ import cloudpickle
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
-from workbench.testbed.spark.driver import Order
 from workbench.testbed.spark.machine import usable_cores
+from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory
 from workbench.workload.dataset import prepare
@@ -28,6 +29,8 @@ from workbench.workload.query import Dataset, Query
 # The driver needs a core's worth of time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8
 _GROUP_PREFIX = "workbench-"
+_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - Linux's shared memory; mkdtemp makes a private folder in it
+_MEMORY_NEEDED = 1 << 30
 
 
 @dataclass
@@ -106,18 +109,21 @@ class SparkTestbed:
         self.check(budget)
         remove_stale_groups()
         quota = self._quota(budget)
-        folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
-        with _Driver(folder, quota) as driver:
+        disk = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
+        folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER)) if _memory_folder() else disk / "run"
+        folder.mkdir(exist_ok=True)
+        with _Driver(folder, disk, quota) as driver:
             generator = (
-                prepare(query.dataset, query.event_time, folder) if isinstance(query.dataset, Dataset) else query.dataset
+                prepare(query.dataset, query.event_time, disk) if isinstance(query.dataset, Dataset) else query.dataset
             )
-            order = Order(query.name, query.build, generator, query.output_mode, budget, self.master, folder, quota)
+            order = Order(query.name, query.build, generator, query.output_mode, budget, self.master, folder, disk, quota)
             driver.connection.send_bytes(cloudpickle.dumps(order))
             facts = _answer(driver.connection, self.progress)
             source = facts.pop("source")
             facts["slots are"] = (
                 f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots" if quota else "whole cores, no quota"
             )
+            facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
             yield SparkRun(budget, facts, source, driver.connection)
 
     def _quota(self, budget: Budget) -> CpuQuota | None:
@@ -137,7 +143,7 @@ class SparkTestbed:
 class _Driver:
     """The driver process and its reaper; ends both on leaving."""
 
-    def __init__(self, folder: Path, quota: CpuQuota | None) -> None:
+    def __init__(self, folder: Path, disk: Path, quota: CpuQuota | None) -> None:
         self.connection, theirs = Pipe()
         alive_read, alive_write = os.pipe()
         # The user's modules are found as they are here, in the driver and in Spark's Python workers.
@@ -162,6 +168,7 @@ class _Driver:
                     str(alive_read),
                     str(self._process.pid),
                     str(folder),
+                    str(disk),
                     *groups,
                 ],
                 stdin=subprocess.DEVNULL,
@@ -212,6 +219,13 @@ def _answer(connection: Connection, progress: Callable[[str], None] = lambda _: 
             raise RuntimeError(f"The Spark driver failed unexpectedly:\n{value}")
         else:
             return value
+
+
+def _memory_folder() -> bool:
+    try:
+        return os.access(_MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(_MEMORY_FOLDER).free >= _MEMORY_NEEDED
+    except OSError:
+        return False
 
 
 def remove_stale_groups(base: Path = Path("/sys/fs/cgroup")) -> None:

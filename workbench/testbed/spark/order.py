@@ -1,0 +1,32 @@
+"""What crosses the pipe to a driver process, once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.dataflow import Budget
+from workbench.testbed.spark.quota import CpuQuota
+from workbench.workload.query import Generator
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to deploy, and where it lives.
+
+    `folder` holds checkpoint, logs and control files, in memory where the machine permits, so that the latency of
+    this machine's disk is no part of a batch; `disk` holds state beyond RocksDB's memory and shuffle files.
+    """
+
+    name: str
+    build: "Callable[[DataFrame], DataFrame]"
+    generator: Generator
+    output_mode: str
+    budget: Budget
+    master: str
+    folder: Path
+    disk: Path
+    quota: CpuQuota | None
