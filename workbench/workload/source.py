@@ -189,6 +189,29 @@ class _Reader(DataSourceStreamReader):
         return self._generator.batches(partition.first, partition.last, partition.clock)
 
 
+@dataclass(frozen=True)
+class RowsOnly:
+    """Makes every row of `generator` but hands over one byte for it: what the source costs by itself.
+
+    Handing over and decoding columns belongs to the query's scan, as it would with any other source.
+    """
+
+    generator: Generator
+
+    def schema(self) -> "pa.Schema":
+        """One narrow column."""
+        import pyarrow as pa  # noqa: PLC0415 - in the processes that make rows only
+
+        return pa.schema([("row", pa.int8())])
+
+    def batches(self, first: int, last: int, clock: EventClock) -> "Iterator[pa.RecordBatch]":
+        """One row for each row of the generator, made and thrown away."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        for batch in self.generator.batches(first, last, clock):
+            yield pa.record_batch([pa.nulls(batch.num_rows, pa.int8())], names=["row"])
+
+
 def rate_source(generator: Generator, folder: Path, partitions: int, name: str = "workbench") -> type[DataSource]:
     """Make a data source class that replays `generator` under the control file in `folder`.
 

@@ -21,6 +21,8 @@ from workbench.testbed.spark.machine import load, session_processes
 from workbench.testbed.spark.operators import SourceCost, fit_source, line, operator_metrics
 from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.session import end_session, executor_process, start_session
+from workbench.workload.query import Generator
+from workbench.workload.source import RowsOnly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +64,7 @@ class Driver:
         self._events = EventLog(log_file)
         self._meter = Meter(order.quota, executor)
         self._queries: list[LiveQuery] = []
-        self._live = self._start("query", order.name, order.budget.interval_s, order.build, order.output_mode)
+        self._live = self._start("query", order.generator, order.budget.interval_s, order.build, order.output_mode)
         self._say("warming up the query's code, without a quota")
         rate = self._warm_code()
         self._live.command(0.0)
@@ -135,12 +137,17 @@ class Driver:
                 self._connection.send(("result", result))
 
     def _start(
-        self, folder: str, name: str, interval_s: float, build: "Callable[[DataFrame], DataFrame]", mode: str
+        self,
+        folder: str,
+        generator: Generator,
+        interval_s: float,
+        build: "Callable[[DataFrame], DataFrame]",
+        mode: str,
     ) -> LiveQuery:
         order = self._order
         assert self._spark is not None  # noqa: S101 - for the type checker
-        live = LiveQuery(name, order.folder / folder, interval_s, self._events, self._meter)
-        live.start(self._spark, order.generator, order.budget.slots, build, mode)
+        live = LiveQuery(order.name, order.folder / folder, interval_s, self._events, self._meter)
+        live.start(self._spark, generator, order.budget.slots, build, mode)
         self._queries.append(live)
         return live
 
@@ -151,7 +158,7 @@ class Driver:
         """
         order = self._order
         interval = order.budget.interval_s
-        alone = self._start("source", "the source alone", _READ_INTERVAL_S, _read_only, "append")
+        alone = self._start("source", RowsOnly(order.generator), _READ_INTERVAL_S, _as_it_is, "append")
         rows = max(1_000, int(rate * interval * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
         self._live.expect(rows)
         alone.fixed_batches(rows)
@@ -225,8 +232,8 @@ class Driver:
         return message
 
 
-def _read_only(stream: "DataFrame") -> "DataFrame":
-    return stream.select(stream.columns[-1])
+def _as_it_is(stream: "DataFrame") -> "DataFrame":
+    return stream
 
 
 def main(descriptor: int) -> None:

@@ -1,0 +1,42 @@
+# Everything sets itself up in .venv; the only needs are Python 3.11 or newer and make.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lab test check format clean
+
+help: ## list these commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY) ## install everything into .venv (the others do so by themselves)
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; set PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: $(READY) ## measure Nexmark q5 on a small Spark and write its report to reports/q5.html
+	@echo "Measuring Nexmark q5 on this machine; this takes about six minutes."
+	$(BIN)/workbench measure nexmark:q5 --report reports/q5.html
+
+lab: $(READY) ## open JupyterLab on this machine
+	$(BIN)/jupyter lab --ip=127.0.0.1
+
+test: $(READY) ## run all tests
+	$(BIN)/python -m pytest
+
+check: $(READY) ## lint, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## remove what the commands above made, .venv apart
+	rm -rf reports artifacts .workbench .pytest_cache .mypy_cache .ruff_cache .hypothesis build
