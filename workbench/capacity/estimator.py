@@ -74,7 +74,7 @@ class CapacityEstimator:
     window_s: float | None = None
     warmup_min_s: float = 30.0
     warmup_cap_s: float = 240.0
-    warmup_change: float = 0.1
+    warmup_change: float = 0.05
     chunk_s: float | None = None
     published: StreamBedSchedule = SIMPLE_QUERIES
     clock: Callable[[], float] = time.monotonic

@@ -113,6 +113,7 @@ def verify(
     testbed: SparkTestbed,
     estimator: CapacityEstimator,
     rates: Sequence[float],
+    *,
     progress: Progress = _quiet,
 ) -> tuple[Probe, ...]:
     """Run `query` at each of `rates` (records/s) and judge whether it was sustained."""

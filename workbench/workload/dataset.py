@@ -39,12 +39,15 @@ class Replay:
         The replaced column; None when the data has no event time.
     complete
         Whether it holds the whole data set, or only the first `SAMPLE_BYTES`.
+    ticks_us
+        Microseconds per unit of an event time that is an integer.
     """
 
     path: str
     rows: int
     event_time: str | None
     complete: bool
+    ticks_us: int = 1
 
     def schema(self) -> pa.Schema:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
@@ -76,15 +79,17 @@ class Replay:
             column = stored.column(name)
             if name == self.event_time:
                 kind = column.type
-                values = times // _ticks_us(column) if pa.types.is_integer(kind) else times
+                values = times // self.ticks_us if pa.types.is_integer(kind) else times
                 column = pa.array(values.astype(np.int64)).cast(kind)
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def _ticks_us(column: pa.Array) -> int:
+def _ticks_us(source: pads.Dataset, schema: pa.Schema, event_time: str | None) -> int:
     """Microseconds per unit of an integer event time: seconds, milliseconds or microseconds, told by its size."""
-    largest = pc.max(column).as_py() or 0
+    if event_time is None or not pa.types.is_integer(schema.field(event_time).type):
+        return 1
+    largest = pc.max(source.head(BATCH_ROWS, columns=[event_time]).column(0)).as_py() or 0
     for limit, ticks in ((10**11, 1_000_000), (10**14, 1_000)):
         if largest < limit:
             return ticks
@@ -103,7 +108,8 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
         source = pads.dataset(dataset.path, format=dataset.format)
         schema = _stored_schema(dataset, source.schema, event_time)
         target = folder / "dataset.arrow"
-        rows, complete = _copy(source, schema, event_time, target)
+        ticks_us = _ticks_us(source, schema, event_time)
+        rows, complete = _copy(source, schema, event_time, ticks_us, target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
         message = (
             f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {error}. "
@@ -112,7 +118,7 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
         raise WorkbenchError(message) from error
     if rows == 0:
         raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
-    return Replay(str(target), rows, event_time, complete)
+    return Replay(str(target), rows, event_time, complete, ticks_us)
 
 
 def check(dataset: Dataset, event_time: str | None) -> None:
@@ -169,7 +175,9 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
     return pa.schema(fields)
 
 
-def _copy(source: pads.Dataset, schema: pa.Schema, event_time: str | None, target: Path) -> tuple[int, bool]:
+def _copy(
+    source: pads.Dataset, schema: pa.Schema, event_time: str | None, ticks_us: int, target: Path
+) -> tuple[int, bool]:
     """Write batches of exactly `BATCH_ROWS` rows; return the rows and whether all of them fitted."""
     stored = schema.append(pa.field(_LATENESS, pa.int64())) if event_time else schema
     latest_us, rows, written, waiting = -(1 << 62), 0, 0, []
@@ -183,7 +191,7 @@ def _copy(source: pads.Dataset, schema: pa.Schema, event_time: str | None, targe
                 break
             table = pa.Table.from_batches([batch]).cast(schema)
             if event_time:
-                times = _event_times_us(table.column(event_time))
+                times = _event_times_us(table.column(event_time), ticks_us)
                 running = np.maximum(np.maximum.accumulate(times), latest_us)
                 latest_us = int(running[-1])
                 table = table.append_column(stored.field(_LATENESS), pa.array(running - times))
@@ -201,10 +209,10 @@ def _copy(source: pads.Dataset, schema: pa.Schema, event_time: str | None, targe
     return rows, complete
 
 
-def _event_times_us(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _event_times_us(column: pa.ChunkedArray, ticks_us: int) -> npt.NDArray[np.int64]:
     if column.null_count:
         raise WorkbenchError(f"The event-time column has {column.null_count} empty values; fill or drop those rows.")
     if pa.types.is_integer(column.type):
         values: npt.NDArray[np.int64] = column.to_numpy()
-        return values * _ticks_us(column)
+        return values * ticks_us
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)

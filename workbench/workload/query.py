@@ -36,7 +36,8 @@ class EventClock:
 
     def times_us(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Event times of `rows` (any shape), microseconds since the epoch."""
-        return self.origin_us + np.floor((rows - self.first) * self.spacing_us).astype(np.int64)
+        offsets: npt.NDArray[np.int64] = np.floor((rows - self.first) * self.spacing_us).astype(np.int64)
+        return self.origin_us + offsets
 
 
 @runtime_checkable
@@ -78,7 +79,7 @@ class Dataset:
 
     @classmethod
     def at(cls, path: str, event_time: str | None = None) -> "Dataset":
-        """A dataset whose format is told by the ending of `path`, or of the first file in it.
+        """Tell the format by the ending of `path`, or of the first file in it.
 
         Raises
         ------
@@ -129,7 +130,5 @@ class Query:
             raise WorkbenchError(message)
 
     def reading(self, dataset: Dataset) -> "Query":
-        """The same query fed from `dataset`."""
+        """Return the same query fed from `dataset`."""
         return Query(self.name, self.build, dataset, dataset.event_time or self.event_time, self.output_mode)
-
-

@@ -16,8 +16,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
@@ -112,7 +113,7 @@ def write_command(folder: Path, command: Command) -> None:
     """Change the offered load of the running query, atomically."""
     temporary = folder / "control.tmp"
     temporary.write_text(json.dumps(asdict(command)))
-    os.replace(temporary, folder / "control.json")
+    temporary.replace(folder / "control.json")
 
 
 def read_releases(folder: Path, offset: int = 0) -> tuple[list[Release], int]:
@@ -179,9 +180,9 @@ class _Reader(DataSourceStreamReader):
             return []
         clock = EventClock(start["us"], start["n"], (end["us"] - start["us"]) / rows)
         bounds = [start["n"] + rows * part // self._partitions for part in range(self._partitions + 1)]
-        return [_Slice(lo, hi, clock) for lo, hi in zip(bounds, bounds[1:], strict=False) if hi > lo]
+        return [_Slice(lo, hi, clock) for lo, hi in pairwise(bounds) if hi > lo]
 
-    def read(self, partition: Any) -> "Iterator[pa.RecordBatch]":  # type: ignore[override]
+    def read(self, partition: _Slice) -> "Iterator[pa.RecordBatch]":  # type: ignore[override]
         # Spark's workers collect garbage after every task, which costs more than many a task: keep them from
         # walking the imported libraries each time.
         if not gc.get_freeze_count():

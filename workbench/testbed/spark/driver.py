@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LEAST_BATCHES = 3
-# Just-in-time compilation made the same point 35 to 60 % faster over the first dozen batches.
-JIT_LEAST_BATCHES = 8
-JIT_STEADY = 0.05
-JIT_CAP_S = 75.0
+# Just-in-time compilation goes on for minutes: a query that seemed steady after 40 s got a quarter faster in the next.
+JIT_LEAST_S = 50.0
+JIT_BATCHES = 5
+JIT_STEADY = 0.03
 SOURCE_BATCHES = 4
 _READ_INTERVAL_S = 0.05
 _FULL = 0.9
@@ -96,8 +96,9 @@ class Driver:
         if len(chosen) < LEAST_BATCHES + 1 and live.epoch > 0 and not self._idle():
             took = now_s() - begin
             raise WorkbenchError(
-                f"Query {order.name!r} completed {len(chosen)} batches in {took:.0f} s; at least {LEAST_BATCHES + 1} are "
-                "needed. Its first batches take too long: give it more slots, or a longer interval (--interval)."
+                f"Query {order.name!r} completed {len(chosen)} batches in {took:.0f} s; at least "
+                f"{LEAST_BATCHES + 1} are needed. Its batches take too long: give it more slots, or a longer interval "
+                "(--interval)."
             )
         after, bound = load(session_processes(os.getsid(0)), now_s()), self._periods()
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
@@ -186,16 +187,19 @@ class Driver:
         """
         live, rows = self._live, FIRST_BATCH_ROWS
         begin, costs = now_s(), list[float]()
+        least_s = min(JIT_LEAST_S, self._order.warmup_cap_s)
         while True:
             live.fixed_batches(rows)
             done = self._batches(live, 1)[-1]
             seconds = done.batch.duration_s
             used = done.work.executor_cpu_s
             costs.append((seconds if used is None else used) / max(1, done.batch.records))
-            steady = len(costs) >= JIT_LEAST_BATCHES and sum(costs[-3:]) > sum(costs[-6:-3]) * (1 - JIT_STEADY)
+            spent = now_s() - begin
+            last, before = costs[-JIT_BATCHES:], costs[-2 * JIT_BATCHES : -JIT_BATCHES]
+            steady = len(before) == JIT_BATCHES and sum(last) > sum(before) * (1 - JIT_STEADY)
             if seconds < _FULL * live.interval_s:
                 rows, steady = int(rows * min(4.0, max(1.1, live.interval_s / seconds))), False
-            if steady or now_s() >= begin + JIT_CAP_S:
+            if (steady and spent >= least_s) or spent >= self._order.warmup_cap_s:
                 return done.batch.records / max(seconds, live.interval_s)
 
     def _batches(self, live: LiveQuery, count: int) -> list[Done]:

@@ -84,7 +84,7 @@ class BatchLog:
         return float(self.progress["durationMs"]["triggerExecution"]) / 1000
 
 
-def _row_number(offset: Any) -> int:
+def _row_number(offset: str | dict[str, int] | None) -> int:
     if offset is None:
         return 0
     value = json.loads(offset) if isinstance(offset, str) else offset
@@ -123,29 +123,31 @@ class EventLog:
             while len(self._plans) > _KEPT_PLANS:  # plans are large, and a batch needs only its own
                 del self._plans[next(iter(self._plans))]
         elif kind == "SparkListenerJobStart":
-            properties = event.get("Properties") or {}
-            if "streaming.sql.batchId" in properties:
-                job = (
-                    properties["sql.streaming.queryId"],
-                    int(properties["streaming.sql.batchId"]),
-                    int(properties["spark.sql.execution.id"]),
-                )
-                self._jobs.update(dict.fromkeys(event["Stage IDs"], job))
-        elif kind == "SparkListenerTaskEnd" and event.get("Task Metrics"):
-            if event["Task End Reason"]["Reason"] == "Success":
+            self._start(event)
+        elif kind == "SparkListenerTaskEnd":
+            if event.get("Task Metrics") and event["Task End Reason"]["Reason"] == "Success":
                 self._tasks[event["Stage ID"], event["Stage Attempt ID"]].append(event)
         elif kind == "SparkListenerStageCompleted":
             self._complete(event["Stage Info"])
         elif kind.endswith("QueryTerminatedEvent") and event.get("exception"):
             self._failures[event["id"]] = str(event["exception"])
         elif kind.endswith("QueryProgressEvent"):
-            progress = event["progress"]
-            progress = json.loads(progress) if isinstance(progress, str) else progress
-            stages = self._stages.pop((progress["id"], progress["batchId"]), [])
-            if stages and any(source["numInputRows"] for source in progress["sources"]):
-                ordered = tuple(sorted(stages, key=lambda stage: stage.stage_id))
-                return progress["id"], BatchLog(progress["batchId"], progress, ordered)
+            return self._commit(event["progress"])
         return None
+
+    def _start(self, job: dict[str, Any]) -> None:
+        properties = job.get("Properties") or {}
+        if "streaming.sql.batchId" in properties:
+            batch = int(properties["streaming.sql.batchId"])
+            owner = properties["sql.streaming.queryId"], batch, int(properties["spark.sql.execution.id"])
+            self._jobs.update(dict.fromkeys(job["Stage IDs"], owner))
+
+    def _commit(self, progress: dict[str, Any]) -> tuple[str, BatchLog] | None:
+        stages = self._stages.pop((progress["id"], progress["batchId"]), [])
+        if not stages or not any(source["numInputRows"] for source in progress["sources"]):
+            return None
+        ordered = tuple(sorted(stages, key=lambda stage: stage.stage_id))
+        return progress["id"], BatchLog(progress["batchId"], progress, ordered)
 
     def _complete(self, info: dict[str, Any]) -> None:
         key = info["Stage ID"], info["Stage Attempt ID"]

@@ -33,8 +33,8 @@ def find_java(wrapper_folder: Path) -> Java:
     WorkbenchError
         When there is neither.
     """
-    candidates = [os.path.join(home, "bin", "java") for home in [os.environ.get("JAVA_HOME")] if home]
-    for executable in [*candidates, shutil.which("java")]:
+    home = os.environ.get("JAVA_HOME")
+    for executable in (f"{home}/bin/java" if home else None, shutil.which("java")):
         found = _fitting(executable) if executable else None
         if found:
             return found

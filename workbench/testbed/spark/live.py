@@ -226,9 +226,10 @@ def _first_line(error: BaseException) -> str:
 
 
 def _root_cause(text: str) -> str:
-    """The line that says what went wrong: the Python error of a worker, else the innermost Java cause."""
+    """Find the line that says what went wrong: the Python error of a worker, else the innermost Java cause."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    python = [line for line in lines if line.split(":", 1)[0].endswith(("Error", "Exception")) and " " not in line.split(":", 1)[0]]
+    named = [(line.split(":", 1)[0], line) for line in lines]
+    python = [line for name, line in named if name.endswith(("Error", "Exception")) and " " not in name]
     causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
     chosen = next((line for line in reversed(python) if not line.startswith(("org.", "java."))), None)
     return (chosen or (causes[-1] if causes else lines[0] if lines else "no reason given")).rstrip(".")[:500]
@@ -244,5 +245,5 @@ def pump(queries: "list[LiveQuery]", events: EventLog, meter: Meter) -> None:
 
 
 def now_s() -> float:
-    """The testbed's clock, shared by all processes of this machine."""
+    """Read the testbed's clock, shared by all processes of this machine."""
     return time.monotonic()

@@ -28,7 +28,7 @@ class QuietFs extends org.apache.hadoop.fs.DelegateToFileSystem {{
 """
 
 
-def compile_into(folder: Path, jvm: Any) -> None:
+def compile_into(folder: Path, jvm: Any) -> None:  # noqa: ANN401 - py4j is not typed
     """Compile the classes into `folder`, which must be on the class path of `jvm` (py4j's view of it)."""
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.cook(_SOURCE)

@@ -179,9 +179,7 @@ def operator_metrics(
             useful += seconds
             for task in tasks:
                 per_partition[task.partition] = per_partition.get(task.partition, 0) + task.records_in
-            samples.append(
-                TaskSample(name, sum(task.records_in for task in tasks) / len(tasks), seconds / len(tasks))
-            )
+            samples.append(TaskSample(name, sum(task.records_in for task in tasks) / len(tasks), seconds / len(tasks)))
         operators.append(_summed(name, stages, useful, per_partition, elapsed_s))
     operators = [_with_state(metrics, index, batches, names) for index, metrics in enumerate(operators)]
     busy = source_s / (source_tasks * elapsed_s) if elapsed_s else 0.0
@@ -209,7 +207,7 @@ def _summed(
     records_out = sum(task.records_out for task in all_tasks) or sum(_rows_out(work.stage) for work in works)
     return OperatorMetrics(
         operator=name,
-        kind=name.split(" ")[-1],
+        kind=name.rsplit(" ", maxsplit=1)[-1],
         tasks=tasks,
         records_in=records_in,
         records_out=records_out,

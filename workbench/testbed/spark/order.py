@@ -30,3 +30,4 @@ class Order:
     folder: Path
     disk: Path
     quota: CpuQuota | None
+    warmup_cap_s: float

@@ -1,7 +1,8 @@
 """The last one out: removes what a deployment leaves when its driver process ends, however it ends.
 
-``python -m workbench.testbed.spark.reaper FD SESSION FOLDER FOLDER [GROUP ...]`` waits until the pipe FD closes (the driver
-process holds its other end), ends every process of the driver's session, and removes its control groups and folders.
+``python -m workbench.testbed.spark.reaper FD SESSION FOLDER FOLDER [GROUP ...]`` waits until the pipe FD closes (the
+driver process holds its other end), ends every process of the driver's session, and removes its control groups and
+folders.
 """
 
 import os
@@ -75,4 +76,5 @@ def reap(descriptor: int, leader: int, folders: list[Path], groups: list[Path]) 
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)
-    reap(int(sys.argv[1]), int(sys.argv[2]), [Path(folder) for folder in sys.argv[3:5]], [Path(group) for group in sys.argv[5:]])
+    places = [Path(place) for place in sys.argv[3:]]
+    reap(int(sys.argv[1]), int(sys.argv[2]), folders=places[:2], groups=places[2:])

@@ -115,7 +115,7 @@ def start_session(master: str, budget: Budget, folder: Path, disk: Path) -> "Spa
     else:
         conf.setMaster(master)
     with (folder / "jvm.log").open("ab") as log:
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
+        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     compile_into(folder / "classes", gateway.jvm)
     context = SparkContext(gateway=gateway, conf=conf)
     context.setLogLevel("ERROR")

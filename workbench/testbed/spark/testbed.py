@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import cloudpickle
 
@@ -65,12 +65,15 @@ class SparkTestbed:
     slot_cpus
         ``"auto"`` takes the budget's cpus as a CPU quota where this machine permits, and refuses fractions of a core
         where it does not. ``"cores"`` asks for whole cores without a quota.
+    warmup_cap_s
+        A deployment runs without a quota until its code is compiled, at most so many seconds.
     progress
         Called with one line of text at each step of a deployment.
     """
 
     master: str = "local"
     slot_cpus: Literal["auto", "cores"] = "auto"
+    warmup_cap_s: float = 120.0
     progress: Callable[[str], None] = field(default=lambda _: None)
 
     def check(self, budget: Budget) -> None:
@@ -90,12 +93,12 @@ class SparkTestbed:
         if budget.cpus > most + 1e-9:
             fit = int(most / budget.profile.cpus + 1e-9)
             raise WorkbenchError(
-                f"{budget.slots} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores} cores "
-                f"of this machine at most {most:g} can be slots (the driver needs the rest). "
+                f"{budget.slots} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores} "
+                f"cores of this machine at most {most:g} can be slots (the driver needs the rest). "
                 f"Use --slots {fit} or less, or smaller slots (--slot-cpus)."
                 if fit
-                else f"A slot of {budget.profile.cpus:g} cores is more than the {most:g} cores that can be slots on this "
-                f"machine; use smaller slots (--slot-cpus {most:g})."
+                else f"A slot of {budget.profile.cpus:g} cores is more than the {most:g} cores that can be slots on "
+                f"this machine; use smaller slots (--slot-cpus {most:g})."
             )
         if self.slot_cpus == "cores" and budget.profile.cpus != int(budget.profile.cpus):
             raise WorkbenchError(
@@ -113,10 +116,21 @@ class SparkTestbed:
         folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER)) if _memory_folder() else disk / "run"
         folder.mkdir(exist_ok=True)
         with _Driver(folder, disk, quota) as driver:
-            generator = (
-                prepare(query.dataset, query.event_time, disk) if isinstance(query.dataset, Dataset) else query.dataset
+            generator = query.dataset
+            if isinstance(generator, Dataset):
+                generator = prepare(generator, query.event_time, disk)
+            order = Order(
+                query.name,
+                query.build,
+                generator,
+                query.output_mode,
+                budget,
+                self.master,
+                folder,
+                disk,
+                quota,
+                self.warmup_cap_s,
             )
-            order = Order(query.name, query.build, generator, query.output_mode, budget, self.master, folder, disk, quota)
             driver.connection.send_bytes(cloudpickle.dumps(order))
             facts = _answer(driver.connection, self.progress)
             source = facts.pop("source")
@@ -182,7 +196,7 @@ class _Driver:
         os.close(alive_read)
         os.close(alive_write)
 
-    def __enter__(self) -> "_Driver":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -195,7 +209,7 @@ class _Driver:
         self._reaper.wait(60)
 
 
-def _answer(connection: Connection, progress: Callable[[str], None] = lambda _: None) -> Any:
+def _answer(connection: Connection, progress: Callable[[str], None] = lambda _: None) -> Any:  # noqa: ANN401
     """Wait for the driver's answer.
 
     Raises

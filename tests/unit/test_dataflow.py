@@ -1,0 +1,55 @@
+import pytest
+
+from workbench.dataflow import Budget, Dataflow, Edge, Operator, OperatorProfile, SlotProfile
+from workbench.errors import WorkbenchError
+
+SOURCE, MAP, SINK = Operator("source", "source"), Operator("map", "map"), Operator("sink", "sink")
+
+
+def test_topological_order_follows_the_edges_whatever_the_order_of_the_operators():
+    flow = Dataflow("q", (SINK, MAP, SOURCE), (Edge("map", "sink"), Edge("source", "map")))
+    assert flow.topological_order() == ("source", "map", "sink")
+    assert flow.sources == ("source",)
+
+
+def test_a_cycle_is_named():
+    with pytest.raises(
+        WorkbenchError, match=r"has the cycle map -> sink -> map; a dataflow must be acyclic|sink -> map"
+    ):
+        Dataflow("q", (MAP, SINK), (Edge("map", "sink"), Edge("sink", "map")))
+
+
+def test_an_unknown_operator_is_named_with_the_known_ones():
+    with pytest.raises(WorkbenchError, match="unknown operator 'mpa'; the operators are map, sink"):
+        Dataflow("q", (MAP, SINK), (Edge("mpa", "sink"),))
+
+
+def test_a_name_used_twice_is_refused():
+    with pytest.raises(WorkbenchError, match="two operators named 'map'; rename one"):
+        Dataflow("q", (MAP, MAP), ())
+
+
+def test_an_edge_has_one_of_two_partitionings():
+    with pytest.raises(WorkbenchError, match="'hash'; use one of shuffle, forward"):
+        Edge("a", "b", "hash")
+
+
+def test_a_budget_adds_up_its_slots():
+    budget = Budget(4, SlotProfile(0.25, 512))
+    assert (budget.cpus, budget.memory_mb, budget.interval_s) == (1.0, 2048, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SlotProfile(0, 512), r"cpus is 0; it must be a finite number above 0 \(cores\)"),
+        (lambda: SlotProfile(1, -1), "memory_mb is -1"),
+        (lambda: Budget(0, SlotProfile(1, 512)), "slots is 0; it must be a whole number of at least 1"),
+        (lambda: Budget(1, SlotProfile(1, 512), float("nan")), "interval is nan"),
+        (lambda: OperatorProfile(-1.0, 0, 0, 1), "cpu_s of an operator profile is -1.0"),
+        (lambda: Operator("", "map"), "name is empty"),
+    ],
+)
+def test_values_out_of_range_are_refused_with_what_is_allowed(make, message):
+    with pytest.raises(WorkbenchError, match=message):
+        make()

@@ -1,0 +1,101 @@
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.workload.dataset import BATCH_ROWS, check, prepare
+from workbench.workload.query import Dataset, EventClock
+
+UTC = dt.UTC
+
+
+def stamp(seconds):
+    return dt.datetime(2024, 1, 1, tzinfo=UTC) + dt.timedelta(seconds=seconds)
+
+
+def rows(replay, first, last, clock=None):
+    clock = clock or EventClock(0, 0, 1_000_000)
+    return pa.Table.from_batches(list(replay.batches(first, last, clock)), replay.schema())
+
+
+@pytest.fixture
+def orders(tmp_path):
+    path = tmp_path / "orders.csv"
+    path.write_text("time,shop,amount\n2024-01-01T00:00:00Z,a,1\n2024-01-01T00:00:10Z,b,2\n2024-01-01T00:00:07Z,a,3\n")
+    return path
+
+
+def test_a_row_keeps_its_lateness_when_its_event_time_is_replaced(orders, tmp_path):
+    replay = prepare(Dataset.at(str(orders)), "time", tmp_path)
+    got = rows(replay, 0, 3).column("time").cast(pa.int64()).to_pylist()
+    assert got == [0, 1_000_000, 2_000_000 - 3_000_000]
+
+
+def test_the_data_is_looped_over_for_ever(orders, tmp_path):
+    replay = prepare(Dataset.at(str(orders)), "time", tmp_path)
+    assert rows(replay, 2, 7).column("amount").to_pylist() == [3, 1, 2, 3, 1]
+
+
+def test_any_slice_gives_the_same_rows_across_batches(tmp_path):
+    count = 2 * BATCH_ROWS + 17
+    pq.write_table(pa.table({"n": np.arange(count)}), tmp_path / "many.parquet")
+    replay = prepare(Dataset.at(str(tmp_path / "many.parquet")), None, tmp_path)
+    assert replay.rows == count
+    expected = np.arange(BATCH_ROWS - 3, count + 5) % count
+    assert rows(replay, BATCH_ROWS - 3, count + 5).column("n").to_pylist() == expected.tolist()
+
+
+@pytest.mark.parametrize("unit", [1, 1_000, 1_000_000])
+def test_an_integer_event_time_keeps_its_unit(tmp_path, unit):
+    base = 1_700_000_000
+    pq.write_table(pa.table({"at": [base * unit, (base + 5) * unit]}), tmp_path / "ints.parquet")
+    replay = prepare(Dataset.at(str(tmp_path / "ints.parquet")), "at", tmp_path)
+    clock = EventClock(base * 1_000_000, 0, 1_000_000)
+    assert rows(replay, 0, 2, clock).column("at").to_pylist() == [base * unit, (base + 1) * unit]
+
+
+def test_json_lines_are_read(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n{"n": 2}\n')
+    replay = prepare(Dataset.at(str(tmp_path / "a.jsonl")), None, tmp_path)
+    assert rows(replay, 0, 3).column("n").to_pylist() == [1, 2, 1]
+
+
+def test_a_missing_event_time_column_is_named_with_the_nearest(orders):
+    with pytest.raises(
+        WorkbenchError, match=r"no column 'tim' .* Did you mean 'time'\? its columns are time, shop, amount"
+    ):
+        check(Dataset.at(str(orders)), "tim")
+
+
+def test_an_empty_dataset_is_refused(tmp_path):
+    pq.write_table(pa.table({"n": pa.array([], pa.int64())}), tmp_path / "none.parquet")
+    with pytest.raises(WorkbenchError, match="is empty; give one with at least one row"):
+        check(Dataset.at(str(tmp_path / "none.parquet")), None)
+
+
+def test_a_column_that_is_no_time_is_refused(tmp_path):
+    pq.write_table(pa.table({"at": [1.5]}), tmp_path / "floats.parquet")
+    with pytest.raises(WorkbenchError, match="is of type double; it must be a timestamp, a date, ISO text"):
+        check(Dataset.at(str(tmp_path / "floats.parquet")), "at")
+
+
+def test_empty_event_times_are_counted(tmp_path):
+    pq.write_table(pa.table({"at": pa.array([stamp(0), None])}), tmp_path / "gap.parquet")
+    with pytest.raises(WorkbenchError, match="has 1 empty values; fill or drop those rows"):
+        prepare(Dataset.at(str(tmp_path / "gap.parquet")), "at", tmp_path)
+
+
+def test_a_file_of_the_wrong_format_is_refused_with_the_next_step(tmp_path):
+    (tmp_path / "bad.parquet").write_text("not parquet")
+    with pytest.raises(WorkbenchError, match="cannot be read as parquet: .* or convert it to Parquet"):
+        check(Dataset.at(str(tmp_path / "bad.parquet")), None)
+
+
+def test_a_path_without_data_is_refused(tmp_path):
+    with pytest.raises(WorkbenchError, match="does not exist; give the path"):
+        Dataset.at(str(tmp_path / "nowhere"))
+    with pytest.raises(WorkbenchError, match=r"holds no \.parquet, \.csv"):
+        Dataset.at(str(tmp_path))

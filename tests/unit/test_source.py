@@ -1,0 +1,109 @@
+"""The pacing of the source, without Spark: time is an argument."""
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.workload.source import Command, next_release, read_releases, release, write_command
+
+START = {"n": 0, "us": 1_000_000}
+
+
+def releases(command, times, previous=None, start=START):
+    made = []
+    for time in times:
+        previous = next_release(command, previous, start, time)
+        start = {"n": previous.last, "us": previous.last_us}
+        made.append(previous)
+    return made
+
+
+def test_a_query_that_keeps_up_gets_one_interval_of_rows_per_batch():
+    made = releases(Command(1, 100.0, 200), [10, 12, 14, 16])
+    assert [one.records for one in made] == [200, 200, 200, 200]
+    assert [one.queue for one in made] == [0, 0, 0, 0]
+    assert made[-1].due == 800
+
+
+def test_a_query_that_falls_behind_gets_no_larger_batches_and_the_backlog_grows():
+    made = releases(Command(1, 100.0, 200), [10, 13, 16, 19])
+    assert [one.records for one in made] == [200, 200, 200, 200]
+    assert [one.queue for one in made] == [0, 100, 200, 300]
+
+
+def test_a_late_batch_is_made_good_by_the_next_one_on_the_grid():
+    made = releases(Command(1, 100.0, 200), [10, 12.5, 14, 16])
+    assert [one.queue for one in made] == [0, 50, 0, 0]
+
+
+def test_event_time_advances_with_due_time_not_with_the_wall_clock():
+    made = releases(Command(1, 100.0, 200), [10, 13, 16])
+    assert [one.last_us - one.first_us for one in made] == [2_000_000] * 3
+
+
+def test_a_fixed_event_rate_replaces_the_due_time():
+    (made,) = releases(Command(1, 100.0, 200, event_rate=10.0), [5])
+    assert made.last_us - made.first_us == 20_000_000
+
+
+def test_a_new_command_flushes_the_queue():
+    behind = releases(Command(1, 100.0, 200), [10, 20])[-1]
+    assert behind.queue == 800
+    fresh = next_release(Command(2, 50.0, 100), behind, {"n": behind.last, "us": behind.last_us}, 21)
+    assert (fresh.records, fresh.queue, fresh.due, fresh.first) == (100, 0, 100, behind.last)
+
+
+def test_rate_zero_releases_nothing():
+    assert [one.records for one in releases(Command(1, 0.0, 0), [1, 2])] == [0, 0]
+
+
+def test_as_much_as_fits_counts_as_due_and_follows_the_wall_clock():
+    made = releases(Command(1, None, 500), [10, 13])
+    assert [one.records for one in made] == [500, 500]
+    assert made[1].due == 1000
+    assert made[1].last_us - made[1].first_us == 3_000_000
+
+
+@given(
+    st.floats(0.1, 1e6),
+    st.floats(0.1, 10),
+    st.lists(st.floats(0.01, 30), min_size=1, max_size=30),
+)
+def test_no_row_is_lost_or_made_up(rate, interval, gaps):
+    cap = max(1, round(rate * interval))
+    times = list(itertools.accumulate(gaps, initial=100.0))
+    made = releases(Command(1, rate, cap), times)
+    released = sum(one.records for one in made)
+    assert made[-1].due == pytest.approx(cap + rate * (times[-1] - times[0]), rel=1e-9)
+    assert released + made[-1].queue == pytest.approx(made[-1].due, rel=1e-9, abs=1e-6)
+    assert all(one.records <= cap for one in made)
+    assert all(later.first == earlier.last for earlier, later in itertools.pairwise(made))
+
+
+def test_two_readers_of_one_batch_get_the_same_rows(tmp_path):
+    write_command(tmp_path, Command(1, 100.0, 200))
+    first = release(tmp_path, START, lambda: 10.0)
+    second = release(tmp_path, START, lambda: 10.3)
+    assert second == first
+    third = release(tmp_path, {"n": first.last, "us": first.last_us}, lambda: 12.0)
+    assert third.first == first.last
+
+
+def test_releases_are_read_as_they_are_written_and_half_a_line_waits(tmp_path):
+    write_command(tmp_path, Command(1, 100.0, 200))
+    one = release(tmp_path, START, lambda: 10.0)
+    with (tmp_path / "releases.jsonl").open("a") as log:
+        log.write('{"epoch": 1, "at')
+    read, offset = read_releases(tmp_path)
+    assert read == [one]
+    assert read_releases(tmp_path, offset) == ([], offset)
+
+
+def test_a_command_is_replaced_whole(tmp_path):
+    write_command(tmp_path, Command(1, 100.0, 200))
+    write_command(tmp_path, Command(2, None, 7))
+    assert json.loads((tmp_path / "control.json").read_text())["max_records"] == 7
+    assert [path.name for path in tmp_path.iterdir()] == ["control.json"]
