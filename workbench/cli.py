@@ -69,6 +69,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace) -> int:
+    _check_report(options.report)
     query, budget, testbed = _asked(options)
     published = STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES
     estimator = CapacityEstimator(
@@ -77,7 +78,6 @@ def _measure(options: argparse.Namespace) -> int:
         max_rate=options.max_rate,
         published=published,
     )
-    _check_report(options.report)
     measurement = measure(
         query,
         budget,
@@ -122,6 +122,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    Measurement.from_json(options.measurement)  # refuses what is no measurement before a report is begun
     report = render("measure", {"measurement": str(Path(options.measurement).resolve())}, options.output)
     print(f"report: {report.path}")
     if not report.complete:
@@ -133,8 +134,11 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     """Build what the options ask for, refusing what cannot be had before anything starts."""
     query = find_query(options.query, options.dataset, options.event_time, options.output_mode)
     fractions = options.master == "local" and quota_permitted()
-    cpus = options.slot_cpus or (_DEFAULT_FRACTION if fractions else 1.0)
-    slots = options.slots or (_DEFAULT_SLOTS if fractions else max(1, usable_cores() - 1))
+    cpus, slots = options.slot_cpus, options.slots
+    if cpus is None:
+        cpus = _DEFAULT_FRACTION if fractions else 1.0
+    if slots is None:
+        slots = _DEFAULT_SLOTS if fractions else max(1, usable_cores() - 1)
     budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
     testbed = SparkTestbed(options.master, "auto" if fractions else "cores", progress=_progress())
     testbed.check(budget)

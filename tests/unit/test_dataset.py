@@ -90,7 +90,7 @@ def test_empty_event_times_are_counted(tmp_path):
 
 def test_a_file_of_the_wrong_format_is_refused_with_the_next_step(tmp_path):
     (tmp_path / "bad.parquet").write_text("not parquet")
-    with pytest.raises(WorkbenchError, match="cannot be read as parquet: .* or convert it to Parquet"):
+    with pytest.raises(WorkbenchError, match=r"cannot be read as parquet: .* or convert it to Parquet"):
         check(Dataset.at(str(tmp_path / "bad.parquet")), None)
 
 

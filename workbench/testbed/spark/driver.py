@@ -240,12 +240,23 @@ def _as_it_is(stream: "DataFrame") -> "DataFrame":
     return stream
 
 
+def _load(data: bytes) -> Order:
+    try:
+        order: Order = pickle.loads(data)  # noqa: S301 - from our own parent, over our own pipe
+    except (ImportError, AttributeError) as error:
+        raise WorkbenchError(
+            f"The query cannot be loaded in Spark's driver process: {error}. Put its function into a module that can "
+            "be imported from the current folder."
+        ) from error
+    return order
+
+
 def main(descriptor: int) -> None:
     """Serve the deployment ordered over the pipe `descriptor`."""
     connection = Connection(descriptor)
     driver = None
     try:
-        order = pickle.loads(connection.recv_bytes())  # noqa: S301 - from our own parent, over our own pipe
+        order = _load(connection.recv_bytes())
         driver = Driver(connection, order)
         connection.send(("ready", driver.deploy()))
         driver.serve()

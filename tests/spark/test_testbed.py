@@ -1,0 +1,173 @@
+"""Deployments on real Spark: what is observed is true, and nothing is left behind."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import toy_query
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.doctor import quota_permitted
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark import SparkTestbed
+
+pytestmark = pytest.mark.spark
+
+FRACTIONS = quota_permitted()
+BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 1.0)
+if not FRACTIONS:
+    BUDGET = Budget(1, SlotProfile(1.0, 1200), 1.0)
+TESTBED = SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=5)
+PLACES = (Path(tempfile.gettempdir()), Path("/dev/shm"), *Path("/sys/fs/cgroup").glob("cpu*"), Path("/sys/fs/cgroup"))
+
+
+def left_behind():
+    """Everything a deployment makes: folders, control groups and processes."""
+    found = {str(path) for place in PLACES if place.is_dir() for path in place.glob("workbench-*")}
+    for process in psutil.process_iter(["cmdline", "status"]):
+        line = " ".join(process.info["cmdline"] or [])
+        ours = "workbench.testbed.spark" in line or "CoarseGrainedExecutorBackend" in line
+        if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.add(f"{process.pid} {line[:80]}")
+    return found
+
+
+def wait_until_gone(before, seconds=30):
+    end = time.monotonic() + seconds
+    while left_behind() - before and time.monotonic() < end:
+        psutil.wait_procs(psutil.Process().children(), timeout=0.2)
+    assert left_behind() - before == set()
+
+
+@pytest.fixture(scope="module")
+def observed():
+    """One deployment at three loads, and what was left when it was over."""
+    before = left_behind()
+    seen = {}
+    with TESTBED.deploy(toy_query.query(), BUDGET) as run:
+        for rate in (2_000.0, 6_000.0, math.inf):
+            run.set_rate(rate)
+            run.observe(2)
+            seen[rate] = run.observe(8)
+        facts = run.facts
+        source = run.source
+        during = left_behind() - before
+    return seen, facts, source, during, left_behind() - before
+
+
+@pytest.mark.parametrize("rate", [2_000.0, 6_000.0])
+def test_the_commanded_rate_is_offered_and_consumed(observed, rate):
+    observation = observed[0][rate]
+    assert observation.commanded_rate == rate
+    assert observation.offered_rate == pytest.approx(rate, rel=0.01)
+    assert observation.consumed_rate == pytest.approx(rate, rel=0.05)
+    assert len(observation.batches) >= 5
+
+
+def test_the_rate_changed_without_a_restart(observed):
+    slow, fast = observed[0][2_000.0], observed[0][6_000.0]
+    assert fast.batches[-1].records == pytest.approx(3 * slow.batches[-1].records, rel=0.1)
+
+
+def test_as_much_as_fits_is_more_than_a_low_rate(observed):
+    assert observed[0][math.inf].consumed_rate > 6_000
+
+
+def test_no_record_is_lost_between_the_operators(observed):
+    for observation in observed[0].values():
+        source, scan, aggregate = observation.operators
+        assert source.records_out == scan.records_in == observation.consumed_records
+        assert aggregate.records_in == scan.records_out
+
+
+def test_ds2s_identity_holds_for_every_operator(observed):
+    observation = observed[0][6_000.0]
+    for operator in observation.operators:
+        if operator.true_processing_rate:
+            product = operator.busyness * operator.true_processing_rate * operator.tasks
+            assert product == pytest.approx(operator.records_in / observation.elapsed_s)
+
+
+def test_the_state_is_measured(observed):
+    aggregate = observed[0][6_000.0].operators[-1]
+    assert "aggregate" in aggregate.operator
+    assert aggregate.state_rows_updated >= 97
+    assert aggregate.state_bytes > 0
+    assert aggregate.state_latency_s > 0
+    assert 1 <= aggregate.key_skew < 2
+
+
+def test_the_source_is_profiled_apart(observed):
+    source = observed[2]
+    assert 0 < source.per_record_s < 1e-4
+    assert source.rate_limit > 6_000
+
+
+def test_the_quota_is_looked_at_where_there_is_one(observed):
+    observation = observed[0][math.inf]
+    assert (observation.quota_throttled is not None) == FRACTIONS
+    assert ("quota" in observed[1]["slots are"]) == FRACTIONS or "no quota" in observed[1]["slots are"]
+
+
+def test_nothing_is_left_after_a_deployment(observed):
+    _, _, _, during, after = observed
+    assert during
+    assert after == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            toy_query.query(toy_query.no_watermark),
+            r"refuses query 'toy_query:no_watermark' in output mode 'append'.*try",
+        ),
+        (toy_query.query(toy_query.not_streaming), r"has no streaming plan.*Build it from the function's argument"),
+        (toy_query.query(toy_query.wrong_column), r"failed while it built the query.*the input's columns are id, key"),
+        (toy_query.query(toy_query.fails_at_run_time), r"failed at run time: ZeroDivisionError"),
+    ],
+)
+def test_a_query_that_cannot_run_is_refused_with_the_mend(query, message):
+    before = left_behind()
+    with pytest.raises(WorkbenchError, match=message), TESTBED.deploy(query, BUDGET):
+        pass
+    assert left_behind() - before == set()
+
+
+def test_a_killed_driver_is_told_and_leaves_nothing():
+    before = left_behind()
+    with TESTBED.deploy(toy_query.query(), BUDGET) as run:
+        for process in psutil.Process().children(recursive=True):
+            if "workbench.testbed.spark.driver" in " ".join(process.cmdline()):
+                process.kill()
+        with pytest.raises(WorkbenchError, match=r"driver process ended by itself.*run the same command again"):
+            run.observe(5)
+    wait_until_gone(before)
+
+
+def test_a_killed_owner_leaves_nothing(tmp_path):
+    before = left_behind()
+    script = (
+        "import sys, toy_query\n"
+        "from workbench.dataflow import Budget, SlotProfile\n"
+        "from workbench.testbed.spark import SparkTestbed\n"
+        f"budget = Budget({BUDGET.slots}, SlotProfile({BUDGET.profile.cpus}, {BUDGET.profile.memory_mb}), 1.0)\n"
+        f"testbed = SparkTestbed(slot_cpus={TESTBED.slot_cpus!r}, progress=lambda text: print(text, flush=True))\n"
+        "with testbed.deploy(toy_query.query(), budget): pass\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    owner = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
+    )
+    while "warming up" not in (line := owner.stdout.readline()):
+        assert line, "the owner ended early"
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    wait_until_gone(before, 60)

@@ -1,0 +1,55 @@
+"""A small query and its rows, importable in Spark's processes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.workload.query import Query
+
+TIME = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Row n has id n and one of 97 keys."""
+
+    def schema(self):
+        return pa.schema([("id", pa.int64()), ("key", pa.int64()), ("time", TIME)])
+
+    def batches(self, first, last, clock):
+        for start in range(first, last, 20_000):
+            ids = np.arange(start, min(start + 20_000, last))
+            columns = [pa.array(ids), pa.array(ids % 97), pa.array(clock.times_us(ids)).cast(TIME)]
+            yield pa.record_batch(columns, names=["id", "key", "time"])
+
+
+def count(rows):
+    from pyspark.sql import functions as f
+
+    return rows.withWatermark("time", "2 seconds").groupBy(f.window("time", "4 seconds"), "key").count()
+
+
+def no_watermark(rows):
+    return rows.groupBy("key").count()
+
+
+def not_streaming(rows):
+    return rows.sparkSession.range(3)
+
+
+def wrong_column(rows):
+    return rows.select("nmae")
+
+
+def fails_at_run_time(rows):
+    return rows.mapInArrow(_divide, "id long")
+
+
+def _divide(batches):
+    for batch in batches:
+        yield pa.record_batch([pa.array([1 // int(not batch.num_rows)])], names=["id"])
+
+
+def query(build=count, output_mode="append"):
+    return Query(f"toy_query:{build.__name__}", build, Numbers(), "time", output_mode)

@@ -1,0 +1,78 @@
+"""The command line, as far as it goes without Spark."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from workbench import cli
+from workbench.doctor import Finding
+
+
+def run(capsys, *arguments):
+    code = cli.main(arguments)
+    return code, capsys.readouterr()
+
+
+def test_importing_the_workbench_neither_starts_a_jvm_nor_imports_pyspark():
+    code = "import sys, workbench.capacity, workbench.views, workbench.report; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("measure", "nexmark:q77"), "q77"),
+        (("measure", "q5"), "not of the form"),
+        (("measure", "nexmark:q5", "--slots", "1000"), "Use --slots"),
+        (("measure", "nexmark:q5", "--memory-mb", "100"), "Spark needs 600 MB"),
+        (("measure", "nexmark:q5", "--slots", "0"), "slots is 0"),
+        (("measure", "nexmark:q5", "--interval", "-1"), "interval is -1.0"),
+        (("measure", "nexmark:q5", "--tolerance", "2"), "tolerance is 2.0"),
+        (("measure", "nexmark:q5", "--dataset", "/nowhere.csv"), "does not exist"),
+        (("verify", "nexmark:q77", "--rate", "10"), "q77"),
+        (("report", "/nowhere.json", "x.html"), "nowhere.json"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_path, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "measure", None)  # nothing may be deployed
+    monkeypatch.setattr(cli, "verify", None)
+    code, output = run(capsys, *arguments)
+    assert code == cli.BAD_INPUT
+    assert message in output.err
+    assert output.err.startswith("workbench: ")
+    assert "Traceback" not in output.err
+    assert output.out == ""
+
+
+def test_the_doctor_says_what_to_mend(capsys, monkeypatch):
+    findings = (
+        Finding("Java", "none", fit=False, mend="install it"),
+        Finding("browser", "none", fit=False, mend="install one", needed=False),
+    )
+    monkeypatch.setattr(cli, "examine", lambda: findings)
+    code, output = run(capsys, "doctor")
+    assert code == cli.BAD_INPUT
+    assert "mend: install it\n" in output.out
+    assert "mend: install one (not needed to measure)" in output.out
+    code, output = run(capsys, "doctor", "--json")
+    assert json.loads(output.out)[0]["mend"] == "install it"
+
+
+def test_this_machine_is_fit(capsys):
+    code, output = run(capsys, "doctor")
+    assert code == cli.DONE, output.out
+
+
+def test_progress_is_quiet_in_a_pipe(capsys):
+    cli._progress()("a line")
+    assert capsys.readouterr().err == ""
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    assert all(command in text for command in ("doctor", "measure", "verify", "report", "Exit codes"))

@@ -1,0 +1,219 @@
+"""The event log as Spark writes it, in small."""
+
+import json
+
+import pytest
+
+from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.operators import BatchWork, SourceCost, fit_source, line, operator_metrics
+
+QUERY = "q-1"
+
+
+def task(stage, partition, *, read=0, scanned=0, wrote=0, run_ms=100, cpu_ms=50):
+    return {
+        "Event": "SparkListenerTaskEnd",
+        "Stage ID": stage,
+        "Stage Attempt ID": 0,
+        "Task End Reason": {"Reason": "Success"},
+        "Task Info": {
+            "Index": partition,
+            "Partition ID": partition,
+            "Accumulables": [{"ID": 7, "Update": str(scanned), "Metadata": "sql"}] if scanned else [],
+        },
+        "Task Metrics": {
+            "Executor Run Time": run_ms,
+            "Executor CPU Time": cpu_ms * 1_000_000,
+            "Shuffle Read Metrics": {"Total Records Read": read, "Fetch Wait Time": 0},
+            "Shuffle Write Metrics": {"Shuffle Records Written": wrote, "Shuffle Bytes Written": 10 * wrote},
+            "Input Metrics": {"Records Read": 0},
+        },
+    }
+
+
+def stage(number, parents=(), failure=None):
+    info = {"Stage ID": number, "Stage Attempt ID": 0, "Parent IDs": list(parents)}
+    info |= {"Submission Time": 1000, "Completion Time": 1400}
+    return {
+        "Event": "SparkListenerStageCompleted",
+        "Stage Info": info | ({"Failure Reason": failure} if failure else {}),
+    }
+
+
+def progress(batch=0, first=0, last=300):
+    return {
+        "Event": "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent",
+        "progress": {
+            "id": QUERY,
+            "batchId": batch,
+            "durationMs": {"triggerExecution": 800},
+            "sources": [
+                {
+                    "startOffset": json.dumps({"n": first, "us": 0}),
+                    "endOffset": json.dumps({"n": last, "us": 5}),
+                    "numInputRows": last - first,
+                }
+            ],
+            "stateOperators": [
+                {
+                    "numRowsUpdated": 9,
+                    "customMetrics": {
+                        "rocksdbReadBlockCacheHitCount": 30,
+                        "rocksdbReadBlockCacheMissCount": 10,
+                        "rocksdbGetCount": 100,
+                        "rocksdbGetLatency": 20,
+                        "rocksdbTotalBytesRead": 1000,
+                        "rocksdbTotalBytesWritten": 500,
+                    },
+                }
+            ],
+        },
+    }
+
+
+def node(name, *children, ids=None):
+    metrics = [{"accumulatorId": key, "name": metric} for key, metric in (ids or {}).items()]
+    return {"nodeName": name, "simpleString": name, "metrics": metrics, "children": list(children)}
+
+
+PLAN = node(
+    "StateStoreSave", node("MicroBatchScan x", ids={7: "number of output rows"}), ids={8: "number of output rows"}
+)
+BEGIN = [
+    {
+        "Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+        "executionId": 3,
+        "sparkPlanInfo": PLAN,
+    },
+    {
+        "Event": "SparkListenerJobStart",
+        "Stage IDs": [1, 2],
+        "Properties": {"streaming.sql.batchId": "0", "sql.streaming.queryId": QUERY, "spark.sql.execution.id": "3"},
+    },
+]
+
+
+def state_task(partition, read):
+    event = task(2, partition, read=read)
+    event["Task Info"]["Accumulables"] = [{"ID": 8, "Update": "1", "Metadata": "sql"}]
+    return event
+
+
+BATCH = [
+    *BEGIN,
+    task(1, 0, scanned=100, wrote=40),
+    task(1, 1, scanned=200, wrote=60),
+    stage(1),
+    state_task(0, 75),
+    state_task(1, 25),
+    stage(2, parents=[1]),
+    progress(),
+]
+
+
+def write(path, events):
+    with path.open("a") as log:
+        for event in events:
+            log.write(json.dumps(event) + "\n")
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log"
+    path.touch()
+    return EventLog(path)
+
+
+def test_a_batch_appears_when_it_is_committed_and_only_once(log):
+    write(log.path, BATCH[:-1])
+    assert log.poll() == []
+    write(log.path, BATCH[-1:])
+    ((query, batch),) = log.poll()
+    assert (query, batch.records, batch.duration_s, batch.last_row) == (QUERY, 300, 0.8, 300)
+    assert log.poll() == []
+
+
+def test_records_are_those_of_the_tasks(log):
+    write(log.path, BATCH)
+    ((_, batch),) = log.poll()
+    assert [[task.records_in for task in stage.tasks] for stage in batch.stages] == [[100, 200], [75, 25]]
+    assert [task.records_out for task in batch.stages[0].tasks] == [40, 60]
+
+
+def test_half_a_line_waits_for_the_rest(log):
+    whole = "".join(json.dumps(event) + "\n" for event in BATCH)
+    log.path.write_text(whole[:-30])
+    assert log.poll() == []
+    log.path.write_text(whole)
+    assert len(log.poll()) == 1
+
+
+def test_a_stage_that_failed_is_no_work(log):
+    write(log.path, [*BEGIN, task(1, 0, scanned=5), stage(1, failure="cancelled"), progress()])
+    assert log.poll() == []
+
+
+def test_the_reason_a_query_ended_is_kept(log):
+    name = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
+    write(log.path, [{"Event": name, "id": QUERY, "exception": "boom"}])
+    log.poll()
+    assert log.failure(QUERY) == "boom"
+    assert log.failure("another") is None
+
+
+@pytest.fixture
+def batch(log):
+    write(log.path, BATCH)
+    return log.poll()[0][1]
+
+
+def test_without_a_quota_useful_seconds_are_run_seconds(batch):
+    operators, samples = operator_metrics([BatchWork(batch)], 2.0, 1.0, SourceCost(0.0, 0.0))
+    source, scan, aggregate = operators
+    assert (source.kind, source.records_out) == ("source", 300)
+    assert scan.useful_s == pytest.approx(0.2)
+    assert scan.busyness == pytest.approx(0.2 / (2 * 2.0))
+    assert (scan.records_in, scan.records_out, scan.shuffle_bytes) == (300, 100, 1000)
+    assert aggregate.key_skew == pytest.approx(1.5)
+    assert {sample.operator for sample in samples} == {scan.operator, aggregate.operator}
+
+
+def test_the_rate_is_busyness_times_true_rate_times_tasks(batch):
+    operators, _ = operator_metrics([BatchWork(batch, 0.4, 0.1)], 2.0, 0.2, SourceCost(0.01, 0.0001))
+    for operator in operators:
+        product = operator.busyness * operator.true_processing_rate * operator.tasks
+        assert product == pytest.approx(operator.records_in / 2.0)
+
+
+def test_under_a_quota_all_cpu_time_of_the_executor_is_shared_out(batch):
+    operators, _ = operator_metrics([BatchWork(batch, 0.5, 0.1)], 2.0, 0.2, SourceCost(0.0, 0.0))
+    assert sum(operator.cpu_s for operator in operators[1:]) == pytest.approx(0.5)
+    scan, aggregate = operators[1:]
+    assert scan.cpu_s == pytest.approx(0.2 + 0.1)  # the Python workers serve the scan alone
+    assert aggregate.cpu_s == pytest.approx(0.2)
+    assert scan.useful_s == pytest.approx(0.3 / 0.2)
+
+
+def test_the_sources_cost_is_taken_out_of_the_scan(batch):
+    operators, _ = operator_metrics([BatchWork(batch)], 2.0, 1.0, SourceCost(0.01, 0.0001))
+    source, scan, _ = operators
+    assert source.useful_s == pytest.approx(2 * 0.01 + 300 * 0.0001)
+    assert scan.useful_s == pytest.approx(0.2 - source.useful_s)
+
+
+def test_state_metrics_are_rocksdbs(batch):
+    aggregate = operator_metrics([BatchWork(batch)], 2.0, 1.0, SourceCost())[0][2]
+    assert aggregate.cache_hit_rate == pytest.approx(0.75)
+    assert aggregate.state_latency_s == pytest.approx(0.0002)
+    assert (aggregate.state_bytes, aggregate.state_rows_updated) == (1500, 9)
+
+
+def test_the_line_is_exact_on_exact_points_and_never_negative():
+    assert line([(10, 3.0), (20, 5.0), (40, 9.0)]) == SourceCost(pytest.approx(1.0), pytest.approx(0.2))
+    assert line([(10, 1.0), (20, 3.0)]).fixed_s == 0.0
+    assert line([]) == SourceCost(0.0, 0.0)
+
+
+def test_the_source_alone_is_fitted_over_its_tasks(batch):
+    cost = fit_source([BatchWork(batch)], 1.0)
+    assert cost.of(150) > 0
