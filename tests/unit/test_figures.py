@@ -76,6 +76,14 @@ def test_batch_times_meet_the_interval(estimate):
     assert data.finding == "A batch of q5 takes 500 ms and 1 ms per record: 750 records/s fill the 2 s interval"
 
 
+def test_batches_at_lower_rates_are_part_of_the_line(estimate):
+    curve = (replace(estimate.probes[1], judgement=None),)
+    data = batch_times("q5", BUDGET, estimate, curve)
+    assert data.verdicts.count("lower load") == len(estimate.probes[1].observation.batches) - 1
+    assert data.line.fixed == pytest.approx(0.5)
+    draw_batch_times(data)
+
+
 def test_batch_times_of_one_size_have_no_line(estimate):
     data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:2]))
     assert data.line is None

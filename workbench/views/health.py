@@ -82,7 +82,7 @@ def _outcome(check: Check) -> str:
 def _fixed_cost(measurement: Measurement) -> Check:
     question = "Is the fixed time of a batch small beside the interval?"
     interval = measurement.budget.interval_s
-    line = batch_times(measurement.query, measurement.budget, measurement.estimate).line
+    line = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve).line
     if line is None:
         return Check(question, None)
     share = line.fixed / interval

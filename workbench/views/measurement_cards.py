@@ -65,7 +65,7 @@ def _capacity(measurement: Measurement) -> list[Card]:
 
 
 def _batches(measurement: Measurement) -> list[Card]:
-    data = batch_times(measurement.query, measurement.budget, measurement.estimate)
+    data = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
     title = "How does a batch's time grow with its size?"
     if not data.rows:
         return [Card("batches", title, "No probe was made after the warm-up.", kind="not-yet")]

@@ -36,8 +36,12 @@ def batches_table(measurement: Measurement) -> Table:
         for probe in measurement.estimate.probes
         if probe.judgement is not None
         for batch in probe.observation.batches[1:]
+    ) + tuple(
+        ("lower load", batch.records, batch.duration_s, batch.backlog)
+        for probe in measurement.load_curve
+        for batch in probe.observation.batches[1:]
     )
-    return Table("Whole micro-batches of the probes", columns, rows)
+    return Table("Whole micro-batches of the probes and of the runs at lower rates", columns, rows)
 
 
 def operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[OperatorCost, ...]) -> Table:

@@ -1,11 +1,12 @@
 """Batch time against rows per batch: a fixed part, a part per row, and where the line meets the interval."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
 from workbench.capacity.costs import MIN_LEVELS, Line, count_levels, fit_line
-from workbench.capacity.probes import MstEstimate
+from workbench.capacity.probes import MstEstimate, Probe
 from workbench.dataflow import Budget
 from workbench.views import theme, units
 from workbench.views.figures.signs import COUNTED, VERDICTS
@@ -18,7 +19,7 @@ class BatchTimes:
     Parameters
     ----------
     rows, seconds, verdicts
-        One entry per whole batch of the probes.
+        One entry per whole batch of the probes and of the observations at lower rates.
     line
         Fitted to those of valid probes; None where they are too few or too alike.
     crossing
@@ -40,14 +41,15 @@ def rows_within(line: Line, seconds: float) -> float | None:
     return (seconds - line.fixed) / line.slope if line.slope > 0 and seconds > line.fixed else None
 
 
-def batch_times(query: str, budget: Budget, estimate: MstEstimate) -> BatchTimes:
-    """Collect the whole batches of all probes, the warm-up's not, and fit the line to those of valid probes."""
+def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: Sequence[Probe] = ()) -> BatchTimes:
+    """Collect the whole batches of the probes and of `load_curve`, and fit the line to the valid ones."""
     batches = [
         (batch, probe.judgement.verdict)
         for probe in estimate.probes
         if probe.judgement is not None
         for batch in probe.observation.batches[1:]
     ]
+    batches += [(batch, "lower load") for probe in load_curve for batch in probe.observation.batches[1:]]
     rows = tuple(batch.records for batch, _ in batches)
     seconds = tuple(batch.duration_s for batch, _ in batches)
     counted = [(batch.records, batch.duration_s) for batch, verdict in batches if verdict in COUNTED]

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from workbench.views.theme import BLACK, BLUE, GREY, PURPLE, VERMILLION, Sign
+from workbench.views.theme import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILLION, Sign
 
 VERDICTS: Mapping[str, Sign] = MappingProxyType(
     {
         "sustained": Sign(BLUE, "circle", "sustained"),
         "overloaded": Sign(VERMILLION, "x", "overloaded"),
+        "lower load": Sign(GREEN, "circle-open", "at lower rates, for the costs"),
         "source-bound": Sign(PURPLE, "diamond", "source-bound (not counted)"),
         "disturbed": Sign(PURPLE, "square", "disturbed (not counted)"),
         "not-offered": Sign(BLACK, "triangle-up", "not offered (not counted)"),
@@ -16,5 +17,5 @@ VERDICTS: Mapping[str, Sign] = MappingProxyType(
     }
 )
 
-COUNTED = frozenset({"sustained", "overloaded"})
-"""Verdicts of valid probes."""
+COUNTED = frozenset({"sustained", "overloaded", "lower load"})
+"""Verdicts of valid probes, and observations at lower rates."""

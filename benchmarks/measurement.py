@@ -1,0 +1,105 @@
+"""What the measurements are worth on this machine: repeats, schedules, intervals, costs.
+
+    python benchmarks/measurement.py repeats nexmark:q5 6
+    python benchmarks/measurement.py schedules nexmark:q1 3
+    python benchmarks/measurement.py intervals nexmark:q5
+    python benchmarks/measurement.py costs .workbench/nexmark-q5.json
+
+Prints figures and ratios, asserts nothing. Each run is a fresh process; leave the machine alone meanwhile.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from workbench.capacity import Measurement, fit_costs
+from workbench.views import units
+
+
+def measure(query, *options):
+    """One measurement in a fresh process: its JSON summary and the wall seconds it took."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "workbench.cli",
+                "measure",
+                query,
+                "--json",
+                "--no-costs",
+                "--journal",
+                f"{folder}/journal.jsonl",
+                "--output",
+                f"{folder}/measurement.json",
+                *options,
+            ],  # fmt: skip
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    return json.loads(done.stdout), time.monotonic() - begun
+
+
+def show(label, result, wall_s):
+    high = units.rate(result["high"]) if result["high"] else "-"
+    print(
+        f"{label:24} low {units.rate(result['low']):>18} high {high:>18} probes {result['probes']:2} "
+        f"estimate {result['seconds']:6.1f} s wall {wall_s:6.1f} s disturbed {result['disturbed']}",
+        flush=True,
+    )
+
+
+def repeats(query, count):
+    """Spread of the MST over fresh processes."""
+    results = []
+    for number in range(int(count)):
+        result, wall_s = measure(query)
+        show(f"{query} run {number + 1}", result, wall_s)
+        results.append(result)
+    rates = [result["rate"] for result in results]
+    common = max(result["low"] for result in results) <= min(result["high"] for result in results)
+    print(f"(max - min) / max = {(max(rates) - min(rates)) / max(rates):.3f}; the brackets share a rate: {common}")
+
+
+def schedules(query, count):
+    """The adaptive schedule beside StreamBed's on the same query and machine."""
+    seconds = {"adaptive": [], "streambed": []}
+    for number in range(int(count)):
+        for schedule, taken in seconds.items():
+            result, wall_s = measure(query, "--schedule", schedule)
+            show(f"{schedule} run {number + 1}", result, wall_s)
+            taken.append(result["seconds"])
+    ratio = sum(seconds["adaptive"]) / sum(seconds["streambed"])
+    print(f"adaptive / streambed = {ratio:.3f} of the estimation time")
+
+
+def intervals(query):
+    """The MST against the trigger interval."""
+    for interval in ("1", "2", "5"):
+        result, wall_s = measure(query, "--interval", interval)
+        show(f"{query} at {interval} s", result, wall_s)
+
+
+def costs(path):
+    """Seconds = a + b x records per task, from the lower rates alone and from all rates."""
+    measurement = Measurement.from_json(Path(path))
+    lower = [sample for probe in measurement.load_curve for sample in probe.observation.samples]
+    probes = [sample for probe in measurement.estimate.probes for sample in probe.observation.samples]
+    for low, full in zip(fit_costs(lower), fit_costs([*lower, *probes]), strict=True):
+        if not (low.per_record_s and full.per_record_s):
+            print(f"{low.operator:24} too few different sizes")
+            continue
+        print(
+            f"{low.operator:24} up to half the MST: a {low.fixed_s:.4f} s, 1/b {1 / low.per_record_s:,.0f} records/s; "
+            f"up to the MST: a {full.fixed_s:.4f} s, 1/b {1 / full.per_record_s:,.0f} records/s; "
+            f"ratio {low.per_record_s / full.per_record_s:.3f}"
+        )
+
+
+if __name__ == "__main__":
+    {"repeats": repeats, "schedules": schedules, "intervals": intervals, "costs": costs}[sys.argv[1]](*sys.argv[2:])
