@@ -21,6 +21,7 @@ from workbench.views import units
 
 def measure(query, *options):
     """One measurement in a fresh process: its JSON summary and the wall seconds it took."""
+    command = [sys.executable, "-m", "workbench.cli", "measure", query, "--json", "--no-costs"]
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(

@@ -33,6 +33,7 @@ JIT_LEAST_S = 50.0
 JIT_BATCHES = 5
 JIT_STEADY = 0.03
 SOURCE_BATCHES = 4
+PATIENCE_S = 240.0
 _READ_INTERVAL_S = 0.05
 _FULL = 0.9
 
@@ -205,10 +206,16 @@ class Driver:
     def _batches(self, live: LiveQuery, count: int) -> list[Done]:
         """Wait until `count` more batches of the present command have been committed."""
         epoch, seen = live.epoch, len(live.done)
+        give_up = now_s() + PATIENCE_S + 10 * self._order.budget.interval_s
         while True:
             fresh = [done for done in live.done[seen:] if done.release.epoch == epoch]
             if len(fresh) >= count:
                 return fresh
+            if now_s() > give_up:
+                raise WorkbenchError(
+                    f"Query {self._order.name!r} completed {len(fresh)} of {count} batches in {PATIENCE_S:.0f} s. "
+                    "Its batches take too long for a trial: give it more slots, or look at what it waits for."
+                )
             self._tick()
 
     def _tick(self) -> None:
