@@ -25,20 +25,7 @@ def measure(query, *options):
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "workbench.cli",
-                "measure",
-                query,
-                "--json",
-                "--no-costs",
-                "--journal",
-                f"{folder}/journal.jsonl",
-                "--output",
-                f"{folder}/measurement.json",
-                *options,
-            ],  # fmt: skip
+            [*command, "--journal", f"{folder}/journal.jsonl", "--output", f"{folder}/measurement.json", *options],
             stdout=subprocess.PIPE,
             text=True,
             check=True,
