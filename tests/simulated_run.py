@@ -56,6 +56,10 @@ class SimulatedRun:
         self.attempts[rate] = self.attempts.get(rate, 0) + 1
         self.batch_number = 0
 
+    def settle(self, seconds: float) -> None:
+        if seconds > 0:
+            self.observe(seconds)
+
     def _due(self, at: float) -> float:
         return self.due_base + (0.0 if math.isinf(self.real_rate) else self.real_rate * (at - self.since))
 

@@ -3,6 +3,8 @@ import sys
 
 import pytest
 
+from workbench.testbed.spark.java import find_java
+
 SHUFFLES = 2
 
 
@@ -10,6 +12,7 @@ SHUFFLES = 2
 def spark(tmp_path_factory):
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["JAVA_HOME"] = find_java(tmp_path_factory.mktemp("java")).home
     from pyspark.sql import SparkSession
 
     session = (

@@ -54,7 +54,7 @@ def observed():
     with TESTBED.deploy(toy_query.query(), BUDGET) as run:
         for rate in (2_000.0, 6_000.0, math.inf):
             run.set_rate(rate)
-            run.observe(2)
+            run.settle(2)
             seen[rate] = run.observe(8)
         facts = run.facts
         source = run.source

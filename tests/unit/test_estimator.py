@@ -167,6 +167,9 @@ class RecordedRun:
         self.commands.append(rate)
         self.attempts[rate] = self.attempts.get(rate, 0) + 1
 
+    def settle(self, seconds):
+        self.now += seconds
+
     def observe(self, seconds):
         self.now += seconds
         return self.seen[self.commands[-1], self.attempts[self.commands[-1]]]

@@ -23,6 +23,9 @@ from workbench.testbed.base import Run
 Schedule = Literal["adaptive", "streambed"]
 
 _SHORT_INTERVAL_S = 2.0
+_FEWEST_CHUNKS = 2
+# A chunk holds few batches: going up and down by a little more than the allowed change is noise, not drift.
+_SWING = 3.0
 _LATE_START = 0.002
 _LATE_WINDOWS = 3
 
@@ -53,7 +56,7 @@ class CapacityEstimator:
         10 intervals (6 of more than 2 s), at least 12 s.
     warmup_min_s, warmup_cap_s, warmup_change
         The warm-up lasts at least and at most so many seconds; it is over when the consumed rate and the seconds
-        per record change by at most this share from one chunk to the next.
+        per record change by at most this share from one chunk to the next, or go up and down by up to three times it.
     chunk_s
         Length of such a chunk. Default: 5 intervals, at least 10 s.
     published
@@ -241,15 +244,14 @@ class _Session:
         if self.estimator.schedule == "streambed":
             times = self.estimator.published
             self.run.set_rate(times.cooldown_rate)
-            self.run.observe(times.cooldown_s)
+            self.run.settle(times.cooldown_s)
             settle, window = times.inject_s - times.observe_s, times.observe_s
         else:
             settle = self.estimator.settle_s or max(2 * interval, 1.0)
             intervals = 10 if interval <= _SHORT_INTERVAL_S else 6
             window = self.estimator.window_s or max(intervals * interval, 12.0)
         self.run.set_rate(rate)
-        if settle > 0:
-            self.run.observe(settle)
+        self.run.settle(settle)
         observation = self.run.observe(window)
         if len(observation.batches) <= MIN_WHOLE_BATCHES:  # the testbed's own cap was too short: once more, longer
             return self.run.observe(2 * window)
@@ -267,14 +269,14 @@ class _Session:
             return self.run.observe(self.estimator.published.warmup_s), True
         chunk = self.estimator.chunk_s or max(5 * self.run.budget.interval_s, 10.0)
         begun = self.estimator.clock()
-        before: Observation | None = None
+        seen: list[Observation] = []
         while True:
             observation = self.run.observe(chunk)
             spent = self.estimator.clock() - begun
-            steady = before is not None and _alike(before, observation, self.estimator.warmup_change)
+            seen.append(observation)
+            steady = _settled(seen[-3:], self.estimator.warmup_change)
             if (steady and spent >= self.estimator.warmup_min_s) or spent >= self.estimator.warmup_cap_s:
                 return observation, steady
-            before = observation
 
 
 def _catching_up(observation: Observation, interval_s: float) -> bool:
@@ -287,11 +289,23 @@ def _catching_up(observation: Observation, interval_s: float) -> bool:
     return gaps * interval_s - observation.elapsed_s > _LATE_START * gaps * interval_s
 
 
-def _alike(before: Observation, now: Observation, change: float) -> bool:
-    if min(before.consumed_records, now.consumed_records) <= 0:
+def _settled(chunks: Sequence[Observation], change: float) -> bool:
+    """Whether rate and seconds per record drift no more: alike in the last two chunks, or up and down in three."""
+    if len(chunks) < _FEWEST_CHUNKS or min(chunk.consumed_records for chunk in chunks) <= 0:
         return False
-    pairs = [(before.consumed_rate, now.consumed_rate), (_record_s(before), _record_s(now))]
-    return all(abs(new - old) <= change * old for old, new in pairs)
+    return all(_flat([of(chunk) for chunk in chunks], change) for of in (_consumed_rate, _record_s))
+
+
+def _flat(values: Sequence[float], change: float) -> bool:
+    last = values[-1] / values[-2] - 1
+    if abs(last) <= change:
+        return True
+    before = values[-2] / values[-3] - 1 if len(values) > _FEWEST_CHUNKS else 0.0
+    return last * before < 0 and max(abs(last), abs(before)) <= _SWING * change
+
+
+def _consumed_rate(observation: Observation) -> float:
+    return observation.consumed_rate
 
 
 def _record_s(observation: Observation) -> float:

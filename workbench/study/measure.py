@@ -131,9 +131,10 @@ def describe_probe(probe: Probe) -> str:
 
 def _observe_at(run: SparkRun, rate: float, number: int) -> Probe:
     run.set_rate(rate)
-    settle = run.observe(max(_SETTLE_S, 2 * run.budget.interval_s))
+    settle_s = max(_SETTLE_S, 2 * run.budget.interval_s)
+    run.settle(settle_s)
     observation: Observation = run.observe(_WINDOW_BATCHES * run.budget.interval_s)
-    return Probe(number, "probe", rate, 1, observation, seconds=settle.elapsed_s + observation.elapsed_s)
+    return Probe(number, "probe", rate, 1, observation, seconds=settle_s + observation.elapsed_s)
 
 
 def _unfinished(journal: Journal, key: str) -> tuple[list[Probe], list[Probe]]:

@@ -25,6 +25,10 @@ class Run(Protocol):
         """Offer `rate` records/s from the next batch on; inf offers as much as fits the interval."""
         ...
 
+    def settle(self, seconds: float) -> None:
+        """Let `seconds` pass unobserved."""
+        ...
+
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the whole batches in them.
 

@@ -1,7 +1,7 @@
 """The driver process of one deployment: ``python -m workbench.testbed.spark.driver FD``.
 
-It holds the Spark session and obeys its owner over a pipe: ``("rate", records/s)``, ``("observe", seconds)``. When the
-pipe closes, whatever the reason, the deployment ends.
+It holds the Spark session and obeys its owner over a pipe: ``("rate", records/s)``, ``("settle", seconds)``,
+``("observe", seconds)``. When the pipe closes, whatever the reason, the deployment ends.
 """
 
 import math
@@ -79,6 +79,12 @@ class Driver:
         """Command `rate` records/s."""
         self._live.command(rate)
 
+    def settle(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        end = now_s() + seconds
+        while now_s() < end:
+            self._tick()
+
     def observe(self, seconds: float) -> Observation:
         """Wait `seconds` and for enough whole batches, and report them."""
         live, order = self._live, self._order
@@ -132,7 +138,7 @@ class Driver:
                 pump(self._queries, self._events, self._meter)
             verb, value = self._receive()
             try:
-                result = {"rate": self.rate, "observe": self.observe}[verb](value)
+                result = {"rate": self.rate, "settle": self.settle, "observe": self.observe}[verb](value)
             except WorkbenchError as error:
                 self._connection.send(("error", str(error)))
             else:

@@ -47,6 +47,11 @@ class SparkRun:
         self._connection.send(("rate", rate))
         _answer(self._connection)
 
+    def settle(self, seconds: float) -> None:
+        """Let `seconds` pass unobserved."""
+        self._connection.send(("settle", seconds))
+        _answer(self._connection)
+
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the whole batches in them."""
         self._connection.send(("observe", seconds))
