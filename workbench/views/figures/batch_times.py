@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from workbench.capacity.costs import MIN_LEVELS, Line, count_levels, fit_line
 from workbench.capacity.probes import MstEstimate, Probe
 from workbench.dataflow import Budget
+from workbench.metrics import Batch
 from workbench.views import theme, units
 from workbench.views.figures.signs import COUNTED, VERDICTS
 
@@ -43,7 +44,7 @@ def rows_within(line: Line, seconds: float) -> float | None:
 
 def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: Sequence[Probe] = ()) -> BatchTimes:
     """Collect the whole batches of the probes and of `load_curve`, and fit the line to the valid ones."""
-    batches = [
+    batches: list[tuple[Batch, str]] = [
         (batch, probe.judgement.verdict)
         for probe in estimate.probes
         if probe.judgement is not None
