@@ -1,15 +1,18 @@
 """The command line: ``workbench doctor``, ``measure``, ``verify`` and ``report``.
 
 Exit codes: 0 done (verify: sustained), 1 not sustained, no sustainable rate found or a partial report, 2 bad input
-or an unfit machine, 3 the source was the limit, 130 interrupted. Progress goes to standard error, and only to a
-terminal; results go to standard output.
+or an unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted.
+Progress goes to standard error, and only to a terminal; results go to standard output.
 """
 
 import argparse
 import json
+import math
+import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -30,9 +33,11 @@ from workbench.testbed.spark.machine import usable_cores
 from workbench.views import units
 from workbench.workload.query import Query
 
-DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED = 0, 1, 2, 3, 70, 130
 _DEFAULT_FRACTION = 0.2
 _DEFAULT_SLOTS = 4
+_DEFAULT_MEMORY_MB = 512
+_LEAST_TOTAL_MB = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup stays in force
+        signal.signal(signal.SIGHUP, _interrupt)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
@@ -48,8 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"workbench: {error}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("workbench: interrupted; the same command goes on where it was.", file=sys.stderr)
+        print("workbench: interrupted; measure goes on where it was when you run it again.", file=sys.stderr)
         return INTERRUPTED
+    except Exception:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
+        traceback.print_exc()
+        print("workbench: this is a defect of the workbench; please report it.", file=sys.stderr)
+        return DEFECT
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
@@ -69,7 +79,8 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    _check_report(options.report)
+    for path in (options.report, options.output, options.journal):
+        _check_file(path)
     query, budget, testbed = _asked(options)
     published = STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES
     estimator = CapacityEstimator(
@@ -78,6 +89,7 @@ def _measure(options: argparse.Namespace) -> int:
         max_rate=options.max_rate,
         published=published,
     )
+    output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
     measurement = measure(
         query,
         budget,
@@ -86,9 +98,8 @@ def _measure(options: argparse.Namespace) -> int:
         Journal(options.journal),
         costs=options.costs,
         progress=_progress(),
+        output=output,
     )
-    output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
-    measurement.to_json(output)
     complete = True
     if options.report:
         report = render("measure", {"measurement": str(output.resolve())}, options.report)
@@ -108,6 +119,9 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     query, budget, testbed = _asked(options)
+    for name, value in (("--rate", options.rate), *(("--percent", percent) for percent in options.percent)):
+        if not (math.isfinite(value) and value > 0):
+            raise WorkbenchError(f"{name} is {value:g}; it must be a finite number above 0.")
     rates = [options.rate * percent / 100 for percent in options.percent]
     probes = verify(query, budget, testbed, CapacityEstimator(), rates, progress=_progress())
     if options.json:
@@ -116,9 +130,9 @@ def _verify(options: argparse.Namespace) -> int:
         for probe, percent in zip(probes, options.percent, strict=True):
             verdict = _verdict(probe, percent)
             print(f"{percent:g} % = {units.rate(probe.rate)}: {verdict['verdict']}. {verdict['reason']}")
-    if any(probe.answered("source-bound") for probe in probes):
-        return SOURCE_BOUND
-    return DONE if probes[0].answered("sustained") else NOT_SUSTAINED
+    lowest = min(probes, key=lambda probe: probe.rate)
+    codes = {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
+    return codes.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -133,21 +147,32 @@ def _report(options: argparse.Namespace) -> int:
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     """Build what the options ask for, refusing what cannot be had before anything starts."""
     query = find_query(options.query, options.dataset, options.event_time, options.output_mode)
-    fractions = options.master == "local" and quota_permitted()
+    fractions = quota_permitted()
     cpus, slots = options.slot_cpus, options.slots
     if cpus is None:
         cpus = _DEFAULT_FRACTION if fractions else 1.0
     if slots is None:
-        slots = _DEFAULT_SLOTS if fractions else max(1, usable_cores() - 1)
-    budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
-    testbed = SparkTestbed(options.master, "auto" if fractions else "cores", progress=_progress())
+        slots = _DEFAULT_SLOTS if fractions else max(1, int(usable_cores()) - 1)
+    memory_mb = options.memory_mb
+    if memory_mb is None:  # a single slot has to hold all of Spark's heap
+        memory_mb = max(_DEFAULT_MEMORY_MB, -(-_LEAST_TOTAL_MB // max(1, slots)))
+    budget = Budget(slots, SlotProfile(cpus, memory_mb), options.interval)
+    testbed = SparkTestbed(slot_cpus="auto" if fractions else "cores", progress=_progress())
     testbed.check(budget)
     return query, budget, testbed
 
 
-def _check_report(path: str | None) -> None:
-    if path and Path(path).is_dir():
-        raise WorkbenchError(f"The report {path!r} is a folder; give the name of an HTML file in it.")
+def _check_file(path: str | None) -> None:
+    """Refuse a place that cannot be written to, before a long run."""
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise WorkbenchError(f"{path!r} is a folder; give the name of a file in it.")
+    parent = next((place for place in Path(path).absolute().parents if place.exists()), Path())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise WorkbenchError(
+            f"{path!r} cannot be written: {str(parent)!r} is no folder that may be written to. Choose another place."
+        )
 
 
 def _progress() -> Callable[[str], None]:
@@ -271,12 +296,11 @@ def _deployment_options() -> argparse.ArgumentParser:
     options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
     options.add_argument("--slots", type=int, help="tasks that run at once (4; whole cores: all but one)")
     options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.2; without quotas 1)")
-    options.add_argument("--memory-mb", type=int, default=512, help="memory of one slot, MiB (512)")
+    options.add_argument("--memory-mb", type=int, help="memory of one slot, MiB (512; a single slot 1024)")
     options.add_argument("--interval", type=float, default=2.0, help="trigger interval, seconds (2)")
     options.add_argument("--dataset", metavar="PATH", help="Parquet, CSV or JSON file or folder that feeds the query")
     options.add_argument("--event-time", metavar="COLUMN", help="its event-time column, replaced on replay")
     options.add_argument("--output-mode", choices=["append", "update", "complete"], help="Spark's output mode")
-    options.add_argument("--master", default="local", help="local, or a Spark master URL")
     options.add_argument("--json", action="store_true", help="print JSON")
     return options
 

@@ -69,7 +69,7 @@ def _java() -> Finding:
 
 def _cores() -> Finding:
     cores = usable_cores()
-    found = f"{cores} cores, of which {cores * SLOT_SHARE:g} can be slots"
+    found = f"{cores:g} cores, of which {cores * SLOT_SHARE:g} can be slots"
     return Finding("cores", found, cores > 1, "give this machine a second core: the driver disturbs the slots")
 
 

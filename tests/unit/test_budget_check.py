@@ -1,10 +1,14 @@
 """What a deployment is refused for, before anything starts."""
 
+import math
+
 import pytest
 
+from workbench import cli
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import SparkTestbed
+from workbench.testbed.spark.machine import outer_quota
 from workbench.testbed.spark.session import divide_memory
 
 
@@ -47,5 +51,45 @@ def test_without_quotas_a_slot_is_a_whole_core():
         SparkTestbed(slot_cpus="cores").check(Budget(1, SlotProfile(0.5, 1024)))
 
 
-def test_a_cluster_has_its_own_cores():
-    SparkTestbed(master="spark://127.0.0.1:7077").check(Budget(500, SlotProfile(1, 1024)))
+def test_a_cluster_is_refused_as_not_served_yet():
+    with pytest.raises(WorkbenchError, match=r"'spark://127\.0\.0\.1:7077' is not served yet.*Use master 'local'"):
+        SparkTestbed(master="spark://127.0.0.1:7077").check(Budget(5, SlotProfile(1, 1024)))
+
+
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        (Budget(4, SlotProfile(0.2, 512), 0.01), r"interval is 0\.01 s; it must be at least 0\.1 s"),
+        (Budget(4, SlotProfile(0.001, 512)), r"are 0\.004 cores in all; a quota must be at least 0\.05 cores"),
+    ],
+)
+def test_what_is_too_small_to_hold_is_refused(budget, message):
+    with pytest.raises(WorkbenchError, match=message):
+        SparkTestbed().check(budget)
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "100000 100000"}, 1.0),
+        ({"cpu.max": "max 100000"}, math.inf),
+        ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, 1.5),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
+        ({}, math.inf),
+    ],
+)
+def test_a_limit_from_outside_is_seen(tmp_path, files, cores):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert outer_quota(tmp_path) == cores
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_without_quotas_the_defaults_of_the_command_line_fit(monkeypatch):
+    monkeypatch.setattr(cli, "quota_permitted", lambda: False)
+    monkeypatch.setattr(cli, "usable_cores", lambda: 2.0)
+    _, budget, testbed = cli._asked(cli._parser().parse_args(["measure", "nexmark:q1"]))
+    assert (budget.slots, budget.profile.cpus, testbed.slot_cpus) == (1, 1.0, "cores")
+    testbed.check(budget)

@@ -32,6 +32,10 @@ def test_importing_the_workbench_neither_starts_a_jvm_nor_imports_pyspark():
         (("measure", "nexmark:q5", "--tolerance", "2"), "tolerance is 2.0"),
         (("measure", "nexmark:q5", "--dataset", "/nowhere.csv"), "does not exist"),
         (("verify", "nexmark:q77", "--rate", "10"), "q77"),
+        (("verify", "nexmark:q1", "--rate", "nan"), "--rate is nan; it must be a finite number above 0"),
+        (("verify", "nexmark:q1", "--rate", "5", "--percent", "-3"), "--percent is -3"),
+        (("measure", "nexmark:q1", "--journal", "."), "'.' is a folder; give the name of a file in it"),
+        (("measure", "nexmark:q1", "--output", "/etc/hostname/x.json"), "cannot be written"),
         (("report", "/nowhere.json", "x.html"), "nowhere.json"),
     ],
 )

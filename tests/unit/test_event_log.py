@@ -179,19 +179,21 @@ def test_without_a_quota_useful_seconds_are_run_seconds(batch):
 
 
 def test_the_rate_is_busyness_times_true_rate_times_tasks(batch):
-    operators, _ = operator_metrics([BatchWork(batch, 0.4, 0.1)], 2.0, 0.2, SourceCost(0.01, 0.0001))
+    operators, _ = operator_metrics([BatchWork(batch, 0.4, 0.1, quota=True)], 2.0, 0.2, SourceCost(0.01, 0.0001))
     for operator in operators:
         product = operator.busyness * operator.true_processing_rate * operator.tasks
         assert product == pytest.approx(operator.records_in / 2.0)
 
 
 def test_under_a_quota_all_cpu_time_of_the_executor_is_shared_out(batch):
-    operators, _ = operator_metrics([BatchWork(batch, 0.5, 0.1)], 2.0, 0.2, SourceCost(0.0, 0.0))
-    assert sum(operator.cpu_s for operator in operators[1:]) == pytest.approx(0.5)
+    operators, _ = operator_metrics([BatchWork(batch, 0.5, 0.1, quota=True)], 2.0, 0.2, SourceCost(0.1, 0.0))
+    assert sum(operator.cpu_s for operator in operators) == pytest.approx(0.5)
     scan, aggregate = operators[1:]
-    assert scan.cpu_s == pytest.approx(0.2 + 0.1)  # the Python workers serve the scan alone
+    source = operators[0]
+    assert source.useful_s == pytest.approx(2 * 0.1)
+    assert source.cpu_s + scan.cpu_s == pytest.approx(0.2 + 0.1)  # the Python workers serve the scan alone
     assert aggregate.cpu_s == pytest.approx(0.2)
-    assert scan.useful_s == pytest.approx(0.3 / 0.2)
+    assert source.useful_s + scan.useful_s == pytest.approx(0.3 / 0.2)
 
 
 def test_the_sources_cost_is_taken_out_of_the_scan(batch):

@@ -1,5 +1,6 @@
 """Rendering: check, run, export, write."""
 
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ def render(
         ("Report notebook", notebook.name),
         ("Rendered", started.strftime("%Y-%m-%d %H:%M UTC")),
         ("Workbench", __version__),
-        *((f"Parameter {name}", str(value)) for name, value in values.items()),
+        *((f"Parameter {name}", _without_folder(value)) for name, value in values.items()),
     )
     heading = title or notebook_title(page, notebook.stem)
     html = export(page, template_folder(), heading, facts)
@@ -153,3 +154,8 @@ def _write(target: Path, text: str) -> None:
         raise WorkbenchError(
             f"The report cannot be written to {target} ({error.strerror}); choose another path."
         ) from error
+
+
+def _without_folder(value: object) -> str:
+    """Print a parameter; of a path only the name, as reports travel and folders name people."""
+    return Path(value).name if isinstance(value, str) and os.sep in value else str(value)

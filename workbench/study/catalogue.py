@@ -55,9 +55,9 @@ def _users(name: str, module: str, attribute: str, dataset: str | None, event_ti
         sys.path.insert(0, here)
     try:
         loaded = importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:  # whatever the user's module does when it is imported
         raise WorkbenchError(
-            f"The module {module!r} of query {name!r} cannot be imported: {error}. "
+            f"The module {module!r} of query {name!r} cannot be imported: {type(error).__name__}: {error}. "
             "Run the command in the folder of its file, or install it."
         ) from error
     found = getattr(loaded, attribute, None)

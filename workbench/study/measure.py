@@ -5,19 +5,22 @@ asked for again; a finished one is measured anew.
 """
 
 import hashlib
+import inspect
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, is_dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from workbench import __version__
 from workbench.capacity import CapacityEstimator, Measurement, Probe, fit_costs, probe_from_dict, probe_to_dict
 from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.metrics import Observation
 from workbench.testbed.spark import SparkRun, SparkTestbed
 from workbench.testbed.spark.machine import describe
-from workbench.workload.query import Query
+from workbench.workload.query import Dataset, Query
 
 # Rates, as shares of the MST, at which the costs are measured besides: batches of clearly different sizes.
 LOAD_CURVE = (0.15, 0.3, 0.5)
@@ -36,7 +39,9 @@ def measurement_key(query: Query, budget: Budget, testbed: SparkTestbed, estimat
     """Name a measurement: equal for the same query, data, budget, testbed and estimator settings."""
     asked = {
         "query": query.name,
-        "dataset": repr(query.dataset),
+        "workbench": __version__,
+        "code": _code(query),
+        "data": _data(query),
         "output_mode": query.output_mode,
         "budget": asdict(budget),
         "master": testbed.master,
@@ -56,6 +61,7 @@ def measure(
     *,
     costs: bool = True,
     progress: Progress = _quiet,
+    output: Path | None = None,
 ) -> Measurement:
     """Measure the MST of `query` on `budget` and what each operator does at that rate.
 
@@ -65,6 +71,8 @@ def measure(
         Whether to add short runs at lower rates, which tell fixed from per-record costs.
     progress
         Called with one line of text at each step.
+    output
+        Where the measurement is written, before the journal calls it finished.
 
     Raises
     ------
@@ -90,7 +98,8 @@ def measure(
                 progress(f"costs at {share:.0%} of it: {probe.observation.consumed_rate:,.0f} records/s")
                 curve.append(probe)
         facts, source = run.facts, run.source
-    samples = [sample for probe in (*estimate.probes, *curve) for sample in probe.observation.samples]
+    counted = [probe for probe in estimate.probes if probe.judgement and probe.judgement.answered]
+    samples = [sample for probe in (*counted, *curve) for sample in probe.observation.samples]
     measurement = Measurement(
         query=query.name,
         budget=budget,
@@ -103,6 +112,8 @@ def measure(
         settings={**_settings(estimator), "output mode": query.output_mode, "event time": "due time and own lateness"},
         load_curve=tuple(curve),
     )
+    if output is not None:
+        measurement.to_json(output)
     journal.append("finished", key, {"low": estimate.low, "at": started})
     return measurement
 
@@ -148,6 +159,25 @@ def _unfinished(journal: Journal, key: str) -> tuple[list[Probe], list[Probe]]:
         elif entry.kind == "load":
             curve.append(probe_from_dict(entry.data))
     return history, curve
+
+
+def _code(query: Query) -> str:
+    """Digest of the module the query stands in: probes of code that has changed since are not reused."""
+    module = inspect.getmodule(query.build)
+    try:
+        source = inspect.getsource(module or query.build)
+    except (OSError, TypeError):  # typed into a notebook or a shell
+        source = repr(getattr(getattr(query.build, "__code__", None), "co_code", query.name))
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def _data(query: Query) -> str:
+    """Name the data: the settings of a generator, or the files of a data set with their sizes and times."""
+    if not isinstance(query.dataset, Dataset):
+        return repr(query.dataset) if is_dataclass(query.dataset) else type(query.dataset).__qualname__
+    place = Path(query.dataset.path)
+    files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+    return repr([(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files])
 
 
 def _settings(estimator: CapacityEstimator) -> dict[str, Any]:

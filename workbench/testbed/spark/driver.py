@@ -9,17 +9,28 @@ import os
 import pickle
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 from workbench.errors import WorkbenchError
-from workbench.metrics import Observation, SourceProfile
+from workbench.metrics import Observation, OperatorMetrics, SourceProfile
 from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.live import FIRST_BATCH_ROWS, POLL_S, Done, LiveQuery, Meter, now_s, pump
+from workbench.testbed.spark.live import FIRST_BATCH_ROWS, LEAST_BATCH_ROWS, POLL_S, Done, LiveQuery, Meter, now_s, pump
 from workbench.testbed.spark.machine import load, session_processes
-from workbench.testbed.spark.operators import SourceCost, fit_source, line, operator_metrics
+from workbench.testbed.spark.operators import (
+    BatchWork,
+    SourceCost,
+    fit_source,
+    fullest_names,
+    line,
+    operator_metrics,
+    scans,
+)
 from workbench.testbed.spark.order import Order
+from workbench.testbed.spark.quota import pin
 from workbench.testbed.spark.session import end_session, executor_process, start_session
 from workbench.workload.query import Generator
 from workbench.workload.source import RowsOnly
@@ -34,6 +45,8 @@ JIT_BATCHES = 5
 JIT_STEADY = 0.03
 SOURCE_BATCHES = 4
 PATIENCE_S = 240.0
+EXECUTOR_S = 60.0
+MOST_LATE = 0.5
 _READ_INTERVAL_S = 0.05
 _FULL = 0.9
 
@@ -58,12 +71,14 @@ class Driver:
         order = self._order
         self._say("starting Spark")
         spark = self._spark = start_session(order.master, order.budget, order.folder, order.disk)
-        executor = executor_process(spark) if order.master == "local" else None
-        if order.quota and executor:
-            order.quota.add(executor)
+        self._executor = self._find_executor()
+        if order.quota:
+            order.quota.add(self._executor)
+        else:
+            pin(self._executor, max(1, round(order.budget.cpus)))
         log_file = next((order.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
-        self._meter = Meter(order.quota, executor)
+        self._meter = Meter(order.quota, self._executor)
         self._queries: list[LiveQuery] = []
         self._live = self._start("query", order.generator, order.budget.interval_s, order.build, order.output_mode)
         self._say("warming up the query's code, without a quota")
@@ -110,7 +125,10 @@ class Driver:
         after, bound = load(session_processes(os.getsid(0)), now_s()), self._periods()
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
         works = [done.work for done in chosen[1:]]
-        operators, samples = operator_metrics(works, elapsed, self._cpus, self._source)
+        names = fullest_names(done.work.log for done in live.done) if live.done else None
+        operators, samples = operator_metrics(works, elapsed, self._cpus, self._source, names)
+        self._check_executor()
+        _check_late(order.name, works, operators)
         passed = bound[0] - periods[0]
         rate = live.commanded_rate
         return Observation(
@@ -119,7 +137,7 @@ class Driver:
             batches=tuple(done.batch for done in chosen),
             operators=operators,
             samples=samples,
-            source_rate_limit=self._profile.rate_limit,
+            source_rate_limit=self._profile.rate_limit / max([1, *(scans(work.log) for work in works[-1:])]),
             quota_throttled=(bound[1] - periods[1]) / passed if order.quota and passed else None,
             disturbance=after.disturbance_since(before),
         )
@@ -167,7 +185,7 @@ class Driver:
         order = self._order
         interval = order.budget.interval_s
         alone = self._start("source", RowsOnly(order.generator), _READ_INTERVAL_S, _as_it_is, "append")
-        rows = max(1_000, int(rate * interval * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
+        rows = max(LEAST_BATCH_ROWS, int(rate * interval * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
         self._live.expect(rows)
         alone.fixed_batches(rows)
         self._batches(alone, SOURCE_BATCHES)  # without a quota: its own code gets warm
@@ -231,6 +249,28 @@ class Driver:
         for query in self._queries:
             query.check()
 
+    def _find_executor(self) -> int:
+        """Process id of the executor, which may start a little after the session."""
+        end = now_s() + EXECUTOR_S
+        while now_s() < end:
+            if self._connection.poll(POLL_S):
+                raise OwnerGoneError
+            executor = executor_process(self._spark)
+            if executor is not None:
+                return executor
+        raise WorkbenchError(
+            f"Spark started no executor within {EXECUTOR_S:.0f} s, most likely for lack of memory; "
+            "free memory or use smaller slots (--memory-mb)."
+        )
+
+    def _check_executor(self) -> None:
+        """Refuse what was seen when the executor was replaced: the new one is outside its quota and cold."""
+        if executor_process(self._spark) != self._executor:
+            raise WorkbenchError(
+                f"Spark's executor was lost while {self._order.name!r} ran, most likely for lack of memory; "
+                "give the slots more of it (--memory-mb), then run the same command again."
+            )
+
     def _idle(self) -> bool:
         return self._live.commanded_rate == 0
 
@@ -247,6 +287,22 @@ class Driver:
     def _receive(self) -> tuple[str, Any]:
         message: tuple[str, Any] = self._connection.recv()
         return message
+
+
+def _check_late(name: str, works: Sequence[BatchWork], operators: Sequence[OperatorMetrics]) -> None:
+    """Refuse to pass dropped rows off as throughput."""
+    dropped = sum(
+        int(state.get("numRowsDroppedByWatermark") or 0)
+        for work in works
+        for state in work.log.progress.get("stateOperators") or []
+    )
+    kept = sum(operator.state_rows_updated or 0 for operator in operators)
+    if dropped > MOST_LATE * (dropped + kept):
+        raise WorkbenchError(
+            f"Query {name!r} drops {dropped / (dropped + kept):.0%} of what reaches its state as later than its "
+            "watermark allows, so its rate would mean nothing. Name the event-time column (--event-time), sort the "
+            "data by it, or allow more delay in withWatermark."
+        )
 
 
 def _as_it_is(stream: "DataFrame") -> "DataFrame":
@@ -277,6 +333,11 @@ def main(descriptor: int) -> None:
         pass
     except WorkbenchError as error:
         connection.send(("error", str(error)))
+    except (Py4JError, ConnectionRefusedError) as error:
+        text = (
+            f"Spark's driver JVM ended or refused: {str(error).splitlines()[0]}. Free memory, then run the same again."
+        )
+        connection.send(("error", text))
     except Exception:  # noqa: BLE001 - the owner shows it; here nobody would see it
         connection.send(("crash", traceback.format_exc()))
     finally:

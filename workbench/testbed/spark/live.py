@@ -12,7 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Batch
 from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.operators import BatchWork, line
-from workbench.testbed.spark.quota import CpuQuota, process_cpu_s
+from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
 from workbench.workload.query import Generator
 from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.05
 FIRST_BATCH_ROWS = 2_000
-LEAST_BATCH_ROWS = 100
+LEAST_BATCH_ROWS = 10
 # Batches behind the line that tells how many rows fit, and the largest change from one batch to the next.
 _MEMORY = 6
 _GROWTH = 2.0
@@ -30,20 +30,19 @@ _DAMPED = 1.25
 
 @dataclass
 class Meter:
-    """CPU seconds of the executor between batches: all of its group, and its Python workers alone."""
+    """CPU seconds of the executor between batches: all of it, and its Python workers alone."""
 
     quota: CpuQuota | None
-    executor: int | None
+    executor: int
     _used: float = 0.0
     _python: float = 0.0
 
-    def lap(self) -> tuple[float | None, float]:
-        """CPU seconds (all, Python) since the last call; None without a control group."""
-        if self.quota is None:
-            return None, 0.0
-        used = self.quota.used_s()
-        python = sum(process_cpu_s(pid) for pid in self.quota.processes() if pid != self.executor)
-        lap = used - self._used, max(0.0, python - self._python)
+    def lap(self) -> tuple[float, float]:
+        """CPU seconds (all, Python) since the last call."""
+        workers = self.quota.processes() if self.quota else family(self.executor)
+        python = sum(process_cpu_s(pid) for pid in workers if pid != self.executor)
+        used = self.quota.used_s() if self.quota else python + process_cpu_s(self.executor)
+        lap = max(0.0, used - self._used), max(0.0, python - self._python)
         self._used, self._python = used, python
         return lap
 
@@ -106,7 +105,13 @@ class LiveQuery:
         self.command(0.0)
         source = f"workbench_{self.folder.name}"
         spark.dataSource.register(rate_source(generator, self.folder, partitions, source))
-        stream = spark.readStream.format(source).load()
+        try:
+            stream = spark.readStream.format(source).load()
+        except Exception as error:
+            raise WorkbenchError(
+                f"The data of query {self.name!r} cannot be read by Spark: {_first_line(error)}. "
+                "Use column types that Spark has, or convert the data to Parquet."
+            ) from error
         try:
             frame = build(stream)
         except Exception as error:
@@ -162,14 +167,14 @@ class LiveQuery:
         """Number of the present command."""
         return self._epoch
 
-    def take(self, log: BatchLog, executor_s: float | None, python_s: float) -> None:
+    def take(self, log: BatchLog, executor_s: float, python_s: float) -> None:
         """Note a committed batch, and adapt the batch size while as much as fits is offered."""
         releases, self._release_offset = read_releases(self.folder, self._release_offset)
         self._released.update({release.last: release for release in releases if release.records})
         release = self._released.pop(log.last_row, None)
         if release is None:
             return
-        self.done.append(Done(release, BatchWork(log, executor_s, python_s)))
+        self.done.append(Done(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
         if self._fitting and release.epoch == self._epoch:
             seen = [done for done in self.done[-_MEMORY:] if done.release.epoch == self._epoch]
             self._rows = fitting_rows([(done.batch.records, done.batch.duration_s) for done in seen], self.interval_s)

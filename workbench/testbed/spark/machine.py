@@ -1,5 +1,6 @@
 """What this machine is, and what it does besides the measurement."""
 
+import math
 import os
 import platform
 from collections.abc import Iterable
@@ -22,10 +23,14 @@ class Load:
     steal_s: float
     ours_s: float
     cores: int
+    periods: int = 0
+    throttled: int = 0
 
-    def disturbance_since(self, earlier: "Load", throttled: float = 0.0) -> Disturbance:
+    def disturbance_since(self, earlier: "Load") -> Disturbance:
         """Shares of all cores taken by others since `earlier`."""
         capacity = (self.at_s - earlier.at_s) * self.cores
+        periods = self.periods - earlier.periods
+        throttled = (self.throttled - earlier.throttled) / periods if periods > 0 else 0.0
         if capacity <= 0:
             return Disturbance(throttled=throttled)
         others = (self.busy_s - earlier.busy_s) - (self.ours_s - earlier.ours_s)
@@ -60,12 +65,38 @@ def load(ours: Iterable[int], at_s: float) -> Load:
             continue
         ours_s += sum(int(value) for value in stat[11:15]) * _TICK_S  # with the children it has waited for
     busy = (user + nice + system + irq + softirq) * _TICK_S
-    return Load(at_s, busy, steal * _TICK_S, ours_s, os.cpu_count() or 1)
+    periods, throttled = outer_throttling()
+    return Load(at_s, busy, steal * _TICK_S, ours_s, os.cpu_count() or 1, periods, throttled)
 
 
-def usable_cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0))
+def usable_cores() -> float:
+    """Cores this process may use: those it may run on, or fewer where a quota holds it from outside."""
+    return min(float(len(os.sched_getaffinity(0))), outer_quota())
+
+
+def outer_quota(base: Path = Path("/sys/fs/cgroup")) -> float:
+    """Cores that the control group around this process grants, as a container's limit does; inf without one."""
+    try:
+        v2 = (base / "cpu.max").read_text().split()
+        return math.inf if v2[0] == "max" else int(v2[0]) / int(v2[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        quota = int((base / "cpu" / "cpu.cfs_quota_us").read_text())
+        return quota / int((base / "cpu" / "cpu.cfs_period_us").read_text()) if quota > 0 else math.inf
+    except (OSError, ValueError):
+        return math.inf
+
+
+def outer_throttling(base: Path = Path("/sys/fs/cgroup")) -> tuple[int, int]:
+    """Quota periods of the control group around this process, and those in which it was held back."""
+    for path in (base / "cpu.stat", base / "cpu" / "cpu.stat"):
+        try:
+            stat = dict(line.split() for line in path.read_text().splitlines())
+        except (OSError, ValueError):
+            continue
+        return int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
+    return 0, 0
 
 
 def describe() -> dict[str, str]:
@@ -77,7 +108,7 @@ def describe() -> dict[str, str]:
             break
     return {
         "processor": model,
-        "cores": str(usable_cores()),
+        "cores": f"{usable_cores():g}",
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),

@@ -7,7 +7,7 @@ the source is taken out and shown as an operator of its own.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workbench.metrics import OperatorMetrics, TaskSample
@@ -49,18 +49,22 @@ class SourceCost:
 
 @dataclass(frozen=True)
 class BatchWork:
-    """A batch and the CPU seconds the executor used in it, Python workers apart; None without a quota."""
+    """A batch and the CPU seconds the executor used in it, in all and in Python workers; None if unknown.
+
+    `quota` tells whether it ran under a CPU quota, where run seconds contain waiting for it.
+    """
 
     log: BatchLog
     executor_cpu_s: float | None = None
     python_cpu_s: float = 0.0
+    quota: bool = False
 
 
 @dataclass(frozen=True)
 class _StageWork:
     stage: Stage
     seconds: tuple[float, ...]  # useful, per task, source included
-    cpu_s: float
+    cpu_s: float  # of all tasks, source included
 
 
 def _labels(stage: Stage) -> list[str]:
@@ -91,28 +95,22 @@ def operator_names(stages: Sequence[Stage]) -> tuple[str, ...]:
 
 def _work(batch: BatchWork, slot_cpus: float) -> list[_StageWork]:
     stages = batch.log.stages
-    if batch.executor_cpu_s is None:
-        return [
-            _StageWork(
-                stage,
-                tuple(max(0.0, task.run_s - task.shuffle_wait_s) for task in stage.tasks),
-                sum(task.cpu_s for task in stage.tasks),
-            )
-            for stage in stages
-        ]
     jvm = sum(task.cpu_s for stage in stages for task in stage.tasks)
-    other = max(0.0, batch.executor_cpu_s - batch.python_cpu_s - jvm)
+    used = jvm if batch.executor_cpu_s is None else batch.executor_cpu_s
+    other = max(0.0, used - batch.python_cpu_s - jvm)
     users = [stage for stage in stages if _is_source(stage) or any(label in _PYTHON for label in _labels(stage))]
     python_run = sum(task.run_s for stage in users for task in stage.tasks)
     result = []
     for stage in stages:
-        seconds = []
+        cpus = []
         for task in stage.tasks:
             cpu = task.cpu_s * (1 + other / jvm if jvm else 1)
             if stage in users and python_run:
                 cpu += batch.python_cpu_s * task.run_s / python_run
-            seconds.append(cpu / slot_cpus)
-        result.append(_StageWork(stage, tuple(seconds), sum(seconds) * slot_cpus))
+            cpus.append(cpu)
+        ran = (max(0.0, task.run_s - task.shuffle_wait_s) for task in stage.tasks)
+        seconds = (cpu / slot_cpus for cpu in cpus) if batch.quota else ran
+        result.append(_StageWork(stage, tuple(seconds), sum(cpus)))
     return result
 
 
@@ -143,10 +141,29 @@ def line(points: Sequence[tuple[float, float]]) -> SourceCost:
     return SourceCost(fixed, slope)
 
 
+def fullest_names(batches: Iterable[BatchLog]) -> tuple[str, ...]:
+    """Names of a query's operators: those of the batch that shows the most, as nodes without rows do not show."""
+    return max((operator_names(batch.stages) for batch in batches), key=lambda names: sum(map(len, names)))
+
+
+def scans(batch: BatchLog) -> int:
+    """How often the plan reads the source."""
+    return sum(_is_source(stage) for stage in batch.stages)
+
+
 def operator_metrics(
-    batches: Sequence[BatchWork], elapsed_s: float, slot_cpus: float, source: SourceCost
+    batches: Sequence[BatchWork],
+    elapsed_s: float,
+    slot_cpus: float,
+    source: SourceCost,
+    names: tuple[str, ...] | None = None,
 ) -> tuple[tuple[OperatorMetrics, ...], tuple[TaskSample, ...]]:
     """Sum the work of `batches` per operator.
+
+    Parameters
+    ----------
+    names
+        Of the operators, as of `fullest_names`; default: those of these batches.
 
     Returns
     -------
@@ -157,54 +174,86 @@ def operator_metrics(
     """
     if not batches:
         return (), ()
-    names = operator_names(batches[-1].log.stages)
+    names = names or fullest_names(batch.log for batch in batches)
     works = [_work(batch, slot_cpus) for batch in batches if len(batch.log.stages) == len(names)]
     samples: list[TaskSample] = []
     operators: list[OperatorMetrics] = []
-    source_s, source_rows, source_tasks = 0.0, 0, 1
+    reading: list[OperatorMetrics] = []
     for index, name in enumerate(names):
-        stages = [work[index] for work in works]
-        useful, per_partition = 0.0, dict[int, int]()
-        for work in stages:
+        stages = [work[index] for work in works if work[index].stage.tasks]
+        taken = [_source_seconds(work, source) for work in stages]
+        operators.append(_summed(name, stages, taken, elapsed_s))
+        if any(_is_source(work.stage) for work in stages):
+            reading.append(_source_part(stages, taken, elapsed_s))
+        for work, seconds in zip(stages, taken, strict=True):
             tasks = work.stage.tasks
-            if not tasks:
-                continue
-            seconds = sum(work.seconds)
-            if _is_source(work.stage):
-                taken = min(seconds, sum(source.of(task.records_in) for task in tasks))
-                seconds -= taken
-                source_s += taken
-                source_rows += sum(task.records_in for task in tasks)
-                source_tasks = len(tasks)
-            useful += seconds
-            for task in tasks:
-                per_partition[task.partition] = per_partition.get(task.partition, 0) + task.records_in
-            samples.append(TaskSample(name, sum(task.records_in for task in tasks) / len(tasks), seconds / len(tasks)))
-        operators.append(_summed(name, stages, useful, per_partition, elapsed_s))
+            records = sum(task.records_in for task in tasks)
+            samples.append(TaskSample(name, records / len(tasks), (sum(work.seconds) - seconds) / len(tasks)))
     operators = [_with_state(metrics, index, batches, names) for index, metrics in enumerate(operators)]
-    busy = source_s / (source_tasks * elapsed_s) if elapsed_s else 0.0
-    reading = OperatorMetrics(
-        "source",
-        "source",
-        source_tasks,
-        source_rows,
-        source_rows,
-        source_s,
-        busy,
-        source_rows / source_s if source_s else None,
-        source_s * slot_cpus,
-        0,
+    return (_source(reading, elapsed_s), *operators), tuple(samples)
+
+
+def _source_seconds(work: _StageWork, source: SourceCost) -> float:
+    if not _is_source(work.stage):
+        return 0.0
+    return min(sum(work.seconds), sum(source.of(task.records_in) for task in work.stage.tasks))
+
+
+def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float) -> OperatorMetrics:
+    """Of the stages of one scan, what belongs to the source."""
+    records = sum(task.records_in for work in works for task in work.stage.tasks)
+    useful = sum(taken)
+    return OperatorMetrics(
+        operator="source",
+        kind="source",
+        tasks=max(len(work.stage.tasks) for work in works),
+        records_in=records,
+        records_out=records,
+        useful_s=useful,
+        busyness=0.0 if not elapsed_s else useful / elapsed_s,
+        true_processing_rate=None,
+        cpu_s=sum(_share(work.cpu_s, seconds, work) for work, seconds in zip(works, taken, strict=True)),
+        shuffle_bytes=0,
     )
-    return (reading, *operators), tuple(samples)
 
 
-def _summed(
-    name: str, works: Sequence[_StageWork], useful: float, per_partition: Mapping[int, int], elapsed_s: float
-) -> OperatorMetrics:
+def _source(parts: Sequence[OperatorMetrics], elapsed_s: float) -> OperatorMetrics:
+    """One row for the source, however many scans read it: each scan reads the same records again."""
+    records = max((part.records_in for part in parts), default=0)
+    tasks = sum(part.tasks for part in parts) or 1
+    useful = sum(part.useful_s for part in parts)
+    return OperatorMetrics(
+        operator="source",
+        kind="source",
+        tasks=tasks,
+        records_in=records,
+        records_out=records,
+        useful_s=useful,
+        busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
+        true_processing_rate=records / useful if useful > 0 else None,
+        cpu_s=sum(part.cpu_s for part in parts),
+        shuffle_bytes=0,
+    )
+
+
+def _share(cpu_s: float, seconds: float, work: _StageWork) -> float:
+    """Part of a stage's CPU seconds that goes with `seconds` of its useful seconds."""
+    whole = sum(work.seconds)
+    return cpu_s * seconds / whole if whole else 0.0
+
+
+def _summed(name: str, works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float) -> OperatorMetrics:
+    """Sum one operator's stages; `taken` are the seconds of each that belong to the source."""
+    per_partition: dict[int, int] = {}
+    for work in works:
+        for task in work.stage.tasks:
+            per_partition[task.partition] = per_partition.get(task.partition, 0) + task.records_in
     tasks = max((len(work.stage.tasks) for work in works), default=1)
     records_in = sum(per_partition.values())
     all_tasks = [task for work in works for task in work.stage.tasks]
     records_out = sum(task.records_out for task in all_tasks) or sum(_rows_out(work.stage) for work in works)
+    useful = sum(sum(work.seconds) for work in works) - sum(taken)
+    source_cpu = sum(_share(work.cpu_s, seconds, work) for work, seconds in zip(works, taken, strict=True))
     return OperatorMetrics(
         operator=name,
         kind=name.rsplit(" ", maxsplit=1)[-1],
@@ -214,7 +263,7 @@ def _summed(
         useful_s=useful,
         busyness=min(1.0, useful / (tasks * elapsed_s)) if elapsed_s else 0.0,
         true_processing_rate=records_in / useful if useful > 0 else None,
-        cpu_s=sum(work.cpu_s for work in works),
+        cpu_s=sum(work.cpu_s for work in works) - source_cpu,
         shuffle_bytes=sum(task.shuffle_bytes for task in all_tasks),
         key_skew=max(per_partition.values()) * tasks / records_in if records_in else None,
     )

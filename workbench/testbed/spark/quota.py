@@ -60,8 +60,7 @@ class CpuQuota:
             with suppress(ProcessLookupError, FileNotFoundError):  # gone meanwhile
                 for folder in self.folders:
                     (folder / "cgroup.procs").write_text(str(process))
-                for task in Path(f"/proc/{process}/task").iterdir():
-                    todo += [int(child) for child in (task / "children").read_text().split()]
+                todo += children(process)
 
     def limit(self, cores: float | None) -> None:
         """Allow `cores` cores' worth of time in each period; None for no limit."""
@@ -103,6 +102,33 @@ class CpuQuota:
                     with suppress(OSError):
                         (folder.parent / "cgroup.procs").write_text(pid)
                 folder.rmdir()
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the children of all threads of `pid`."""
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def family(pid: int) -> list[int]:
+    """`pid` and all that descends from it."""
+    members = [pid]
+    for member in members:  # the list grows
+        members += children(member)
+    return members
+
+
+def pin(pid: int, cores: int) -> None:
+    """Hold `pid`, all its threads and what they will fork to so many of this process's cores."""
+    allowed = set(sorted(os.sched_getaffinity(0))[:cores])
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                os.sched_setaffinity(int(task.name), allowed)
 
 
 def process_cpu_s(pid: int) -> float:

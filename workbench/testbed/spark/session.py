@@ -62,6 +62,8 @@ def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
         "spark.executor.cores": str(budget.slots),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "spark.local.dir": str(disk),
+        "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}"',
+        "spark.executor.extraJavaOptions": f'"-Djava.io.tmpdir={disk}"',
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(budget.slots),
@@ -76,7 +78,7 @@ def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
         state + "rocksdb.trackTotalNumberOfRows": "false",
         state + "rocksdb.changelogCheckpointing.enabled": "true",
         # Snapshots are due every ten batches; uploading them as often makes every window of ten batches alike.
-        state + "maintenanceInterval": f"{round(10 * budget.interval_s)}s",
+        state + "maintenanceInterval": f"{max(1, round(10 * budget.interval_s))}s",
         "spark.driver.extraClassPath": str(folder / "classes"),
         "spark.executor.extraClassPath": str(folder / "classes"),
         "spark.hadoop.fs.file.impl": FILE_SYSTEM,
@@ -105,7 +107,7 @@ def start_session(master: str, budget: Budget, folder: Path, disk: Path) -> "Spa
     for name in ("bin", "jars", "python"):
         (folder / "home" / name).symlink_to(Path(pyspark.__file__).parent / name)
     os.environ.update(
-        JAVA_HOME=find_java(folder).home,
+        JAVA_HOME=find_java(disk).home,
         PYSPARK_PYTHON=sys.executable,
         SPARK_LOCAL_IP="127.0.0.1",
         SPARK_HOME=str(folder / "home"),
@@ -124,8 +126,10 @@ def start_session(master: str, budget: Budget, folder: Path, disk: Path) -> "Spa
     return SparkSession(context)
 
 
-def executor_process(spark: "SparkSession") -> int | None:
-    """Process id of the executor's JVM; None when it runs on another machine."""
+def executor_process(spark: "SparkSession | None") -> int | None:
+    """Process id of the executor's JVM; None while there is none."""
+    if spark is None:
+        return None
     jvm = spark._jvm  # noqa: SLF001 - py4j's only door
     driver = psutil.Process(int(jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
     for process in driver.children(recursive=True):

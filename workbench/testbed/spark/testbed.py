@@ -23,11 +23,13 @@ from workbench.testbed.spark.machine import usable_cores
 from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory
-from workbench.workload.dataset import prepare
+from workbench.workload.dataset import Replay, prepare
 from workbench.workload.query import Dataset, Query
 
 # The driver needs a core's worth of time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8
+LEAST_INTERVAL_S = 0.1
+LEAST_CORES = 0.05
 _GROUP_PREFIX = "workbench-"
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - Linux's shared memory; mkdtemp makes a private folder in it
 _MEMORY_NEEDED = 1 << 30
@@ -66,7 +68,7 @@ class SparkTestbed:
     Parameters
     ----------
     master
-        ``"local"``: one executor JVM on this machine. Else a Spark master URL, whose executor cores are the slots.
+        ``"local"``: one executor JVM on this machine. Clusters are not served yet.
     slot_cpus
         ``"auto"`` takes the budget's cpus as a CPU quota where this machine permits, and refuses fractions of a core
         where it does not. ``"cores"`` asks for whole cores without a quota.
@@ -92,13 +94,25 @@ class SparkTestbed:
         """
         divide_memory(budget)
         if self.master != "local":
-            return
+            raise WorkbenchError(
+                f"The master {self.master!r} is not served yet: a measurement runs on this machine. Use master 'local'."
+            )
+        if budget.interval_s < LEAST_INTERVAL_S:
+            raise WorkbenchError(
+                f"The trigger interval is {budget.interval_s:g} s; "
+                f"it must be at least {LEAST_INTERVAL_S:g} s (--interval)."
+            )
+        if budget.cpus < LEAST_CORES:
+            raise WorkbenchError(
+                f"{budget.slots} slots of {budget.profile.cpus:g} cores are {budget.cpus:g} cores in all; "
+                f"a quota must be at least {LEAST_CORES:g} cores (--slot-cpus, --slots)."
+            )
         cores = usable_cores()
-        most = cores * SLOT_SHARE if self.slot_cpus == "auto" else cores
+        most = cores * SLOT_SHARE if self.slot_cpus == "auto" else max(1.0, cores - 1)
         if budget.cpus > most + 1e-9:
             fit = int(most / budget.profile.cpus + 1e-9)
             raise WorkbenchError(
-                f"{budget.slots} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores} "
+                f"{budget.slots} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores:g} "
                 f"cores of this machine at most {most:g} can be slots (the driver needs the rest). "
                 f"Use --slots {fit} or less, or smaller slots (--slot-cpus)."
                 if fit
@@ -142,6 +156,8 @@ class SparkTestbed:
             facts["slots are"] = (
                 f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots" if quota else "whole cores, no quota"
             )
+            if isinstance(generator, Replay) and not generator.complete:
+                facts["data"] = "only the first GiB of the data set is replayed"
             facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
             yield SparkRun(budget, facts, source, driver.connection)
 
@@ -182,8 +198,8 @@ class _Driver:
             self._reaper = subprocess.Popen(
                 [
                     sys.executable,
-                    "-m",
-                    "workbench.testbed.spark.reaper",
+                    "-I",  # nothing in the user's folder or path can break it
+                    str(Path(__file__).with_name("reaper.py")),
                     str(alive_read),
                     str(self._process.pid),
                     str(folder),
