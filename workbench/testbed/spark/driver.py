@@ -44,6 +44,7 @@ JIT_LEAST_S = 50.0
 JIT_BATCHES = 5
 JIT_STEADY = 0.03
 SOURCE_BATCHES = 4
+LEAST_SOURCE_ROWS = 1_000
 PATIENCE_S = 240.0
 EXECUTOR_S = 60.0
 MOST_LATE = 0.5
@@ -185,8 +186,9 @@ class Driver:
         order = self._order
         interval = order.budget.interval_s
         alone = self._start("source", RowsOnly(order.generator), _READ_INTERVAL_S, _as_it_is, "append")
-        rows = max(LEAST_BATCH_ROWS, int(rate * interval * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
-        self._live.expect(rows)
+        rows = int(rate * interval * min(1.0, order.budget.cpus / (os.cpu_count() or 1)))
+        self._live.expect(max(LEAST_BATCH_ROWS, rows))
+        rows = max(LEAST_SOURCE_ROWS, rows)
         alone.fixed_batches(rows)
         self._batches(alone, SOURCE_BATCHES)  # without a quota: its own code gets warm
         self._limit(quota=True)
