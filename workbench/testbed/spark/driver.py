@@ -47,6 +47,8 @@ SOURCE_BATCHES = 4
 LEAST_SOURCE_ROWS = 1_000
 PATIENCE_S = 240.0
 EXECUTOR_S = 60.0
+DRAIN_S = 30.0
+QUIET_S = 1.0
 MOST_LATE = 0.5
 _READ_INTERVAL_S = 0.05
 _FULL = 0.9
@@ -196,6 +198,7 @@ class Driver:
         for share in (0.5, 1.5, 1.0):
             alone.fixed_batches(int(rows * share))
             kept += self._batches(alone, SOURCE_BATCHES)[1:]
+        self._drain(alone)
         alone.stop()
         self._queries.remove(alone)
         self._source = fit_source([done.work for done in kept], self._cpus)
@@ -206,6 +209,16 @@ class Driver:
             per_record_s=self._source.per_record_s * self._cpus,
             rate_limit=room / (whole.per_record_s * interval) if whole.per_record_s else math.inf,
         )
+
+    def _drain(self, live: LiveQuery) -> None:
+        """Let a query finish its batches: tasks that are cancelled may hold their slots for a minute or more."""
+        live.command(0.0)
+        end = now_s() + DRAIN_S
+        quiet_since = now_s()
+        while now_s() < end and now_s() < quiet_since + QUIET_S:
+            self._tick()
+            if live.query.status["isTriggerActive"] or live.query.status["isDataAvailable"]:
+                quiet_since = now_s()
 
     def _warm_code(self) -> float:
         """Run without a quota until the cost per record falls no more; return the records/s consumed then.

@@ -54,6 +54,8 @@ def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
     state = "spark.sql.streaming.stateStore."
     return {
         "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.executor.syncLogLevel.enabled": "true",  # else executors write a page of log for every batch
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
