@@ -79,8 +79,6 @@ def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
         state + "rocksdb.maxMemoryUsageMB": str(memory.rocksdb_mb),
         state + "rocksdb.trackTotalNumberOfRows": "false",
         state + "rocksdb.changelogCheckpointing.enabled": "true",
-        # Snapshots are due every ten batches; uploading them as often makes every window of ten batches alike.
-        state + "maintenanceInterval": f"{max(1, round(10 * budget.interval_s))}s",
         "spark.driver.extraClassPath": str(folder / "classes"),
         "spark.executor.extraClassPath": str(folder / "classes"),
         "spark.hadoop.fs.file.impl": FILE_SYSTEM,
