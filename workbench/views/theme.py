@@ -103,9 +103,10 @@ def figure(title: str, height: int = 420) -> go.Figure:
     if "workbench" not in pio.templates:
         pio.templates["workbench"] = template()
     drawn = go.Figure()
+    lines = wrap(title, _TITLE_WIDTH)
     drawn.update_layout(
         template="workbench",
-        title={"text": "<br>".join(map(plain, wrap(title, _TITLE_WIDTH)))},
+        title={"text": "<br>".join(map(plain, lines)), "yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 14}},
         meta={"finding": title},
         height=height,
     )
@@ -117,7 +118,8 @@ def room_for_legend(drawn: go.Figure) -> None:
     names = [trace.name for trace in drawn.data if trace.name and trace.showlegend is not False]
     if names:
         columns = max(1, int(_NARROW_PAGE // (_KEY_WIDTH + _LETTER_WIDTH * max(map(len, names)))))
-        drawn.update_layout(margin_t=56 + 20 * math.ceil(len(names) / columns))
+        lines = 1 + (drawn.layout.title.text or "").count("<br>")
+        drawn.update_layout(margin_t=36 + 20 * lines + 20 * math.ceil(len(names) / columns))
 
 
 def plain(text: str) -> str:
