@@ -6,6 +6,7 @@ time is the time it is due less that lateness.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -104,18 +105,12 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
     WorkbenchError
         When the data set cannot be read, is empty, or has no usable `event_time` column.
     """
-    try:
+    with _readable(dataset):
         source = pads.dataset(dataset.path, format=dataset.format)
         schema = _stored_schema(dataset, source.schema, event_time)
         target = folder / "dataset.arrow"
         ticks_us = _ticks_us(source, schema, event_time)
         rows, complete = _copy(source, schema, event_time, ticks_us, target)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
-        message = (
-            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {error}. "
-            "Check the format and the file, or convert it to Parquet."
-        )
-        raise WorkbenchError(message) from error
     if rows == 0:
         raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
     return Replay(str(target), rows, event_time, complete, ticks_us)
@@ -131,18 +126,24 @@ def check(dataset: Dataset, event_time: str | None) -> None:
     """
     if not Path(dataset.path).exists():
         raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
-    try:
+    with _readable(dataset):
         source = pads.dataset(dataset.path, format=dataset.format)
         _stored_schema(dataset, source.schema, event_time)
         empty = source.head(1).num_rows == 0
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
-        message = (
-            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {error}. "
-            "Check the format and the file, or convert it to Parquet."
-        )
-        raise WorkbenchError(message) from error
     if empty:
         raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
+
+
+@contextmanager
+def _readable(dataset: Dataset) -> Iterator[None]:
+    """Tell what Arrow cannot read in words that name the data set and the next step."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
+        raise WorkbenchError(
+            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {error}. "
+            "Check the format and the file, or convert it to Parquet."
+        ) from error
 
 
 def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) -> pa.Schema:
