@@ -1,0 +1,108 @@
+import math
+from fractions import Fraction
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.scaling import allocate_cores, erlang_c, jackson_latency
+
+ARRIVALS, SERVICE, SOURCE = (20, 30), (8, 10), 20
+
+
+def exact_erlang_c(servers, load):
+    """From the textbook sum, in rationals."""
+    term, total = Fraction(1), Fraction(1)
+    for i in range(1, servers):
+        term = term * load / i
+        total += term
+    last = term * load / servers * servers / (servers - load)
+    return last / (total + last)
+
+
+@pytest.mark.parametrize(
+    ("servers", "load", "expected"),
+    [(1, 3 / 4, Fraction(3, 4)), (2, 1, Fraction(1, 3)), (3, 2, Fraction(4, 9)), (4, 3, Fraction(27, 53))],
+)
+def test_erlang_c_examples(servers, load, expected):
+    assert erlang_c(servers, load) == pytest.approx(float(expected), rel=1e-14)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 7, 50, 300])
+@pytest.mark.parametrize("busy", [Fraction(1, 1000), Fraction(1, 2), Fraction(9, 10), Fraction(9999, 10000)])
+def test_erlang_c_to_12_digits(servers, busy):
+    load = Fraction(float(busy * servers))
+    assert erlang_c(servers, float(load)) == pytest.approx(float(exact_erlang_c(servers, load)), rel=1e-12)
+
+
+def test_erlang_c_of_many_servers_neither_overflows_nor_leaves_its_range():
+    # the square-root rule: k = a + c sqrt(a) waits with probability 1 / (1 + c Phi(c) / phi(c)), 0.2234 for c = 1
+    assert erlang_c(100_100 + 217, 100_000.0 + 1) == pytest.approx(0.2234, abs=0.06)
+    assert erlang_c(1_000_000, 1e-3) == 0.0
+    assert erlang_c(4, 4.0) == erlang_c(4, 1e300) == 1.0
+    assert erlang_c(3, 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cores", "latency"),
+    [((3, 4), 0.526977), ((4, 4), 0.378070), ((4, 5), 0.319366), ((5, 5), 0.299230), ((5, 6), 0.286476)],
+)
+def test_latency_and_the_path_of_the_greedy_choice(cores, latency):
+    assert jackson_latency(ARRIVALS, SERVICE, SOURCE, cores) == pytest.approx(latency, abs=5e-7)
+    supply = sum(cores)
+    answer = allocate_cores(ARRIVALS, SERVICE, SOURCE, 0.28, supply)
+    assert (answer.cores, answer.status) == (cores, "exhausted")
+    assert answer.latency == jackson_latency(ARRIVALS, SERVICE, SOURCE, cores)
+
+
+def test_a_target_is_met_with_the_fewest_cores():
+    answer = allocate_cores(ARRIVALS, SERVICE, SOURCE, 0.35, 100)
+    assert (answer.cores, answer.status) == ((4, 5), "ok")
+    exactly = allocate_cores(ARRIVALS, SERVICE, SOURCE, answer.latency, 9)
+    assert (exactly.cores, exactly.status) == ((4, 5), "ok")
+
+
+def test_what_no_supply_can_meet_is_an_answer():
+    few = allocate_cores(ARRIVALS, SERVICE, SOURCE, 0.35, 6)
+    assert (few.cores, few.status) == ((3, 4), "insufficient")
+    never = allocate_cores(ARRIVALS, SERVICE, SOURCE, 0.2749, 6)  # the service times alone take 5.5 / 20
+    assert (never.cores, never.status) == ((3, 4), "unreachable")
+
+
+def test_a_load_of_whole_cores_needs_one_more():
+    assert jackson_latency([0.3], [0.1], 1.0, [3]) == math.inf  # 0.3 / 0.1 is a little less than 3 in floats
+    assert allocate_cores([0.3], [0.1], 1.0, 100.0, 10).cores == (4,)
+
+
+def test_idle_executors_cost_nothing_but_a_core():
+    assert jackson_latency([0.0, 5.0], [1.0, 10.0], 5.0, [0, 1]) == pytest.approx(1 / 5)
+    assert allocate_cores([0.0, 5.0], [1.0, 10.0], 5.0, 0.2, 10).cores == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: erlang_c(0, 1.0), "servers is 0; it must be a whole number of at least 1."),
+        (lambda: erlang_c(2, -1.0), "offered_load is -1.0; it must be a finite number of at least 0."),
+        (lambda: jackson_latency([], [], 1.0, []), "There are no executors; give at least one arrival rate."),
+        (
+            lambda: jackson_latency([1.0], [2.0, 3.0], 1.0, [1]),
+            "service_rates has 2 entries for 1 executors; give one per executor, in the same order.",
+        ),
+        (
+            lambda: allocate_cores([1.0, math.nan], [2.0, 3.0], 1.0, 1.0, 4),
+            "The arrival rate of executor 1 is nan; it must be a finite number of at least 0.",
+        ),
+        (
+            lambda: allocate_cores([1.0], [0.0], 1.0, 1.0, 4),
+            "The service rate of executor 0 is 0.0; it must be a finite number above 0.",
+        ),
+        (
+            lambda: allocate_cores([1.0], [1.0], 1.0, 0.0, 4),
+            "target_latency is 0.0; it must be a finite number above 0.",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, text):
+    with pytest.raises(WorkbenchError) as error:
+        call()
+    assert str(error.value) == text

@@ -1,0 +1,93 @@
+import random
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.scaling import rebalance_shards
+
+LOADS, HERE = (12, 9, 7, 4, 3, 2), (0, 0, 0, 1, 1, 1)
+
+
+def imbalance(loads, assignment, tasks):
+    totals = [sum(load for load, owner in zip(loads, assignment, strict=True) if owner == t) for t in range(tasks)]
+    return max(totals) / (sum(totals) / tasks)
+
+
+def test_two_tasks():
+    plan = rebalance_shards(LOADS, HERE, 2)
+    assert plan.moves == ((1, 0, 1),)
+    assert plan.assignment == (0, 1, 0, 1, 1, 1)
+    assert plan.imbalance == pytest.approx(38 / 37)
+
+
+def test_three_tasks_are_stuck_above_the_threshold():
+    plan = rebalance_shards(LOADS, HERE, 3)
+    assert plan.moves == ((0, 0, 2),)
+    assert plan.imbalance == pytest.approx(48 / 37)
+
+
+def test_good_enough_is_left_alone():
+    assert rebalance_shards((6, 5), (0, 1), 2).moves == ()
+    assert rebalance_shards((12, 8), (0, 1), 2, threshold=1.2).moves == ()  # equality is good enough
+    assert rebalance_shards((0, 0), (0, 0), 2).imbalance == 1.0
+
+
+def test_ties_take_the_lowest_shard_and_task():
+    plan = rebalance_shards((1, 1, 1, 1), (3, 3, 3, 3), 4, threshold=1.0)
+    assert plan.moves == ((0, 3, 0), (1, 3, 1), (2, 3, 2))
+
+
+def reference(loads, assignment, tasks, threshold):
+    """The rounds of section 3.1 in whole numbers: every move of the fullest task is tried."""
+    owner, moves, mean = list(assignment), [], sum(loads) / tasks
+    while mean:
+        totals = [sum(load for load, o in zip(loads, owner, strict=True) if o == t) for t in range(tasks)]
+        fullest, emptiest = totals.index(max(totals)), totals.index(min(totals))
+        if max(totals) <= threshold * mean:
+            break
+        tried = []
+        for shard, owned in enumerate(owner):
+            if owned == fullest:
+                after = list(totals)
+                after[fullest] -= loads[shard]
+                after[emptiest] += loads[shard]
+                tried.append((max(after), shard))
+        highest, shard = min(tried)
+        if highest >= max(totals):
+            break
+        owner[shard] = emptiest
+        moves.append((shard, fullest, emptiest))
+    return tuple(owner), tuple(moves)
+
+
+def test_rounds_are_those_of_a_plain_reference():
+    rng = random.Random(2)
+    for _ in range(150):
+        tasks, shards = rng.randint(1, 6), rng.randint(1, 40)
+        loads = [rng.choice((0, 1, 2, 3, 8, 20)) for _ in range(shards)]
+        here = [rng.randrange(tasks) for _ in range(shards)]
+        threshold = rng.choice((1, 1.25, 1.5))
+        plan = rebalance_shards(loads, here, tasks, threshold)
+        assert (plan.assignment, plan.moves) == reference(loads, here, tasks, threshold)
+        if sum(loads):
+            assert plan.imbalance == pytest.approx(imbalance(loads, plan.assignment, tasks))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (((), (), 1), "There are no shards; give the load of at least one."),
+        (((1, 2), (0,), 1), "There are 2 shard loads and 1 assigned tasks; give one task per shard."),
+        (((1, -2), (0, 0), 1), "The load of shard 1 is -2.0; it must be a finite number of at least 0."),
+        (
+            ((1, 2), (0, 2), 2),
+            "Shard 1 is assigned to task 2; the tasks are 0 to 1. Reassign the shards of removed tasks first.",
+        ),
+        (((1, 2), (0, 0), 0), "tasks is 0; it must be a whole number of at least 1."),
+        (((1, 2), (0, 0), 2, 0.9), "threshold is 0.9; the imbalance is never below 1, give at least 1."),
+    ],
+)
+def test_bad_input_is_named(arguments, text):
+    with pytest.raises(WorkbenchError) as error:
+        rebalance_shards(*arguments)
+    assert str(error.value) == text

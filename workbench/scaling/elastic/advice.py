@@ -1,0 +1,88 @@
+"""How many executors an operator should have, and how many shards each (Elasticutor, section 5.3)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.scaling._validation import not_negative, not_negatives, require, whole
+from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD
+
+HIGHLY_DYNAMIC = 16.0  # key shuffles per minute of the paper's highly dynamic workload
+LEAST_SHARDS, MOST_SHARDS = 256, 1024
+SHARDS_PER_TASK = 8  # 4 to 8 balance well (section 3.1)
+HEADROOM = 2  # an executor may come to hold twice its even share of the cores
+
+
+@dataclass(frozen=True)
+class ExecutorAdvice:
+    """Executors of one operator (the paper's y), shards per executor (z), and why."""
+
+    executors: int
+    shards: int
+    reasons: tuple[str, ...]
+
+
+def advise_executors(
+    nodes: int,
+    node_cores: int,
+    *,
+    operator_cores: int | None = None,
+    data_intensity: float = 0.0,
+    shuffles_per_minute: float = 0.0,
+    key_counts: Sequence[float] | None = None,
+) -> ExecutorAdvice:
+    """Executors and shards for one operator by the rules of section 5.3.
+
+    One executor per node, two where records are large or the key popularity shifts often: an operator with few
+    executors then pays for remote cores and migration. Never as many executors as cores, which would be the static
+    paradigm. Shards: eight per task an executor may come to have, between 256 and 1024, in powers of two.
+
+    Parameters
+    ----------
+    nodes, node_cores
+        Nodes of the cluster and cores of each.
+    operator_cores
+        Cores the operator needs; the whole cluster by default.
+    data_intensity
+        Bytes/s in and out per core.
+    shuffles_per_minute
+        How often the popularity of keys changes abruptly.
+    key_counts
+        Frequency of each key, when known: a key is never split, so there are no more useful shards than keys and no
+        more useful cores than total / largest.
+    """
+    nodes, node_cores = whole("nodes", nodes, 1), whole("node_cores", node_cores, 1)
+    cores = nodes * node_cores if operator_cores is None else whole("operator_cores", operator_cores, 1)
+    intensive = not_negative("data_intensity", data_intensity) > DEFAULT_THRESHOLD
+    dynamic = not_negative("shuffles_per_minute", shuffles_per_minute) >= HIGHLY_DYNAMIC
+    reasons = []
+    if intensive or dynamic:
+        executors = 2 * nodes
+        cause = "many bytes per core" if intensive else "frequent shuffles of the keys"
+        reasons.append(f"two executors per node: {cause} make remote cores expensive")
+    else:
+        executors = nodes
+        reasons.append("one executor per node: each can grow on its own node")
+    if executors > max(1, cores // 2):
+        executors = max(1, cores // 2)
+        reasons.append(f"no more than {executors}: with fewer than two cores each, executors could not shrink or grow")
+    tasks = max(node_cores, math.ceil(HEADROOM * cores / executors))
+    shards = min(MOST_SHARDS, max(LEAST_SHARDS, 2 ** math.ceil(math.log2(SHARDS_PER_TASK * tasks))))
+    reasons.append(f"{shards} shards each: {SHARDS_PER_TASK} per task, within {LEAST_SHARDS} to {MOST_SHARDS}")
+    if key_counts is not None:
+        shards, more = _limited_by_keys(not_negatives("The count of key {}", key_counts), cores, executors, shards)
+        reasons += more
+    return ExecutorAdvice(executors, shards, tuple(reasons))
+
+
+def _limited_by_keys(counts: list[float], cores: int, executors: int, shards: int) -> tuple[int, list[str]]:
+    require(len(counts) > 0 and max(counts) > 0, "key_counts has no key with a count above 0; leave it out or count.")
+    reasons = []
+    keys = sum(count > 0 for count in counts)
+    if keys < executors * shards:
+        shards = max(1, keys // executors)
+        reasons.append(f"{shards} shards each suffice: there are only {keys} keys")
+    useful = sum(counts) / max(counts)
+    if useful < cores:
+        reasons.append(f"the most frequent key alone fills a core at {useful:.3g} cores; more do not help it")
+    return shards, reasons

@@ -1,0 +1,111 @@
+"""Even work for the tasks of one executor: shards move from the fullest task to the emptiest (Elasticutor 3.1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.scaling._validation import SLACK, not_negative, require, whole
+
+DEFAULT_IMBALANCE = 1.2
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """A balanced mapping of shards to tasks.
+
+    Parameters
+    ----------
+    assignment
+        Task of each shard.
+    moves
+        ``(shard, from task, to task)`` in the order they were chosen.
+    imbalance
+        Largest task load / mean task load (over all tasks, empty ones too); 1.0 without any load.
+    """
+
+    assignment: tuple[int, ...]
+    moves: tuple[tuple[int, int, int], ...]
+    imbalance: float
+
+
+def rebalance_shards(
+    loads: Sequence[float], assignment: Sequence[int], tasks: int, threshold: float = DEFAULT_IMBALANCE
+) -> ShardPlan:
+    """Move few shards until the fullest task has at most `threshold` times the mean load.
+
+    Each round moves one shard of the fullest task to the emptiest: the one that leaves the least imbalance, ties by
+    lowest index. Besides the threshold, rounds end when no such move lowers the imbalance (the paper has no such rule
+    and need not end). A round takes O(shards) steps.
+
+    Parameters
+    ----------
+    loads
+        Work of each shard, in any unit; the paper takes the seconds spent on it in a sliding window of 1 s.
+    assignment
+        Task of each shard now.
+    tasks
+        Number of tasks, one per core.
+    threshold
+        theta, the imbalance that is good enough; at least 1.
+
+    Raises
+    ------
+    WorkbenchError
+        When lengths differ, a load is negative or not finite, or a shard's task does not exist.
+    """
+    tasks = whole("tasks", tasks, 1)
+    limit = not_negative("threshold", threshold)
+    require(limit >= 1, f"threshold is {threshold!r}; the imbalance is never below 1, give at least 1.")
+    weights, owner = _checked(loads, assignment, tasks)
+    sums = np.bincount(owner, weights=weights, minlength=tasks)
+    mean = float(sums.sum()) / tasks
+    slack = SLACK * mean
+    moves: list[tuple[int, int, int]] = []
+    members: dict[int, np.ndarray] = {}  # shards of a task, ascending, until it changes
+    while mean > 0:
+        highest = float(sums.max())
+        if highest <= limit * mean + slack:
+            break
+        fullest = int(np.argmax(sums >= highest - slack))
+        emptiest = int(np.argmax(sums <= sums.min() + slack))
+        if fullest not in members:
+            members[fullest] = np.flatnonzero(owner == fullest)
+        shards = members[fullest]
+        work = weights[shards]
+        sums[fullest] = 0.0
+        others = float(sums.max())
+        after = np.maximum(np.maximum(highest - work, sums[emptiest] + work), others)
+        least = float(after.min())
+        sums[fullest] = highest
+        if least >= highest - slack:
+            break
+        shard = int(shards[np.argmax(after <= least + slack)])
+        sums[fullest] -= weights[shard]
+        sums[emptiest] += weights[shard]
+        owner[shard] = emptiest
+        members.pop(fullest)
+        members.pop(emptiest, None)
+        moves.append((shard, fullest, emptiest))
+    imbalance = float(np.bincount(owner, weights=weights, minlength=tasks).max()) / mean if mean > 0 else 1.0
+    return ShardPlan(tuple(owner.tolist()), tuple(moves), imbalance)
+
+
+def _checked(loads: Sequence[float], assignment: Sequence[int], tasks: int) -> tuple[np.ndarray, np.ndarray]:
+    weights, owner = np.asarray(loads, dtype=float), np.asarray(assignment)
+    require(weights.ndim == 1 and len(weights) > 0, "There are no shards; give the load of at least one.")
+    require(
+        weights.shape == owner.shape,
+        f"There are {len(weights)} shard loads and {len(owner)} assigned tasks; give one task per shard.",
+    )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if wrong.size:
+        not_negative(f"The load of shard {wrong[0]}", weights[wrong[0]].item())
+    astray = np.flatnonzero((owner < 0) | (owner >= tasks) | (owner != np.floor(owner)))
+    if astray.size:
+        require(
+            False,  # noqa: FBT003
+            f"Shard {astray[0]} is assigned to task {owner[astray[0]].item()!r}; "
+            f"the tasks are 0 to {tasks - 1}. Reassign the shards of removed tasks first.",
+        )
+    return weights, owner.astype(np.int64)
