@@ -1,5 +1,18 @@
 """Scaling policies: functions from metrics to a configuration."""
 
+from workbench.scaling._ds2 import (
+    Ds2Decision,
+    ds2,
+)
+from workbench.scaling.autoscaler import (
+    AutoscalerSettings,
+    LimitedProposal,
+    PendingScaleDown,
+    is_due,
+    limit_parallelism,
+    needs_scaling,
+    planned_rates,
+)
 from workbench.scaling.elastic import (
     Assignment,
     CoreAllocation,
@@ -18,15 +31,24 @@ from workbench.scaling.elastic import (
 
 __all__ = [
     "Assignment",
+    "AutoscalerSettings",
     "CoreAllocation",
+    "Ds2Decision",
     "ExecutorAdvice",
+    "LimitedProposal",
+    "PendingScaleDown",
     "ShardPlan",
     "advise_executors",
     "allocate_cores",
     "assign_cores",
+    "ds2",
     "erlang_c",
+    "is_due",
     "jackson_latency",
+    "limit_parallelism",
     "migrated_bytes",
+    "needs_scaling",
+    "planned_rates",
     "rebalance_shards",
     "remote_transfer_rate",
     "shard_migration_bytes",

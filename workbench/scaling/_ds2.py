@@ -1,0 +1,144 @@
+"""DS2: the parallelism every operator needs, in one pass over the dataflow [1]_.
+
+References
+----------
+.. [1] V. Kalavri et al., "Three steps is all you need: fast, accurate, automatic scaling decisions for distributed
+   streaming dataflows", OSDI 2018; the scaling controller of CAPSys and the basis of Justin.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from workbench.dataflow import Dataflow
+from workbench.scaling._validation import SLACK, not_negative, require
+
+Counters = tuple[float, float, float]  # records processed, records pushed, useful seconds of one instance
+_NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Ds2Decision:
+    """What DS2 read out of the counters, and what it proposes.
+
+    Parameters
+    ----------
+    true_rates
+        ``(processing, output)`` per operator, records/s, summed over its instances: what they would process and push
+        if they were useful all the time. Sources are left out.
+    optimal_output
+        Records/s per operator, sources too, when every operator keeps up with the source rates.
+    parallelism
+        Tasks per operator; sources keep theirs and are left out.
+    selectivity
+        Records out per record in of every operator, the last known one where the counters tell none.
+    uninformed
+        Operators whose counters tell nothing, so that they keep their tasks.
+    """
+
+    true_rates: Mapping[str, tuple[float, float]]
+    optimal_output: Mapping[str, float]
+    parallelism: Mapping[str, int]
+    selectivity: Mapping[str, float] = field(default_factory=dict)
+    uninformed: tuple[str, ...] = ()
+
+
+def ds2(
+    dataflow: Dataflow,
+    counters: Mapping[str, Sequence[Counters]],
+    source_rates: Mapping[str, float],
+    *,
+    last_selectivity: Mapping[str, float] = _NOTHING_KNOWN,
+) -> Ds2Decision:
+    """Propose the least parallelism at which every operator keeps up with the source rates.
+
+    An operator that does not keep up hides the load of those behind it; the pass undoes that by following the rates
+    the operators will push once they do. Sources send their full output to every consumer.
+
+    An instance without useful seconds or without input has no true rate: the others stand for it. When no instance
+    of an operator has one, the operator keeps its tasks, is passed with `last_selectivity` (1 if unknown) and is
+    named in ``Ds2Decision.uninformed``.
+
+    Parameters
+    ----------
+    dataflow
+        Operators of kind ``"source"`` are the sources.
+    counters
+        Of one window, per operator that is not a source: ``(processed, pushed, useful_s)`` for each instance.
+    source_rates
+        Target records/s per source.
+    last_selectivity
+        ``Ds2Decision.selectivity`` of an earlier decision.
+
+    Raises
+    ------
+    WorkbenchError
+        When counters or rates are missing, name unknown operators or are negative or not finite, or when an operator
+        that is not a source has no upstream.
+    """
+    _check(dataflow, counters, source_rates)
+    true_rates: dict[str, tuple[float, float]] = {}
+    output: dict[str, float] = {}
+    parallelism: dict[str, int] = {}
+    selectivity: dict[str, float] = {}
+    uninformed = []
+    for name in dataflow.topological_order():
+        if name in source_rates:
+            output[name] = source_rates[name]
+            continue
+        need = sum(output[edge.upstream] for edge in dataflow.edges if edge.downstream == name)
+        telling = [instance for instance in counters[name] if instance[0] > 0 and instance[2] > 0]
+        processing = sum(processed / useful for processed, _, useful in telling)
+        pushing = sum(pushed / useful for _, pushed, useful in telling)
+        true_rates[name] = (processing, pushing)
+        if telling:
+            selectivity[name] = pushing / processing
+            parallelism[name] = max(1, _ceil(need * len(telling) / processing))
+        else:
+            selectivity[name] = last_selectivity.get(name, 1.0)
+            parallelism[name] = len(counters[name])
+            uninformed.append(name)
+        output[name] = need * selectivity[name]
+    return Ds2Decision(true_rates, output, parallelism, selectivity, tuple(uninformed))
+
+
+def _ceil(value: float) -> int:
+    """Round up, but not what rounding errors put above a whole number."""
+    return math.ceil(value - SLACK * max(1.0, value))
+
+
+def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], source_rates: Mapping[str, float]) -> None:
+    scaled = [operator.name for operator in dataflow.operators if operator.kind != "source"]
+    _same_names("source_rates", source_rates, dataflow.sources, "source", dataflow.name)
+    _same_names("counters", counters, scaled, "operator that is not a source", dataflow.name)
+    for source, rate in source_rates.items():
+        not_negative(f"The rate of source {source!r}", rate)
+    for name in scaled:
+        require(
+            any(edge.downstream == name for edge in dataflow.edges),
+            f"Operator {name!r} has no upstream and is not of kind 'source', so no rate reaches it; "
+            "add the edge that feeds it, or make it a source.",
+        )
+        require(len(counters[name]) > 0, f"Operator {name!r} has no counters; give those of each of its instances.")
+        for index, instance in enumerate(counters[name]):
+            require(
+                len(instance) == len(("processed", "pushed", "useful_s"))
+                and all(math.isfinite(value) and value >= 0 for value in instance),
+                f"The counters of instance {index} of operator {name!r} are {tuple(instance)!r}; they must be "
+                "(processed, pushed, useful seconds), finite and at least 0.",
+            )
+
+
+def _same_names(what: str, got: Mapping[str, object], wanted: Sequence[str], kind: str, dataflow: str) -> None:
+    missing = [name for name in wanted if name not in got]
+    unknown = [name for name in got if name not in wanted]
+    require(
+        not missing,
+        f"{what} lacks {', '.join(map(repr, missing))} of dataflow {dataflow!r}; give one entry for every {kind}.",
+    )
+    require(
+        not unknown,
+        f"{what} names {', '.join(map(repr, unknown))}, no {kind} of dataflow {dataflow!r}; "
+        f"there {'is' if len(wanted) == 1 else 'are'} {', '.join(wanted) or 'none'}.",
+    )

@@ -1,0 +1,203 @@
+"""When an autoscaler may act and how far it may go: the settings of papers and production around a scaling policy.
+
+All functions are pure: the caller owns the clock and remembers what they return. Options carry the names of the Flink
+autoscaler where it has them.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from workbench.scaling._validation import SLACK, not_negative, require, whole
+
+
+@dataclass(frozen=True)
+class AutoscalerSettings:
+    """Settings of an autoscaler; the defaults are CAPSys's for DS2 (section 6.4), without any limits.
+
+    Parameters
+    ----------
+    activation_s
+        No decision until this long after a (re)deployment (Flink: stabilization.interval).
+    policy_interval_s
+        Seconds from one decision to the next.
+    metrics_window_s
+        Seconds of metrics a decision averages over (Flink: metrics.window).
+    utilization_target
+        Busyness planned for: rates are divided by it (Flink: utilization.target).
+    utilization_min, utilization_max
+        While every operator's busyness is within, nothing changes (Flink: utilization.min, utilization.max);
+        None has no such bound, and without both every decision is carried out.
+    min_parallelism, max_parallelism
+        Bounds of every operator's tasks (Flink: vertex.min-parallelism, vertex.max-parallelism).
+    scale_up_max_factor, scale_down_max_factor
+        One decision adds at most this share of an operator's tasks, or takes it away (Flink: scale-up.max-factor,
+        scale-down.max-factor).
+    scale_down_interval_s
+        Fewer tasks only after they sufficed for this long; then the most that were proposed meanwhile
+        (Flink: scale-down.interval).
+    restart_s
+        Downtime of a redeployment that the plan makes up for (Flink: restart.time).
+    catch_up_s
+        Time to work off the backlog and what arrives during the restart; inf plans for neither
+        (Flink: catch-up.duration, where 0 means that).
+    """
+
+    activation_s: float = 90.0
+    policy_interval_s: float = 5.0
+    metrics_window_s: float = 5.0
+    utilization_target: float = 1.0
+    utilization_min: float | None = None
+    utilization_max: float | None = None
+    min_parallelism: int = 1
+    max_parallelism: int | None = None
+    scale_up_max_factor: float = math.inf
+    scale_down_max_factor: float = 1.0
+    scale_down_interval_s: float = 0.0
+    restart_s: float = 0.0
+    catch_up_s: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in (
+            "activation_s", "policy_interval_s", "metrics_window_s", "scale_down_interval_s", "restart_s"
+        ):  # fmt: skip
+            not_negative(name, getattr(self, name))
+        for name in ("utilization_target", "utilization_min", "utilization_max", "scale_down_max_factor"):
+            value = getattr(self, name)
+            require(value is None or 0 <= value <= 1, f"{name} is {value!r}; it must be a share from 0 to 1.")
+        require(self.utilization_target > 0, "utilization_target is 0; it must be a share above 0.")
+        for name in ("scale_up_max_factor", "catch_up_s"):
+            value = getattr(self, name)
+            require(value > 0, f"{name} is {value!r}; it must be above 0 (inf for no limit).")
+        whole("min_parallelism", self.min_parallelism, 1)
+        if self.max_parallelism is not None:
+            whole("max_parallelism", self.max_parallelism, self.min_parallelism)
+
+
+CAPSYS = AutoscalerSettings()
+JUSTIN = AutoscalerSettings(
+    activation_s=60.0, policy_interval_s=120.0, metrics_window_s=120.0, utilization_min=0.2, utilization_max=0.8
+)
+"""Justin, section 5: 2 min windows, 1 min stabilisation, busyness kept between 20 and 80 %."""
+FLINK = AutoscalerSettings(
+    activation_s=300.0,
+    policy_interval_s=60.0,
+    metrics_window_s=900.0,
+    utilization_target=0.7,
+    utilization_min=0.4,
+    utilization_max=1.0,
+    scale_down_max_factor=0.6,
+    scale_down_interval_s=3600.0,
+    restart_s=300.0,
+    catch_up_s=1800.0,
+)
+"""Defaults of the autoscaler of Flink's Kubernetes operator."""
+
+
+@dataclass(frozen=True)
+class PendingScaleDown:
+    """A wish for fewer tasks: when it came up, and the most tasks proposed since."""
+
+    since_s: float
+    parallelism: int
+
+
+_NO_BACKLOG: Mapping[str, float] = MappingProxyType({})
+_NOTHING_PENDING: Mapping[str, PendingScaleDown] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class LimitedProposal:
+    """Tasks per operator within the limits, and the scale-downs that still wait."""
+
+    parallelism: Mapping[str, int]
+    pending: Mapping[str, PendingScaleDown]
+
+
+def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decided_s: float | None = None) -> bool:
+    """Whether a decision may be taken at `now_s`, after the last deployment and the last decision (if any)."""
+    active = now_s >= deployed_s + settings.activation_s - SLACK
+    return active and (decided_s is None or now_s >= decided_s + settings.policy_interval_s - SLACK)
+
+
+def needs_scaling(settings: AutoscalerSettings, busyness: Mapping[str, float]) -> bool:
+    """Whether some operator is less busy than ``utilization_min`` or busier than ``utilization_max``.
+
+    Always true without both bounds, as for DS2 without a trigger.
+    """
+    if settings.utilization_min is None and settings.utilization_max is None:
+        return True
+    low = -math.inf if settings.utilization_min is None else settings.utilization_min
+    high = math.inf if settings.utilization_max is None else settings.utilization_max
+    return any(busy < low - SLACK or busy > high + SLACK for busy in busyness.values())
+
+
+def planned_rates(
+    settings: AutoscalerSettings, source_rates: Mapping[str, float], backlog: Mapping[str, float] = _NO_BACKLOG
+) -> dict[str, float]:
+    """Rates to plan for, records/s per source: head room, the backlog, and what a restart adds to it.
+
+    ``rate / utilization_target + (backlog + rate x restart_s) / catch_up_s``, as the Flink autoscaler does per vertex;
+    here at the sources, which is the same because DS2's needs are linear in the source rates.
+
+    Parameters
+    ----------
+    settings
+        See ``AutoscalerSettings``.
+    source_rates
+        Records/s per source now.
+    backlog
+        Records waiting per source.
+    """
+    return {
+        source: rate / settings.utilization_target
+        + (backlog.get(source, 0.0) + rate * settings.restart_s) / settings.catch_up_s
+        for source, rate in source_rates.items()
+    }
+
+
+def limit_parallelism(
+    settings: AutoscalerSettings,
+    current: Mapping[str, int],
+    proposal: Mapping[str, int],
+    now_s: float,
+    pending: Mapping[str, PendingScaleDown] = _NOTHING_PENDING,
+) -> LimitedProposal:
+    """Keep a proposal within the factors and bounds, and hold fewer tasks back until their delay has passed.
+
+    A scale-down that waits is forgotten as soon as as many tasks as now are proposed again.
+
+    Parameters
+    ----------
+    settings
+        See ``AutoscalerSettings``.
+    current, proposal
+        Tasks per operator now, and as the policy wants them.
+    now_s
+        Seconds on the caller's clock.
+    pending
+        ``LimitedProposal.pending`` of the decision before.
+    """
+    parallelism: dict[str, int] = {}
+    waiting: dict[str, PendingScaleDown] = {}
+    for name, wanted in proposal.items():
+        tasks = current[name]
+        allowed = _bounded(settings, tasks, wanted)
+        if allowed < tasks and settings.scale_down_interval_s > 0:
+            earlier = pending.get(name, PendingScaleDown(now_s, allowed))
+            held = PendingScaleDown(earlier.since_s, max(earlier.parallelism, allowed))
+            if now_s - held.since_s < settings.scale_down_interval_s - SLACK:
+                waiting[name], allowed = held, tasks
+            else:
+                allowed = min(tasks, held.parallelism)
+        parallelism[name] = allowed
+    return LimitedProposal(parallelism, waiting)
+
+
+def _bounded(settings: AutoscalerSettings, tasks: int, wanted: int) -> int:
+    least = math.ceil(tasks * (1 - settings.scale_down_max_factor) - SLACK)
+    most = tasks * (1 + settings.scale_up_max_factor)
+    allowed = max(least, wanted if wanted <= most else math.ceil(most - SLACK))
+    highest = math.inf if settings.max_parallelism is None else settings.max_parallelism
+    return int(min(max(allowed, settings.min_parallelism), highest))
