@@ -4,6 +4,13 @@ from workbench.scaling._ds2 import (
     Ds2Decision,
     ds2,
 )
+from workbench.scaling._justin import (
+    JustinVariant,
+    MemoryState,
+    StateMetrics,
+    justin,
+    managed_memory_mb,
+)
 from workbench.scaling.autoscaler import (
     AutoscalerSettings,
     LimitedProposal,
@@ -28,6 +35,12 @@ from workbench.scaling.elastic import (
     remote_transfer_rate,
     shard_migration_bytes,
 )
+from workbench.scaling.packing import (
+    Packing,
+    TaskDemand,
+    WorkerShape,
+    pack_tasks,
+)
 
 __all__ = [
     "Assignment",
@@ -35,9 +48,15 @@ __all__ = [
     "CoreAllocation",
     "Ds2Decision",
     "ExecutorAdvice",
+    "JustinVariant",
     "LimitedProposal",
+    "MemoryState",
+    "Packing",
     "PendingScaleDown",
     "ShardPlan",
+    "StateMetrics",
+    "TaskDemand",
+    "WorkerShape",
     "advise_executors",
     "allocate_cores",
     "assign_cores",
@@ -45,9 +64,12 @@ __all__ = [
     "erlang_c",
     "is_due",
     "jackson_latency",
+    "justin",
     "limit_parallelism",
+    "managed_memory_mb",
     "migrated_bytes",
     "needs_scaling",
+    "pack_tasks",
     "planned_rates",
     "rebalance_shards",
     "remote_transfer_rate",

@@ -1,0 +1,140 @@
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.scaling import JustinVariant, MemoryState, StateMetrics, justin, managed_memory_mb
+
+MS = 1e-3
+FINE, PRESSED = StateMetrics(0.9, 0.3 * MS), StateMetrics(0.72, 0.3 * MS)
+
+
+def decide(previous, proposal, now, before=None, **options):
+    decision = justin(
+        {"o": MemoryState(*previous)},
+        {"o": proposal},
+        {} if now is None else {"o": now},
+        {} if before is None else {"o": before},
+        **options,
+    )["o"]
+    return (decision.tasks, decision.level, decision.scaled_up)
+
+
+ROWS = [  # previous, p*, now, before, expected
+    # 1: stateless
+    ((4, 0, False), 7, None, None, (7, None, False)),
+    ((4, None, False), 4, None, None, (4, None, False)),
+    ((4, 1, True), 7, None, PRESSED, (7, None, False)),
+    # 2: capacity suffices
+    ((4, 1, False), 4, StateMetrics(0.1, 9 * MS), None, (4, 1, False)),
+    ((4, 1, True), 4, FINE, PRESSED, (4, 1, False)),
+    # 3: more memory helped
+    ((4, 1, True), 7, StateMetrics(0.72, 0.9 * MS), StateMetrics(0.72, 1.1 * MS), (4, 2, True)),
+    ((4, 1, True), 7, StateMetrics(0.73, 1.2 * MS), StateMetrics(0.72, 1.1 * MS), (4, 2, True)),
+    ((4, 1, True), 7, StateMetrics(0.99, 0.1 * MS), StateMetrics(0.98, 0.1 * MS), (4, 2, True)),  # no pressure
+    # 4: it helped, but there is no level left
+    ((4, 2, True), 7, StateMetrics(0.72, 0.9 * MS), StateMetrics(0.72, 1.1 * MS), (7, 2, False)),
+    # 5: it did not help
+    ((4, 1, True), 7, StateMetrics(0.72, 1.1 * MS), StateMetrics(0.72, 1.1 * MS), (7, 0, False)),
+    ((4, 2, True), 7, StateMetrics(0.60, 1.2 * MS), StateMetrics(0.72, 1.1 * MS), (7, 1, False)),
+    ((4, 1, True), 7, StateMetrics(0.60, 1.2 * MS), None, (7, 0, False)),
+    # 6: pressure
+    ((4, 1, False), 7, PRESSED, None, (4, 2, True)),
+    ((4, 0, False), 7, StateMetrics(0.99, 1.01 * MS), None, (4, 1, True)),
+    ((9, 0, False), 3, StateMetrics(0.6, 0.3 * MS), None, (9, 1, True)),  # a scale-in becomes a scale-up
+    # 7: pressure, but no level left
+    ((4, 2, False), 7, StateMetrics(0.1, 0.3 * MS), None, (7, 2, False)),
+    # 8: no pressure
+    ((4, 1, False), 7, FINE, None, (7, 1, False)),
+    ((4, 1, False), 7, StateMetrics(0.80, 1 * MS), None, (7, 1, False)),  # exactly at the thresholds
+    ((4, 1, False), 7, StateMetrics(None, None), None, (7, 1, False)),  # no accesses
+]
+
+
+@pytest.mark.parametrize(("previous", "proposal", "now", "before", "expected"), ROWS)
+def test_decision_table(previous, proposal, now, before, expected):
+    assert decide(previous, proposal, now, before) == expected
+
+
+def test_an_operator_that_turns_stateful_counts_as_level_0():
+    assert decide((4, None, False), 7, FINE) == (7, 0, False)
+    assert decide((4, None, False), 4, PRESSED) == (4, 0, False)
+    assert decide((4, None, False), 7, PRESSED) == (4, 1, True)
+
+
+def test_reported_path_of_q11_needs_two_levels():
+    slow, faster = StateMetrics(0.5, 2 * MS), StateMetrics(0.9, 0.5 * MS)
+    assert decide((1, 0, False), 3, slow) == (1, 1, True)
+    assert decide((1, 1, True), 6, faster, slow) == (1, 2, True)  # three levels: 632 MB
+    assert decide((1, 1, True), 6, faster, slow, max_level=2) == (6, 1, False)  # two: (6; 316), as printed
+
+
+def test_thresholds_are_parameters():
+    assert decide((4, 0, False), 7, StateMetrics(0.9, 0.3 * MS), hit_rate=0.95) == (4, 1, True)
+    assert decide((4, 0, False), 7, StateMetrics(0.9, 0.3 * MS), latency_s=0.2 * MS) == (4, 1, True)
+
+
+def test_variant_with_the_guard_of_the_comment():
+    variant = JustinVariant(guard="exceeds")
+    assert decide((9, 0, False), 3, PRESSED, variant=variant) == (3, 0, False)
+    assert decide((9, 1, True), 3, FINE, PRESSED, variant=variant) == (3, 1, False)
+    assert decide((4, 1, False), 7, PRESSED, variant=variant) == (4, 2, True)
+
+
+def test_variant_with_hysteresis():
+    a_little = (StateMetrics(0.73, 1.1 * MS), StateMetrics(0.72, 1.1 * MS))
+    assert decide((4, 1, True), 7, *a_little) == (4, 2, True)
+    assert decide((4, 1, True), 7, *a_little, variant=JustinVariant(min_gain=0.05)) == (7, 0, False)
+    much = (StateMetrics(0.72, 1.0 * MS), StateMetrics(0.72, 1.1 * MS))
+    assert decide((4, 1, True), 7, *much, variant=JustinVariant(min_gain=0.05)) == (4, 2, True)
+
+
+def test_variant_that_gives_memory_back():
+    variant = JustinVariant(give_back_hit_rate=0.95)
+    assert decide((9, 2, False), 3, StateMetrics(0.96, 0.1 * MS), variant=variant) == (3, 1, False)
+    assert decide((9, 2, False), 3, StateMetrics(0.94, 0.1 * MS), variant=variant) == (3, 2, False)
+    assert decide((9, 2, False), 12, StateMetrics(0.99, 0.1 * MS), variant=variant) == (12, 2, False)
+    assert decide((9, 0, False), 3, StateMetrics(0.99, 0.1 * MS), variant=variant) == (3, 0, False)
+    assert decide((9, 2, False), 3, StateMetrics(0.99, 1.1 * MS), variant=variant) == (3, 2, False)  # slow accesses
+
+
+def test_memory_doubles_from_level_to_level():
+    assert [managed_memory_mb(level) for level in (None, 0, 1, 2)] == [0, 158, 316, 632]
+    assert managed_memory_mb(1, base_mb=128) == 256
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: justin({"o": MemoryState(1, 0)}, {"o": 1, "p": 2}, {}, {}),
+            "previous and proposal disagree on 'p'; give both for every operator.",
+        ),
+        (
+            lambda: justin({"o": MemoryState(1, 0)}, {"o": 1}, {"q": FINE}, {}),
+            "`now` has state metrics of 'q', which `previous` lacks; the operators are o.",
+        ),
+        (
+            lambda: justin({"o": MemoryState(1, 3)}, {"o": 1}, {"o": FINE}, {}),
+            (
+                "Operator 'o' has memory level 3; max_level = 3 allows 0 to 2. "
+                "Raise max_level or start the operator lower."
+            ),
+        ),
+        (
+            lambda: justin({"o": MemoryState(1, 0)}, {"o": 0}, {}, {}),
+            "The proposed number of tasks of operator 'o' is 0; it must be a whole number of at least 1.",
+        ),
+        (
+            lambda: StateMetrics(1.2, None),
+            "The hit rate of StateMetrics is 1.2; it must be a share from 0 to 1, or None.",
+        ),
+        (
+            lambda: MemoryState(0, 0),
+            "The number of tasks of a MemoryState is 0; it must be a whole number of at least 1.",
+        ),
+        (lambda: JustinVariant(guard="equal"), "guard is 'equal'; use one of 'differs', 'exceeds'."),
+    ],
+)
+def test_bad_input_is_named(call, text):
+    with pytest.raises(WorkbenchError) as error:
+        call()
+    assert str(error.value) == text

@@ -1,0 +1,45 @@
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.scaling import TaskDemand, WorkerShape, managed_memory_mb, pack_tasks
+
+TASK_MANAGER = WorkerShape(cpus=4, memory_mb=2048)  # Justin, section 5
+HEAP_MB = 200
+
+
+def demand(tasks, level):
+    return TaskDemand(tasks, HEAP_MB + managed_memory_mb(level))
+
+
+def test_equal_tasks_fill_whole_workers():
+    packing = pack_tasks({"o": demand(12, 0), "sink": demand(1, 0)}, TASK_MANAGER)
+    assert packing.counts == {"o": (4, 4, 4, 0), "sink": (0, 0, 0, 1)}
+    assert (packing.workers, packing.bound, packing.started) == (4, 4, 4)
+    assert (packing.cpus, packing.memory_mb) == (16, 8192)
+
+
+def test_memory_can_be_what_runs_out():
+    packing = pack_tasks({"o": demand(6, 2), "map": demand(2, None)}, TASK_MANAGER, running=2)
+    assert packing.counts == {"o": (2, 2, 2), "map": (1, 1, 0)}  # 832 MB each: two to a worker
+    assert (packing.workers, packing.started) == (3, 1)
+
+
+def test_small_tasks_go_where_least_room_is_left():
+    packing = pack_tasks(
+        {"big": TaskDemand(1, 1500), "middle": TaskDemand(1, 1000), "small": TaskDemand(1, 500)}, TASK_MANAGER
+    )
+    assert packing.counts == {"big": (1, 0), "middle": (0, 1), "small": (1, 0)}
+
+
+def test_nothing_to_pack():
+    assert pack_tasks({"o": TaskDemand(0, 1e9)}, TASK_MANAGER, running=3).workers == 0
+    assert pack_tasks({}, TASK_MANAGER).workers == 0
+
+
+def test_a_task_larger_than_a_worker_is_named():
+    with pytest.raises(WorkbenchError) as error:
+        pack_tasks({"o": TaskDemand(1, 2528)}, TASK_MANAGER)
+    assert str(error.value) == (
+        "One task of operator 'o' needs 1 cores and 2528 MB; a worker has 4 and 2048. "
+        "Choose larger workers or a lower memory level."
+    )

@@ -1,0 +1,146 @@
+"""Tasks of unequal memory in workers of one shape: how many whole workers a configuration costs (Justin, 4.3).
+
+Multidimensional bin packing by best fit decreasing: the largest task first, into the worker that is left with the
+least room; a new worker when none has room. "Largest" has several meanings with two resources; four are tried and the
+fewest workers win.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from workbench.scaling._validation import SLACK, not_negative, positive, require, whole
+
+_Size = tuple[float, float]  # cpus, memory as shares of a worker
+
+
+@dataclass(frozen=True)
+class WorkerShape:
+    """What one worker has: cores and memory (MB) for its tasks."""
+
+    cpus: float
+    memory_mb: float
+
+    def __post_init__(self) -> None:
+        positive("A worker's cpus", self.cpus)
+        positive("A worker's memory_mb", self.memory_mb)
+
+
+@dataclass(frozen=True)
+class TaskDemand:
+    """`tasks` equal tasks and what each needs: all its memory (MB), managed or not, and cores."""
+
+    tasks: int
+    memory_mb: float
+    cpus: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole("tasks of a TaskDemand", self.tasks, 0)
+        not_negative("memory_mb of a TaskDemand", self.memory_mb)
+        not_negative("cpus of a TaskDemand", self.cpus)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where tasks go, in whole workers.
+
+    Parameters
+    ----------
+    counts
+        Per operator, its tasks on each worker.
+    workers
+        Workers in use; they cost as a whole.
+    started
+        How many of them were not running before.
+    bound
+        No packing has fewer workers than this.
+    shape
+        Of every worker.
+    """
+
+    counts: Mapping[str, tuple[int, ...]]
+    workers: int
+    started: int
+    bound: int
+    shape: WorkerShape
+
+    @property
+    def cpus(self) -> float:
+        """Cores of the workers, used or not."""
+        return self.workers * self.shape.cpus
+
+    @property
+    def memory_mb(self) -> float:
+        """Memory of the workers, used or not, MB."""
+        return self.workers * self.shape.memory_mb
+
+
+def pack_tasks(demands: Mapping[str, TaskDemand], shape: WorkerShape, running: int = 0) -> Packing:
+    """Pack all tasks into few workers of one shape.
+
+    Ties: operators in their order, workers by lowest index; the same input gives the same packing.
+
+    Parameters
+    ----------
+    demands
+        Per operator.
+    shape
+        Of the workers there are and of those that can be started.
+    running
+        Workers there are; more are started when they do not suffice.
+
+    Raises
+    ------
+    WorkbenchError
+        When one task alone exceeds a worker.
+    """
+    whole("running", running, 0)
+    sizes = {name: (demand.cpus / shape.cpus, demand.memory_mb / shape.memory_mb) for name, demand in demands.items()}
+    for name, demand in demands.items():
+        require(
+            demand.tasks == 0 or max(sizes[name]) <= 1 + SLACK,
+            f"One task of operator {name!r} needs {demand.cpus:g} cores and {demand.memory_mb:g} MB; a worker has "
+            f"{shape.cpus:g} and {shape.memory_mb:g}. Choose larger workers or a lower memory level.",
+        )
+    packings = [_best_fit(demands, sizes, order) for order in _ORDERS]
+    best = min(packings, key=len)
+    totals = [sum(demands[name].tasks * sizes[name][d] for name in demands) for d in range(2)]
+    return Packing(
+        {name: tuple(worker.get(name, 0) for worker in best) for name in demands},
+        len(best),
+        max(0, len(best) - running),
+        math.ceil(max(totals) - SLACK * max(1.0, *totals)),
+        shape,
+    )
+
+
+_ORDERS: tuple[Callable[[_Size], float], ...] = (
+    max,
+    sum,
+    lambda size: size[1],
+    lambda size: size[0],
+)
+
+
+def _best_fit(
+    demands: Mapping[str, TaskDemand], sizes: Mapping[str, _Size], order: Callable[[_Size], float]
+) -> list[dict[str, int]]:
+    workers: list[dict[str, int]] = []
+    used: list[_Size] = []
+    for name in sorted(demands, key=lambda name: -order(sizes[name])):
+        cpus, memory = sizes[name]
+        for _ in range(demands[name].tasks):
+            fitting = [
+                (-(held[0] + held[1]), index)
+                for index, held in enumerate(used)
+                if held[0] + cpus <= 1 + SLACK and held[1] + memory <= 1 + SLACK
+            ]
+            if fitting:
+                _, chosen = min(fitting)
+            else:
+                chosen = len(workers)
+                workers.append({})
+                used.append((0.0, 0.0))
+            workers[chosen][name] = workers[chosen].get(name, 0) + 1
+            used[chosen] = (used[chosen][0] + cpus, used[chosen][1] + memory)
+    return workers
