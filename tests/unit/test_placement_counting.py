@@ -1,0 +1,65 @@
+import pytest
+from placement_oracle import example_b
+
+from workbench.errors import WorkbenchError
+from workbench.placement import CostVector, count_plans, count_within
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "workers", "slots", "plans"),
+    [
+        ((1, 2, 5, 8), 4, 4, 80),  # CAPSys 3.2
+        ((1, 1, 1, 2, 4, 7), 4, 4, 665),  # 3.3
+        ((1, 3, 3, 4, 5), 4, 4, 950),
+        ((4, 6, 8, 4), 8, 4, 3_254_014),  # 4.4
+        ((2, 2, 4, 1), 3, 3, 16),  # Figure 4
+        ((2, 1), 2, 2, 2),
+        ((3, 2), 3, 2, 3),
+        ((2, 3, 1), 2, 3, 3),
+        ((3, 3), 3, 4, 16),
+        ((4, 6, 5, 8, 1), 4, 6, 12_214),
+        ((1,), 1, 1, 1),
+        ((3, 0), 2, 2, 1),
+        ((5,), 2, 2, 0),
+    ],
+)
+def test_published_numbers_of_plans(parallelism, workers, slots, plans):
+    assert count_plans(parallelism, workers, slots) == plans
+
+
+def test_an_operator_may_stand_for_the_idle_slots():
+    assert count_plans((2, 5, 8), 4, 4) == count_plans((1, 2, 5), 4, 4) == 80
+
+
+def test_one_operator_is_counted_as_partitions_even_beyond_64_bits():
+    def partitions(tasks, parts):  # p(n, k) = p(n, k - 1) + p(n - k, k)
+        ways = [1] + [0] * tasks
+        for part in range(1, parts + 1):
+            for total in range(part, tasks + 1):
+                ways[total] += ways[total - part]
+        return ways[tasks]
+
+    assert count_plans((40,), 40, 40) == partitions(40, 40) == 37_338
+    assert count_plans((400,), 60, 400) == partitions(400, 60) > 2**61
+    assert count_plans((500,), 40, 500) == partitions(500, 40) > 2**63
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "plans"), [((0.3, 0.3, 0.9), 1827), ((0.1, 0.1, 0.7), 20), ((0.05, 0.05, 0.6), 2)]
+)
+def test_example_b_has_the_reference_s_plans_within_thresholds(thresholds, plans):
+    assert count_within(example_b((4, 6, 5, 8, 1), 4, 6), CostVector(*thresholds)) == plans
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (((1, -1), 2, 2), "parallelism has the entry -1; give whole numbers from 0 on"),
+        (((1,), 0, 2), "workers has the entry 0; give whole numbers from 1 on"),
+        (((1,), 2, 0.5), "slots has the entry 0.5"),
+        (((40, 72, 56, 80, 8), 16, 16), r"takes about \de\+\d\d additions, more than the 5e\+10 allowed"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(arguments, message):
+    with pytest.raises(WorkbenchError, match=message):
+        count_plans(*arguments)

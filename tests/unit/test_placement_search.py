@@ -1,0 +1,81 @@
+import pytest
+from placement_oracle import chain, example_a, example_b
+
+from workbench.errors import WorkbenchError
+from workbench.placement import CostVector, PlacementProblem, search
+from workbench.placement.caps import search_order
+
+
+def test_example_a_has_the_reference_s_front():
+    result = search(example_a())
+    assert (result.count, result.exhausted) == (3, True)
+    assert [plan.counts.T.tolist() for plan in result.pareto] == [[[1, 2, 0], [1, 1, 1]], [[2, 1, 0], [0, 2, 1]]]
+    assert result.best == result.pareto[0]
+    assert result.best.cost.worst == pytest.approx(5 / 9)
+
+
+def test_q1_sliding_has_80_plans_and_three_with_balanced_windows():
+    problem = PlacementProblem((1, 2, 8, 5), chain(1, 2, 8, 5), 4, 4, (1, 1, 4, 1), (0, 0, 1, 0), (1, 1, 1, 0))
+    assert search(problem).count == 80
+    balanced = search(problem, CostVector(io=0))
+    assert balanced.count == 3
+    assert all((plan.counts[2] == 2).all() for plan in balanced.pareto)
+
+
+def test_figure_4_has_16_plans():
+    problem = PlacementProblem((2, 2, 4, 1), chain(2, 2, 4, 1), 3, 3, (1, 2, 3, 1), (0, 0, 1, 0), (1, 1, 1, 0))
+    assert search(problem).count == 16
+
+
+@pytest.mark.parametrize("reorder", [False, True])
+@pytest.mark.parametrize(
+    ("thresholds", "plans"),
+    [(None, 12_214), ((0.3, 0.3, 0.9), 1827), ((0.1, 0.1, 0.7), 20), ((0.05, 0.05, 0.6), 2), ((0.01, 0, 0.1), 0)],
+)
+def test_example_b_has_the_reference_s_plans_in_either_order(thresholds, plans, reorder):
+    result = search(example_b((4, 6, 5, 8, 1), 4, 6), thresholds and CostVector(*thresholds), reorder=reorder)
+    assert (result.count, result.exhausted) == (plans, True)
+
+
+def test_reordering_prunes_earlier_under_thresholds():
+    problem, thresholds = example_b((4, 6, 5, 8, 1), 4, 6), CostVector(0.1, 0.1, 0.7)
+    assert 10 * search(problem, thresholds).nodes < search(problem, thresholds, reorder=False).nodes
+
+
+@pytest.mark.parametrize(
+    ("tasks", "workers", "slots", "thresholds"),
+    [
+        ((6, 10, 8, 14, 2), 5, 8, (0.1, 0.1, 0.7)),
+        ((20, 36, 28, 40, 4), 8, 16, (0.1, 0.1, 0.7)),
+        ((40, 72, 56, 80, 8), 16, 16, (0.05, 0.05, 0.6)),
+    ],
+)
+def test_the_first_plan_of_a_large_problem_takes_few_nodes(tasks, workers, slots, thresholds):
+    result = search(example_b(tasks, workers, slots), CostVector(*thresholds), first=True)
+    assert (result.count, result.exhausted) == (1, False)
+    assert result.best.cost.within(CostVector(*thresholds))
+    assert result.nodes < 200
+
+
+def test_operators_of_high_load_in_the_limited_dimensions_come_first():
+    problem = example_b((4, 6, 5, 8, 1), 4, 6)
+    assert search_order(problem, CostVector()) == (0, 1, 2, 3, 4)
+    assert search_order(problem, CostVector(cpu=0.1)) == (3, 1, 2, 0, 4)
+    assert search_order(problem, CostVector(net=0.1)) == (0, 2, 1, 3, 4)
+    assert search_order(problem, CostVector(io=0.1)) == (3, 0, 1, 2, 4)
+
+
+def test_a_search_out_of_time_says_so():
+    result = search(example_b((20, 36, 28, 40, 4), 8, 16), timeout_s=1e-9)
+    assert not result.exhausted
+    assert result.count > 0
+
+
+def test_the_time_limit_is_above_zero():
+    with pytest.raises(WorkbenchError, match="timeout_s is 0; give seconds above 0, or None for no limit"):
+        search(example_a(), timeout_s=0)
+
+
+def test_plans_are_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        search(example_a()).best.counts[0, 0] = 3

@@ -1,0 +1,20 @@
+"""Inner loops compiled on first use, kept beside the sources, run without the interpreter's lock.
+
+A compiled function is cached by the time stamp of its own file only, so functions that call each other share a file.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile `function` when it is first called; where nothing can be written, in every process anew."""
+    try:
+        made = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no directory for the cache
+        made = numba.njit(nogil=True)(function)
+    return cast("Function", made)

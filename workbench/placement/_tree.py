@@ -1,0 +1,309 @@
+"""The compiled depth-first search of CAPS (CAPSys, section 4.3): layers of operators, in each layer the workers.
+
+A node chooses how many tasks of a layer's operator a worker gets. On entering a layer all limits become a lowest and
+a highest count per worker: slots, and the three thresholds, for the network load is convex in the count once the
+other operators are placed. Inside the layer a choice is made only if the later workers can take the rest, so no
+branch ends before its layer does. Counts ascend, which meets balanced plans first.
+
+The search stops after a number of nodes and goes on where it stopped, so that its caller can watch the clock.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.placement._compiled import compiled
+
+DONE, PAUSED, FRONT_FULL, FOUND = range(4)
+
+# Integers of a state, by layer and worker; all but the last two concern the worker alone.
+CHOSEN, TOP, LEFT, FREE, LOW, HIGH, TWIN, RUN_END, LOW_AFTER, HIGH_AFTER = range(10)
+# Loads of a state, by layer and worker: those that the earlier layers put there, and what links to them add here.
+CPU, IO, NET, LINKS, LINKS_PER_TASK = range(5)
+
+_EQUAL = 1e-9
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Layers(NamedTuple):
+    """The problem in search order; loads and limits in units of the cost (divided by L^max - L^min)."""
+
+    tasks: Ints  # (layers,)
+    load: Floats  # (2, layers): cpu and io of one task
+    first_edge: Ints  # (layers + 1,): edges whose later end is this layer, shuffles before forwards
+    first_forward: Ints  # (layers,)
+    other: Ints  # (edges,): layer of the other end
+    upstream: NDArray[np.bool_]  # (edges,): whether this layer is the upstream end
+    link: Floats  # (edges,): load of one link
+    limit: Floats  # (3, workers): highest load
+    ideal: Floats  # (3,)
+    speed: Floats  # (workers,)
+    operator: Ints  # (layers,): position in the problem
+    slots: int
+
+
+class State(NamedTuple):
+    """Where the search stands.
+
+    ``CHOSEN`` is the count chosen, ``TOP`` the highest to choose, ``LEFT`` the tasks not placed before this worker,
+    ``FREE`` its slots, ``LOW`` and ``HIGH`` its bounds; a ``TWIN`` has the same tasks so far, and the same speed, as
+    the worker before it, ``RUN_END`` is the last of a run of twins; ``LOW_AFTER`` and ``HIGH_AFTER`` sum the bounds
+    from this worker on.
+    """
+
+    grid: Ints  # (10, layers, workers + 1)
+    loads: Floats  # (5, layers, workers)
+    peak: Floats  # (workers + 1, 3): highest cost of the workers before, in the last layer
+    at: Ints  # layer, worker, nodes, plans, front size, started
+
+
+class Front(NamedTuple):
+    """Costs that no other plan dominates, and one plan for each."""
+
+    cost: Floats  # (capacity, 3)
+    plan: Ints  # (capacity, workers, operators), canonical
+
+
+def new_state(layers: int, workers: int) -> State:
+    """Allocate the state of a search."""
+    return State(
+        np.zeros((10, layers, workers + 1), dtype=np.int64),
+        np.zeros((5, layers, workers)),
+        np.zeros((workers + 1, 3)),
+        np.zeros(6, dtype=np.int64),
+    )
+
+
+@compiled
+def _forward_load(layers: Layers, grid: Ints, layer: int, worker: int, count: int) -> float:
+    """Network load over forward edges to operators already placed: pairs that are not local (Equation 8)."""
+    load = 0.0
+    for edge in range(layers.first_forward[layer], layers.first_edge[layer + 1]):
+        surplus = count - grid[CHOSEN, layers.other[edge], worker]
+        load += layers.link[edge] * max(0, surplus if layers.upstream[edge] else -surplus)
+    return load
+
+
+@compiled
+def _enter_layer(layers: Layers, grid: Ints, loads: Floats, layer: int) -> bool:  # noqa: C901, PLR0912, PLR0915
+    """Set up a layer from the choices before it; False if its tasks cannot be placed within the limits."""
+    workers = len(layers.speed)
+    before = layer - 1
+    forward = layers.first_forward[layer] < layers.first_edge[layer + 1]
+    for worker in range(workers):
+        if layer == 0:
+            grid[FREE, 0, worker] = layers.slots
+            twin = worker > 0 and layers.speed[worker] == layers.speed[worker - 1]
+        else:
+            chosen = grid[CHOSEN, before, worker]
+            grid[FREE, layer, worker] = grid[FREE, before, worker] - chosen
+            loads[CPU, layer, worker] = loads[CPU, before, worker] + chosen * layers.load[CPU, before]
+            loads[IO, layer, worker] = loads[IO, before, worker] + chosen * layers.load[IO, before]
+            net = loads[NET, before, worker] + loads[LINKS, before, worker]
+            net += chosen * loads[LINKS_PER_TASK, before, worker]
+            if layers.first_forward[before] < layers.first_edge[layer]:
+                net += _forward_load(layers, grid, before, worker, chosen)
+            loads[NET, layer, worker] = net
+            twin = grid[TWIN, before, worker] == 1 and chosen == grid[CHOSEN, before, worker - 1]
+        grid[TWIN, layer, worker] = twin
+        if twin:
+            grid[LOW, layer, worker] = grid[LOW, layer, worker - 1]
+            grid[HIGH, layer, worker] = grid[HIGH, layer, worker - 1]
+            loads[LINKS, layer, worker] = loads[LINKS, layer, worker - 1]
+            loads[LINKS_PER_TASK, layer, worker] = loads[LINKS_PER_TASK, layer, worker - 1]
+            continue
+        fixed, per_task = 0.0, 0.0  # Equation 8: a link for every task there and every one of the other operator here
+        for edge in range(layers.first_edge[layer], layers.first_forward[layer]):
+            there = grid[CHOSEN, layers.other[edge], worker]
+            if layers.upstream[edge]:
+                per_task += layers.link[edge] * (layers.tasks[layers.other[edge]] - there)
+            else:
+                fixed += layers.link[edge] * there * layers.tasks[layer]
+                per_task -= layers.link[edge] * there
+        loads[LINKS, layer, worker] = fixed
+        loads[LINKS_PER_TASK, layer, worker] = per_task
+        low, high = 0, min(grid[FREE, layer, worker], layers.tasks[layer])
+        for dimension in range(2):
+            room = layers.limit[dimension, worker] - loads[dimension, layer, worker]
+            if room < 0:
+                return False
+            if layers.load[dimension, layer] * high > room:
+                high = math.floor(room / layers.load[dimension, layer])
+        if layers.limit[NET, worker] < math.inf:
+            room = layers.limit[NET, worker] - loads[NET, layer, worker] - fixed
+            while low <= high:
+                bent = _forward_load(layers, grid, layer, worker, low) if forward else 0.0
+                if low * per_task + bent <= room:
+                    break
+                low += 1
+            while high > low:
+                bent = _forward_load(layers, grid, layer, worker, high) if forward else 0.0
+                if high * per_task + bent <= room:
+                    break
+                high -= 1
+        if low > high:
+            return False
+        grid[LOW, layer, worker] = low
+        grid[HIGH, layer, worker] = high
+    grid[LOW_AFTER, layer, workers] = 0
+    grid[HIGH_AFTER, layer, workers] = 0
+    end = workers - 1
+    for worker in range(workers - 1, -1, -1):
+        grid[LOW_AFTER, layer, worker] = grid[LOW_AFTER, layer, worker + 1] + grid[LOW, layer, worker]
+        grid[HIGH_AFTER, layer, worker] = grid[HIGH_AFTER, layer, worker + 1] + grid[HIGH, layer, worker]
+        grid[RUN_END, layer, worker] = end
+        if not grid[TWIN, layer, worker]:
+            end = worker - 1
+    grid[LEFT, layer, 0] = layers.tasks[layer]
+    return bool(grid[LOW_AFTER, layer, 0] <= layers.tasks[layer] <= grid[HIGH_AFTER, layer, 0])
+
+
+@compiled
+def _enter_worker(grid: Ints, layer: int, worker: int) -> None:
+    """Set the range of counts such that the later workers can take the rest; a twin gets no more than its twin."""
+    left, low = grid[LEFT, layer, worker], grid[LOW, layer, worker]
+    twins = grid[RUN_END, layer, worker] - worker
+    after = worker + twins + 1
+    top = min(grid[HIGH, layer, worker], left - twins * low - grid[LOW_AFTER, layer, after])
+    if grid[TWIN, layer, worker]:
+        top = min(top, grid[CHOSEN, layer, worker - 1])
+    rest = left - grid[HIGH_AFTER, layer, after]
+    if rest > low * (twins + 1):
+        low = rest if twins == 0 else (rest + twins) // (twins + 1)
+    grid[TOP, layer, worker] = top
+    grid[CHOSEN, layer, worker] = low - 1
+
+
+@compiled
+def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it would do
+    layers: Layers, state: State, front: Front, first: bool, nodes: int
+) -> int:
+    """Search on for at most `nodes` nodes; FRONT_FULL asks for a larger front before the same plan is met again."""
+    grid, loads, peak, at = state
+    load, ideal, speed = layers.load, layers.ideal, layers.speed
+    last, end = grid.shape[1] - 1, grid.shape[2] - 2
+    forward = layers.first_forward[last] < layers.first_edge[last + 1]
+    row = np.zeros((end + 1, last + 1), dtype=np.int64)
+    layer, worker, seen, plans, size, started = at
+    stop, rival, result = seen + nodes, 0, DONE
+    if not started:
+        if _enter_layer(layers, grid, loads, 0):
+            _enter_worker(grid, 0, 0)
+        else:
+            layer = -1
+    while layer >= 0:
+        if grid[CHOSEN, layer, worker] >= grid[TOP, layer, worker]:
+            worker -= 1
+            if worker < 0:
+                layer, worker = layer - 1, end
+            continue
+        if seen >= stop:
+            result = PAUSED
+            break
+        chosen = grid[CHOSEN, layer, worker] + 1
+        grid[CHOSEN, layer, worker] = chosen
+        seen += 1
+        if layer == last:  # Equation 4: the highest cost of the workers so far
+            cpu = loads[CPU, last, worker] + chosen * load[CPU, last]
+            io = loads[IO, last, worker] + chosen * load[IO, last]
+            net = loads[NET, last, worker] + loads[LINKS, last, worker] + chosen * loads[LINKS_PER_TASK, last, worker]
+            if forward:
+                net += _forward_load(layers, grid, last, worker, chosen)
+            peak[worker + 1, CPU] = max(peak[worker, CPU], cpu / speed[worker] - ideal[CPU])
+            peak[worker + 1, IO] = max(peak[worker, IO], io / speed[worker] - ideal[IO])
+            peak[worker + 1, NET] = max(peak[worker, NET], net / speed[worker] - ideal[NET])
+        if worker < end:
+            grid[LEFT, layer, worker + 1] = grid[LEFT, layer, worker] - chosen
+            worker += 1
+            _enter_worker(grid, layer, worker)
+        elif layer < last:
+            if _enter_layer(layers, grid, loads, layer + 1):
+                layer, worker = layer + 1, 0
+                _enter_worker(grid, layer, 0)
+        elif size == len(front.cost):
+            grid[CHOSEN, layer, worker] -= 1
+            seen -= 1
+            result = FRONT_FULL
+            break
+        else:
+            plans += 1
+            cpu, io, net = peak[end + 1]
+            if rival >= size or not _covered(front.cost, rival, cpu, io, net):  # often the same one again
+                rival = 0
+                while rival < size and not _covered(front.cost, rival, cpu, io, net):
+                    rival += 1
+            if rival == size:
+                size = _enter_front(front, size, cpu, io, net)
+                _canonical(layers, grid, front.plan[size - 1])
+            elif _covers(front.cost, rival, cpu, io, net):  # equal: the larger plan stays
+                _canonical(layers, grid, row)
+                if _larger(row, front.plan[rival]):
+                    front.plan[rival] = row
+            if first:
+                result = FOUND
+                break
+    at[:] = layer, worker, seen, plans, size, 1
+    return result
+
+
+@compiled
+def _covered(costs: Floats, member: int, cpu: float, io: float, net: float) -> bool:
+    """Whether a member of the front dominates or equals the costs."""
+    return bool(
+        costs[member, CPU] <= cpu + _EQUAL and costs[member, IO] <= io + _EQUAL and costs[member, NET] <= net + _EQUAL
+    )
+
+
+@compiled
+def _covers(costs: Floats, member: int, cpu: float, io: float, net: float) -> bool:
+    """Whether the costs dominate or equal a member of the front."""
+    return bool(
+        cpu <= costs[member, CPU] + _EQUAL and io <= costs[member, IO] + _EQUAL and net <= costs[member, NET] + _EQUAL
+    )
+
+
+@compiled
+def _enter_front(front: Front, size: int, cpu: float, io: float, net: float) -> int:
+    """Put the costs at the end of the front, without the members they dominate; the new size."""
+    kept = 0
+    for member in range(size):
+        if not _covers(front.cost, member, cpu, io, net):
+            if kept < member:
+                front.cost[kept] = front.cost[member]
+                front.plan[kept] = front.plan[member]
+            kept += 1
+    front.cost[kept, CPU], front.cost[kept, IO], front.cost[kept, NET] = cpu, io, net
+    return kept + 1
+
+
+@compiled
+def _canonical(layers: Layers, grid: Ints, row: Ints) -> None:
+    """Write the plan worker by worker, operators in the problem's order, workers of one speed descending."""
+    workers, depth = row.shape
+    for worker in range(workers):
+        for layer in range(depth):
+            row[worker, layers.operator[layer]] = grid[CHOSEN, layer, worker]
+    for worker in range(1, workers):
+        place = worker
+        while (
+            place > 0
+            and layers.speed[place] == layers.speed[place - 1]
+            and _larger(row[place : place + 1], row[place - 1 : place])
+        ):
+            for operator in range(depth):
+                row[place, operator], row[place - 1, operator] = row[place - 1, operator], row[place, operator]
+            place -= 1
+
+
+@compiled
+def _larger(one: Ints, other: Ints) -> bool:
+    """Whether `one` comes after `other` in lexicographic order, row by row."""
+    for worker in range(one.shape[0]):
+        for operator in range(one.shape[1]):
+            if one[worker, operator] != other[worker, operator]:
+                return bool(one[worker, operator] > other[worker, operator])
+    return False

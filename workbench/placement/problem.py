@@ -1,0 +1,515 @@
+"""What is to be placed on which workers, and what a placement costs (CAPSys, section 4).
+
+Tasks of one operator are identical, and so are workers of one speed. A plan therefore only says how many tasks of
+every operator run on every worker: *counts*, shape (operators, workers).
+
+Workers of unequal speed follow the relaxation of the CIKM '14 paper (section 5): a worker of speed 2 stands for one
+twice as large in every resource, so its loads are divided by 2. Workers of one speed form a class.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple, Self, cast, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
+from workbench.errors import WorkbenchError
+
+SLACK = 1e-9
+"""Costs within this are equal; a cost that exceeds its threshold by no more fits."""
+
+DIMENSIONS = ("cpu", "io", "net")
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Edge = tuple[int | str, int | str] | tuple[int | str, int | str, str]
+
+_SAME_LOAD = 1e-12
+
+
+@dataclass(frozen=True)
+class CostVector:
+    """Costs of a plan in the three dimensions (Equation 4), each 0 (ideal) to 1 (worst); also thresholds for them.
+
+    As a threshold any value from 0 on is allowed; infinity, the default, switches a dimension off.
+    """
+
+    cpu: float = math.inf
+    io: float = math.inf
+    net: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name, value in zip(DIMENSIONS, self, strict=True):
+            if not value >= 0:
+                raise WorkbenchError(
+                    f"The {name} entry of a cost vector is {value!r}; give a number from 0 on, or inf to switch "
+                    "the dimension off."
+                )
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.cpu, self.io, self.net))
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three."""
+        return max(self)
+
+    def within(self, thresholds: "CostVector") -> bool:
+        """Whether no entry exceeds its threshold (Equation 9)."""
+        return all(value <= limit + SLACK for value, limit in zip(self, thresholds, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Where the tasks go: `counts`, shape (operators, workers), and what that costs."""
+
+    counts: Counts
+    cost: CostVector
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and np.array_equal(self.counts, other.counts) and self.cost == other.cost
+
+    def __hash__(self) -> int:
+        return hash(self.counts.tobytes())
+
+
+class Link(NamedTuple):
+    """An edge between two operators, given by their positions."""
+
+    upstream: int
+    downstream: int
+    partitioning: Partitioning
+
+
+class Subtask(NamedTuple):
+    """One task and where it runs, the form schedulers import."""
+
+    operator: str
+    subtask: int
+    worker: int
+
+
+@dataclass(frozen=True, init=False)
+class PlacementProblem:
+    """Operators with the loads of one task each, edges between them, and identical slots on workers.
+
+    Parameters
+    ----------
+    parallelism
+        Tasks of every operator: a sequence, whose positions then name the operators ``"0"``, ``"1"``, ..., or a
+        mapping by name.
+    edges
+        ``(upstream, downstream)``, shuffled, or ``(upstream, downstream, "forward")``, one to one; operators by
+        position or name. Forward between unequal parallelisms is treated as shuffle, with a warning.
+    workers, slots
+        Number of workers and of slots on each.
+    cpu, io, net
+        Load of one task of every operator, in any one unit per dimension; `net` is all its output. A sequence or a
+        mapping, like `parallelism`.
+    speeds
+        Speed of every worker, any positive unit; all 1 if left out.
+    operators
+        Names of the operators, where `parallelism` is a sequence.
+
+    Raises
+    ------
+    WorkbenchError
+        For more tasks than slots, an unknown operator, a cycle, or a number out of its range.
+    """
+
+    parallelism: tuple[int, ...]
+    edges: tuple[Link, ...]
+    workers: int
+    slots: int
+    cpu: tuple[float, ...]
+    io: tuple[float, ...]
+    net: tuple[float, ...]
+    speeds: tuple[float, ...]
+    operators: tuple[str, ...]
+
+    def __init__(  # noqa: PLR0917 - DESIGN fixes the order
+        self,
+        parallelism: Sequence[int] | Mapping[str, int],
+        edges: Sequence[Edge],
+        workers: int,
+        slots: int,
+        cpu: Sequence[float] | Mapping[str, float],
+        io: Sequence[float] | Mapping[str, float],
+        net: Sequence[float] | Mapping[str, float],
+        speeds: Sequence[float] | None = None,
+        operators: Sequence[str] | None = None,
+    ) -> None:
+        if operators is None:
+            operators = list(parallelism) if isinstance(parallelism, Mapping) else [*map(str, range(len(parallelism)))]
+        names = tuple(operators)
+        put = object.__setattr__
+        put(self, "operators", names)
+        put(self, "workers", _whole("workers", workers))
+        put(self, "slots", _whole("slots", slots))
+        tasks = zip(names, _by_operator("parallelism", parallelism, names), strict=True)
+        put(self, "parallelism", tuple(_whole(f"The parallelism of {name!r}", count) for name, count in tasks))
+        for dimension, loads in zip(DIMENSIONS, (cpu, io, net), strict=True):
+            put(self, dimension, _loads(dimension, loads, names))
+        put(self, "speeds", _speeds(speeds, self.workers))
+        put(self, "edges", tuple(self._link(edge) for edge in edges))
+        if not names:
+            raise WorkbenchError("The problem has no operators; give at least one.")
+        if self.tasks > self.workers * self.slots:
+            raise WorkbenchError(
+                f"There are {self.tasks} tasks, but {self.workers} workers with {self.slots} slots offer "
+                f"{self.workers * self.slots} slots; add workers or slots, or lower the parallelism."
+            )
+        _ = self.topological_order
+
+    def _link(self, edge: Edge) -> Link:
+        if len(edge) not in {2, 3}:
+            raise WorkbenchError(f'Edge {edge!r} is not (upstream, downstream) or (upstream, downstream, "forward").')
+        upstream, downstream = (self._position(end, edge) for end in edge[:2])
+        partitioning = cast("Partitioning", edge[2] if len(edge) == 3 else "shuffle")
+        if partitioning not in get_args(Partitioning):
+            raise WorkbenchError(
+                f"Edge {edge!r} has partitioning {partitioning!r}; use one of {', '.join(get_args(Partitioning))}."
+            )
+        if partitioning == "forward" and self.parallelism[upstream] != self.parallelism[downstream]:
+            warnings.warn(
+                f"Edge {self.operators[upstream]} -> {self.operators[downstream]} is forward, but "
+                f"{self.parallelism[upstream]} tasks cannot feed {self.parallelism[downstream]} one to one; "
+                "it is treated as shuffle.",
+                stacklevel=4,
+            )
+            partitioning = "shuffle"
+        return Link(upstream, downstream, partitioning)
+
+    def _position(self, end: int | str, edge: Edge) -> int:
+        if end in self.operators:
+            return self.operators.index(end)
+        if not isinstance(end, str) and 0 <= end < len(self.operators):
+            return int(end)
+        raise WorkbenchError(
+            f"Edge {tuple(edge)!r} names the unknown operator {end!r}; the operators are {', '.join(self.operators)}."
+        )
+
+    @classmethod
+    def from_dataflow(
+        cls,
+        dataflow: Dataflow,
+        profiles: Mapping[str, OperatorProfile],
+        rate: float | Mapping[str, float],
+        workers: int,
+        slots: int,
+        *,
+        parallelism: Mapping[str, int] | None = None,
+        speeds: Sequence[float] | None = None,
+    ) -> Self:
+        """Multiply measured unit costs by the rates at a target source rate (CAPSys, section 5.1).
+
+        Parameters
+        ----------
+        dataflow, profiles
+            The query, and the unit costs of its operators per input record.
+        rate
+            Records/s of the source, or of every source by name.
+        workers, slots, speeds
+            The cluster, as for the class.
+        parallelism
+            Tasks of every operator, as planned. If left out, the least number that keeps every task below one CPU
+            second per second. A source without parallelism, or then without profile, runs elsewhere and is not placed.
+
+        Raises
+        ------
+        WorkbenchError
+            For an operator without profile or parallelism, or rates that do not name the sources.
+        """
+        arriving = _arriving(dataflow, profiles, _source_rates(dataflow, rate))
+        known = profiles if parallelism is None else parallelism
+        placed = [o.name for o in dataflow.operators if o.name not in dataflow.sources or o.name in known]
+        for name in placed:
+            for thing, table in (("profile", profiles), ("parallelism", known)):
+                if name not in table:
+                    raise WorkbenchError(
+                        f"Operator {name!r} of dataflow {dataflow.name!r} has no {thing}; "
+                        f"those given are {', '.join(table) or 'none'}."
+                    )
+        if parallelism is None:
+            tasks = {name: max(1, math.ceil(arriving[name] * profiles[name].cpu_s - SLACK)) for name in placed}
+        else:
+            tasks = {name: _whole(f"The parallelism of {name!r}", parallelism[name]) for name in placed}
+        per_task = {name: arriving[name] / tasks[name] for name in placed}
+        edges = [edge for edge in dataflow.edges if edge.upstream in placed and edge.downstream in placed]
+        return cls(
+            tasks,
+            [(edge.upstream, edge.downstream, edge.partitioning) for edge in edges],
+            workers,
+            slots,
+            {name: per_task[name] * profiles[name].cpu_s for name in placed},
+            {name: per_task[name] * profiles[name].state_bytes for name in placed},
+            {name: per_task[name] * profiles[name].output_bytes for name in placed},
+            speeds,
+        )
+
+    @classmethod
+    def together(cls, queries: Mapping[str, "PlacementProblem"]) -> Self:
+        """One graph of several queries on the same cluster, operators named ``query.operator`` (section 6.2.2).
+
+        Raises
+        ------
+        WorkbenchError
+            When the clusters differ, or the queries together have more tasks than there are slots.
+        """
+        if not queries:
+            raise WorkbenchError("There are no queries to place together; give at least one.")
+        clusters = {(query.workers, query.slots, query.speeds) for query in queries.values()}
+        if len(clusters) > 1:
+            sizes = ", ".join(f"{name}: {query.workers} x {query.slots}" for name, query in queries.items())
+            raise WorkbenchError(f"The queries are to share a cluster, but theirs differ ({sizes}); give all the same.")
+        ((workers, slots, speeds),) = clusters
+
+        def merged(values: str) -> dict[str, float]:
+            return {
+                f"{name}.{operator}": value
+                for name, query in queries.items()
+                for operator, value in zip(query.operators, getattr(query, values), strict=True)
+            }
+
+        edges = [
+            (f"{name}.{query.operators[u]}", f"{name}.{query.operators[v]}", partitioning)
+            for name, query in queries.items()
+            for u, v, partitioning in query.edges
+        ]
+        tasks = cast("dict[str, int]", merged("parallelism"))
+        return cls(tasks, edges, workers, slots, merged("cpu"), merged("io"), merged("net"), speeds)
+
+    @property
+    def tasks(self) -> int:
+        """Number of all tasks."""
+        return sum(self.parallelism)
+
+    @cached_property
+    def topological_order(self) -> tuple[int, ...]:
+        """Positions of the operators, each after those that feed it; ties in input order.
+
+        Raises
+        ------
+        WorkbenchError
+            When the edges form a cycle.
+        """
+        waiting = [0] * len(self.operators)
+        for edge in self.edges:
+            waiting[edge.downstream] += 1
+        ready = [operator for operator, count in enumerate(waiting) if count == 0]
+        heapify(ready)
+        order = []
+        while ready:
+            operator = heappop(ready)
+            order.append(operator)
+            for edge in self.edges:
+                if edge.upstream == operator:
+                    waiting[edge.downstream] -= 1
+                    if waiting[edge.downstream] == 0:
+                        heappush(ready, edge.downstream)
+        if len(order) < len(self.operators):
+            stuck = ", ".join(self.operators[o] for o in range(len(waiting)) if o not in order)
+            raise WorkbenchError(f"The edges form a cycle among the operators {stuck}; a dataflow must be acyclic.")
+        return tuple(order)
+
+    @cached_property
+    def classes(self) -> tuple[tuple[int, ...], ...]:
+        """Workers of equal speed, fastest class first."""
+        return tuple(
+            tuple(w for w, speed in enumerate(self.speeds) if speed == distinct)
+            for distinct in sorted(set(self.speeds), reverse=True)
+        )
+
+    @cached_property
+    def loads(self) -> Floats:
+        """Loads of one task, shape (3, operators)."""
+        return np.array([self.cpu, self.io, self.net], dtype=np.float64)
+
+    @cached_property
+    def link_loads(self) -> Floats:
+        """Load of one physical link of every edge: U_net(u) / |D(u)| (Equation 8)."""
+        links = [0] * len(self.operators)
+        for u, v, partitioning in self.edges:
+            links[u] += self.parallelism[v] if partitioning == "shuffle" else 1
+        return np.array([self.net[edge.upstream] / links[edge.upstream] for edge in self.edges], dtype=np.float64)
+
+    @cached_property
+    def ideal(self) -> Floats:
+        """L^min, shape (3,): the load of a worker of speed 1 in perfect balance, 0 for the network (Equation 6)."""
+        total: Floats = self.loads @ np.array(self.parallelism, dtype=np.float64) / math.fsum(self.speeds)
+        total[2] = 0.0
+        return total
+
+    @cached_property
+    def span(self) -> Floats:
+        """L^max - L^min, shape (3,); 0 where all plans cost the same (Equations 6, 7).
+
+        L^max is the load of the slowest worker with the tasks of the highest load on all its slots.
+        """
+        span = np.zeros(3)
+        for dimension in range(3):
+            left, heaviest = self.slots, 0.0
+            for operator in np.argsort(-self.loads[dimension], kind="stable"):
+                taken = min(left, self.parallelism[operator])
+                heaviest += taken * self.loads[dimension, operator]
+                left -= taken
+            heaviest /= min(self.speeds)
+            difference = heaviest - self.ideal[dimension]
+            span[dimension] = difference if difference > _SAME_LOAD * heaviest else 0.0
+        return span
+
+    def checked(self, counts: ArrayLike) -> Counts:
+        """Check that `counts` is a plan of this problem, and make it an array.
+
+        Raises
+        ------
+        WorkbenchError
+            For a wrong shape, negative or broken counts, misplaced tasks or overfull workers (Equations 1, 2).
+        """
+        given = np.asarray(counts)
+        shape = (len(self.operators), self.workers)
+        if given.shape != shape:
+            raise WorkbenchError(f"The counts have shape {given.shape}; a plan has shape {shape}: operators, workers.")
+        plan = given.astype(np.int64)
+        if not np.array_equal(plan, given) or (plan < 0).any():
+            raise WorkbenchError("A plan has a negative or broken count; counts are whole numbers from 0 on.")
+        for operator, (placed, tasks) in enumerate(zip(plan.sum(axis=1), self.parallelism, strict=True)):
+            if placed != tasks:
+                raise WorkbenchError(
+                    f"The plan places {placed} tasks of operator {self.operators[operator]!r}; it has {tasks}."
+                )
+        for worker, used in enumerate(plan.sum(axis=0)):
+            if used > self.slots:
+                raise WorkbenchError(f"The plan puts {used} tasks on worker {worker}, which has {self.slots} slots.")
+        return plan
+
+    def worker_loads(self, counts: ArrayLike) -> Floats:
+        """Add up the loads of every worker, shape (3, workers), its speed apart (Equations 5, 8)."""
+        plan = self.checked(counts)
+        loads = self.loads @ plan
+        loads[2] = 0.0
+        for (u, v, partitioning), link in zip(self.edges, self.link_loads, strict=True):
+            if partitioning == "shuffle":  # all to all: links to the consumers elsewhere
+                remote = plan[u] * (self.parallelism[v] - plan[v])
+            else:  # one to one, local pairs first
+                remote = np.maximum(0, plan[u] - plan[v])
+            loads[2] += link * remote
+        return loads
+
+    def cost(self, counts: ArrayLike) -> CostVector:
+        """Cost of a plan: how far its bottleneck worker is from the ideal, per dimension (Equation 4).
+
+        Parameters
+        ----------
+        counts
+            Shape (operators, workers).
+
+        Raises
+        ------
+        WorkbenchError
+            When `counts` is not a plan of this problem.
+        """
+        bottleneck = (self.worker_loads(counts) / np.array(self.speeds)).max(axis=1)
+        excess = np.maximum(bottleneck - self.ideal, 0.0)
+        cost = np.divide(excess, self.span, out=np.zeros(3), where=self.span > 0)
+        return CostVector(*cost.tolist())
+
+    def canonical(self, counts: ArrayLike) -> Counts:
+        """Order the workers of every class so that their tasks descend lexicographically."""
+        plan = self.checked(counts)
+        ordered = plan.copy()
+        for members in self.classes:
+            rows = sorted((tuple(plan[:, worker]) for worker in members), reverse=True)
+            ordered[:, list(members)] = np.array(rows).T
+        return ordered
+
+    def plan(self, counts: ArrayLike) -> Plan:
+        """Make the canonical plan of `counts`, with its cost; the array is read-only."""
+        ordered = self.canonical(counts)
+        ordered.setflags(write=False)
+        return Plan(ordered, self.cost(ordered))
+
+    def subtasks(self, counts: ArrayLike) -> list[Subtask]:
+        """One row per task, as schedulers import a plan: operator by operator, subtasks in order of the workers."""
+        plan = self.checked(counts)
+        return [
+            Subtask(name, subtask, int(worker))
+            for name, row in zip(self.operators, plan, strict=True)
+            for subtask, worker in enumerate(np.repeat(np.arange(self.workers), row))
+        ]
+
+
+def _whole(thing: str, value: float) -> int:
+    if isinstance(value, bool) or not math.isfinite(value) or value != int(value) or value < 1:
+        raise WorkbenchError(f"{thing} is {value!r}; give a whole number from 1 on.")
+    return int(value)
+
+
+def _by_operator(
+    thing: str, values: Sequence[float] | Mapping[str, float], names: tuple[str, ...]
+) -> tuple[float, ...]:
+    """Values in the order of the operators."""
+    if isinstance(values, Mapping):
+        if set(values) != set(names):
+            raise WorkbenchError(f"{thing} is given for {', '.join(values)}; the operators are {', '.join(names)}.")
+        return tuple(values[name] for name in names)
+    if len(values) != len(names):
+        raise WorkbenchError(f"{thing} has {len(values)} entries for {len(names)} operators; give one for each.")
+    return tuple(values)
+
+
+def _loads(dimension: str, values: Sequence[float] | Mapping[str, float], names: tuple[str, ...]) -> tuple[float, ...]:
+    loads = _by_operator(dimension, values, names)
+    for name, load in zip(names, loads, strict=True):
+        if not (math.isfinite(load) and load >= 0):
+            raise WorkbenchError(
+                f"The {dimension} load of operator {name!r} is {load!r}; give a finite number from 0 on."
+            )
+    return tuple(float(load) for load in loads)
+
+
+def _speeds(speeds: Sequence[float] | None, workers: int) -> tuple[float, ...]:
+    if speeds is None:
+        return (1.0,) * workers
+    if len(speeds) != workers:
+        raise WorkbenchError(f"There are {len(speeds)} speeds for {workers} workers; give one for each.")
+    for worker, speed in enumerate(speeds):
+        if not (math.isfinite(speed) and speed > 0):
+            raise WorkbenchError(f"The speed of worker {worker} is {speed!r}; give a finite number above 0.")
+    return tuple(float(speed) for speed in speeds)
+
+
+def _source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
+    sources = dataflow.sources
+    if not isinstance(rate, Mapping):
+        if len(sources) != 1:
+            raise WorkbenchError(
+                f"Dataflow {dataflow.name!r} has {len(sources)} sources ({', '.join(sources)}), but the rate is one "
+                "number; give the rate of every source by name."
+            )
+        rate = {sources[0]: rate}
+    if set(rate) != set(sources):
+        raise WorkbenchError(f"Rates are given for {', '.join(rate)}; the sources are {', '.join(sources)}.")
+    for name, value in rate.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise WorkbenchError(f"The rate of source {name!r} is {value!r}; give finite records/s from 0 on.")
+    return rate
+
+
+def _arriving(
+    dataflow: Dataflow, profiles: Mapping[str, OperatorProfile], rates: Mapping[str, float]
+) -> dict[str, float]:
+    """Input rate of every operator; a consumer gets the full output of every operator that feeds it."""
+    arriving = {operator.name: rates.get(operator.name, 0.0) for operator in dataflow.operators}
+    for name in dataflow.topological_order():
+        selectivity = profiles[name].selectivity if name in profiles else 1.0
+        for edge in dataflow.edges:
+            if edge.upstream == name:
+                arriving[edge.downstream] += arriving[name] * selectivity
+    return arriving
