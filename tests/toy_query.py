@@ -30,6 +30,14 @@ def count(rows):
     return rows.withWatermark("time", "2 seconds").groupBy(f.window("time", "4 seconds"), "key").count()
 
 
+def mostly_late(rows):
+    """Nine of ten rows come an hour later than the watermark allows."""
+    from pyspark.sql import functions as f
+
+    late = f.when(f.col("id") % 10 > 0, f.expr("time - interval 1 hour")).otherwise(f.col("time"))
+    return count(rows.withColumn("time", late))
+
+
 def no_watermark(rows):
     return rows.groupBy("key").count()
 

@@ -20,13 +20,21 @@ from types import FrameType
 from typing import Any
 
 from workbench import __version__
-from workbench.capacity import SIMPLE_QUERIES, STATEFUL_QUERIES, CapacityEstimator, Measurement, Probe
+from workbench.capacity import (
+    SIMPLE_QUERIES,
+    STATEFUL_QUERIES,
+    CapacityEstimator,
+    Configuration,
+    Measurement,
+    Probe,
+    measure,
+    verify,
+)
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import examine, quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render
-from workbench.study import measure, verify
 from workbench.study.catalogue import find_query
 from workbench.testbed.spark import SparkTestbed
 from workbench.testbed.spark.machine import usable_cores
@@ -91,8 +99,7 @@ def _measure(options: argparse.Namespace) -> int:
     )
     output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
     measurement = measure(
-        query,
-        budget,
+        Configuration(query, budget),
         testbed,
         estimator,
         Journal(options.journal),

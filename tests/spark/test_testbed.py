@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -26,6 +27,7 @@ BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 1.0)
 if not FRACTIONS:
     BUDGET = Budget(1, SlotProfile(1.0, 1200), 1.0)
 TESTBED = SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=5)
+WARM = replace(TESTBED, warmup_cap_s=40)  # costs are those of compiled code
 PLACES = (Path(tempfile.gettempdir()), Path("/dev/shm"), *Path("/sys/fs/cgroup").glob("cpu*"), Path("/sys/fs/cgroup"))
 
 
@@ -52,7 +54,7 @@ def observed():
     """One deployment at three loads, and what was left when it was over."""
     before = left_behind()
     seen = {}
-    with TESTBED.deploy(toy_query.query(), BUDGET) as run:
+    with WARM.deploy(toy_query.query(), BUDGET) as run:
         for rate in (2_000.0, 6_000.0, math.inf):
             run.set_rate(rate)
             run.settle(2)
@@ -78,9 +80,7 @@ def test_the_rate_changed_without_a_restart(observed):
 
 
 def test_as_much_as_fits_grows_until_it_fills_the_interval(observed):
-    batches = observed[0][math.inf].batches
-    grown = batches[-1].records > batches[0].records
-    assert grown or batches[-1].duration_s > 0.7 * BUDGET.interval_s
+    assert observed[0][math.inf].consumed_rate > 6_000
 
 
 def test_no_record_is_lost_between_the_operators(observed):
@@ -103,14 +103,14 @@ def test_the_state_is_measured(observed):
     assert "aggregate" in aggregate.operator
     assert aggregate.state_rows_updated >= 97
     assert aggregate.state_bytes > 0
-    assert aggregate.state_latency_s is not None
+    assert aggregate.state_latency_s > 0
     assert 1 <= aggregate.key_skew < 2
 
 
 def test_the_source_is_profiled_apart(observed):
     source = observed[2]
-    assert 0 < source.per_record_s < 1e-3
-    assert 1_000 < source.rate_limit < math.inf
+    assert 0 < source.per_record_s < 1e-4
+    assert 6_000 < source.rate_limit < math.inf
 
 
 def test_the_quota_is_looked_at_where_there_is_one(observed):
@@ -142,6 +142,25 @@ def test_a_query_that_cannot_run_is_refused_with_the_mend(query, message):
     with pytest.raises(WorkbenchError, match=message), TESTBED.deploy(query, BUDGET):
         pass
     assert left_behind() - before == set()
+
+
+def test_a_query_that_drops_its_rows_has_no_throughput():
+    with TESTBED.deploy(toy_query.query(toy_query.mostly_late), BUDGET) as run:
+        run.set_rate(2_000.0)
+        run.settle(8)
+        with pytest.raises(WorkbenchError, match=r"drops \d\d% of what reaches its state.*--event-time"):
+            run.observe(6)
+
+
+def test_a_lost_executor_spoils_the_observation():
+    with TESTBED.deploy(toy_query.query(), BUDGET) as run:
+        run.set_rate(2_000.0)
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                    process.kill()
+        with pytest.raises(WorkbenchError, match=r"executor was lost.*--memory-mb"):
+            run.observe(6)
 
 
 def test_a_killed_driver_is_told_and_leaves_nothing():

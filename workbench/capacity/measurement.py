@@ -60,6 +60,10 @@ class Measurement:
         Observations at lower rates, which the costs rest on besides the probes.
     workbench_version
         Version that measured.
+    tasks
+        Tasks by operator, where an optimizer set them.
+    predicted_rate
+        Records/s that the optimizer expected of them.
     """
 
     query: str
@@ -73,6 +77,8 @@ class Measurement:
     settings: Mapping[str, Setting] = field(default_factory=dict)
     load_curve: tuple[Probe, ...] = ()
     workbench_version: str = __version__
+    tasks: Mapping[str, int] | None = None
+    predicted_rate: float | None = None
 
     def __post_init__(self) -> None:
         try:

@@ -5,11 +5,12 @@ flushes what had queued up, ``observe`` lets time pass and returns what was seen
 the context removes every process, control group and folder of the deployment.
 """
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from workbench.dataflow import Budget
-from workbench.metrics import Observation
+from workbench.metrics import Observation, SourceProfile
 from workbench.workload.query import Query
 
 
@@ -19,6 +20,16 @@ class Run(Protocol):
     @property
     def budget(self) -> Budget:
         """Slots, their profile and the trigger interval."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What it runs on: versions, the machine."""
+        ...
+
+    @property
+    def source(self) -> SourceProfile | None:
+        """Cost of the source alone; None where it has none of its own."""
         ...
 
     def set_rate(self, rate: float) -> None:
@@ -46,12 +57,44 @@ class Run(Protocol):
 class Testbed(Protocol):
     """A place to deploy queries."""
 
-    def deploy(self, query: Query, budget: Budget) -> AbstractContextManager[Run]:
+    @property
+    def identity(self) -> str:
+        """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
+        ...
+
+    def operators(self, query: Query) -> tuple[str, ...]:
+        """Operators that slots can be dealt out to; none where stages take turns at all slots, as in micro-batches."""
+        ...
+
+    def deploy(
+        self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
+    ) -> AbstractContextManager[Run]:
         """Deploy `query` on `budget`.
+
+        Parameters
+        ----------
+        query
+            What runs.
+        budget
+            Slots, their profile and the trigger interval.
+        layout
+            Tasks by operator, where the testbed lets them be set; None leaves them to the testbed.
+        repeat
+            How often this configuration was measured before; a simulated testbed's noise depends on it.
 
         Raises
         ------
         WorkbenchError
             When the query or the budget cannot be deployed here; the message says why.
         """
+        ...
+
+
+@runtime_checkable
+class Simulated(Protocol):
+    """A testbed whose time passes on a clock of its own."""
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds."""
         ...

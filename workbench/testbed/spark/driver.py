@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 LEAST_BATCHES = 3
 # Just-in-time compilation goes on for minutes: a query that seemed steady after 40 s got a quarter faster in the next.
-JIT_LEAST_S = 50.0
-JIT_BATCHES = 5
+SMALL_BATCHES = 30
+LARGE_BATCHES = 5
 JIT_STEADY = 0.03
 SOURCE_BATCHES = 4
 LEAST_SOURCE_ROWS = 1_000
@@ -73,7 +73,7 @@ class Driver:
         """Start Spark, the query, and bring both to working temperature."""
         order = self._order
         self._say("starting Spark")
-        spark = self._spark = start_session(order.master, order.budget, order.folder, order.disk)
+        spark = self._spark = start_session(order)
         self._executor = self._find_executor()
         if order.quota:
             order.quota.add(self._executor)
@@ -83,12 +83,12 @@ class Driver:
         self._events = EventLog(log_file)
         self._meter = Meter(order.quota, self._executor)
         self._queries: list[LiveQuery] = []
-        self._live = self._start("query", order.generator, order.budget.interval_s, order.build, order.output_mode)
         self._say("warming up the query's code, without a quota")
-        rate = self._warm_code()
-        self._live.command(0.0)
+        rows = self._warm_code()
         self._say("measuring the source alone")
-        self._profile_source(rate)
+        rows = self._profile_source(rows)
+        self._live = self._start("query", order.generator, order.budget.interval_s, order.build, order.output_mode)
+        self._live.expect(rows)
         jvm = spark._jvm  # noqa: SLF001 - py4j's only door
         java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
         return {"spark": spark.version, "java": java, "source": self._profile}
@@ -176,21 +176,21 @@ class Driver:
         order = self._order
         assert self._spark is not None  # noqa: S101 - for the type checker
         live = LiveQuery(order.name, order.folder / folder, interval_s, self._events, self._meter)
-        live.start(self._spark, generator, order.budget.slots, build, mode)
+        live.start(self._spark, generator, order.source_partitions, build, mode)
         self._queries.append(live)
         return live
 
-    def _profile_source(self, rate: float) -> None:
+    def _profile_source(self, rows: int) -> int:
         """Read with nothing else to do: what the source costs, and the rate it could feed within the interval.
 
-        `rate` is what the warm query consumed without a quota, records/s: it tells which batch sizes matter.
+        `rows` is what the warm query consumed within an interval without a quota: it tells which batch sizes matter.
+        The return value is what it may consume with the quota.
         """
         order = self._order
         interval = order.budget.interval_s
         alone = self._start("source", RowsOnly(order.generator), _READ_INTERVAL_S, _as_it_is, "append")
-        rows = int(rate * interval * min(1.0, order.budget.cpus / (os.cpu_count() or 1)))
-        self._live.expect(max(LEAST_BATCH_ROWS, rows))
-        rows = max(LEAST_SOURCE_ROWS, rows)
+        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
+        rows = max(LEAST_SOURCE_ROWS, expected)
         alone.fixed_batches(rows)
         self._batches(alone, SOURCE_BATCHES)  # without a quota: its own code gets warm
         self._limit(quota=True)
@@ -198,9 +198,7 @@ class Driver:
         for share in (0.5, 1.5, 1.0):
             alone.fixed_batches(int(rows * share))
             kept += self._batches(alone, SOURCE_BATCHES)[1:]
-        self._drain(alone)
-        alone.stop()
-        self._queries.remove(alone)
+        self._retire(alone)
         self._source = fit_source([done.work for done in kept], self._cpus)
         whole = line([(done.batch.records, done.batch.duration_s) for done in kept])
         room = max(0.0, interval - whole.fixed_s)
@@ -209,9 +207,10 @@ class Driver:
             per_record_s=self._source.per_record_s * self._cpus,
             rate_limit=room / (whole.per_record_s * interval) if whole.per_record_s else math.inf,
         )
+        return expected
 
-    def _drain(self, live: LiveQuery) -> None:
-        """Let a query finish its batches: tasks that are cancelled may hold their slots for a minute or more."""
+    def _retire(self, live: LiveQuery) -> None:
+        """End a query once its batches are done: tasks that are cancelled may hold their slots for a minute or more."""
         live.command(0.0)
         end = now_s() + DRAIN_S
         quiet_since = now_s()
@@ -219,28 +218,41 @@ class Driver:
             self._tick()
             if live.query.status["isTriggerActive"] or live.query.status["isDataAvailable"]:
                 quiet_since = now_s()
+        live.stop()
+        self._queries.remove(live)
 
-    def _warm_code(self) -> float:
-        """Run without a quota until the cost per record falls no more; return the records/s consumed then.
+    def _warm_code(self) -> int:
+        """Run without a quota until batches cost no less CPU; return the rows a batch of one interval then takes.
 
-        Batches double until they fill the interval: the first ones are slow for want of compiled code, not of slots.
+        Code is compiled after so many calls. What runs once per batch needs many small batches, what runs once per
+        record large ones: first small ones follow each other at once, then they grow until they fill the interval.
         """
-        live, rows = self._live, FIRST_BATCH_ROWS
-        begin, costs = now_s(), list[float]()
-        least_s = min(JIT_LEAST_S, self._order.warmup_cap_s)
-        while True:
+        order = self._order
+        live = self._start("warming", order.generator, _READ_INTERVAL_S, order.build, order.output_mode)
+        cap = now_s() + order.warmup_cap_s
+        live.fixed_batches(FIRST_BATCH_ROWS)
+        self._until_steady(live, SMALL_BATCHES, now_s() + order.warmup_cap_s / 2)
+        rows, last = FIRST_BATCH_ROWS, self._batches(live, 1)[-1].batch
+        full = max(order.budget.interval_s, 2 * last.duration_s)  # records must be at least half of the work
+        while last.duration_s < _FULL * full and now_s() < cap:
+            rows = int(rows * min(4.0, max(1.5, full / last.duration_s)))
             live.fixed_batches(rows)
-            done = self._batches(live, 1)[-1]
-            seconds = done.batch.duration_s
-            used = done.work.executor_cpu_s
-            costs.append((seconds if used is None else used) / max(1, done.batch.records))
-            spent = now_s() - begin
-            last, before = costs[-JIT_BATCHES:], costs[-2 * JIT_BATCHES : -JIT_BATCHES]
-            steady = len(before) == JIT_BATCHES and sum(last) > sum(before) * (1 - JIT_STEADY)
-            if seconds < _FULL * live.interval_s:
-                rows, steady = int(rows * min(4.0, max(1.1, live.interval_s / seconds))), False
-            if (steady and spent >= least_s) or spent >= self._order.warmup_cap_s:
-                return done.batch.records / max(seconds, live.interval_s)
+            last = self._batches(live, 1)[-1].batch
+        self._until_steady(live, LARGE_BATCHES, cap)
+        done = live.done[-1].batch
+        self._retire(live)
+        return int(done.records * min(1.0, order.budget.interval_s / done.duration_s))
+
+    def _until_steady(self, live: LiveQuery, count: int, end_s: float) -> None:
+        """Run on until `count` batches cost about as much CPU as the `count` before, or the clock shows `end_s`."""
+        before = math.inf
+        while now_s() < end_s:
+            done = self._batches(live, count)
+            used = [one.work.executor_cpu_s or one.batch.duration_s for one in done]
+            present = sum(used) / len(used)
+            if present > before * (1 - JIT_STEADY):
+                return
+            before = present
 
     def _batches(self, live: LiveQuery, count: int) -> list[Done]:
         """Wait until `count` more batches of the present command have been committed."""

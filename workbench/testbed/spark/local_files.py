@@ -1,9 +1,9 @@
 """Local files without forks, for checkpoints on one machine.
 
-Hadoop's local file system runs ``chmod`` in a process of its own for every file it makes, unless its native
-library is installed, which no Python package brings. A stateful query makes dozens of files per batch: about a
-sixth of a small slot's CPU time went there. The two classes below leave permissions alone (the deployment's folder is
-private). Spark's own compiler, Janino, makes them when a session starts.
+Hadoop's local file system runs ``chmod`` in a process of its own for every file it makes and ``readlink`` for every
+one it renames, unless its native library is installed, which no Python package brings. A stateful query makes dozens
+of files per batch: about a sixth of a small slot's CPU time went there. The classes below leave permissions alone (the
+deployment's folder is private). Spark's own compiler, Janino, makes them when a session starts.
 """
 
 from pathlib import Path
@@ -16,16 +16,30 @@ ABSTRACT_FILE_SYSTEM = f"{PACKAGE}.QuietFs"
 _SOURCE = f"""
 package {PACKAGE};
 
-public class QuietFileSystem extends org.apache.hadoop.fs.RawLocalFileSystem {{
+class QuietFiles extends org.apache.hadoop.fs.RawLocalFileSystem {{
     public void setPermission(org.apache.hadoop.fs.Path path, org.apache.hadoop.fs.permission.FsPermission ignored) {{}}
+
+    public org.apache.hadoop.fs.FileStatus getFileLinkStatus(org.apache.hadoop.fs.Path path)
+            throws java.io.IOException {{
+        return getFileStatus(path);  // there are no links
+    }}
+}}
+
+public class QuietFileSystem extends org.apache.hadoop.fs.LocalFileSystem {{  // what FileSystem.getLocal casts to
+    public QuietFileSystem() {{
+        super(new QuietFiles());
+        setWriteChecksum(false);
+        setVerifyChecksum(false);
+    }}
 }}
 
 class QuietFs extends org.apache.hadoop.fs.DelegateToFileSystem {{
     QuietFs(java.net.URI uri, org.apache.hadoop.conf.Configuration conf) throws Exception {{
-        super(uri, new QuietFileSystem(), conf, "file", false);
+        super(uri, new QuietFiles(), conf, "file", false);
     }}
 }}
 """
+_CLASSES = (f"{PACKAGE}.QuietFiles", FILE_SYSTEM, ABSTRACT_FILE_SYSTEM)
 
 
 def compile_into(folder: Path, jvm: Any) -> None:  # noqa: ANN401 - py4j is not typed
@@ -33,7 +47,7 @@ def compile_into(folder: Path, jvm: Any) -> None:  # noqa: ANN401 - py4j is not 
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.cook(_SOURCE)
     codes = compiler.getBytecodes()
-    for name in (FILE_SYSTEM, ABSTRACT_FILE_SYSTEM):
+    for name in _CLASSES:
         target = folder / (name.replace(".", "/") + ".class")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(bytes(codes[name]))

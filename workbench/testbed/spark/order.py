@@ -31,3 +31,5 @@ class Order:
     disk: Path
     quota: CpuQuota | None
     warmup_cap_s: float
+    source_partitions: int
+    state_partitions: int

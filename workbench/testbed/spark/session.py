@@ -12,6 +12,7 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
+from workbench.testbed.spark.order import Order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +49,7 @@ def divide_memory(budget: Budget) -> Memory:
     return Memory(rocksdb, heap)
 
 
-def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
+def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) -> dict[str, str]:
     """Spark's configuration for a deployment on `budget`; see `Order` for the folders."""
     memory = divide_memory(budget)
     state = "spark.sql.streaming.stateStore."
@@ -68,7 +69,7 @@ def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
         "spark.executor.extraJavaOptions": f'"-Djava.io.tmpdir={disk}"',
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(budget.slots),
+        "spark.sql.shuffle.partitions": str(state_partitions),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.adaptive.streaming.stateless.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
@@ -78,7 +79,7 @@ def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
         state + "rocksdb.boundedMemoryUsage": "true",
         state + "rocksdb.maxMemoryUsageMB": str(memory.rocksdb_mb),
         state + "rocksdb.trackTotalNumberOfRows": "false",
-        state + "rocksdb.changelogCheckpointing.enabled": "true",
+        state + "rocksdb.changelogCheckpointing.enabled": "false",  # deltas make cycles of 40 batches
         "spark.driver.extraClassPath": str(folder / "classes"),
         "spark.executor.extraClassPath": str(folder / "classes"),
         "spark.hadoop.fs.file.impl": FILE_SYSTEM,
@@ -91,16 +92,17 @@ def spark_conf(budget: Budget, folder: Path, disk: Path) -> dict[str, str]:
     }
 
 
-def start_session(master: str, budget: Budget, folder: Path, disk: Path) -> "SparkSession":
-    """Start the JVM and the session; JVM output goes to ``jvm.log`` in `folder`.
+def start_session(order: Order) -> "SparkSession":
+    """Start the JVM and the session; JVM output goes to ``jvm.log`` in the deployment's folder.
 
-    `master` ``"local"`` is one executor JVM beside the driver's, on loopback; anything else is passed to Spark.
+    The master ``"local"`` is one executor JVM beside the driver's, on loopback; anything else is passed to Spark.
     """
     import pyspark  # noqa: PLC0415 - only the driver process loads Spark
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    budget, folder, disk = order.budget, order.folder, order.disk
     for name in ("classes", "eventlog", "home"):
         (folder / name).mkdir(exist_ok=True)
     # local-cluster writes into SPARK_HOME/work: give it a home of links, not the installed package.
@@ -113,11 +115,15 @@ def start_session(master: str, budget: Budget, folder: Path, disk: Path) -> "Spa
         SPARK_HOME=str(folder / "home"),
         TMPDIR=str(disk),
     )
-    conf = SparkConf().setAppName("workbench").setAll(list(spark_conf(budget, folder, disk).items()))
-    if master == "local":
+    conf = (
+        SparkConf()
+        .setAppName("workbench")
+        .setAll(list(spark_conf(budget, folder, disk, order.state_partitions).items()))
+    )
+    if order.master == "local":
         conf.setMaster(f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]")
     else:
-        conf.setMaster(master)
+        conf.setMaster(order.master)
     with (folder / "jvm.log").open("ab") as log:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     compile_into(folder / "classes", gateway.jvm)

@@ -6,9 +6,10 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -19,7 +20,8 @@ import cloudpickle
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
-from workbench.testbed.spark.machine import usable_cores
+from workbench.testbed.spark.java import find_java
+from workbench.testbed.spark.machine import describe, usable_cores
 from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory
@@ -83,6 +85,17 @@ class SparkTestbed:
     warmup_cap_s: float = 120.0
     progress: Callable[[str], None] = field(default=lambda _: None)
 
+    @property
+    def identity(self) -> str:
+        """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
+        with tempfile.TemporaryDirectory(prefix="java-") as folder:
+            java = find_java(Path(folder)).version
+        return f"Spark {version('pyspark')}, master {self.master}, slots as {self.slot_cpus}, Java {java}"
+
+    def operators(self, query: Query) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
+        """None: the stages of a micro-batch take turns at all slots."""
+        return ()
+
     def check(self, budget: Budget) -> None:
         """Refuse a budget this machine cannot serve, before anything starts.
 
@@ -126,9 +139,28 @@ class SparkTestbed:
             )
 
     @contextmanager
-    def deploy(self, query: Query, budget: Budget) -> Iterator[SparkRun]:
-        """Deploy `query` on `budget`; leaving the context removes every process, control group and folder."""
+    def deploy(
+        self,
+        query: Query,
+        budget: Budget,
+        layout: Mapping[str, int] | None = None,
+        *,
+        repeat: int | None = None,  # noqa: ARG002 - the protocol's; a real machine needs no seed
+    ) -> Iterator[SparkRun]:
+        """Deploy `query` on `budget`; leaving the context removes every process, control group and folder.
+
+        Parameters
+        ----------
+        query, budget
+            What runs, and on what.
+        layout
+            Partitions: ``"source"`` those of the source, ``"state"`` the one number of all stateful operators. Each is
+            the number of slots by default.
+        repeat
+            Without effect.
+        """
         self.check(budget)
+        partitions = _partitions(layout or {}, budget)
         remove_stale_groups()
         quota = self._quota(budget)
         disk = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
@@ -149,10 +181,13 @@ class SparkTestbed:
                 disk,
                 quota,
                 self.warmup_cap_s,
+                *partitions,
             )
             driver.connection.send_bytes(cloudpickle.dumps(order))
             facts = _answer(driver.connection, self.progress)
             source = facts.pop("source")
+            facts = {**describe(), **facts, "output mode": query.output_mode}
+            facts["event time"] = "due time and own lateness"
             facts["slots are"] = (
                 f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots" if quota else "whole cores, no quota"
             )
@@ -173,6 +208,18 @@ class SparkTestbed:
                 f"Slots of {budget.profile.cpus:g} cores need a CPU quota, and this machine does not permit control "
                 f"groups ({error.strerror}). Use whole cores: --slot-cpus 1."
             ) from error
+
+
+def _partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:
+    """Partitions of the source and of the state."""
+    unknown = layout.keys() - {"source", "state"}
+    wrong = [count for count in layout.values() if not isinstance(count, int) or count < 1]
+    if unknown or wrong:
+        raise WorkbenchError(
+            f"The layout {dict(layout)!r} cannot be deployed on Spark: it may set 'source' and 'state' to whole "
+            "numbers of at least 1. Leave out the rest."
+        )
+    return layout.get("source", budget.slots), layout.get("state", budget.slots)
 
 
 class _Driver:

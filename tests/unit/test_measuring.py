@@ -1,16 +1,15 @@
 """A measurement over a testbed that simulates: journalled, resumed, complete."""
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from simulated_run import SimulatedRun
 
-from workbench.capacity import CapacityEstimator
+from workbench.capacity import CapacityEstimator, Configuration, measure, verify
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
-from workbench.metrics import SourceProfile
-from workbench.study import measure, verify
+from workbench.metrics import SourceProfile, TaskSample
 from workbench.workload import nexmark
 
 BUDGET = Budget(1, SlotProfile(1.0, 1024))
@@ -25,35 +24,38 @@ class FakeRun(SimulatedRun):
     facts = {"spark": "none"}  # noqa: RUF012
     source = SourceProfile(0.0, 1e-6, 1e9)
 
-    def __init__(self, die_after):
+    def __init__(self, die_after, sample_s):
         super().__init__()
         self.left = die_after
+        self.sample_s = sample_s
 
     def observe(self, seconds):
         if self.left == 0:
             raise Killed
         self.left -= 1
-        return super().observe(seconds)
+        seen = super().observe(seconds)
+        samples = [TaskSample("all", batch.records, self.sample_s * batch.records) for batch in seen.batches]
+        return replace(seen, samples=tuple(samples))
 
 
 @dataclass
 class FakeTestbed:
-    master: str = "fake"
-    slot_cpus: str = "cores"
+    identity: str = "fake"
     die_after: int = -1
+    sample_s: float = 1e-6
     runs: list = field(default_factory=list)
 
     @contextmanager
-    def deploy(self, query, budget):
-        assert (query, budget) == (QUERY, BUDGET)
-        self.runs.append(FakeRun(self.die_after))
+    def deploy(self, query, budget, layout=None, *, repeat=None):  # noqa: ARG002
+        assert (query, budget, layout) == (QUERY, BUDGET, None)
+        self.runs.append(FakeRun(self.die_after, self.sample_s))
         yield self.runs[-1]
 
 
-def run(journal, die_after=-1):
-    testbed = FakeTestbed(die_after=die_after)
+def run(journal, die_after=-1, per_record_s=1e-6):
+    testbed = FakeTestbed(die_after=die_after, sample_s=per_record_s)
     estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
-    return measure(QUERY, BUDGET, testbed, estimator, journal), testbed.runs[-1]
+    return measure(Configuration(QUERY, BUDGET), testbed, estimator, journal), testbed.runs[-1]
 
 
 def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve(tmp_path):
@@ -89,6 +91,15 @@ def test_a_finished_measurement_is_measured_anew(tmp_path):
 
 def test_verify_tells_sustained_from_not():
     testbed = FakeTestbed()
-    truth = FakeRun(-1).truth
+    truth = FakeRun(-1, 1e-6).truth
     probes = verify(QUERY, BUDGET, testbed, CapacityEstimator(), [0.9 * truth, 1.2 * truth])
     assert [probe.judgement.verdict for probe in probes] == ["sustained", "overloaded"]
+
+
+def test_costs_come_from_one_deployment(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    with pytest.raises(Killed):
+        run(journal, die_after=4, per_record_s=1e-6)
+    resumed, _ = run(journal, per_record_s=2e-6)
+    assert [entry.kind for entry in journal.entries()].count("deployed") == 2
+    assert resumed.costs[0].per_record_s == pytest.approx(2e-6)

@@ -1,0 +1,277 @@
+"""Measure one query on one budget: deploy, estimate its MST, fit its costs, and journal every step.
+
+Every probe is in the journal before it is used. A measurement that was killed goes on from there when the same one is
+asked for again; a finished one is measured anew, unless its journal is asked to be believed (`reuse`).
+"""
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import workbench
+from workbench import __version__
+from workbench.capacity.costs import OperatorCost, fit_costs
+from workbench.capacity.estimator import CapacityEstimator
+from workbench.capacity.measurement import (
+    Measurement,
+    measurement_from_dict,
+    measurement_to_dict,
+    probe_from_dict,
+    probe_to_dict,
+)
+from workbench.capacity.probes import Probe
+from workbench.dataflow import Budget
+from workbench.journal import Journal
+from workbench.metrics import Observation
+from workbench.testbed.base import Run, Simulated, Testbed
+from workbench.workload.query import Dataset, Query
+
+# Rates, as shares of the MST, at which the costs are measured besides: batches of clearly different sizes.
+LOAD_CURVE = (0.15, 0.3, 0.5)
+# State of the rate before has left the windows by then (10 s windows, 4 s of watermark delay).
+_SETTLE_S = 15.0
+_WINDOW_BATCHES = 7
+
+Progress = Callable[[str], None]
+
+
+def _quiet(_: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What is deployed: a query on a budget, with the tasks of each operator and how often it was measured before.
+
+    Parameters
+    ----------
+    query
+        A query, or for simulated testbeds anything with a name.
+    budget
+        Slots, their profile and the trigger interval.
+    tasks
+        Tasks by operator; None leaves them to the testbed.
+    repeat
+        How many measurements of the same configuration came before.
+    predicted_rate
+        Records/s that the tasks should carry, if an optimizer said so.
+    """
+
+    query: Query
+    budget: Budget
+    tasks: Mapping[str, int] | None = None
+    repeat: int = 0
+    predicted_rate: float | None = None
+
+
+def measurement_key(configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator) -> str:
+    """Name a measurement: equal for the same configuration, query code, data, testbed and estimator settings."""
+    query = configuration.query
+    asked = {
+        "query": query.name,
+        "workbench": __version__,
+        "measured by": _own_code(),
+        "code": _code(query),
+        "data": _data(query),
+        "output_mode": getattr(query, "output_mode", None),
+        "budget": asdict(configuration.budget),
+        "tasks": None if configuration.tasks is None else dict(configuration.tasks),
+        "repeat": configuration.repeat,
+        "testbed": testbed.identity,
+        "estimator": _settings(estimator),
+    }
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+    return f"{query.name}/{digest[:16]}"
+
+
+def measure(
+    configuration: Configuration,
+    testbed: Testbed,
+    estimator: CapacityEstimator,
+    journal: Journal,
+    *,
+    costs: bool = True,
+    reuse: bool = False,
+    progress: Progress = _quiet,
+    output: Path | None = None,
+) -> Measurement:
+    """Measure the MST of a configuration and what each operator does at that rate.
+
+    Parameters
+    ----------
+    costs
+        Whether to add short runs at lower rates, which tell fixed from per-record costs.
+    reuse
+        Whether to return the journal's measurement of this configuration if it has a finished one.
+    progress
+        Called with one line of text at each step.
+    output
+        Where the measurement is written, before the journal calls it finished.
+
+    Raises
+    ------
+    WorkbenchError
+        When the query or the budget cannot be deployed, or the query fails.
+    """
+    query, budget = configuration.query, configuration.budget
+    key = measurement_key(configuration, testbed, estimator)
+    if reuse:
+        finished = journal.entries("finished", key)
+        if finished:
+            return measurement_from_dict(finished[-1].data, "The recorded measurement")
+    if isinstance(testbed, Simulated):
+        estimator = replace(estimator, clock=testbed.clock)
+    deployments = _unfinished(journal, key)
+    history = [probe for deployment in deployments for probe in deployment.probes]
+    curve = [probe for deployment in deployments for probe in deployment.load_curve]
+    if history:
+        progress(f"resuming: {len(history) + len(curve)} finished probes are not repeated")
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+
+    def record(probe: Probe) -> None:
+        journal.append("probe", key, probe_to_dict(probe))
+        progress(describe_probe(probe))
+        present.probes.append(probe)
+
+    with testbed.deploy(query, budget, configuration.tasks, repeat=configuration.repeat) as run:
+        journal.append("deployed", key, dict(run.facts))
+        present = _Deployment()
+        deployments.append(present)
+        estimate = estimator.estimate(run, history, record)
+        if costs and estimate.rate:
+            for number, share in enumerate(LOAD_CURVE[len(curve) :], len(curve)):
+                probe = _observe_at(run, share * estimate.rate, number)
+                journal.append("load", key, probe_to_dict(probe))
+                progress(f"costs at {share:.0%} of it: {probe.observation.consumed_rate:,.0f} records/s")
+                curve.append(probe)
+                present.load_curve.append(probe)
+        facts, source = run.facts, run.source
+    measurement = Measurement(
+        query=query.name,
+        budget=budget,
+        estimate=estimate,
+        costs=_costs(deployments),
+        source=source,
+        testbed=testbed.identity,
+        started_at=started,
+        machine=dict(facts),
+        settings=_settings(estimator),
+        load_curve=tuple(curve),
+        tasks=configuration.tasks,
+        predicted_rate=configuration.predicted_rate,
+    )
+    if output is not None:
+        measurement.to_json(output)
+    journal.append("finished", key, measurement_to_dict(measurement))
+    return measurement
+
+
+def verify(
+    query: Query,
+    budget: Budget,
+    testbed: Testbed,
+    estimator: CapacityEstimator,
+    rates: Sequence[float],
+    *,
+    progress: Progress = _quiet,
+) -> tuple[Probe, ...]:
+    """Run `query` at each of `rates` (records/s) and judge whether it was sustained."""
+    with testbed.deploy(query, budget) as run:
+        return estimator.verify(run, rates, lambda probe: progress(describe_probe(probe)))
+
+
+def describe_probe(probe: Probe) -> str:
+    """One line on a finished probe."""
+    if probe.judgement is None:
+        steady = "steady" if probe.steady else "not steady yet, but at its cap"
+        return f"warm-up: {probe.observation.consumed_rate:,.0f} records/s, {steady} after {probe.seconds:.0f} s"
+    return f"probe {probe.number} at {probe.rate:,.0f} records/s: {probe.judgement.verdict}. {probe.judgement.reason}"
+
+
+def _observe_at(run: Run, rate: float, number: int) -> Probe:
+    run.set_rate(rate)
+    settle_s = max(_SETTLE_S, 2 * run.budget.interval_s)
+    run.settle(settle_s)
+    observation: Observation = run.observe(_WINDOW_BATCHES * run.budget.interval_s)
+    return Probe(number, "probe", rate, 1, observation, seconds=settle_s + observation.elapsed_s)
+
+
+@dataclass
+class _Deployment:
+    """What one deployment contributed to a measurement; code warms up anew in each."""
+
+    probes: list[Probe] = field(default_factory=list)
+    load_curve: list[Probe] = field(default_factory=list)
+
+
+def _costs(deployments: Sequence[_Deployment]) -> tuple[OperatorCost, ...]:
+    """Fit the costs within one deployment, since another JVM has other costs: the one that saw the most levels."""
+    fits = []
+    for deployment in deployments:
+        answered = [probe for probe in deployment.probes if probe.judgement and probe.judgement.answered]
+        probes = (*answered, *deployment.load_curve)
+        fits.append(fit_costs(sample for probe in probes for sample in probe.observation.samples))
+    return max(reversed(fits), key=lambda costs: sum(cost.levels for cost in costs), default=())
+
+
+def _unfinished(journal: Journal, key: str) -> list[_Deployment]:
+    """Deployments of the measurement `key` since it was last finished."""
+    deployments: list[_Deployment] = []
+    for entry in journal.entries(key=key):
+        if entry.kind == "finished":
+            deployments = []
+        elif entry.kind == "deployed":
+            deployments.append(_Deployment())
+        elif entry.kind == "probe":
+            deployments[-1].probes.append(probe_from_dict(entry.data))
+        elif entry.kind == "load":
+            deployments[-1].load_curve.append(probe_from_dict(entry.data))
+    return deployments
+
+
+def _own_code() -> str:
+    """Digest of the code that loads and observes: what another state of it has seen is not mixed in."""
+    digest = hashlib.sha256()
+    for room in ("testbed", "workload"):
+        for file in sorted((Path(workbench.__file__).parent / room).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _code(query: Query) -> str:
+    """Digest of the module the query stands in: probes of code that has changed since are not reused."""
+    build = getattr(query, "build", None)
+    module = inspect.getmodule(build)
+    try:
+        source = inspect.getsource(module or build)  # type: ignore[arg-type]
+    except (OSError, TypeError):  # a model, or typed into a notebook or a shell
+        source = repr(getattr(getattr(build, "__code__", None), "co_code", query))
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def _data(query: Query) -> str:
+    """Name the data: the settings of a generator, or the files of a data set with their sizes and times."""
+    dataset = getattr(query, "dataset", None)
+    if not isinstance(dataset, Dataset):
+        return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__
+    place = Path(dataset.path)
+    files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+    return repr([(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files])
+
+
+def _settings(estimator: CapacityEstimator) -> dict[str, Any]:
+    settings = asdict(replace(estimator, clock=_clockless))
+    del settings["clock"]
+    published = settings.pop("published")
+    if estimator.schedule == "streambed":
+        settings.update({f"streambed {name}": value for name, value in published.items()})
+    return settings
+
+
+def _clockless() -> float:
+    return 0.0
