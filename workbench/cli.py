@@ -1,4 +1,4 @@
-"""The command line: ``workbench doctor``, ``measure``, ``verify`` and ``report``.
+"""The command line: ``workbench doctor``, ``measure``, ``verify``, ``plan`` and ``report``.
 
 Exit codes: 0 done (verify: sustained), 1 not sustained, no sustainable rate found or a partial report, 2 bad input
 or an unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted.
@@ -36,16 +36,17 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render
 from workbench.study.catalogue import find_query
+from workbench.study.planning import DryRun, dry_run, run_study, write_planned
+from workbench.study.spec import read_study
 from workbench.testbed.spark import SparkTestbed
 from workbench.testbed.spark.machine import usable_cores
 from workbench.views import units
 from workbench.workload.query import Query
 
 DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED = 0, 1, 2, 3, 70, 130
-_DEFAULT_FRACTION = 0.2
-_DEFAULT_SLOTS = 4
-_DEFAULT_MEMORY_MB = 512
-_LEAST_TOTAL_MB = 1024
+_DEFAULT_FRACTION = 0.4
+_DEFAULT_SLOTS = 2
+_DEFAULT_MEMORY_MB = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,6 +143,44 @@ def _verify(options: argparse.Namespace) -> int:
     return codes.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
 
 
+def _plan(options: argparse.Namespace) -> int:
+    for path in (options.report, options.output, options.journal):
+        _check_file(path)
+    study = read_study(options.study)
+    if options.dry_run:
+        return _show_dry_run(dry_run(study), as_json=options.json)
+    planned = run_study(study, Journal(options.journal), progress=_progress())
+    output = Path(options.output or f".workbench/{Path(options.study).stem}-plan.json")
+    write_planned(planned, output)
+    complete = True
+    if options.report:
+        complete = render("plan", {"planned": str(output.resolve())}, options.report).complete
+    if options.json:
+        print(output.read_text(encoding="utf-8"))
+    else:
+        for plan in planned.plans:
+            print(plan.sentence())
+            for card in plan.cards:
+                print(f"  note: {card.finding} {card.advice}")
+        print(f"plans: {output}")
+        if options.report:
+            print(f"report: {Path(options.report).resolve()}")
+    for rate, reason in planned.refused:
+        print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
+    return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
+
+
+def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(asdict(would), indent=1))
+        return DONE
+    for budget in would.first:
+        print(f"measure {budget.slots} slots of {budget.profile.memory_mb} MB")
+    print(f"then up to {would.runs[1]} runs in all, {would.runs[0]} at least")
+    print(f"about {would.seconds[0] / 60:.0f} to {would.seconds[1] / 60:.0f} minutes")
+    return DONE
+
+
 def _report(options: argparse.Namespace) -> int:
     Measurement.from_json(options.measurement)  # refuses what is no measurement before a report is begun
     report = render("measure", {"measurement": str(Path(options.measurement).resolve())}, options.output)
@@ -160,10 +199,7 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
         cpus = _DEFAULT_FRACTION if fractions else 1.0
     if slots is None:
         slots = _DEFAULT_SLOTS if fractions else max(1, int(usable_cores()) - 1)
-    memory_mb = options.memory_mb
-    if memory_mb is None:  # a single slot has to hold all of Spark's heap
-        memory_mb = max(_DEFAULT_MEMORY_MB, -(-_LEAST_TOTAL_MB // max(1, slots)))
-    budget = Budget(slots, SlotProfile(cpus, memory_mb), options.interval)
+    budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
     testbed = SparkTestbed(slot_cpus="auto" if fractions else "cores", progress=_progress())
     testbed.check(budget)
     return query, budget, testbed
@@ -252,7 +288,7 @@ def _file_name(query: str) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="workbench",
-        description="How much does my streaming query sustain, on how many slots of which memory?",
+        description="How many slots of which memory does my streaming query need? Measure it, model it, plan it.",
         epilog="Exit codes: 0 done (verify: sustained), 1 not sustained, 2 bad input, 3 source-bound, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=__version__)
@@ -291,6 +327,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     verified.set_defaults(command=_verify)
 
+    planned = commands.add_parser("plan", help="how many slots of which memory for which rate: measure, model, plan")
+    planned.add_argument("study", metavar="STUDY", help="YAML file: query, targets, slots, memory_mb and more")
+    planned.add_argument("--dry-run", action="store_true", help="say what would be measured and how long it takes")
+    planned.add_argument("--json", action="store_true", help="print JSON")
+    planned.add_argument(
+        "--journal", default=".workbench/journal.jsonl", help="where every run is recorded (%(default)s)"
+    )
+    planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/STUDY-plan.json)")
+    planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
+    planned.set_defaults(command=_plan)
+
     reported = commands.add_parser("report", help="make the HTML report of a measurement again")
     reported.add_argument("measurement", help="JSON file of a measurement")
     reported.add_argument("output", help="the HTML file to write")
@@ -301,9 +348,9 @@ def _parser() -> argparse.ArgumentParser:
 def _deployment_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
-    options.add_argument("--slots", type=int, help="tasks that run at once (4; whole cores: all but one)")
-    options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.2; without quotas 1)")
-    options.add_argument("--memory-mb", type=int, help="memory of one slot, MiB (512; a single slot 1024)")
+    options.add_argument("--slots", type=int, help="tasks that run at once (2; whole cores: all but one)")
+    options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
+    options.add_argument("--memory-mb", type=int, default=_DEFAULT_MEMORY_MB, help="memory of one slot, MiB (1024)")
     options.add_argument("--interval", type=float, default=2.0, help="trigger interval, seconds (2)")
     options.add_argument("--dataset", metavar="PATH", help="Parquet, CSV or JSON file or folder that feeds the query")
     options.add_argument("--event-time", metavar="COLUMN", help="its event-time column, replaced on replay")

@@ -23,11 +23,11 @@ from workbench.testbed.spark import SparkTestbed
 pytestmark = pytest.mark.spark
 
 FRACTIONS = quota_permitted()
-BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 1.0)
+BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 2.0)
 if not FRACTIONS:
-    BUDGET = Budget(1, SlotProfile(1.0, 1200), 1.0)
+    BUDGET = Budget(1, SlotProfile(1.0, 1200), 2.0)
 TESTBED = SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=5)
-WARM = replace(TESTBED, warmup_cap_s=40)  # costs are those of compiled code
+WARM = replace(TESTBED, warmup_cap_s=60)  # costs are those of compiled code
 PLACES = (Path(tempfile.gettempdir()), Path("/dev/shm"), *Path("/sys/fs/cgroup").glob("cpu*"), Path("/sys/fs/cgroup"))
 
 
@@ -57,8 +57,8 @@ def observed():
     with WARM.deploy(toy_query.query(), BUDGET) as run:
         for rate in (2_000.0, 6_000.0, math.inf):
             run.set_rate(rate)
-            run.settle(2)
-            seen[rate] = run.observe(8)
+            run.settle(4)
+            seen[rate] = run.observe(12)
         facts = run.facts
         source = run.source
         during = left_behind() - before

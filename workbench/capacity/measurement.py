@@ -97,21 +97,8 @@ class Measurement:
         WorkbenchError
             When a number is NaN.
         """
-        target = Path(path)
         document = {"version": VERSION, **measurement_to_dict(self)}
-        text = json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> "Measurement":
@@ -137,6 +124,23 @@ class Measurement:
                 "with the workbench that wrote it, or measure again."
             )
         return measurement_from_dict(document, f"The measurement {path}")
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` to `path`, all of it or nothing; folders are made."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:

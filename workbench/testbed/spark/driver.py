@@ -44,6 +44,7 @@ SMALL_BATCHES = 30
 LARGE_BATCHES = 5
 JIT_STEADY = 0.03
 SOURCE_BATCHES = 4
+SOURCE_WARM_S = 15.0
 LEAST_SOURCE_ROWS = 1_000
 PATIENCE_S = 240.0
 EXECUTOR_S = 60.0
@@ -192,7 +193,8 @@ class Driver:
         expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
         rows = max(LEAST_SOURCE_ROWS, expected)
         alone.fixed_batches(rows)
-        self._batches(alone, SOURCE_BATCHES)  # without a quota: its own code gets warm
+        self._batches(alone, 1)
+        self._until_steady(alone, SOURCE_BATCHES, now_s() + min(SOURCE_WARM_S, order.warmup_cap_s))  # without a quota
         self._limit(quota=True)
         kept: list[Done] = []
         for share in (0.5, 1.5, 1.0):
@@ -245,14 +247,14 @@ class Driver:
 
     def _until_steady(self, live: LiveQuery, count: int, end_s: float) -> None:
         """Run on until `count` batches cost about as much CPU as the `count` before, or the clock shows `end_s`."""
-        before = math.inf
+        costs: list[float] = []
         while now_s() < end_s:
-            done = self._batches(live, count)
-            used = [one.work.executor_cpu_s or one.batch.duration_s for one in done]
-            present = sum(used) / len(used)
-            if present > before * (1 - JIT_STEADY):
-                return
-            before = present
+            done = self._batches(live, 1)[-1]
+            costs.append(done.work.executor_cpu_s or done.batch.duration_s)
+            if len(costs) % count == 0 and len(costs) > count:
+                before, last = costs[-2 * count : -count], costs[-count:]
+                if sum(last) > sum(before) * (1 - JIT_STEADY):
+                    return
 
     def _batches(self, live: LiveQuery, count: int) -> list[Done]:
         """Wait until `count` more batches of the present command have been committed."""

@@ -1,0 +1,237 @@
+"""The whole loop on the fluid testbed: explore, model, plan; resumed after a kill, it ends the same."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from workbench.capacity import CapacityEstimator
+from workbench.capacity.explorer import ResourceExplorer, Space, conclude, propose, stopping_row
+from workbench.capacity.optimizer import ConfigurationOptimizer, allocate, overstatement
+from workbench.capacity.plan import plan
+from workbench.capacity.prices import InstanceType, cheapest, prices, read_instances
+from workbench.dataflow import SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.study.planning import dry_run, read_planned, run_study, write_planned
+from workbench.study.spec import Study, read_study, study_from
+from workbench.testbed import FluidTestbed
+from workbench.workload import nexmark
+
+STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9)
+
+
+class Killed(BaseException):
+    """As kill -9: nothing after it is done."""
+
+
+class DyingJournal(Journal):
+    """Dies before its entry of this number is written."""
+
+    def __init__(self, path, entries):
+        super().__init__(path)
+        self.left = entries
+
+    def append(self, kind, key, data):
+        if self.left == 0:
+            raise Killed
+        self.left -= 1
+        super().append(kind, key, data)
+
+
+def outcome(planned):
+    return [(one.budget, one.expected_rate, one.allocation.tasks) for one in planned.plans]
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return run_study(STUDY, Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"))
+
+
+def test_every_target_gets_a_plan_that_carries_it(planned):
+    assert planned.refused == ()
+    for one in planned.plans:
+        assert one.low <= one.expected_rate <= one.high
+        assert one.expected_rate >= 1.1 * one.rate * (1 - 1e-9)
+        assert sum(one.allocation.tasks.values()) == one.budget.slots
+        assert "fluid" in one.testbed
+    assert planned.plans[0].budget.slots < planned.plans[1].budget.slots
+
+
+@pytest.mark.parametrize("entries", [1, 4, 11, 23, 40])
+def test_a_killed_exploration_ends_as_an_undisturbed_one_and_repeats_nothing(tmp_path, planned, entries):
+    journal = tmp_path / "j.jsonl"
+    with pytest.raises(Killed):
+        run_study(STUDY, DyingJournal(journal, entries))
+    before = [entry.key for entry in Journal(journal).entries("finished")]
+    resumed = run_study(STUDY, Journal(journal))
+    assert outcome(resumed) == outcome(planned)
+    finished = [entry.key for entry in Journal(journal).entries("finished")]
+    assert len(set(finished)) == len(finished)
+    assert finished[: len(before)] == before
+
+
+def test_what_was_written_is_read_with_the_same_plans(tmp_path, planned):
+    write_planned(planned, tmp_path / "plan.json")
+    assert outcome(read_planned(tmp_path / "plan.json")) == outcome(planned)
+    document = json.loads((tmp_path / "plan.json").read_text())
+    assert document["plans"][0]["spark_conf"]["spark.executor.cores"]
+
+
+def test_the_corners_come_first_and_the_minimal_configuration_before_the_optimised(planned):
+    budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in planned.exploration.measurements]
+    assert budgets[:4] == [(2, 512), (16, 512), (2, 1024), (16, 1024)]
+    assert planned.exploration.measurements[0].tasks == {"map": 1, "sink": 1} or set(
+        planned.exploration.measurements[0].tasks.values()
+    ) == {1}
+
+
+def test_a_minimal_budget_that_is_asked_for_again_is_measured_again(tmp_path):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    query = nexmark.query("q1")
+    space = Space((2, 8), (512,))
+    first = optimizer.measure(query, space.budget(2, 512))
+    again = optimizer.measure(query, space.budget(2, 512), repeat=1)
+    assert first.estimate.rate != again.estimate.rate
+    assert optimizer.measure(query, space.budget(2, 512), repeat=1).estimate.rate == again.estimate.rate
+
+
+def test_an_optimised_configuration_follows_bids2(tmp_path):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    budget = Space((2, 8), (512,)).budget(12, 512)
+    minimal, best = optimizer.steps(nexmark.query("q5"), budget)
+    found = allocate(minimal, 12)
+    assert best.tasks == found.tasks
+    assert best.predicted_rate == found.source_rate
+    assert overstatement([minimal, best]) == pytest.approx(best.estimate.rate / found.source_rate)
+
+
+def test_too_few_slots_are_refused_with_the_operators(tmp_path):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    with pytest.raises(WorkbenchError, match=r"operators besides its sources \(.*\); 1 slots are too few"):
+        optimizer.measure(nexmark.query("q5"), Space((1, 8), (512,)).budget(1, 512))
+
+
+@pytest.mark.parametrize(
+    ("costs", "row"),
+    [
+        ([9, 9, 9, 9, 9, 9, 9], None),  # seven runs are kept whatever their cost
+        ([9, 9, 9, 9, 9, 9, 1, 1.09], None),
+        ([9, 9, 9, 9, 9, 9, 1, 1.11], 7),
+        ([9, 9, 9, 9, 9, 9, 1, 1.09, 1.3], 8),
+        ([1, 2, 4, 8, 16, 32, 64], None),
+    ],
+)
+def test_the_exploration_stops_when_the_cost_grows_by_a_tenth(costs, row):
+    assert stopping_row(costs) == row
+
+
+def test_the_same_runs_and_seed_propose_the_same_point():
+    points, costs = [(0, 0), (3, 0), (0, 4), (3, 4), (1, 2)], [5.0, 5.0, 5.0, 5.0, 3.0]
+    found = propose(points, costs, (4, 5), seed=3)
+    assert found == propose(points, costs, (4, 5), seed=3)
+    assert 0 <= found[0] < 4
+    assert 0 <= found[1] < 5
+    assert propose([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=0)[1] == 0
+
+
+def test_ask_and_tell_explore_as_explore_does(tmp_path, planned):
+    study = STUDY
+    optimizer = ConfigurationOptimizer(
+        FluidTestbed(seed=study.seed), CapacityEstimator(tolerance=study.tolerance), Journal(tmp_path / "j.jsonl")
+    )
+    explorer = ResourceExplorer(optimizer, study.space, study.seed, most_runs=study.most_runs)
+    model = explorer.explore(nexmark.query("q1"))
+    assert explorer.ask() is None
+    np.testing.assert_allclose(model.predict([[512, 40]]), planned.exploration.model.predict([[512, 40]]))
+
+
+def test_a_run_that_sustained_nothing_is_kept_and_not_fitted(planned):
+    runs = list(planned.exploration.measurements)
+    nothing = replace(runs[0].estimate, rate=None, low=0.0, observation=None)
+    found = conclude([replace(runs[0], estimate=nothing), *runs[1:]], "ended")
+    assert 0 not in found.fitted
+    with pytest.raises(WorkbenchError, match=r"Only 2 of 2 runs give a capacity; a model needs at least 3"):
+        conclude(runs[:2], "ended")
+
+
+def test_spark_is_told_what_was_planned(planned):
+    one = planned.plans[1]
+    conf = one.spark_conf()
+    assert int(conf["spark.executor.cores"]) * int(conf["spark.executor.instances"]) >= one.budget.slots
+    command = one.spark_submit("job.py")
+    assert command.startswith("spark-submit")
+    assert all(f"--conf {key}={value}" in command for key, value in conf.items())
+    assert one.kubernetes()["resources"]["requests"]["memory"].endswith("Mi")
+
+
+def test_the_cheapest_memory_is_planned(planned):
+    small = InstanceType("small", "x", "y", 2, 2048, 1.0, "USD", "test", "2024-01")
+    one = plan(planned.exploration, 2e6, memory_mb=(512, 1024), instances=[small])
+    for memory in (512, 1024):
+        other = plan(planned.exploration, 2e6, memory_mb=(memory,), instances=[small])
+        assert one.price.per_hour <= other.price.per_hour
+
+
+def test_prices_count_whole_workers():
+    small = InstanceType("small", "x", "y", 4, 8192, 1.0, "USD", "test", "2024-01")
+    large = InstanceType("large", "x", "y", 16, 65536, 3.5, "USD", "test", "2024-01")
+    found = prices([small, large], 10, SlotProfile(1.0, 4096))
+    assert [(price.instance.name, price.workers, price.per_hour, price.idle_slots) for price in found] == [
+        ("large", 1, 3.5, 6),
+        ("small", 5, 5.0, 0),
+    ]
+    with pytest.raises(WorkbenchError, match=r"None of the 1 instance types holds a slot of 8 cores"):
+        cheapest([small], 1, SlotProfile(8.0, 1024))
+
+
+def test_a_wrong_price_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "prices.csv"
+    header = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
+    path.write_text(header + "a,b,c,2,4096,0.1,USD,x,2024\nd,e,f,2,4096,-1,USD,x,2024\n")
+    with pytest.raises(WorkbenchError, match=r"Line 3 of the price list .*price_per_hour .*-1"):
+        read_instances(path)
+    path.write_text("name,vcpus\n")
+    with pytest.raises(WorkbenchError, match=r"lacks currency, date"):
+        read_instances(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"slotz": [1]}, r"unknown key 'slotz'; did you mean 'slots'\?"),
+        ({"targets": []}, r"targets is \[\]; it must be a list of rates above 0"),
+        ({"targets": [-5]}, r"targets is \[-5\]"),
+        ({"slots": [4, 2]}, r"slots of the space is \[4, 2\].*ascending"),
+        ({"testbed": "flink"}, r"testbed is 'flink'; it must be one of spark, fluid"),
+        ({"seed": True}, r"seed is True; it must be a whole number"),
+        ({"risk": 2}, r"risk is 2; it must be a probability"),
+    ],
+)
+def test_a_wrong_study_is_refused_with_the_mend(change, message):
+    right = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
+    with pytest.raises(WorkbenchError, match=message):
+        study_from(right | change)
+
+
+def test_a_study_file_that_is_none_is_refused(tmp_path):
+    path = tmp_path / "study.yaml"
+    with pytest.raises(WorkbenchError, match=r"cannot be read"):
+        read_study(path)
+    path.write_text("query: [")
+    with pytest.raises(WorkbenchError, match=r"is not YAML"):
+        read_study(path)
+    path.write_text("- a\n")
+    with pytest.raises(WorkbenchError, match=r"not a mapping of keys"):
+        read_study(path)
+    path.write_text("query: nexmark:q1\n")
+    with pytest.raises(WorkbenchError, match=r"lacks 'targets'; add it. For example: targets: \[100000, 200000\]"):
+        read_study(path)
+
+
+def test_a_dry_run_says_what_and_how_long():
+    would = dry_run(replace(STUDY, testbed="spark"))
+    assert len(would.first) == 4
+    assert would.runs == (7, 9)
+    assert would.seconds[0] < would.seconds[1]

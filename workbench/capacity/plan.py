@@ -1,0 +1,278 @@
+"""The capacity plan: what to deploy for a rate, how sure, at what cost, and as what Spark is told.
+
+StreamBed, section VI: the least slots whose predicted capacity is 110 % of the rate, for each memory profile; the
+configuration at that size is the optimizer's with the rates it saw. Here the cheapest profile is chosen by the workers
+it takes, the prediction carries its interval, and a plan says which testbed it came from and how far it extrapolates.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from workbench.capacity._bids2 import Allocation
+from workbench.capacity.explorer import Exploration
+from workbench.capacity.layout import BatchLayout, Stage, micro_batch_layout
+from workbench.capacity.measurement import Measurement
+from workbench.capacity.model import MARGIN
+from workbench.capacity.model_checks import ModelFinding, check_model
+from workbench.capacity.optimizer import allocate, overstatement
+from workbench.capacity.prices import InstanceType, Price, cheapest
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+
+LEVEL = 0.9
+ROCKSDB_SHARE = 0.4  # of a slot's memory; the rest is heap, as on the testbed
+LEAST_HEAP_MB = 600
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class CapacityPlan:
+    """What to deploy for a rate.
+
+    Parameters
+    ----------
+    query
+        Its name.
+    rate
+        Records/s asked for.
+    margin
+        Capacity is to be this many times the rate.
+    budget
+        Slots, their profile and the trigger interval.
+    expected_rate, low, high
+        Predicted capacity and the ends of its 90 % interval, records/s.
+    form
+        Form of the model that predicts it.
+    testbed
+        Where the runs behind it were made.
+    runs
+        How many.
+    extrapolation
+        Slots planned / most slots measured.
+    allocation
+        Tasks by operator, for an engine whose operators run side by side.
+    layout
+        Partitions by stage, for micro-batches.
+    price
+        Workers and what they cost; None without a price list.
+    overstatement
+        Median of measured / predicted rate of the optimizer's objective in the runs; None without.
+    cards
+        What is doubtful, with advice.
+    """
+
+    query: str
+    rate: float
+    margin: float
+    budget: Budget
+    expected_rate: float
+    low: float
+    high: float
+    form: str
+    testbed: str
+    runs: int
+    extrapolation: float
+    allocation: Allocation | None = None
+    layout: BatchLayout | None = None
+    price: Price | None = None
+    overstatement: float | None = None
+    cards: tuple[ModelFinding, ...] = ()
+    _stateful: bool = field(default=False, repr=False)
+
+    def spark_conf(self) -> dict[str, str]:
+        """Spark's configuration for the plan: executors, memory, state store, partitions.
+
+        Source partitions and ``repartition`` counts are no configuration: see ``layout``.
+        """
+        shape, executors = self._executors()
+        memory = shape * self.budget.profile.memory_mb
+        rocksdb = int(memory * ROCKSDB_SHARE)
+        conf = {
+            "spark.executor.instances": str(executors),
+            "spark.executor.cores": str(shape),
+            "spark.executor.memory": f"{max(LEAST_HEAP_MB, memory - rocksdb)}m",
+            "spark.executor.memoryOverhead": f"{max(384, rocksdb + memory // 10)}m",
+            "spark.dynamicAllocation.enabled": "false",
+            "spark.sql.shuffle.partitions": str(self.budget.slots),
+        }
+        if self.layout is not None:
+            conf |= self.layout.spark_conf()
+        if self._stateful:
+            state = "spark.sql.streaming.stateStore."
+            conf |= {
+                state + "providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
+                state + "rocksdb.boundedMemoryUsage": "true",
+                state + "rocksdb.maxMemoryUsageMB": str(rocksdb),
+                state + "rocksdb.trackTotalNumberOfRows": "false",
+            }
+        return conf
+
+    def spark_submit(self, application: str = "job.py", master: str = "k8s://https://API-SERVER") -> str:
+        """Give the command that starts `application` as planned."""
+        options = [f"--conf {key}={value}" for key, value in sorted(self.spark_conf().items())]
+        return " \\\n  ".join(["spark-submit", f"--master {master}", *options, application])
+
+    def kubernetes(self) -> dict[str, dict[str, dict[str, str]]]:
+        """Resource requests and limits of one executor's container."""
+        shape, _ = self._executors()
+        cpu = f"{math.ceil(shape * self.budget.profile.cpus * 1000)}m"
+        conf = self.spark_conf()
+        memory = int(conf["spark.executor.memory"][:-1]) + int(conf["spark.executor.memoryOverhead"][:-1])
+        both = {"cpu": cpu, "memory": f"{memory}Mi"}
+        return {"resources": {"requests": dict(both), "limits": dict(both)}}
+
+    def to_json(self) -> str:
+        """Write the plan as JSON text, with what Spark is to be told."""
+        data = asdict(self)
+        del data["_stateful"]
+        for name in ("allocation", "layout"):
+            data[name] = None if data[name] is None else _plain(data[name])
+        data |= {"version": VERSION, "spark_conf": self.spark_conf(), "kubernetes": self.kubernetes()}
+        return json.dumps(_finite(data), allow_nan=False, indent=1)
+
+    def sentence(self) -> str:
+        """One sentence: the answer."""
+        price = "" if self.price is None else (
+            f", {self.price.workers} x {self.price.instance.name} at {self.price.per_hour:.2f} "
+            f"{self.price.instance.currency}/h"
+        )  # fmt: skip
+        return (
+            f"{self.rate:,.0f} records/s of {self.query} take {self.budget.slots} slots of "
+            f"{self.budget.profile.cpus:g} core and {self.budget.profile.memory_mb} MB (capacity "
+            f"{self.expected_rate:,.0f}, 90 % interval {self.low:,.0f} to {self.high:,.0f} records/s){price}."
+        )
+
+    def _executors(self) -> tuple[int, int]:
+        """Slots per executor, and how many executors."""
+        shape = self.budget.slots if self.price is None else min(self.price.slots_per_worker, self.budget.slots)
+        return shape, math.ceil(self.budget.slots / shape)
+
+
+def plan(
+    exploration: Exploration,
+    rate: float,
+    *,
+    memory_mb: Sequence[int],
+    margin: float = MARGIN,
+    risk: float | None = None,
+    instances: Sequence[InstanceType] = (),
+) -> CapacityPlan:
+    """Plan the cheapest budget that carries `rate`.
+
+    Parameters
+    ----------
+    exploration
+        Runs and model.
+    rate
+        Records/s.
+    memory_mb
+        Memory profiles to choose from, MiB per slot.
+    margin, risk
+        See `CapacityModel.slots_for`.
+    instances
+        Price list; without one, the least memory x slots counts as cheapest, ties to less memory per slot.
+
+    Raises
+    ------
+    WorkbenchError
+        When no number of slots carries the rate at any memory, or no instance type holds a slot.
+    """
+    sample = exploration.measurements[exploration.fitted[-1]]
+    least = min(run.budget.slots for run in exploration.measurements)
+    options: list[tuple[float, int, Budget, Price | None]] = []
+    refused = None
+    for memory in memory_mb:
+        profile = SlotProfile(sample.budget.profile.cpus, memory)
+        try:
+            slots = exploration.model.slots_for(rate, memory, margin, min_slots=least, risk=risk)
+        except WorkbenchError as error:
+            refused = error
+            continue
+        price = cheapest(instances, slots, profile) if instances else None
+        cost = price.per_hour if price else float(slots * memory)
+        options.append((cost, memory, Budget(slots, profile, sample.budget.interval_s), price))
+    if not options:
+        raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
+    _, memory, budget, price = min(options, key=lambda option: option[:2])
+    target = [[memory, budget.slots]]
+    low, high = exploration.model.interval(target, LEVEL)
+    points, rates = exploration.points, exploration.rates
+    minimal = _minimal(exploration, memory)
+    costed = max(exploration.measurements, key=lambda run: sum(cost.levels for cost in run.costs))
+    stages = stages_of(costed)
+    return CapacityPlan(
+        query=sample.query,
+        rate=rate,
+        margin=margin,
+        budget=budget,
+        expected_rate=float(exploration.model.predict(target)[0]),
+        low=float(low[0]),
+        high=float(high[0]),
+        form=exploration.model.form,
+        testbed=sample.testbed,
+        runs=len(rates),
+        extrapolation=budget.slots / float(points[:, 1].max()),
+        allocation=None if minimal is None else allocate(minimal, budget.slots),
+        layout=micro_batch_layout(stages, budget.slots, budget.interval_s, rate=rate) if stages else None,
+        price=price,
+        overstatement=overstatement(exploration.measurements),
+        cards=check_model(exploration.model, points, rates, budget.slots, memory),
+        _stateful=any(_keeps_state(run) for run in exploration.measurements),
+    )
+
+
+def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
+    """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured."""
+    seen = measurement.estimate.observation
+    costs = {cost.operator: cost for cost in measurement.costs}
+    if seen is None or measurement.tasks is not None:
+        return ()
+    consumed = max(1, seen.consumed_records)
+    stages: list[Stage] = []
+    for operator in seen.operators:
+        cost = costs.get(operator.operator)
+        if cost is None or cost.fixed_s is None or cost.per_record_s is None:
+            continue
+        stateful = operator.state_bytes is not None
+        first = not stages
+        stages.append(
+            Stage(
+                operator.operator,
+                cost.fixed_s,
+                cost.per_record_s,
+                operator.records_in / consumed,
+                stateful=stateful,
+                source=first and not stateful,
+            )
+        )
+    return tuple(stages)
+
+
+def _minimal(exploration: Exploration, memory_mb: int) -> Measurement | None:
+    """Run of one task per operator at the memory nearest to `memory_mb`; None where tasks were not set."""
+    minimal = [
+        run for run in exploration.measurements if run.tasks and run.estimate.rate and set(run.tasks.values()) == {1}
+    ]
+    return min(minimal, key=lambda run: abs(run.budget.profile.memory_mb - memory_mb), default=None)
+
+
+def _keeps_state(measurement: Measurement) -> bool:
+    seen = measurement.estimate.observation
+    return seen is not None and any(operator.state_bytes is not None for operator in seen.operators)
+
+
+def _plain(data: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in data.items() if key != "stages"}
+
+
+def _finite(value: object) -> object:
+    """JSON has no inf: the text "inf"."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "inf" if value > 0 else "-inf"
+    return value

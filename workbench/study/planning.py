@@ -1,0 +1,170 @@
+"""Carry out a study: explore, model, and plan every target."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from workbench.capacity.estimator import CapacityEstimator
+from workbench.capacity.explorer import LEAST_RUNS, Exploration, ResourceExplorer, conclude
+from workbench.capacity.measurement import measurement_from_dict, measurement_to_dict, write_whole
+from workbench.capacity.optimizer import ConfigurationOptimizer
+from workbench.capacity.plan import CapacityPlan, plan
+from workbench.capacity.prices import read_instances
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.study.catalogue import find_query
+from workbench.study.spec import Study, study_from
+from workbench.testbed.base import Testbed
+from workbench.testbed.fluid import FluidTestbed
+from workbench.testbed.spark import SparkTestbed
+
+VERSION = 1
+# Seconds of one run on Spark, as seen on two cores: a deployment with warm code, a warm-up, five probes.
+SPARK_RUN_S = 300.0
+FLUID_RUN_S = 1.0
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A finished study: what was explored, and a plan or the reason why there is none, by target rate."""
+
+    study: Study
+    exploration: Exploration
+    plans: tuple[CapacityPlan, ...]
+    refused: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a study would measure.
+
+    Parameters
+    ----------
+    first
+        Budgets that are measured in any case, in order.
+    runs
+        Least and most runs in all.
+    seconds
+        Least and most seconds in all, roughly.
+    """
+
+    first: tuple[Budget, ...]
+    runs: tuple[int, int]
+    seconds: tuple[float, float]
+
+
+def run_study(
+    study: Study,
+    journal: Journal,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    testbed: Testbed | None = None,
+) -> Planned:
+    """Explore, model and plan; what the journal holds is not measured again.
+
+    Raises
+    ------
+    WorkbenchError
+        When the query, the data or a budget cannot be had here, or too few budgets sustained a rate.
+    """
+    testbed = testbed or testbed_of(study, progress)
+    if study.prices:
+        read_instances(Path(study.prices))  # before long work starts
+    query = find_query(study.query, study.dataset, study.event_time, study.output_mode)
+    if isinstance(testbed, SparkTestbed):
+        for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
+            testbed.check(budget)
+    estimator = CapacityEstimator(tolerance=study.tolerance)
+    optimizer = ConfigurationOptimizer(
+        testbed, estimator, journal, costs=isinstance(testbed, SparkTestbed), progress=progress
+    )
+    explorer = ResourceExplorer(
+        optimizer, study.space, study.seed, form=study.form, most_runs=max(study.most_runs, len(study.space.corners))
+    )
+    return plan_targets(study, explorer.run(query))
+
+
+def plan_targets(study: Study, exploration: Exploration) -> Planned:
+    """Plan every target of `study` on what was explored; a target that cannot be planned is refused with the reason.
+
+    Raises
+    ------
+    WorkbenchError
+        When the price list cannot be read.
+    """
+    instances = read_instances(Path(study.prices)) if study.prices else ()
+    plans, refused = [], []
+    for rate in study.targets:
+        try:
+            plans.append(
+                plan(
+                    exploration,
+                    rate,
+                    memory_mb=study.plan_memory_mb or study.memory_mb,
+                    margin=study.margin,
+                    risk=study.risk,
+                    instances=instances,
+                )
+            )
+        except WorkbenchError as error:
+            refused.append((rate, str(error)))
+    return Planned(study, exploration, tuple(plans), tuple(refused))
+
+
+def write_planned(planned: Planned, path: Path) -> None:
+    """Write the study, its runs and its plans to `path` as JSON, all or nothing."""
+    document = {
+        "version": VERSION,
+        "study": asdict(planned.study),
+        "reason": planned.exploration.reason,
+        "plans": [json.loads(one.to_json()) for one in planned.plans],
+        "refused": [{"rate": rate, "reason": reason} for rate, reason in planned.refused],
+        "runs": [measurement_to_dict(run) for run in planned.exploration.measurements],
+    }
+    write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
+
+
+def read_planned(path: Path) -> Planned:
+    """Read what `write_planned` wrote; the model is fitted to the runs again.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file is missing, no such document, or of another version.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        version, study = document["version"], document["study"]
+        runs: Sequence[object] = document["runs"]
+        reason = str(document["reason"])
+    except OSError as error:
+        raise WorkbenchError(f"The plans {path} cannot be read: {error.strerror}. Check the path.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise WorkbenchError(f"{path} holds no plans ({error}); make them with workbench plan.") from error
+    if version != VERSION:
+        raise WorkbenchError(
+            f"The plans {path} have version {version!r}; this workbench reads version {VERSION}. Plan again."
+        )
+    given = {key: value for key, value in study.items() if value is not None and value != []}
+    asked = study_from(given, f"The study in {path}")
+    measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]  # type: ignore[arg-type]
+    return plan_targets(asked, conclude(measured, reason, form=asked.form, most_runs=asked.most_runs))
+
+
+def dry_run(study: Study) -> DryRun:
+    """Say what `run_study` would measure, and roughly how long that takes."""
+    corners = study.space.corners
+    least = min(study.most_runs, max(len(corners), LEAST_RUNS))
+    each = SPARK_RUN_S if study.testbed == "spark" else FLUID_RUN_S
+    most = max(least, study.most_runs)
+    return DryRun(corners, (least, most), (math.ceil(least * each), math.ceil(most * each)))
+
+
+def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
+    """Make the testbed that a study asks for."""
+    if study.testbed == "fluid":
+        return FluidTestbed(seed=study.seed)
+    return SparkTestbed(slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto", progress=progress)

@@ -1,0 +1,209 @@
+"""The study file: what to plan, in one YAML file, strictly validated."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+
+from workbench.capacity.explorer import Space
+from workbench.capacity.model import FORMS, MARGIN
+from workbench.errors import WorkbenchError
+from workbench.workload.query import OutputMode
+
+TESTBEDS = ("spark", "fluid")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to plan.
+
+    Parameters
+    ----------
+    query
+        ``nexmark:q5``, or ``module:function`` of the user's own.
+    targets
+        Rates to plan for, records/s.
+    slots, memory_mb
+        Budgets that may be measured: slot counts, and MiB per slot.
+    dataset, event_time
+        Data at rest that feeds the query, and its event-time column.
+    output_mode
+        Spark's; None: the query's own.
+    testbed
+        ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine.
+    slot_cpus
+        Cores of a slot.
+    interval_s
+        Trigger interval, seconds.
+    tolerance
+        Relative width of an estimate's bracket.
+    plan_memory_mb
+        Memory profiles to choose from; those measured, if empty.
+    margin, risk
+        Capacity asked for over the rate, and the probability of falling short that is accepted; see
+        `CapacityModel.slots_for`.
+    prices
+        CSV file of instance types; empty: slots x memory is the cost.
+    form
+        Form of the capacity model, or ``"halves"`` for StreamBed's selection.
+    most_runs
+        Ends the exploration.
+    seed
+        Of the exploration and of simulated noise.
+    """
+
+    query: str
+    targets: tuple[float, ...]
+    slots: tuple[int, ...]
+    memory_mb: tuple[int, ...]
+    dataset: str | None = None
+    event_time: str | None = None
+    output_mode: OutputMode | None = None
+    testbed: str = "spark"
+    slot_cpus: float = 0.2
+    interval_s: float = 2.0
+    tolerance: float = 0.04
+    plan_memory_mb: tuple[int, ...] = ()
+    margin: float = MARGIN
+    risk: float | None = None
+    prices: str | None = None
+    form: str = "scaling"
+    most_runs: int = 20
+    seed: int = 0
+
+    @property
+    def space(self) -> Space:
+        """Budgets that may be measured."""
+        return Space(self.slots, self.memory_mb, self.slot_cpus, self.interval_s)
+
+
+_Check = Callable[[Any], Any]
+
+
+def read_study(path: str | Path) -> Study:
+    """Read a study file.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be read or is no YAML mapping, or a key is unknown, missing or ill-typed; an unknown key is
+        answered with the nearest valid one.
+    """
+    try:
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkbenchError(f"The study {path} cannot be read: {error}. Check the path.") from error
+    except yaml.YAMLError as error:
+        raise WorkbenchError(f"The study {path} is not YAML: {' '.join(str(error).split())}. Correct it.") from error
+    if not isinstance(data, Mapping):
+        raise WorkbenchError(
+            f"The study {path} is {type(data).__name__}, not a mapping of keys; begin with a line such as "
+            "'query: nexmark:q5'."
+        )
+    return study_from(data, f"The study {path}")
+
+
+def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
+    """Build a study from plain values; see `read_study` for the errors."""
+    names = [field.name for field in fields(Study)]
+    for key in data:
+        if key not in names:
+            near = get_close_matches(str(key), names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
+            raise WorkbenchError(f"{what} has the unknown key {key!r}; {hint} Correct or remove it.")
+    for name in ("query", "targets", "slots", "memory_mb"):
+        if name not in data:
+            raise WorkbenchError(f"{what} lacks {name!r}; add it. For example: {_EXAMPLES[name]}")
+    values: dict[str, Any] = {key: _read(key, value, what) for key, value in data.items()}
+    study = Study(**values)
+    _ = study.space  # says what is wrong with it
+    return study
+
+
+_EXAMPLES = {
+    "query": "query: nexmark:q5",
+    "targets": "targets: [100000, 200000]",
+    "slots": "slots: [2, 3, 4]",
+    "memory_mb": "memory_mb: [512, 1024]",
+}
+
+
+def _read(key: str, value: object, what: str) -> object:
+    check, allowed = _RULES[key]
+    try:
+        return check(value)
+    except (TypeError, ValueError):
+        raise WorkbenchError(f"{what}: {key} is {value!r}; it must be {allowed}. Correct it.") from None
+
+
+def _number(low: float, high: float = math.inf) -> _Check:
+    def check(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low < value < high:
+            raise ValueError
+        return float(value)
+
+    return check
+
+
+def _whole(low: int) -> _Check:
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            raise ValueError
+        return value
+
+    return check
+
+
+def _list(item: _Check) -> _Check:
+    def check(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not value:
+            raise ValueError
+        return tuple(item(one) for one in value)
+
+    return check
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError
+    return value
+
+
+def _one_of(*allowed: str) -> _Check:
+    def check(value: object) -> str:
+        if value not in allowed:
+            raise ValueError
+        return str(value)
+
+    return check
+
+
+def _or_none(check: _Check) -> _Check:
+    return lambda value: None if value is None else check(value)
+
+
+_ROOM = "a list of whole numbers above 0, ascending"
+_RULES: Mapping[str, tuple[_Check, str]] = {
+    "query": (_text, "a text such as nexmark:q5 or jobs:orders"),
+    "targets": (_list(_number(0)), "a list of rates above 0, records/s"),
+    "slots": (_list(_whole(1)), _ROOM),
+    "memory_mb": (_list(_whole(1)), _ROOM),
+    "dataset": (_or_none(_text), "the path of a file or folder"),
+    "event_time": (_or_none(_text), "the name of a column"),
+    "output_mode": (_or_none(_one_of(*get_args(OutputMode))), f"one of {', '.join(get_args(OutputMode))}"),
+    "testbed": (_one_of(*TESTBEDS), f"one of {', '.join(TESTBEDS)}"),
+    "slot_cpus": (_number(0), "a number of cores above 0"),
+    "interval_s": (_number(0), "a number of seconds above 0"),
+    "tolerance": (_number(0, 1), "a number between 0 and 1"),
+    "plan_memory_mb": (_list(_whole(1)), _ROOM),
+    "margin": (_number(0), "a number above 0, such as 1.1"),
+    "risk": (_or_none(_number(0, 1)), "a probability between 0 and 1"),
+    "prices": (_or_none(_text), "the path of a CSV file of instance types"),
+    "form": (_one_of(*FORMS, "halves"), f"one of {', '.join((*FORMS, 'halves'))}"),
+    "most_runs": (_whole(3), "a whole number of at least 3"),
+    "seed": (_whole(0), "a whole number of at least 0"),
+}

@@ -1,0 +1,170 @@
+"""The cards of a planned study: the answer, the capacity model, the exploration, the settings for Spark, advice."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from workbench.capacity.plan import CapacityPlan
+from workbench.errors import WorkbenchError
+from workbench.study.planning import Planned, read_planned
+from workbench.views import units
+from workbench.views.cards import Card, Column, Table, error_card, show
+from workbench.views.figures.capacity import capacity, draw_capacity
+from workbench.views.figures.exploration import convergence, draw_convergence
+
+
+def cards(planned: Planned) -> list[Card]:
+    """Make all cards; one that cannot be made becomes an error card and never hides the others."""
+    made: list[Card] = []
+    sections: tuple[Callable[[Planned], list[Card]], ...] = (_answer, _model, _advice, _spark, _exploration, _runs)
+    for section in sections:
+        try:
+            made += section(planned)
+        except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
+            made.append(error_card(type(error).__name__, str(error)))
+    return made
+
+
+def show_planned(path: str) -> None:
+    """Read a study's plans and display their cards.
+
+    Raises
+    ------
+    WorkbenchError
+        When no path is given or the file holds no plans.
+    """
+    if not path:
+        raise WorkbenchError("No plans are named; set the parameter 'planned' to the path of their JSON file.")
+    show(cards(read_planned(Path(path))))
+
+
+def _answer(planned: Planned) -> list[Card]:
+    title = "What do I deploy?"
+    refused = [
+        Card("refused", f"No plan for {units.rate(rate)}", reason, kind="not-yet") for rate, reason in planned.refused
+    ]
+    if not planned.plans:
+        return refused
+    table = Table(
+        "One row per target rate",
+        (
+            Column("Target", "records/s"),
+            Column("Slots"),
+            Column("Memory per slot", "MB"),
+            Column("Capacity", "records/s"),
+            Column("Interval low", "records/s"),
+            Column("Interval high", "records/s"),
+            Column("Workers"),
+            Column("Cost", "per hour"),
+            Column("Cost", "per month"),
+            Column("Extrapolation", "x"),
+        ),
+        tuple(_row(plan) for plan in planned.plans),
+        opened=True,
+    )
+    return [Card("answer", title, " ".join(plan.sentence() for plan in planned.plans), table=table), *refused]
+
+
+def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
+    price = plan.price
+    return (
+        plan.rate,
+        plan.budget.slots,
+        plan.budget.profile.memory_mb,
+        plan.expected_rate,
+        plan.low,
+        plan.high,
+        None if price is None else f"{price.workers} x {price.instance.name}",
+        None if price is None else price.per_hour,
+        None if price is None else price.per_month,
+        plan.extrapolation,
+    )
+
+
+def _model(planned: Planned) -> list[Card]:
+    data = capacity(planned.exploration, planned.plans)
+    finding = (
+        f"{data.finding}. The model is the {planned.exploration.model.form} form; its runs come from the testbed: "
+    )
+    return [
+        Card(
+            "model",
+            "How does capacity grow with slots?",
+            finding + planned.exploration.measurements[0].testbed + ".",
+            draw_capacity(data),
+        )
+    ]
+
+
+def _advice(planned: Planned) -> list[Card]:
+    seen: dict[str, Card] = {}
+    for plan in planned.plans:
+        for card in plan.cards:
+            name = card.concern.replace(" ", "-")
+            finding = f"At {units.rate(plan.rate)}: {card.finding} {card.advice}"
+            seen[name] = Card(name, card.concern.capitalize(), finding, kind="health")
+    ratios = [plan.overstatement for plan in planned.plans if plan.overstatement is not None]
+    if ratios:
+        finding = (
+            f"What was measured is {units.share(ratios[0])} of the rate that the optimizer's objective promises, in "
+            "the median of the runs: it takes operators to be linear and independent. The model is fitted to measured "
+            "rates and needs no correction."
+        )
+        seen["overstatement"] = Card("overstatement", "How far does the objective overstate?", finding, kind="health")
+    return list(seen.values())
+
+
+def _spark(planned: Planned) -> list[Card]:
+    made = []
+    for plan in planned.plans:
+        rows: list[tuple[str, str]] = sorted(plan.spark_conf().items())
+        if plan.layout is not None:
+            rows += [(f"partitions of {stage}", str(count)) for stage, count in plan.layout.partitions.items()]
+        if plan.allocation is not None:
+            rows += [(f"tasks of {name}", str(count)) for name, count in plan.allocation.tasks.items()]
+        finding = "Start it with these settings; the last rows are no configuration but the query's own partitions."
+        made.append(
+            Card(
+                f"settings-{plan.rate:.0f}",
+                f"How is it configured for {units.rate(plan.rate)}?",
+                finding,
+                table=Table("Settings", (Column("Setting"), Column("Value")), tuple(rows)),
+            )
+        )
+    return made
+
+
+def _exploration(planned: Planned) -> list[Card]:
+    data = convergence(planned.exploration)
+    return [Card("exploration", "How was the model found?", data.finding + ".", draw_convergence(data))]
+
+
+def _runs(planned: Planned) -> list[Card]:
+    fitted = set(planned.exploration.fitted)
+    rows = tuple(
+        (
+            row + 1,
+            run.budget.slots,
+            run.budget.profile.memory_mb,
+            run.estimate.rate,
+            run.estimate.low,
+            run.estimate.high if run.estimate.high != float("inf") else None,
+            run.predicted_rate,
+            "yes" if row in fitted else "no",
+            run.estimate.seconds,
+        )
+        for row, run in enumerate(planned.exploration.measurements)
+    )
+    columns = (
+        Column("Run"),
+        Column("Slots"),
+        Column("Memory per slot", "MB"),
+        Column("MST", "records/s"),
+        Column("Low", "records/s"),
+        Column("High", "records/s"),
+        Column("Objective", "records/s"),
+        Column("Fitted"),
+        Column("Time", "s"),
+    )
+    total = sum(run.estimate.seconds for run in planned.exploration.measurements)
+    finding = f"{units.count(len(rows))} runs took {units.seconds(total)} of estimation."
+    return [Card("runs", "Which runs is it based on?", finding, table=Table("Runs in order", columns, rows))]
