@@ -1,0 +1,83 @@
+"""What a planned study shows, and its report."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.report import render
+from workbench.study.planning import run_study, write_planned
+from workbench.study.spec import Study
+from workbench.views.figures.capacity import capacity, draw_capacity
+from workbench.views.figures.exploration import convergence, draw_convergence
+from workbench.views.plan_cards import cards, show_planned
+
+STUDY = Study(
+    "nexmark:q1", (2e6, 2e7, 1e30), (2, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=4, form="linear"
+)
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return run_study(STUDY, Journal(tmp_path_factory.mktemp("planned") / "j.jsonl"))
+
+
+def test_the_first_card_answers(planned):
+    made = {card.name: card for card in cards(planned)}
+    assert [card.kind for card in made.values()].count("error") == 0
+    first = next(iter(made.values()))
+    assert first.name == "answer"
+    assert all(f"{plan.budget.slots} slots" in first.finding for plan in planned.plans)
+    assert len(first.table.rows) == len(planned.plans)
+
+
+def test_a_target_that_cannot_be_planned_is_shown_with_the_reason(planned):
+    refused = next(card for card in cards(planned) if card.name == "refused")
+    assert refused.kind == "not-yet"
+    assert "No number of slots" in refused.finding
+
+
+def test_the_figure_of_capacity_shows_runs_targets_and_the_extrapolation(planned):
+    data = capacity(planned.exploration, planned.plans)
+    assert data.targets == tuple((plan.budget.slots, plan.rate, 512) for plan in planned.plans)
+    assert len(data.runs) == len(planned.exploration.measurements)
+    assert data.most_measured == 16
+    drawn = draw_capacity(data)
+    assert "extrapolated" in [note.text for note in drawn.layout.annotations]
+    assert drawn.layout.meta["finding"] == data.finding
+    within = capacity(planned.exploration, ())
+    assert within.targets == ()
+
+
+def test_the_figure_of_the_exploration_shows_every_run(planned):
+    data = convergence(planned.exploration)
+    assert len(data.costs) == len(planned.exploration.measurements)
+    assert {form for form, _ in data.errors} <= {"linear", "sqrt", "log", "log1p"}
+    assert draw_convergence(data).layout.meta["finding"] == data.finding
+
+
+def test_one_card_that_fails_does_not_hide_the_others(planned):
+    broken = replace(planned, plans=(replace(planned.plans[0], price="not a price"),))
+    made = cards(broken)
+    assert any(card.kind == "error" for card in made)
+    assert any(card.name == "runs" for card in made)
+
+
+def test_the_report_is_one_file_with_the_answer(planned, tmp_path):
+    write_planned(planned, tmp_path / "planned.json")
+    report = render("plan", {"planned": str(tmp_path / "planned.json")}, tmp_path / "plan.html")
+    assert report.complete
+    html = (tmp_path / "plan.html").read_text()
+    assert len(html) < 3_000_000
+    assert f"{planned.plans[0].budget.slots} slots" in html
+    assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="https?:', html)
+
+
+def test_no_path_and_no_plans_are_told_apart(tmp_path):
+    with pytest.raises(WorkbenchError, match="set the parameter 'planned'"):
+        show_planned("")
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(WorkbenchError, match="holds no plans"):
+        show_planned(str(tmp_path / "x.json"))
