@@ -1,0 +1,141 @@
+"""Group allocation (CIKM '14): speed of both algorithms in one run, quality beside the optimum, the paper's figures.
+
+Run ``python benchmarks/groups.py [graphs]``. Prints
+
+- seconds per allocation, and allocations per second, of top-down and task-level for four groups of 100 tasks
+  (section 7.2), and their ratio;
+- the share of the optimum each algorithm reaches on random graphs (section 7.3), and microseconds per graph;
+- gains for Figures 2, 4(a), 4(b) and 9.
+
+Asserts nothing.
+"""
+
+import random
+import statistics
+import sys
+import time
+
+from workbench.placement.groups import (
+    Job,
+    best_allocation,
+    naive,
+    optimal_allocation,
+    reallocate,
+    task_level,
+    top_down,
+)
+from workbench.placement.groups.random_jobs import CAPACITY, random_job
+
+SEED = 2014
+ALGORITHMS = {
+    "naive": naive,
+    "TL, communication, row": lambda job, capacity: task_level(job, capacity, "imc"),
+    "TL, communication, diagonal": lambda job, capacity: task_level(job, capacity, "imc", "diagonal"),
+    "TL, significance, row": task_level,
+    "TD, communication": lambda job, capacity: top_down(job, capacity, "imc"),
+    "TD, significance": top_down,
+    "best_allocation": best_allocation,
+    "optimum": optimal_allocation,
+}
+PAPER = {"TL, communication, row": 85.9, "TD, significance": 93.1}
+
+
+def seconds(run, repeats):
+    """Median seconds of `run`, after one to warm up."""
+    run()
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def throughput():
+    job = Job((100,) * 4, (200,) * 4, ((0, 1, 10.2), (1, 2, 10.1), (2, 3, 10.0)))
+    capacity = (100,) * 10
+    by_group = seconds(lambda: top_down(job, capacity), 100)
+    by_task = seconds(lambda: task_level(job, capacity, "imc"), 9)
+    better = seconds(lambda: best_allocation(job, capacity), 9)
+    print("Four groups of 100 tasks (section 7.2)")
+    print(f"  top-down        {1e3 * by_group:9.3f} ms  {1 / by_group:9.0f}/s   (paper: 264/s on its machine)")
+    print(f"  task-level      {1e3 * by_task:9.3f} ms  {1 / by_task:9.0f}/s")
+    print(f"  best_allocation {1e3 * better:9.3f} ms  {1 / better:9.0f}/s")
+    print(f"  task-level / top-down: {by_task / by_group:.0f} (paper: two orders of magnitude)")
+
+
+def quality(graphs):
+    rng = random.Random(SEED)
+    jobs = [random_job(rng) for _ in range(graphs)]
+    best_allocation(jobs[0], CAPACITY)  # compiled before the clock runs
+    totals = {}
+    print(f"\n{graphs} random graphs of section 7.3, seed {SEED}")
+    for name, allocate in reversed(ALGORITHMS.items()):
+        start = time.perf_counter()
+        answers = [allocate(job, CAPACITY) for job in jobs]
+        per_graph = (time.perf_counter() - start) / graphs
+        totals[name] = sum(answer.gain for answer in answers)
+        share = 100 * totals[name] / totals["optimum"]
+        paper = f"  (paper: {PAPER[name]} %)" if name in PAPER else ""
+        print(f"  {name:28} {share:7.2f} % of the optimum  {1e6 * per_graph:7.0f} us{paper}")
+
+
+def figures():
+    print("\nFigure 2: links of the first pair collocated")
+    job = Job((10, 20, 10, 10), (40,) * 4, ((0, 1, 10), (1, 2, 9.9), (2, 3, 1)))
+    for name in ("TD, significance", "TL, communication, diagonal", "TL, communication, row"):
+        counts = ALGORITHMS[name](job, (40,) * 4).counts
+        print(f"  {name:28} {sum(a * b for a, b in zip(*counts[:2], strict=True)):4}")
+
+    print("\nFigure 4(a): gain of TL while the second edge shrinks from 200 to 100 (first edge: 100)")
+    shrinking = range(200, 90, -20)
+    for priority in ("imc", "rs"):
+        jobs = [Job((10, 10, 10), (100, 100, 400), ((0, 1, 100), (1, 2, c))) for c in shrinking]
+        for order in ("row", "diagonal"):
+            gains = [task_level(one, (100,) * 8, priority, order).gain for one in jobs]
+            print(f"  {priority:4} {order:9}" + "".join(f"{gain:8.2f}" for gain in gains))
+
+    print("\nFigure 4(b): gain with 10 and 10 f tasks, f = 1 to 7")
+    for name in ("TD, significance", "TL, communication, row", "TL, communication, diagonal"):
+        jobs = [Job((10, 10 * f), (200, 200), ((0, 1, 100),)) for f in range(1, 8)]
+        print(f"  {name:28}" + "".join(f"{ALGORITHMS[name](one, (80,) * 6).gain:8.2f}" for one in jobs))
+
+
+def round_robin(job, nodes):
+    """Tasks dealt out in turn, as Storm does by default."""
+    counts, node = [], 0
+    for size in job.sizes:
+        row = [0] * nodes
+        for _ in range(size):
+            row[node % nodes] += 1
+            node += 1
+        counts.append(row)
+    return counts
+
+
+def varying_rate():
+    print("\nFigure 9: gain, MB/s, over a varying input rate (share of the peak)")
+    peak = Job((8, 16, 8, 1), (600, 800, 300, 40), ((0, 1, 100), (1, 2, 40), (2, 3, 3)))
+    capacity = (400,) * 6
+    fixed, dealt = top_down(peak, capacity).counts, round_robin(peak, len(capacity))
+    current = fixed
+    print("  rate   TD with reconfiguration  moved tasks  TD at the peak  round-robin")
+    for rate in (0.6, 0.8, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2, 0.2, 0.5):
+        job = peak.scaled(rate)
+        change = reallocate(job, capacity, current)
+        current = change.allocation.counts
+        print(
+            f"  {rate:4}   {change.allocation.gain:23.1f}  {change.moved:11}  {job.gain(fixed):14.1f}"
+            f"  {job.gain(dealt):11.1f}"
+        )
+
+
+def main():
+    throughput()
+    quality(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    figures()
+    varying_rate()
+
+
+if __name__ == "__main__":
+    main()

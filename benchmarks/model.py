@@ -1,0 +1,151 @@
+"""How well capacity models extrapolate, and how often their intervals hold: StreamBed's forms and rules beside ours.
+
+    python benchmarks/model.py [explorations]
+
+Three tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured; StreamBed's
+published runs of q1 and q2, small runs in, large-scale validation out (where the files lie beside the repository); and
+the same small runs, fitted to the fewer slots and judged on the more. Least-squares forms have the textbook prediction
+interval here, to show what it is worth. Asserts nothing.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t as student
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from capacity_truths import LEVELLING, MECHANISMS, explore
+from published_runs import FOLDER, columns, saturated, small_runs
+
+from workbench.capacity import CapacityModel, review_readings, select_model
+from workbench.capacity.forms import transform
+
+LEVEL = 0.9
+
+
+def textbook(form, points, rates, targets, weights=None):
+    """Prediction and 90 % prediction interval of (weighted) least squares."""
+    weights = np.ones(len(rates)) if weights is None else weights
+    design = np.column_stack([transform(form, points), np.ones(len(rates))]) * weights[:, None]
+    there = np.column_stack([transform(form, targets), np.ones(len(targets))])
+    scale = np.abs(design).max(axis=0)
+    inverse = np.linalg.pinv(design / scale)
+    coefficients = inverse @ (rates * weights)
+    left_over = rates * weights - design / scale @ coefficients
+    freedom = max(1, len(rates) - np.linalg.matrix_rank(design / scale))
+    predicted = there / scale @ coefficients
+    run = 1.0 if np.all(weights == 1) else predicted**2
+    spread = np.sqrt(left_over @ left_over / freedom * (run + ((there / scale @ inverse) ** 2).sum(axis=1)))
+    half = student.ppf((1 + LEVEL) / 2, freedom) * spread
+    return predicted, predicted - half, predicted + half
+
+
+def of_form(form):
+    return lambda points, rates, targets: textbook(form, points, rates, targets)
+
+
+def selected(rule):
+    return lambda points, rates, targets: textbook(select_model(points, rates, rule=rule).form, points, rates, targets)
+
+
+def relative(points, rates, targets):
+    return textbook("linear", points, rates, targets, 1 / rates)
+
+
+def ours(points, rates, targets):
+    model = CapacityModel("scaling").fit(points, rates)
+    return model.predict(targets), *model.interval(targets, LEVEL)
+
+
+METHODS = {
+    "linear": of_form("linear"),
+    "sqrt": of_form("sqrt"),
+    "log": of_form("log"),
+    "StreamBed's halves": selected("halves"),
+    "leave-one-out": selected("leave-one-out"),
+    "linear, relative errors": relative,
+    "scaling (ours)": ours,
+}
+
+
+def judge(method, explorations):
+    """Signed errors, hits and widths of `method`, one row per exploration."""
+    rows = []
+    for one in explorations:
+        (middle,), (low,), (high,) = method(one.X, one.y, one.target)
+        rows.append((middle / one.truth - 1, low <= one.truth <= high, (high - low) / abs(middle)))
+    return np.array(rows)
+
+
+def line(label, rows):
+    error, hit, width = rows.T
+    print(
+        f"{label:26}{np.median(np.abs(error)):9.1%}{np.quantile(np.abs(error), 0.9):9.1%}{np.median(error):+9.1%}"
+        f"{hit.mean():9.1%}{width.mean():9.1%}"
+    )
+
+
+HEADER = f"{'':26}{'median':>9}{'90 %':>9}{'bias':>9}{'holds':>9}{'width':>9}"
+
+
+def simulated(count):
+    explorations = [explore(seed) for seed in range(count)]
+    print(f"{count} simulated explorations, 2 to 5 times beyond; |error| (median, 90th percentile), 90 % interval")
+    print(HEADER)
+    for name, method in METHODS.items():
+        line(name, judge(method, explorations))
+    print("scaling, by mechanism")
+    rows = judge(ours, explorations)
+    for mechanism in MECHANISMS:
+        line("  " + mechanism, rows[[one.mechanism == mechanism for one in explorations]])
+    for mechanism in LEVELLING:
+        line(f"  {mechanism} (not believed)", judge(ours, [explore(seed, mechanism) for seed in range(count // 5)]))
+
+
+def published():
+    for query in ("q1", "q2"):
+        runs = small_runs(query)
+        points, rates = columns(runs)
+        review = review_readings(points, rates, runs.bids2_objective_ev_s)
+        valid = np.array(review.valid)
+        targets, measured = saturated(query)
+        print(f"{query}: {valid.sum()} of {len(valid)} small runs; predicted / measured at {targets[0, 1]:g} slots, "
+              f"{targets[0, 1] / points[:, 1].max():.1f} times beyond")  # fmt: skip
+        for group in review.stuck:
+            print("  set aside:", group)
+        for name, method in METHODS.items():
+            middle, low, high = method(points[valid], rates[valid], targets)
+            ratios = " ".join(f"{ratio:6.3f}" for ratio in middle / measured)
+            held = int(((low <= measured) & (measured <= high)).sum())
+            print(f"  {name:26}{ratios}   holds {held} of {len(measured)}, width {np.max((high - low) / middle):6.1%}")
+
+
+def held_out():
+    print("small runs only: fitted up to some slots, root-mean-square relative error at more slots")
+    for query, upto in (("q1", 3), ("q1", 6), ("q1", 11), ("q2", 3), ("q2", 4), ("q2", 5)):
+        points, rates = columns(small_runs(query))
+        valid = np.array(review_readings(points, rates).valid)
+        few, more = valid & (points[:, 1] <= upto), valid & (points[:, 1] > upto)
+        print(f"  {query} up to {upto:2} slots:", end="")
+        for name, method in METHODS.items():
+            middle, low, high = method(points[few], rates[few], points[more])
+            error = np.sqrt(np.mean((middle / rates[more] - 1) ** 2))
+            held = np.mean((low <= rates[more]) & (rates[more] <= high))
+            print(f"  {name} {error:.1%} ({held:.0%})", end="")
+        print()
+
+
+def main():
+    begun = time.perf_counter()
+    simulated(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    if FOLDER.is_dir():
+        published()
+        held_out()
+    print(f"{time.perf_counter() - begun:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""What every testbed owes those who measure on it: a testbed's test class inherits `ContractTests` and gives a `case`.
+
+The rates probed come from the run itself, so the contract needs no knowledge of the capacity. For a testbed that is
+slow to deploy, override the fixture `run` with a wider scope: no test relies on a fresh deployment.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from workbench.capacity import CapacityEstimator, judge
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.metrics import METRICS
+from workbench.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class Case:
+    """A testbed with something to deploy; seconds are the testbed's own."""
+
+    testbed: Testbed
+    query: Any
+    budget: Budget
+    refused: Budget
+    refusal: str
+    clock: Callable[[], float]
+    warm_s: float = 60.0
+    settle_s: float = 4.0
+    window_s: float = 20.0
+    noise: float = 0.05
+    estimator: CapacityEstimator = field(default_factory=CapacityEstimator)
+
+
+class ContractTests:
+    @pytest.fixture
+    def case(self) -> Case:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def run(self, case):
+        with case.testbed.deploy(case.query, case.budget) as run:
+            yield run
+
+    @pytest.fixture
+    def capacity(self, case, run):
+        """Rate of a warm run that is offered as much as fits."""
+        run.set_rate(math.inf)
+        run.settle(case.warm_s)
+        return run.observe(case.window_s).consumed_rate
+
+    def at(self, case, run, rate):
+        run.set_rate(rate)
+        run.settle(case.settle_s)
+        return run.observe(case.window_s)
+
+    def test_a_run_knows_its_budget(self, case, run):
+        assert run.budget == case.budget
+
+    def test_a_budget_it_cannot_serve_is_refused_with_the_reason(self, case):
+        with pytest.raises(WorkbenchError, match=case.refusal), case.testbed.deploy(case.query, case.refused):
+            pass
+
+    def test_as_much_as_fits_is_due_when_it_is_consumed(self, case, run, capacity):
+        assert capacity > 0
+        run.set_rate(math.inf)
+        seen = run.observe(case.window_s)
+        assert seen.commanded_rate == math.inf
+        assert seen.consumed_records == pytest.approx(seen.due_records, abs=len(seen.batches))
+
+    def test_a_low_rate_is_sustained(self, case, run, capacity):
+        seen = self.at(case, run, 0.5 * capacity)
+        assert judge(seen).verdict == "sustained"
+        assert seen.commanded_rate == 0.5 * capacity
+        assert seen.offered_rate == pytest.approx(0.5 * capacity, rel=0.01)
+        assert seen.consumed_rate == pytest.approx(0.5 * capacity, rel=0.02)
+
+    def test_overload_is_seen_and_forgotten_at_the_next_rate(self, case, run, capacity):
+        seen = self.at(case, run, 3 * capacity)
+        assert judge(seen).verdict == "overloaded"
+        assert seen.batches[-1].backlog > seen.batches[0].backlog
+        assert judge(self.at(case, run, 0.5 * capacity)).verdict == "sustained"
+
+    def test_batches_are_whole_and_add_up(self, case, run, capacity):
+        for share in (0.5, 2.0):
+            seen = self.at(case, run, share * capacity)
+            batches = seen.batches
+            assert len(batches) >= 4
+            starts = [batch.start_s for batch in batches]
+            assert starts == sorted(set(starts))
+            assert seen.elapsed_s == pytest.approx(starts[-1] - starts[0])
+            assert [batch.due for batch in batches] == sorted(batch.due for batch in batches)
+            assert all(batch.duration_s >= 0 and batch.records >= 0 and batch.backlog >= 0 for batch in batches)
+            growth = batches[-1].backlog - batches[0].backlog
+            assert seen.due_records - seen.consumed_records == pytest.approx(growth, abs=len(batches))
+
+    def test_batches_take_longer_the_more_rows_they_have(self, case, run, capacity):
+        low, high = (self.at(case, run, share * capacity) for share in (0.3, 0.8))
+        assert max(batch.duration_s for batch in low.batches) < max(batch.duration_s for batch in high.batches)
+
+    def test_operators_obey_the_identity_of_ds2_and_the_ranges_of_the_vocabulary(self, case, run, capacity):
+        seen = self.at(case, run, 0.7 * capacity)
+        names = [one.operator for one in seen.operators]
+        assert len(names) == len(set(names))
+        for one in seen.operators:
+            for name, metric in METRICS.items():
+                value = getattr(one, name, None)
+                assert value is None or metric.low <= value <= metric.high, (one.operator, name)
+            if one.true_processing_rate is not None:
+                rate = one.busyness * one.true_processing_rate * one.tasks
+                assert rate == pytest.approx(one.records_in / seen.elapsed_s, rel=1e-6)
+        assert {sample.operator for sample in seen.samples} <= set(names)
+
+    def test_settling_lets_time_pass(self, case, run):
+        before = case.clock()
+        run.settle(case.settle_s)
+        assert case.clock() - before == pytest.approx(case.settle_s, rel=0.2)
+
+    def test_the_estimator_brackets_what_fits(self, case, run, capacity):
+        found = case.estimator.estimate(run)
+        assert found.limit == "query"
+        assert found.low <= capacity * (1 + case.noise)
+        assert found.high >= capacity * (1 - case.noise)
+        assert found.high <= found.low * 1.05

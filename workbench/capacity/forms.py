@@ -1,0 +1,162 @@
+"""The forms of StreamBed's capacity models and their least-squares fits.
+
+A form g models capacity as ``a g(memory) + b g(slots) + c``. StreamBed (section VI, Equations 6-8) has three: linear,
+log and sqrt. The authors' code takes ``log1p`` where the paper prints ln; that is a form of its own here, because
+Table IV's q5 row needs it.
+
+Leave-one-out errors come from one fit: row i's is residual_i / (1 - leverage_i).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import WorkbenchError
+
+Floats = NDArray[np.float64]
+
+COLUMNS = ("memory_mb", "slots")
+
+TRANSFORMS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
+    {"linear": np.positive, "sqrt": np.sqrt, "log": np.log, "log1p": np.log1p}
+)
+
+STREAMBED_FORMS = ("linear", "sqrt", "log")
+"""The paper's three; the first of equally good ones is taken, so the order is part of the rule."""
+
+_RANK_TOLERANCE = 1e-10
+_DETERMINED = 1 - 1e-9  # leverage of a row without which a coefficient would be free
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Ordinary least squares of one form.
+
+    Parameters
+    ----------
+    form
+        Its name.
+    memory, slots, constant
+        a, b and c.
+    leave_one_out
+        Mean absolute leave-one-out error, in the unit of the rates; inf if a left-out fit does not determine all
+        coefficients. The paper calls it RMSE: the root of one squared error is its absolute value.
+    """
+
+    form: str
+    memory: float
+    slots: float
+    constant: float
+    leave_one_out: float
+
+    def predict(self, points: Floats) -> Floats:
+        """Capacity at `points`, shape (rows, 2)."""
+        return np.asarray(transform(self.form, points) @ (self.memory, self.slots) + self.constant)
+
+
+def fit_least_squares(form: str, points: Floats, rates: Floats) -> LeastSquares:
+    """Fit `form` to `rates` at `points`, shape (rows, 2).
+
+    A column that is constant says nothing about its coefficient, which is then 0 and not counted as a coefficient to
+    be determined; of equally good coefficients the shortest vector is taken (columns scaled to unit deviation).
+    """
+    columns = transform(form, points)
+    means = columns.mean(axis=0)
+    centred = columns - means
+    spread = np.sqrt((centred**2).mean(axis=0))
+    varies = spread > _RANK_TOLERANCE * np.abs(means)
+    scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=varies)
+    left, sizes, right = np.linalg.svd(scaled, full_matrices=False)
+    kept = sizes > _RANK_TOLERANCE * math.sqrt(len(rates))
+    left, sizes, right = left[:, kept], sizes[kept], right[kept]
+    mean = rates.mean()
+    along = left.T @ (rates - mean)
+    slopes = np.divide(right.T @ (along / sizes), spread, out=np.zeros(2), where=varies)
+    residuals = rates - mean - left @ along
+    leverages = 1 / len(rates) + (left**2).sum(axis=1)
+    determined = len(sizes) == varies.sum() and bool((leverages < _DETERMINED).all())
+    error = float(np.abs(residuals / (1 - leverages)).mean()) if determined else math.inf
+    return LeastSquares(form, float(slopes[0]), float(slopes[1]), float(mean - slopes @ means), error)
+
+
+def determines(form: str, points: Floats, rows: Sequence[int]) -> bool:
+    """Whether `rows` of `points` determine as many coefficients as all rows do."""
+    return _rank(transform(form, points[list(rows)])) == _rank(transform(form, points))
+
+
+def _rank(columns: Floats) -> int:
+    scale = np.abs(columns).max(axis=0)
+    scaled = columns / np.where(scale > 0, scale, 1.0)
+    return int(np.linalg.matrix_rank(np.column_stack([np.ones(len(columns)), scaled]), rtol=_RANK_TOLERANCE))
+
+
+def transform(form: str, points: Floats) -> Floats:
+    """Put `points` through the form's function.
+
+    Raises
+    ------
+    WorkbenchError
+        When the form is unknown, or not defined at a point.
+    """
+    if form not in TRANSFORMS:
+        raise WorkbenchError(f"The form is {form!r}; least squares knows {', '.join(TRANSFORMS)}. Use one of these.")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = TRANSFORMS[form](points)
+    bad = np.flatnonzero(~np.isfinite(columns).all(axis=1))
+    if len(bad):
+        memory, slots = points[bad[0]]
+        raise WorkbenchError(
+            f"The form {form!r} is not defined at memory_mb = {memory:g}, slots = {slots:g}; both must be positive. "
+            "Correct the row, or use the linear form."
+        )
+    return columns
+
+
+def as_points(points: ArrayLike) -> Floats:
+    """Read points with the columns memory_mb and slots; a data frame with these names may have them in any order.
+
+    Raises
+    ------
+    WorkbenchError
+        When they are not a finite table of two columns.
+    """
+    named = getattr(points, "columns", None)
+    if named is not None and set(COLUMNS) <= set(named):
+        points = points[list(COLUMNS)]  # type: ignore[call-overload, index]
+    try:
+        table = np.asarray(points, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise WorkbenchError(f"X is not a table of numbers ({error}); give rows of memory_mb and slots.") from error
+    if table.ndim != len(COLUMNS) or table.shape[1] != len(COLUMNS):
+        raise WorkbenchError(
+            f"X has the shape {table.shape}; it must have two columns, {' and '.join(COLUMNS)}, one row per run."
+        )
+    if not np.isfinite(table).all():
+        raise WorkbenchError("X holds a number that is not finite; leave out such rows.")
+    return table
+
+
+def as_runs(points: ArrayLike, rates: ArrayLike) -> tuple[Floats, Floats]:
+    """Read runs: points as `as_points`, and a rate for each.
+
+    Raises
+    ------
+    WorkbenchError
+        When there are fewer than two, the lengths differ, or a number is not finite.
+    """
+    table = as_points(points)
+    try:
+        values = np.asarray(rates, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise WorkbenchError(f"y is not a list of numbers ({error}); give one rate per row of X.") from error
+    if values.shape != table.shape[:1]:
+        raise WorkbenchError(f"y has the shape {values.shape}; X has {len(table)} rows, so give {len(table)} rates.")
+    if not np.isfinite(values).all():
+        raise WorkbenchError("y holds a rate that is not finite; leave out runs without a result.")
+    if len(values) < len(COLUMNS):
+        raise WorkbenchError(f"{len(values)} run(s) cannot make a model; measure at least two budgets.")
+    return table, values

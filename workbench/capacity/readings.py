@@ -1,0 +1,165 @@
+"""Readings that are not the query's capacity: stuck ones, and implausibly low ones.
+
+A rate limiter that keeps its default reads the same whatever the budget. Nine of StreamBed's published runs of q1 and
+q2 do so (637,000 to 638,900 events/s, 64 sources x 10,000, where up to 16 M were measured before and after). One such
+run in a fit moves the model more than all noise.
+
+The rule, for any query: a reading is *stuck* if readings of at least three budgets, at two slot counts or more, agree
+within half a percent although each is at least a fifth below what its budget should carry. What a budget should carry
+is the scaling law of all other runs, and BIDS2's objective where there is one; both must say so. Agreement is the
+evidence: noise is ten times as wide, and capacity differs between slot counts. A single reading needs a known limit.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.capacity.forms import Floats, as_points, as_runs
+from workbench.capacity.scaling_law import fit_scaling_law
+from workbench.errors import WorkbenchError
+
+AGREEMENT = 0.005
+SHORTFALL = 0.8
+LOW = 0.5
+LEAST_BUDGETS = 3
+LEAST_SLOT_COUNTS = 2
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class StuckReadings:
+    """Readings that agree where they should not.
+
+    Parameters
+    ----------
+    runs
+        Their rows.
+    rate
+        Their median, records/s.
+    budgets
+        Number of distinct (memory, slots).
+    expected
+        Least and largest capacity that their budgets should have, records/s.
+    """
+
+    runs: tuple[int, ...]
+    rate: float
+    budgets: int
+    expected: tuple[float, float]
+
+    def __str__(self) -> str:
+        low, high = self.expected
+        return (
+            f"{len(self.runs)} runs on {self.budgets} budgets read {self.rate:,.4g} records/s within {AGREEMENT:.1%}, "
+            f"where {low:,.4g} to {high:,.4g} is expected: a limit outside the query was measured."
+        )
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Which runs to fit.
+
+    Parameters
+    ----------
+    valid
+        For each run, whether it is not stuck.
+    stuck
+        Groups of stuck readings.
+    low
+        Valid runs that read less than half of what is expected: measure them again before believing either.
+    """
+
+    valid: tuple[bool, ...]
+    stuck: tuple[StuckReadings, ...]
+    low: tuple[int, ...]
+
+
+def review_readings(
+    X: ArrayLike,  # noqa: N803
+    y: ArrayLike,
+    objectives: ArrayLike | None = None,
+    limits: Sequence[float] = (),
+) -> Readings:
+    """Find stuck and implausibly low readings.
+
+    Parameters
+    ----------
+    X, y
+        Runs, as `CapacityModel.fit` takes them; rates above 0.
+    objectives
+        BIDS2's source rate for each run, nan where there is none.
+    limits
+        Rates that are known limits, such as sources x a limiter's default; one reading that agrees with one is enough.
+
+    Raises
+    ------
+    WorkbenchError
+        When the rows are not tables of positive numbers, or the objectives are not one per run.
+    """
+    points, rates = as_runs(X, y)
+    bounds = _objectives(objectives, len(rates))
+    valid = np.ones(len(rates), dtype=bool)
+    stuck: list[StuckReadings] = []
+    while (group := _largest_group(points, rates, bounds, valid, limits)) is not None:
+        stuck.append(group)
+        valid[list(group.runs)] = False
+    expected = _expected(points, rates, bounds, valid, np.arange(len(rates)))
+    low = np.flatnonzero(valid & (rates < LOW * expected))
+    return Readings(tuple(valid.tolist()), tuple(stuck), tuple(low.tolist()))
+
+
+def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
+    """Upper bounds of the capacity by BIDS2; inf where there is none."""
+    if objectives is None:
+        return np.full(count, math.inf)
+    bounds = np.asarray(objectives, dtype=float)
+    if bounds.shape != (count,):
+        raise WorkbenchError(f"The objectives have the shape {bounds.shape}; give one for each of the {count} runs.")
+    return np.where(np.isnan(bounds), math.inf, bounds)
+
+
+def _largest_group(
+    points: Floats, rates: Floats, bounds: Floats, valid: Flags, limits: Sequence[float]
+) -> StuckReadings | None:
+    """Largest group of stuck readings among the valid ones; of equally large ones the lowest."""
+    groups = [group for base in rates[valid] if (group := _group(points, rates, bounds, valid, base, alone=False))]
+    groups += [group for base in limits if (group := _group(points, rates, bounds, valid, base, alone=True))]
+    return max(groups, key=lambda group: (len(group.runs), -group.rate), default=None)
+
+
+def _group(
+    points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool
+) -> StuckReadings | None:
+    """Stuck readings from `base` to half a percent above; around it if `base` is a known limit, where one will do."""
+    start = base * (1 - AGREEMENT) if alone else base
+    near = valid & (rates >= start) & (rates <= base * (1 + AGREEMENT))
+    if not (near.any() if alone else _many_budgets(points[near])):
+        return None
+    expected = _expected(points, rates, bounds, valid & ~near, np.flatnonzero(near))
+    short = rates[near] <= SHORTFALL * expected
+    runs = np.flatnonzero(near)[short]
+    if not (short.any() if alone else _many_budgets(points[runs])):
+        return None
+    return StuckReadings(
+        tuple(runs.tolist()),
+        float(np.median(rates[runs])),
+        len(np.unique(points[runs], axis=0)),
+        (float(expected[short].min()), float(expected[short].max())),
+    )
+
+
+def _many_budgets(points: Floats) -> bool:
+    return len(np.unique(points, axis=0)) >= LEAST_BUDGETS and len(np.unique(points[:, 1])) >= LEAST_SLOT_COUNTS
+
+
+def _expected(points: Floats, rates: Floats, bounds: Floats, fitted: Flags, asked: NDArray[np.intp]) -> Floats:
+    """Capacity of the runs `asked`, by the law of the runs `fitted` but no more than the objective; 0 if unknown."""
+    objective = bounds[asked]
+    if np.count_nonzero(fitted) < LEAST_BUDGETS:
+        return np.where(np.isinf(objective), 0.0, objective)
+    law = fit_scaling_law(points[fitted], rates[fitted])
+    return np.minimum(law.quantile(as_points(points[asked]), 0.5), objective)

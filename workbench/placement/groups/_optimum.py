@@ -1,0 +1,94 @@
+"""The optimum of small jobs on equal nodes, by dynamic programming over vectors of counts."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.placement.groups.job import SLACK, GroupAllocation, Job, allocation, checked_capacity, require
+
+MOST_STEPS = 20_000_000  # states x what one node can hold
+_Load = tuple[int, ...]  # tasks of every group
+
+
+def optimal_allocation(job: Job, capacity: Sequence[float]) -> GroupAllocation:
+    """Most gain of all allocations, node by node: best[k][v] places the tasks v on k nodes.
+
+    Parameters
+    ----------
+    job
+        Groups of tasks; the product of their sizes plus one has to stay small.
+    capacity
+        Per node, all equal.
+
+    Returns
+    -------
+    GroupAllocation
+        When the tasks do not fit, one without any.
+
+    Raises
+    ------
+    WorkbenchError
+        When capacities differ or the job is too large to be enumerated.
+    """
+    limits = checked_capacity(capacity)
+    require(
+        max(limits) - min(limits) <= SLACK * max(limits),
+        f"The capacities are {min(limits):g} to {max(limits):g}; the optimum is computed for equal nodes only. "
+        "Use best_allocation.",
+    )
+    loads = _loads(job, limits[0])
+    shape = tuple(size + 1 for size in job.sizes)
+    steps = math.prod(shape) * len(loads)
+    require(
+        steps <= MOST_STEPS,
+        f"The optimum needs {steps:.3g} steps per node and {MOST_STEPS:.3g} are allowed; use best_allocation.",
+    )
+    best: list[NDArray[np.float64]] = [np.full(shape, -np.inf)]
+    best[0][(0,) * len(shape)] = 0.0
+    for _ in limits:
+        placed = best[-1].copy()  # an empty node
+        for load, gain in loads.items():
+            here = tuple(slice(taken, None) for taken in load)
+            before = tuple(slice(None, size - taken) for size, taken in zip(shape, load, strict=True))
+            np.maximum(placed[here], best[-1][before] + gain, out=placed[here])
+        best.append(placed)
+    return allocation(job, _followed_back(job, best, loads))
+
+
+def _loads(job: Job, capacity: float) -> dict[_Load, float]:
+    """List what one node can hold, and the communication it then saves."""
+    room = capacity * (1 + SLACK)
+    most = [
+        size if cost == 0 else min(size, math.floor(room / cost))
+        for size, cost in zip(job.sizes, job.task_cost, strict=True)
+    ]
+    require(
+        math.prod(number + 1 for number in most) <= MOST_STEPS,
+        f"A node can hold the tasks in more than {MOST_STEPS:.3g} ways; use best_allocation.",
+    )
+    return {
+        load: job.gain([(tasks,) for tasks in load])
+        for load in product(*(range(number + 1) for number in most))
+        if any(load) and sum(n * cost for n, cost in zip(load, job.task_cost, strict=True)) <= room
+    }
+
+
+def _followed_back(job: Job, best: list[NDArray[np.float64]], loads: dict[_Load, float]) -> list[list[int]]:
+    counts = [[0] * (len(best) - 1) for _ in job.sizes]
+    left = job.sizes
+    if best[-1][left] == -np.inf:
+        return counts
+    for node in range(len(best) - 1, 0, -1):
+        if best[node][left] == best[node - 1][left]:
+            continue
+        for load, gain in loads.items():
+            before = tuple(have - taken for have, taken in zip(left, load, strict=True))
+            if min(before) >= 0 and best[node - 1][before] + gain == best[node][left]:
+                for group, taken in enumerate(load):
+                    counts[group][node - 1] = taken
+                left = before
+                break
+    return counts

@@ -1,0 +1,205 @@
+"""A stream job as groups of equal tasks, and what an allocation of it to nodes gains (CIKM '14, section 2).
+
+Tasks of communicating groups talk all to all; what two tasks on one node exchange stays off the network. The gain of
+an allocation is the communication it saves that way, each pair of tasks counted once: the double sum printed in
+section 2.2 runs over ordered pairs and would count twice.
+
+References
+----------
+A. Chatzistergiou, S. D. Viglas, "Fast Heuristics for Near-Optimal Task Allocation in Data Stream Processing over
+Clusters", CIKM 2014.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from workbench.errors import WorkbenchError
+
+SLACK = 1e-9
+Edge = tuple[int, int, float]
+Priority = Literal["rs", "imc"]
+Counts = Sequence[Sequence[int]]
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise a ``WorkbenchError`` with `message` unless `condition` holds."""
+    if not condition:
+        raise WorkbenchError(message)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Groups of tasks and the communication between them.
+
+    Parameters
+    ----------
+    sizes
+        Tasks per group.
+    processing_cost
+        Cost of each group, all its tasks together, in the unit of the nodes' capacities.
+    edges
+        ``(i, j, c)``: groups i and j exchange c in all, bytes/s; each of their size_i x size_j task pairs the same.
+
+    Raises
+    ------
+    WorkbenchError
+        When lengths differ, a group has no task, a cost is negative or not finite, or an edge names an unknown group
+        or joins a group to itself.
+    """
+
+    sizes: tuple[int, ...]
+    processing_cost: tuple[float, ...]
+    edges: tuple[Edge, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(self.sizes))
+        object.__setattr__(self, "processing_cost", tuple(float(cost) for cost in self.processing_cost))
+        object.__setattr__(self, "edges", tuple((i, j, float(c)) for i, j, c in self.edges))
+        groups = len(self.sizes)
+        require(groups > 0, "The job has no groups; give it at least one.")
+        require(
+            len(self.processing_cost) == groups,
+            f"The job has {groups} sizes and {len(self.processing_cost)} processing costs; give one of each per group.",
+        )
+        for group, (size, cost) in enumerate(zip(self.sizes, self.processing_cost, strict=True)):
+            require(
+                size == int(size) and size >= 1,
+                f"Group {group} has {size!r} tasks; it must be a whole number of at least 1.",
+            )
+            require(
+                math.isfinite(cost) and cost >= 0,
+                f"The processing cost of group {group} is {cost!r}; it must be a finite number of at least 0.",
+            )
+        for i, j, c in self.edges:
+            for end in (i, j):
+                require(
+                    0 <= end < groups,
+                    f"Edge ({i}, {j}) names the unknown group {end}; the groups are 0 to {groups - 1}.",
+                )
+            require(i != j, f"Edge ({i}, {j}) joins a group to itself; leave it out.")
+            require(
+                math.isfinite(c) and c >= 0,
+                f"The communication of edge ({i}, {j}) is {c!r}; it must be a finite number of at least 0.",
+            )
+
+    @cached_property
+    def task_cost(self) -> tuple[float, ...]:
+        """Processing cost of one task of each group (Equation 1)."""
+        return tuple(cost / size for cost, size in zip(self.processing_cost, self.sizes, strict=True))
+
+    def pair_communication(self, edge: Edge) -> float:
+        """Communication of one pair of tasks of `edge` (Equation 1)."""
+        i, j, c = edge
+        return c / (self.sizes[i] * self.sizes[j])
+
+    def by_priority(self, priority: Priority) -> list[Edge]:
+        """Edges in the order the algorithms take them, ties in input order.
+
+        ``"rs"`` is the relative significance of the two groups (Equation 2), which their task pairs inherit;
+        ``"imc"`` is the communication of one task pair.
+        """
+        require(priority in {"rs", "imc"}, f"priority is {priority!r}; use one of 'rs', 'imc'.")
+
+        def significance(edge: Edge) -> float:
+            i, j, c = edge
+            cost = self.processing_cost[i] + self.processing_cost[j]
+            return c / cost if cost else math.inf
+
+        key = significance if priority == "rs" else self.pair_communication
+        return sorted(self.edges, key=key, reverse=True)  # stable: reverse keeps ties in order
+
+    def gain(self, counts: Counts) -> float:
+        """Communication that stays inside nodes, phi of section 2.2 with every pair of tasks once.
+
+        Parameters
+        ----------
+        counts
+            Tasks, shape (groups, nodes).
+        """
+        return math.fsum(
+            self.pair_communication(edge) * sum(a * b for a, b in zip(counts[edge[0]], counts[edge[1]], strict=True))
+            for edge in self.edges
+        )
+
+    def scaled(self, factor: float) -> "Job":
+        """Return the job at `factor` times its input rate: costs and communication grow in proportion (section 7.4)."""
+        require(
+            math.isfinite(factor) and factor >= 0,
+            f"The factor is {factor!r}; it must be a finite number of at least 0.",
+        )
+        return Job(
+            self.sizes,
+            tuple(cost * factor for cost in self.processing_cost),
+            tuple((i, j, c * factor) for i, j, c in self.edges),
+        )
+
+
+@dataclass(frozen=True)
+class GroupAllocation:
+    """Tasks of every group on every node.
+
+    Parameters
+    ----------
+    counts
+        Shape (groups, nodes).
+    gain
+        Communication that stays inside nodes, every pair of tasks once.
+    unplaced
+        Tasks per group that fitted nowhere; empty when the allocation is complete.
+    """
+
+    counts: tuple[tuple[int, ...], ...]
+    gain: float
+    unplaced: Mapping[int, int]
+
+
+def allocation(job: Job, counts: Counts) -> GroupAllocation:
+    """Wrap `counts`, shape (groups, nodes), with their gain and what they leave out."""
+    rows = tuple(map(tuple, counts))
+    missing = {group: size - sum(row) for group, (size, row) in enumerate(zip(job.sizes, rows, strict=True))}
+    return GroupAllocation(rows, job.gain(rows), {group: tasks for group, tasks in missing.items() if tasks})
+
+
+def checked_capacity(capacity: Sequence[float]) -> list[float]:
+    """Capacities as floats.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no node or a capacity is negative or not finite.
+    """
+    values = [float(value) for value in capacity]
+    require(bool(values), "There are no nodes; give the capacity of at least one.")
+    for node, value in enumerate(values):
+        require(
+            math.isfinite(value) and value >= 0,
+            f"The capacity of node {node} is {value!r}; it must be a finite number of at least 0.",
+        )
+    return values
+
+
+class Nodes:
+    """Free capacity while an algorithm fills the nodes; sizes within a relative 1e-9 are equal, equality fits."""
+
+    def __init__(self, capacity: Sequence[float]) -> None:
+        self.capacity = checked_capacity(capacity)
+        self.free = list(self.capacity)
+        self.slack = SLACK * max(self.capacity)
+
+    def fits(self, node: int, cost: float) -> bool:
+        """Whether `cost` fits what is free on `node`."""
+        return cost <= self.free[node] + self.slack
+
+    def room_for(self, node: int, cost: float, most: int) -> int:
+        """How many tasks of `cost` fit on `node`, `most` at the most."""
+        if cost <= 0 or most * cost <= self.free[node] + self.slack:
+            return most
+        return max(0, math.floor((self.free[node] + self.slack) / cost))
+
+    def roomiest(self) -> int:
+        """Find the node with most room, ties by lowest index."""
+        most = max(self.free) - self.slack
+        return next(node for node, free in enumerate(self.free) if free >= most)

@@ -1,0 +1,105 @@
+"""A new allocation when the input rates change: what it gains and how many tasks it moves (CIKM '14, 6 and 7.4)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from workbench.placement.groups._top_down import top_down
+from workbench.placement.groups.job import (
+    SLACK,
+    Counts,
+    GroupAllocation,
+    Job,
+    allocation,
+    checked_capacity,
+    require,
+)
+
+
+@dataclass(frozen=True)
+class Reallocation:
+    """What a reconfiguration would bring.
+
+    Parameters
+    ----------
+    allocation
+        The new allocation.
+    moved
+        Tasks that change their node.
+    gain_before
+        Gain of the current allocation under the new rates.
+    overloaded
+        Nodes that the current allocation would overload under the new rates.
+    """
+
+    allocation: GroupAllocation
+    moved: int
+    gain_before: float
+    overloaded: tuple[int, ...]
+
+    @property
+    def added_gain(self) -> float:
+        """Communication that the move keeps off the network besides; negative where the load had to be spread."""
+        return self.allocation.gain - self.gain_before
+
+
+def reallocate(
+    job: Job,
+    capacity: Sequence[float],
+    current: Counts,
+    allocate: Callable[[Job, Sequence[float]], GroupAllocation] = top_down,
+) -> Reallocation:
+    """Allocate anew and match the result to the nodes so that few tasks move.
+
+    The algorithms do not care which of several equal nodes gets which tasks; the matching does: it gives every node's
+    new tasks to the node that already hosts most of them and has the capacity (a linear assignment).
+
+    Parameters
+    ----------
+    job
+        At the new rates, see ``Job.scaled``.
+    capacity
+        Per node.
+    current
+        Counts, shape (groups, nodes), of the same groups.
+    allocate
+        The algorithm, for example ``top_down`` or ``best_allocation``.
+
+    Raises
+    ------
+    WorkbenchError
+        When `current` is not an allocation of this job to these nodes.
+    """
+    limits = checked_capacity(capacity)
+    _check(job, limits, current)
+    fresh = allocate(job, capacity)
+    old, new = np.asarray(current), np.asarray(fresh.counts)
+    cost = np.asarray(job.task_cost)
+    fits = (cost @ new)[:, None] <= np.asarray(limits)[None, :] + SLACK * max(limits)
+    kept = np.minimum(new[:, :, None], old[:, None, :]).sum(axis=0)  # [new node, old node]
+    # a node's own tasks always fit it, so a matching without misfits exists
+    rows, columns = linear_sum_assignment(np.where(fits, kept, -old.sum() - 1), maximize=True)
+    counts = np.zeros_like(new)
+    counts[:, columns] = new[:, rows]
+    loads = cost @ old
+    return Reallocation(
+        allocation(job, counts.tolist()),
+        int(new.sum() - kept[rows, columns].sum()),
+        job.gain(old.tolist()),
+        tuple(node for node, limit in enumerate(limits) if loads[node] > limit + SLACK * max(limits)),
+    )
+
+
+def _check(job: Job, limits: Sequence[float], current: Counts) -> None:
+    require(
+        len(current) == len(job.sizes) and all(len(row) == len(limits) for row in current),
+        f"current must have {len(job.sizes)} rows (groups) of {len(limits)} numbers (nodes).",
+    )
+    for group, (size, row) in enumerate(zip(job.sizes, current, strict=True)):
+        require(
+            sum(row) == size,
+            f"current places {sum(row)} tasks of group {group}, which has {size}; "
+            "reallocate keeps the number of tasks, so give a complete allocation of the same groups.",
+        )

@@ -1,0 +1,252 @@
+"""A query model deployed: so many tasks per operator on slots of a given size, as arrays over all tasks.
+
+Tasks are numbered operator by operator, upstream first.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.dataflow import Edge
+from workbench.simulation.cache import hit_rate, read_latency_s
+from workbench.simulation.contention import Cluster, Contention
+from workbench.simulation.model import OperatorModel, QueryModel, require
+from workbench.simulation.skew import task_shares
+from workbench.simulation.waves import Wave, waves
+
+Floats = NDArray[np.float64]
+
+
+class Costs(NamedTuple):
+    """Seconds of a task per input record and per emitted result, shape (tasks,); CPU relative to the steady state."""
+
+    record_s: Floats
+    result_s: Floats
+    cpu_factor: float
+
+
+class Flow(NamedTuple):
+    """A wave over tasks: `records[head, task]` enter a task per record the head emits."""
+
+    wave: Wave
+    records: Floats
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Tasks of a query on slots.
+
+    Parameters
+    ----------
+    model
+        The query.
+    tasks
+        Tasks by operator, at least one for every modelled operator.
+    memory_mb
+        Memory of one slot, MB; inf: all state fits.
+    cpus
+        Cores of one slot. A task is one thread and uses at most one.
+    buffer_s
+        Input a task can hold, in seconds of its own work. Steps and windows are exact for 0, where a full operator
+        stops those upstream at once.
+    cluster
+        Workers and the placement of the tasks; None: tasks do not disturb each other.
+
+    Raises
+    ------
+    WorkbenchError
+        When tasks are missing or unknown, or the memory cannot hold the live objects.
+    """
+
+    model: QueryModel
+    tasks: Mapping[str, int]
+    memory_mb: float = math.inf
+    cpus: float = 1.0
+    buffer_s: float = 0.0
+    cluster: Cluster | None = None
+
+    def __post_init__(self) -> None:
+        names = self.model.modelled
+        require(
+            set(self.tasks) == set(names),
+            f"The layout has tasks for {_list(self.tasks)}; query {self.model.name!r} needs some for {_list(names)}.",
+        )
+        for name, count in self.tasks.items():
+            require(
+                isinstance(count, int | np.integer) and count >= 1,
+                f"Operator {name!r} has {count!r} tasks; it needs a whole number of at least 1.",
+            )
+        require(
+            self.memory_mb > self.model.live_mb,
+            f"Slots of {self.memory_mb:g} MB cannot hold the {self.model.live_mb:g} MB of live objects of query "
+            f"{self.model.name!r}; give them more memory.",
+        )
+        require(self.cpus > 0, f"A slot has {self.cpus!r} cores; it needs more than 0.")
+        require(self.buffer_s >= 0, f"buffer_s is {self.buffer_s!r}; it must be at least 0 seconds.")
+        object.__setattr__(self, "tasks", MappingProxyType({name: int(self.tasks[name]) for name in names}))
+
+    @property
+    def size(self) -> int:
+        """Number of tasks."""
+        return sum(self.tasks.values())
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where the tasks of each operator are."""
+        ends = np.cumsum(list(self.tasks.values()))
+        return {name: slice(end - count, end) for (name, count), end in zip(self.tasks.items(), ends, strict=True)}
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """First task of each operator, for sums over operators."""
+        return np.array([where.start for where in self.slices.values()])
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of its operator's records that each task gets."""
+        found: dict[str, Floats] = {}
+        for name, model in self.model.operators_in_order():
+            chained = self._chained_to(name)
+            found[name] = (
+                task_shares(self.tasks[name], model.hot_share, model.imbalance) if chained is None else found[chained]
+            )
+        return np.concatenate(list(found.values()))
+
+    @cached_property
+    def selectivity(self) -> Floats:
+        """Records out per record in, of each task."""
+        return self._spread(lambda model: model.profile.selectivity)
+
+    @cached_property
+    def windowed(self) -> NDArray[np.bool_]:
+        """Whether each task belongs to a windowed operator."""
+        return np.asarray(self._spread(lambda model: float(model.windowed)) > 0)
+
+    @cached_property
+    def hits(self) -> Floats:
+        """Steady hit rate of each task's cache; 1 without state."""
+        rates = np.ones(self.size)
+        for name, model in self.model.operators_in_order():
+            if model.state is not None:
+                where = self.slices[name]
+                rates[where] = hit_rate(self.memory_mb, model.state, self.shares[where])
+        return rates
+
+    @cached_property
+    def cpu_s(self) -> Floats:
+        """Steady CPU seconds per input record of each task, on one full core."""
+        values = [
+            model.profile.cpu_s + model.exchange_s * (0.0 if self._chained_to(name) else 1.0 - 1.0 / self.tasks[name])
+            for name, model in self.model.operators_in_order()
+        ]
+        return np.repeat(values, list(self.tasks.values())) * self._garbage
+
+    @cached_property
+    def emission_cpu_s(self) -> Floats:
+        """Steady CPU seconds per emitted result of each task, on one full core."""
+        return self._spread(lambda model: model.emission_s) * self._garbage
+
+    @cached_property
+    def flows(self) -> tuple[Flow, ...]:
+        """The waves over tasks, downstream first, the sources' last."""
+        names = tuple(self.tasks)
+        counts = list(self.tasks.values())
+        return tuple(
+            Flow(
+                wave,
+                np.array(
+                    [
+                        np.repeat([wave.inflow[head].get(name, 0.0) for name in names], counts) * self.shares
+                        for head in wave.heads
+                    ]
+                ),
+            )
+            for wave in waves(self.model)
+        )
+
+    @cached_property
+    def contention(self) -> Contention | None:
+        """What the tasks take of their workers; None without a cluster."""
+        if self.cluster is None:
+            return None
+        worker = np.concatenate([self.cluster.worker_of(name, count) for name, count in self.tasks.items()])
+        output = self._spread(lambda model: model.profile.output_bytes) * self._remote(worker)
+        emits = self.windowed
+        per_result = np.divide(output, self.selectivity, out=np.zeros(self.size), where=emits & (self.selectivity > 0))
+        io = self._spread(lambda model: model.profile.state_bytes)
+        zeros = np.zeros(self.size)
+        workers = self.cluster.workers
+        return Contention(
+            worker,
+            np.stack([self.cpu_s, io, np.where(emits, 0.0, output)]),
+            np.stack([self.emission_cpu_s, zeros, per_result]),
+            np.array(
+                [[w.cpus for w in workers], [w.io_bytes_per_s for w in workers], [w.net_bytes_per_s for w in workers]]
+            ),
+        )
+
+    @cached_property
+    def steady_costs(self) -> Costs:
+        """Costs once warm."""
+        return self._costs(1.0, 1.0)
+
+    def costs(self, age_s: float) -> Costs:
+        """Costs `age_s` seconds after the deployment began."""
+        warm_up = self.model.warm_up
+        if age_s >= warm_up.seconds:
+            return self.steady_costs
+        return self._costs(warm_up.cpu_factor(age_s), warm_up.cache_filled(age_s))
+
+    def _costs(self, cpu_factor: float, filled: float) -> Costs:
+        speed = min(1.0, self.cpus)
+        waits = np.zeros(self.size)
+        for name, model in self.model.operators_in_order():
+            if model.state is not None:
+                where = self.slices[name]
+                waits[where] = model.state.reads * read_latency_s(model.state, self.hits[where] * filled)
+        return Costs(self.cpu_s * (cpu_factor / speed) + waits, self.emission_cpu_s * (cpu_factor / speed), cpu_factor)
+
+    @property
+    def _garbage(self) -> float:
+        """CPU time with garbage collection / without: its cost is live objects / free memory (a copying collector)."""
+        live = self.model.live_mb
+        return 1.0 + (live / (self.memory_mb - live) if math.isfinite(self.memory_mb) else 0.0)
+
+    def _chained_to(self, name: str) -> str | None:
+        """Find the upstream operator whose tasks pass their output on one to one, if that is all the input there is."""
+        edges = [edge for edge in self.model.dataflow.edges if edge.downstream == name]
+        if len(edges) != 1 or not self._one_to_one(edges[0]):
+            return None
+        return edges[0].upstream
+
+    def _one_to_one(self, edge: Edge) -> bool:
+        """Whether a forward edge can be one: unequal parallelism is treated as a shuffle."""
+        return edge.partitioning == "forward" and self.tasks.get(edge.upstream) == self.tasks[edge.downstream]
+
+    def _remote(self, worker: NDArray[np.int64]) -> Floats:
+        """Count the copies of a record of each task's output that leave its worker, all consumers together."""
+        copies = np.zeros(self.size)
+        for edge in self.model.dataflow.edges:
+            if edge.upstream not in self.tasks:
+                continue
+            here, there = self.slices[edge.upstream], self.slices[edge.downstream]
+            if self._one_to_one(edge):
+                copies[here] += worker[here] != worker[there]
+            else:
+                local = np.bincount(worker[there], weights=self.shares[there], minlength=int(worker.max()) + 1)
+                copies[here] += 1.0 - local[worker[here]]
+        return copies
+
+    def _spread(self, value: Callable[[OperatorModel], float]) -> Floats:
+        values = [value(model) for _, model in self.model.operators_in_order()]
+        return np.repeat(values, list(self.tasks.values()))
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,224 @@
+"""The fluid engine: a deployment under load, step by step.
+
+Records are a fluid. In every step the waves (`waves`) flow downstream first: windowed operators whose window has ended
+emit, then the sources. A wave takes as much of the step as the waves before it left, and as many records as its fullest
+task, its workers and the free buffers allow: a full task stops those upstream of it, up to the source, where the rest
+waits. A step is exact for constant rates without buffers, however long it is, if it divides the window.
+
+Simplification: within a wave all tasks are fed at the heads' pace, so a record that waits in a task's buffer counts as
+arrived further downstream too; the error is at most one buffer.
+
+The state is a value, so that a policy may look at it, change the deployment and go on (`carry`).
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import WorkbenchError
+from workbench.simulation.deployment import Costs, Deployment
+
+Floats = NDArray[np.float64]
+
+_FULL = 1e-9  # of a step or a window: rounding
+
+
+@dataclass(frozen=True)
+class State:
+    """What a deployment holds between two steps; arrays have one entry per task.
+
+    Parameters
+    ----------
+    age_s
+        Seconds since the deployment began.
+    window_age_s
+        Seconds since the last window ended.
+    waiting_s
+        Input that waits in the buffer of each task, in seconds of its work.
+    held
+        Results of the open window.
+    pending
+        Results of ended windows that are yet to be emitted.
+    """
+
+    age_s: float
+    window_age_s: float
+    waiting_s: Floats
+    held: Floats
+    pending: Floats
+
+    @classmethod
+    def empty(cls, deployment: Deployment, age_s: float = 0.0) -> "State":
+        """Begin with nothing waiting, at a window's start."""
+        zeros = np.zeros(deployment.size)
+        return cls(age_s, 0.0, zeros, zeros, zeros)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happened in one step; arrays have one entry per task.
+
+    Parameters
+    ----------
+    consumed
+        Records the sources emitted.
+    active_s
+        Seconds in which the sources' wave flowed at full pace or was stopped; all of the step if more was offered
+        than fits.
+    records
+        Records received.
+    results
+        Results that windowed tasks emitted.
+    useful_s
+        Seconds of work.
+    """
+
+    consumed: float
+    active_s: float
+    records: Floats
+    results: Floats
+    useful_s: Floats
+
+
+def whole_step(step_s: float, window_s: float | None) -> float:
+    """Longest step up to `step_s` that divides the window."""
+    return step_s if window_s is None else window_s / math.ceil(window_s / step_s - _FULL)
+
+
+def advance(
+    deployment: Deployment, state: State, offered: float, step_s: float, speed: float = 1.0
+) -> tuple[State, Step]:
+    """Let one step pass.
+
+    Parameters
+    ----------
+    deployment, state
+        What runs and what it holds.
+    offered
+        Records that wait at the sources or arrive there during the step; inf offers as many as fit.
+    step_s
+        Length of the step, seconds.
+    speed
+        How fast everything works in this step, 1 being normal.
+
+    Raises
+    ------
+    WorkbenchError
+        When `offered` is inf and nothing limits the rate.
+    """
+    window_s = deployment.model.window_s
+    if window_s is not None and state.window_age_s >= window_s * (1 - _FULL):
+        state = replace(state, window_age_s=0.0, held=np.zeros_like(state.held), pending=state.pending + state.held)
+    work = _Work(deployment, state, deployment.costs(state.age_s), step_s * speed)
+    pending, emitted = state.pending, np.zeros(deployment.size)
+    for wave, flow in deployment.flows[:-1]:
+        volumes = np.array([pending[deployment.slices[head]].sum() for head in wave.heads])
+        if not volumes.any():
+            continue
+        results = np.zeros_like(pending)
+        for head in wave.heads:
+            results[deployment.slices[head]] = pending[deployment.slices[head]]
+        emitted += work.flow(volumes @ flow, 1.0, results) * results
+        for head, volume in zip(wave.heads, volumes, strict=True):
+            if volume > 0:
+                work.close(head)
+    sources = deployment.flows[-1]
+    shares = np.array([deployment.model.source_shares[head] for head in sources.wave.heads])
+    consumed = work.flow(shares @ sources.records, offered)
+    waiting_s, useful_s = work.finish()
+    held = state.held + np.where(deployment.windowed, work.records * deployment.selectivity, 0.0)
+    after = State(
+        state.age_s + step_s,
+        state.window_age_s + step_s,
+        waiting_s,
+        held,
+        np.maximum(pending - emitted, 0.0),
+    )
+    return after, Step(consumed, work.now_s / speed, work.records, emitted, useful_s / speed)
+
+
+def carry(state: State, old: Deployment, new: Deployment) -> State:
+    """Hand the windows' contents over to another deployment of the same query, which begins cold.
+
+    Records that wait in buffers are dropped from them: put them back to the sources.
+    """
+    held, pending = np.zeros(new.size), np.zeros(new.size)
+    for name, where in new.slices.items():
+        held[where] = state.held[old.slices[name]].sum() * new.shares[where]
+        pending[where] = state.pending[old.slices[name]].sum() * new.shares[where]
+    return State(0.0, state.window_age_s, np.zeros(new.size), held, pending)
+
+
+class _Work:
+    """The work of one step: what was done until `now_s`, seconds after its begin."""
+
+    def __init__(self, deployment: Deployment, state: State, costs: Costs, step_s: float) -> None:
+        self._deployment = deployment
+        self._costs = costs
+        self._step_s = step_s
+        self._waiting_s = state.waiting_s
+        self._arrived_s = np.zeros(deployment.size)
+        self._extra_s = np.zeros(deployment.size)  # emitting, and waiting for the worker
+        self._open_s = np.full(deployment.size, step_s)  # time in which a task takes input
+        self.now_s = 0.0
+        self.records = np.zeros(deployment.size)
+
+    def close(self, head: str) -> None:
+        """Let the windowed operator `head` have taken no input until now."""
+        self._open_s[self._deployment.slices[head]] = self._step_s - self.now_s
+
+    def flow(self, records: Floats, amount: float, results: Floats | None = None) -> float:
+        """Let up to `amount` times these records and results flow from now on; how much of them did.
+
+        If not all does, that lasts until the end of the step.
+        """
+        left_s = self._step_s - self.now_s
+        if left_s <= self._step_s * _FULL:
+            return 0.0
+        arriving_s = records * self._costs.record_s
+        emitting_s = None if results is None else results * self._costs.result_s
+        room_s = self._deployment.buffer_s - self._waiting_s
+        most = _times(np.minimum(room_s + left_s, room_s + self._open_s - self._arrived_s), arriving_s)
+        if emitting_s is not None:
+            most = min(most, _times(np.full_like(emitting_s, left_s), emitting_s))
+        contention = self._deployment.contention
+        if contention is not None:
+            crowded_s = contention.seconds(records, results, self._costs.cpu_factor)
+            most = min(most, _times(np.full_like(crowded_s, left_s), crowded_s))
+        done = amount if most >= amount * (1 - _FULL) else most
+        if math.isinf(done):
+            raise WorkbenchError(
+                f"Nothing limits the rate of query {self._deployment.model.name!r}: no record costs any time. Give an "
+                "operator cpu_s above 0, or offer a finite rate."
+            )
+        self.records += done * records
+        self._arrived_s += done * arriving_s
+        if emitting_s is not None:
+            self._extra_s += done * emitting_s
+        if contention is not None:
+            # What the tasks alone would do asks this of their worker, 1 being all it has; they take so much longer.
+            own_s = arriving_s if emitting_s is None else arriving_s + emitting_s
+            alone = min(amount, left_s / own_s.max()) if own_s.max() > 0 else 0.0
+            asked = (alone / left_s * crowded_s).max(axis=0)
+            self._extra_s += done * own_s * (np.maximum(asked, 1.0)[contention.worker] - 1.0)
+        if done < amount:
+            self.now_s = self._step_s
+        elif most > 0:
+            self.now_s = min(self._step_s, self.now_s + left_s * done / most)
+        return done
+
+    def finish(self) -> tuple[Floats, Floats]:
+        """Input seconds that wait after the step, and seconds worked."""
+        present_s = self._waiting_s + self._arrived_s
+        served_s = np.minimum(present_s, self._open_s)
+        return present_s - served_s, served_s + self._extra_s
+
+
+def _times(space: Floats, need: Floats) -> float:
+    """How many times every `need` fits its `space`; inf without any need."""
+    taken = need > 0
+    if not taken.any():
+        return math.inf
+    return max(0.0, float((space[taken] / need[taken]).min()))

@@ -1,0 +1,234 @@
+"""What a query does to a machine: its dataflow and, for every operator, what one record costs.
+
+Everything that makes capacity grow otherwise than in proportion to the slots is stated here as a mechanism, never as a
+curve of capacity over slots: records that change tasks cost more, keys are skewed, state misses its cache, windows
+emit their results in bursts, small heaps are collected more often.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+from workbench.dataflow import Dataflow, OperatorProfile
+from workbench.errors import WorkbenchError
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise a `WorkbenchError` with `message` unless `condition`."""
+    if not condition:
+        raise WorkbenchError(message)
+
+
+def _within(thing: str, value: float, low: float, high: float, unit: str) -> None:
+    require(
+        math.isfinite(value) and low <= value <= high,
+        f"{thing} is {value!r}; allowed is {low:g} to {high:g} ({unit}). Set it within.",
+    )
+
+
+@dataclass(frozen=True)
+class StateModel:
+    """State that need not fit memory: every read that misses the cache waits.
+
+    Parameters
+    ----------
+    working_set_mb
+        What all tasks of the operator together read again and again, MB; a task holds the share of its keys.
+    reads
+        State reads per input record.
+    miss_s
+        Seconds a read waits when it misses the cache.
+    hit_s
+        Seconds a read takes when it does not.
+    cache_share
+        Share of a slot's memory that caches state (Flink's managed memory: 0.4 by default).
+    locality
+        0: all of the working set is read equally often; towards 1: fewer and fewer keys get most reads (`cache`).
+    """
+
+    working_set_mb: float
+    reads: float = 1.0
+    miss_s: float = 1e-4
+    hit_s: float = 0.0
+    cache_share: float = 0.4
+    locality: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("working_set_mb", "reads", "miss_s", "hit_s"):
+            _within(f"A state's {name}", getattr(self, name), 0.0, math.inf, "finite, from 0 on")
+        _within("A state's cache_share", self.cache_share, 0.0, 1.0, "share of the slot's memory")
+        _within("A state's locality", self.locality, 0.0, 0.99, "exponent")
+
+
+@dataclass(frozen=True)
+class OperatorModel:
+    """What one record costs in an operator, and how unevenly the records reach its tasks.
+
+    Parameters
+    ----------
+    profile
+        CPU seconds (on one full core), bytes of state and of output, and selectivity, each per input record.
+    exchange_s
+        CPU seconds more for a record that comes from another task than the receiving one would be chained to: of p
+        tasks behind a shuffle, a share of 1 - 1/p of the records.
+    windowed
+        Whether results are held back until the query's window ends and then emitted before any further input.
+    emission_s
+        CPU seconds per result a windowed operator emits.
+    hot_share
+        Share of the records that have the most frequent key, which one task must take.
+    imbalance
+        Relative standard deviation of the tasks' shares of the other keys.
+    state
+        None: no state, or state that always fits.
+    """
+
+    profile: OperatorProfile
+    exchange_s: float = 0.0
+    windowed: bool = False
+    emission_s: float = 0.0
+    hot_share: float = 0.0
+    imbalance: float = 0.0
+    state: StateModel | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("exchange_s", "emission_s"):
+            _within(f"An operator's {name}", getattr(self, name), 0.0, math.inf, "seconds, finite, from 0 on")
+        _within("An operator's hot_share", self.hot_share, 0.0, 1.0, "share of the records")
+        _within("An operator's imbalance", self.imbalance, 0.0, 0.3, "standard deviation / mean")
+        require(
+            self.windowed or self.emission_s == 0,
+            f"emission_s is {self.emission_s!r} for an operator that is not windowed; only a windowed operator emits "
+            "by itself. Put the seconds into cpu_s, or set windowed=True.",
+        )
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """How a fresh deployment reaches its steady speed.
+
+    Code is compiled within `code_s` seconds, from `slowdown` times more CPU per record down to none; caches fill within
+    `cache_s`. Both change linearly, so afterwards the deployment is exactly steady.
+    """
+
+    code_s: float = 20.0
+    slowdown: float = 1.0
+    cache_s: float = 20.0
+
+    def __post_init__(self) -> None:
+        for name in ("code_s", "slowdown", "cache_s"):
+            _within(f"A warm-up's {name}", getattr(self, name), 0.0, math.inf, "finite, from 0 on")
+
+    @property
+    def seconds(self) -> float:
+        """Age at which the deployment is steady."""
+        return max(self.code_s, self.cache_s)
+
+    def cpu_factor(self, age_s: float) -> float:
+        """CPU seconds per record, as a multiple of the steady ones."""
+        return 1.0 + self.slowdown * max(0.0, 1.0 - age_s / self.code_s) if self.code_s > 0 else 1.0
+
+    def cache_filled(self, age_s: float) -> float:
+        """Share of the steady hit rate."""
+        return min(1.0, age_s / self.cache_s) if self.cache_s > 0 else 1.0
+
+
+STEADY = WarmUp(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class QueryModel:
+    """A query as the fluid engine sees it.
+
+    Parameters
+    ----------
+    dataflow
+        Its operators. The sources lie outside and cost nothing, unless `operators` has a model for one.
+    operators
+        Model by operator name, for every operator that is not a source.
+    window_s
+        Seconds between two ends of windows; all windowed operators share it. None without a windowed operator.
+    live_mb
+        MB of live objects on a slot's heap: collecting garbage takes live / (memory - live) more CPU time.
+    source_shares
+        Share of the source rate by source; equal shares by default. Sources keep their proportions.
+    noise
+        Relative standard deviation of one deployment's speed against another's of the same configuration.
+    warm_up
+        How a fresh deployment reaches its steady speed.
+
+    Raises
+    ------
+    WorkbenchError
+        When a model is missing, unknown or contradicts the dataflow.
+    """
+
+    dataflow: Dataflow
+    operators: Mapping[str, OperatorModel]
+    window_s: float | None = None
+    live_mb: float = 0.0
+    source_shares: Mapping[str, float] = field(default_factory=dict)
+    noise: float = 0.0
+    warm_up: WarmUp = STEADY
+
+    def __post_init__(self) -> None:
+        known = [operator.name for operator in self.dataflow.operators]
+        sources = self.dataflow.sources
+        require(bool(sources), f"Query {self.name!r} has no operator of kind 'source'; give it one.")
+        for name in self.operators:
+            require(name in known, f"Query {self.name!r} models the unknown operator {name!r}; it has {_list(known)}.")
+        for name in known:
+            require(
+                name in sources or name in self.operators,
+                f"Query {self.name!r} has no model for operator {name!r}; every operator but the sources needs one.",
+            )
+        for edge in self.dataflow.edges:
+            require(
+                edge.downstream not in sources,
+                f"Edge {edge.upstream} -> {edge.downstream} of query {self.name!r} leads into a source; remove it.",
+            )
+        windowed = [name for name, model in self.operators.items() if model.windowed]
+        for name in windowed:
+            require(name not in sources, f"The source {name!r} of query {self.name!r} cannot be windowed.")
+        require(
+            (self.window_s is None) == (not windowed),
+            f"Query {self.name!r} has window_s = {self.window_s!r} and the windowed operators "
+            f"{_list(windowed)}; give window_s if and only if an operator is windowed.",
+        )
+        if self.window_s is not None:
+            _within(f"window_s of query {self.name!r}", self.window_s, 1e-3, math.inf, "seconds")
+        _within(f"live_mb of query {self.name!r}", self.live_mb, 0.0, math.inf, "MB")
+        _within(f"The noise of query {self.name!r}", self.noise, 0.0, 1.0, "standard deviation / mean")
+        shares = dict(self.source_shares) or {name: 1 / len(sources) for name in sources}
+        require(
+            set(shares) == set(sources) and min(shares.values()) >= 0 and math.isclose(sum(shares.values()), 1.0),
+            f"source_shares of query {self.name!r} is {shares}; it needs one share for each of {_list(sources)}, "
+            "none below 0, that add up to 1.",
+        )
+        object.__setattr__(self, "source_shares", MappingProxyType(shares))
+        object.__setattr__(self, "operators", MappingProxyType(dict(self.operators)))
+
+    @property
+    def name(self) -> str:
+        """Name of the query: its dataflow's."""
+        return self.dataflow.name
+
+    @cached_property
+    def modelled(self) -> tuple[str, ...]:
+        """Operators that have tasks, upstream first."""
+        return tuple(name for name in self.dataflow.topological_order() if name in self.operators)
+
+    def operators_in_order(self) -> Iterator[tuple[str, OperatorModel]]:
+        """Give the modelled operators with their models, upstream first."""
+        return ((name, self.operators[name]) for name in self.modelled)
+
+    @property
+    def minimal_layout(self) -> dict[str, int]:
+        """One task for each operator: the smallest deployment."""
+        return dict.fromkeys(self.modelled, 1)
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,210 @@
+"""The load over time: a rate that is constant between its times."""
+
+import csv
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import WorkbenchError
+from workbench.simulation.model import require
+
+Floats = NDArray[np.float64]
+
+_EVEN = 1e-6  # two spacings of a file that differ by this share are the same
+
+
+@dataclass(frozen=True, eq=False)
+class RateTrace:
+    """A piecewise constant rate.
+
+    Parameters
+    ----------
+    times_s
+        When each rate begins, seconds, ascending from 0, shape (n,).
+    rates_per_s
+        Records/s from then on, shape (n,).
+    duration_s
+        End of the last rate.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no rate, a rate is negative or not finite, or the times do not ascend from 0 to the end.
+    """
+
+    times_s: Floats
+    rates_per_s: Floats
+    duration_s: float
+
+    def __post_init__(self) -> None:
+        times, rates = (np.array(values, dtype=float) for values in (self.times_s, self.rates_per_s))
+        require(times.ndim == 1 and times.shape == rates.shape, "A trace needs as many times as rates.")
+        require(len(times) > 0, "A trace has no rates; give it at least one.")
+        require(
+            bool(np.isfinite(rates).all() and (rates >= 0).all()),
+            f"A trace has rates from {rates.min():g} to {rates.max():g} records/s; all must be finite and at least 0.",
+        )
+        require(
+            times[0] == 0 and bool((np.diff(times) > 0).all()) and times[-1] < self.duration_s < math.inf,
+            "The times of a trace must ascend from 0 s and lie before its end; "
+            f"they run from {times[0]:g} s to {times[-1]:g} s, the end is {self.duration_s:g} s.",
+        )
+        times.flags.writeable = rates.flags.writeable = False
+        object.__setattr__(self, "times_s", times)
+        object.__setattr__(self, "rates_per_s", rates)
+
+    @classmethod
+    def constant(cls, rate_per_s: float, duration_s: float) -> "RateTrace":
+        """One rate all the time."""
+        return cls(np.zeros(1), np.array([rate_per_s]), duration_s)
+
+    @classmethod
+    def steps(cls, steps: Iterable[tuple[float, float]]) -> "RateTrace":
+        """One rate after the other, from pairs (seconds it lasts, records/s)."""
+        pairs = [(float(seconds), float(rate)) for seconds, rate in steps]
+        require(bool(pairs), "A trace of steps has none; give at least one (seconds, records/s).")
+        for seconds, _ in pairs:
+            require(
+                math.isfinite(seconds) and seconds > 0, f"A step of a trace lasts {seconds:g} s; it must last longer."
+            )
+        ends = np.cumsum([seconds for seconds, _ in pairs])
+        return cls(np.concatenate([[0.0], ends[:-1]]), np.array([rate for _, rate in pairs]), float(ends[-1]))
+
+    @classmethod
+    def diurnal(
+        cls,
+        low_per_s: float,
+        peak_per_s: float,
+        *,
+        duration_s: float = 86_400.0,
+        period_s: float = 86_400.0,
+        peak_at_s: float = 43_200.0,
+        step_s: float = 60.0,
+    ) -> "RateTrace":
+        """Follow a cosine between `low_per_s` and `peak_per_s`, at its peak `peak_at_s` into each period.
+
+        Each step of `step_s` seconds has the curve's rate at its middle.
+        """
+        require(
+            0 <= low_per_s <= peak_per_s < math.inf,
+            f"A day's rates run from {low_per_s:g} to {peak_per_s:g} records/s; the first must be at least 0, the "
+            "second no lower.",
+        )
+        require(
+            min(step_s, period_s, duration_s) > 0 and max(period_s, duration_s) < math.inf,
+            f"step_s, period_s and duration_s are {step_s:g}, {period_s:g}, {duration_s:g} s; all must be above 0.",
+        )
+        times = np.arange(math.ceil(duration_s / step_s - 1e-9), dtype=np.float64) * step_s
+        swing = (1 + np.cos(2 * np.pi * (times + step_s / 2 - peak_at_s) / period_s)) / 2
+        return cls(times, low_per_s + (peak_per_s - low_per_s) * swing, duration_s)
+
+    @classmethod
+    def from_csv(
+        cls, path: str | os.PathLike[str], time_column: str = "time_s", rate_column: str = "rate_per_s"
+    ) -> "RateTrace":
+        """Read rates at even times from a CSV file with a header.
+
+        Each row says from which time on (seconds) which rate (records/s) holds; the last one lasts as long as the
+        others. Times may begin anywhere; the trace begins at 0.
+
+        Raises
+        ------
+        WorkbenchError
+            When the file cannot be read or has no rows, a column is missing, a value is no number, a rate is negative,
+            or times repeat, go back or leave a gap; with the line number.
+        """
+        rows = _read(Path(path), time_column, rate_column)
+        spacing = rows[1][1] - rows[0][1] if len(rows) > 1 else math.inf
+        for (_, before, _), (line, time, _) in pairwise(rows):
+            here = f"Line {line} of {path}"
+            require(time != before, f"{here} repeats the time {time:g} s; give each time once.")
+            require(time > before, f"{here} goes back from {before:g} s to {time:g} s; sort the rows by {time_column}.")
+            gap = time - before
+            require(
+                math.isclose(gap, spacing, rel_tol=_EVEN),
+                f"{here} comes {gap:g} s after the row before, where the first two are {spacing:g} s apart; "
+                "give the rates at even times, with no row missing.",
+            )
+        require(
+            len(rows) > 1, f"{path} has one row, so it does not say how long the rate lasts; give at least two rows."
+        )
+        times = np.array([time - rows[0][1] for _, time, _ in rows])
+        return cls(times, np.array([rate for _, _, rate in rows]), float(times[-1] + spacing))
+
+    def rate_at(self, time_s: float) -> float:
+        """Records/s at `time_s`; 0 outside the trace."""
+        if not 0 <= time_s < self.duration_s:
+            return 0.0
+        return float(self.rates_per_s[np.searchsorted(self.times_s, time_s, side="right") - 1])
+
+    def records_until(self, time_s: float) -> float:
+        """Count the records that became due from the beginning to `time_s`."""
+        ends = np.append(self.times_s, self.duration_s)
+        return float(np.interp(time_s, ends, self._due))
+
+    def per_step(self, step_s: float) -> Floats:
+        """Count the records that become due in each step of `step_s` seconds, shape (steps,); the last one may be cut."""
+        steps = math.ceil(self.duration_s / step_s - 1e-9)
+        ends = np.append(self.times_s, self.duration_s)
+        return np.diff(np.interp(np.arange(steps + 1) * step_s, ends, self._due))
+
+    @property
+    def mean_per_s(self) -> float:
+        """Mean rate, records/s."""
+        return float(self._due[-1] / self.duration_s)
+
+    @property
+    def peak_per_s(self) -> float:
+        """Highest rate, records/s."""
+        return float(self.rates_per_s.max())
+
+    @cached_property
+    def _due(self) -> Floats:
+        lasting = np.diff(np.append(self.times_s, self.duration_s))
+        return np.concatenate([[0.0], np.cumsum(self.rates_per_s * lasting)])
+
+
+def _read(path: Path, time_column: str, rate_column: str) -> list[tuple[int, float, float]]:
+    """Line number, time and rate of every row."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            header = list(reader.fieldnames or [])
+            for column in (time_column, rate_column):
+                require(
+                    column in header,
+                    f"{path} has no column {column!r}; its first line names {', '.join(header) or 'no columns'}. "
+                    "Name the columns of time (seconds) and rate (records/s).",
+                )
+            rows = [
+                (
+                    reader.line_num,
+                    _number(row[time_column], time_column, reader.line_num, path),
+                    _number(row[rate_column], rate_column, reader.line_num, path),
+                )
+                for row in reader
+            ]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise WorkbenchError(f"The rates in {path} cannot be read: {error}. Give a CSV file in UTF-8.") from error
+    require(bool(rows), f"{path} has no rows; give at least two below the header.")
+    for line, _, rate in rows:
+        require(rate >= 0, f"Line {line} of {path} has the rate {rate:g} records/s; it must be at least 0.")
+    return rows
+
+
+def _number(text: str | None, column: str, line: int, path: Path) -> float:
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    require(
+        math.isfinite(value), f"Line {line} of {path} has {text!r} in column {column!r}; it must be a finite number."
+    )
+    return value

@@ -1,0 +1,266 @@
+"""``FluidTestbed``: deploys query models on the fluid engine, on a simulated clock.
+
+For what no machine here can run, hundreds of slots, and for tests with a known truth (`true_capacity`).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.metrics import OperatorMetrics, TaskSample
+from workbench.simulation import PRESETS, Deployment, QueryModel, State, advance, preset, steady_state, whole_step
+from workbench.simulation.cache import read_latency_s
+from workbench.simulation.noise import speed_factor, stream
+from workbench.testbed.pipelined import Named, PipelinedRun, Repeats, SimulatedClock
+
+Floats = NDArray[np.float64]
+
+_JITTER_LIMIT = 3.0
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class FluidTestbed:
+    """Deploys query models on simulated slots.
+
+    The noise of a deployment depends on the seed, the configuration (query, slot profile, layout) and how often that
+    was deployed before, not on the order of measurements: an exploration that is resumed sees the same numbers. It then
+    tells the number itself (`repeat`), since it alone knows what was finished before. Within a deployment the noise of
+    an observation depends on the rate that was commanded, for the same reason.
+
+    Parameters
+    ----------
+    seed
+        Of all noise.
+    noise
+        Relative standard deviation of a deployment's speed, hence of its MST; None: the query's own. 0: none.
+    jitter
+        Relative standard deviation of the speed from step to step. 0: none.
+    buffer_s
+        Input a task can hold, seconds of its work.
+    step_s
+        Longest step of the engine.
+    models
+        Query models that can be asked for by name, besides the presets.
+    clock
+        Simulated seconds of all runs; give it to an estimator: ``CapacityEstimator(clock=testbed.clock)``.
+    """
+
+    seed: int = 0
+    noise: float | None = None
+    jitter: float = 0.01
+    buffer_s: float = 0.0
+    step_s: float = 0.5
+    models: Sequence[QueryModel] = ()
+    clock: SimulatedClock = field(default_factory=SimulatedClock, compare=False, repr=False)
+    _repeats: Repeats = field(default_factory=Repeats, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, high in (("noise", 1.0), ("jitter", 0.3)):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= high:
+                raise WorkbenchError(f"{name} is {value!r}; it must be 0 to {high:g} (standard deviation / mean).")
+        if not self.step_s > 0:
+            raise WorkbenchError(f"step_s is {self.step_s!r}; it must be above 0 seconds.")
+
+    @property
+    def identity(self) -> str:
+        """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
+        noise = "of the query" if self.noise is None else f"{self.noise:g}"
+        return f"fluid, seed {self.seed}, noise {noise}, jitter {self.jitter:g}, buffer {self.buffer_s:g} s"
+
+    def model(self, query: Named | str) -> QueryModel:
+        """Find the model of `query`: itself, or the one of its name (``"q5"``, ``"nexmark:q5"``).
+
+        Raises
+        ------
+        WorkbenchError
+            When there is no model of this name.
+        """
+        if isinstance(query, QueryModel):
+            return query
+        name = (query if isinstance(query, str) else query.name).removeprefix("nexmark:")
+        known = {model.name: model for model in self.models}
+        if name in known:
+            return known[name]
+        if name in PRESETS:
+            return preset(name)
+        raise WorkbenchError(
+            f"The fluid testbed has no model of query {name!r}; it has {', '.join((*known, *PRESETS))}. Use one of "
+            "these, or give a QueryModel."
+        )
+
+    def operators(self, query: Named | str) -> tuple[str, ...]:
+        """Operators that slots can be dealt out to: all but the sources, upstream first."""
+        return self.model(query).modelled
+
+    @contextmanager
+    def deploy(
+        self,
+        query: Named | str,
+        budget: Budget,
+        layout: Mapping[str, int] | None = None,
+        *,
+        repeat: int | None = None,
+    ) -> Iterator[PipelinedRun]:
+        """Deploy `query` on `budget`.
+
+        Parameters
+        ----------
+        query
+            A query model, or what has the name of one.
+        budget
+            Its slots hold one task each, sources not counted.
+        layout
+            Tasks by operator, as many as there are slots. None deals the slots out evenly, upstream operators first.
+        repeat
+            How often this configuration was measured before; None: as often as this testbed deployed it.
+
+        Raises
+        ------
+        WorkbenchError
+            When there is no model, or the layout does not fill the slots.
+        """
+        model = self.model(query)
+        tasks = _layout(model, budget, layout)
+        deployment = Deployment(
+            model, tasks, budget.profile.memory_mb, cpus=budget.profile.cpus, buffer_s=self.buffer_s
+        )
+        configuration = (model.name, budget.profile.memory_mb, budget.profile.cpus, *sorted(tasks.items()))
+        with self._repeats.number(configuration, repeat) as number:
+            key = repr((self.seed, configuration, number))
+            noise = model.noise if self.noise is None else self.noise
+            luck = _Luck(key, speed_factor(stream(key), noise), self.jitter)
+            machine = _FluidMachine(deployment, budget.interval_s, self.step_s, luck)
+            yield PipelinedRun(budget, self.clock, machine, {"testbed": self.identity, "slots are": "simulated"})
+
+
+def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None) -> dict[str, int]:
+    names, slots = model.modelled, budget.slots
+    if slots < len(names):
+        raise WorkbenchError(
+            f"{slots} slots are too few for query {model.name!r}: its {len(names)} operators ({', '.join(names)}) need "
+            "one each. Give it more slots."
+        )
+    if layout is None:
+        return {name: (slots - number - 1) // len(names) + 1 for number, name in enumerate(names)}
+    if sum(layout.values()) != slots:
+        raise WorkbenchError(
+            f"The layout has {sum(layout.values())} tasks for {slots} slots; give every slot one task, sources not "
+            "counted."
+        )
+    return dict(layout)
+
+
+@dataclass(frozen=True)
+class _Luck:
+    """Noise of one deployment: its speed, the deviation from step to step, the key of its random numbers."""
+
+    key: str
+    speed: float
+    jitter: float
+
+
+class _FluidMachine:
+    """A deployment on the engine; see `workbench.testbed.pipelined.Machine`."""
+
+    def __init__(self, deployment: Deployment, interval_s: float, step_s: float, luck: _Luck) -> None:
+        window_s = deployment.model.window_s
+        self._deployment, self._luck = deployment, luck
+        # Whole windows, so that no burst is cut in two.
+        self.batch_s = interval_s if window_s is None else window_s * math.ceil(interval_s / window_s - _ROUNDING)
+        self.step_s = whole_step(min(step_s, self.batch_s), window_s or self.batch_s)
+        self._state = State.empty(deployment)
+        self._random = stream(luck.key)
+        self._window_left = 0.0
+        self.begin()
+
+    def restart(self, rate: float) -> float:
+        self._state = State.empty(self._deployment, self._state.age_s)
+        self._random = stream(self._luck.key, rate)
+        self._window_left = 0.0
+        return self._deployment.model.window_s or 0.0
+
+    def step(self, offered: float) -> tuple[float, float]:
+        speed = self._luck.speed
+        if self._luck.jitter > 0:
+            normal = float(np.clip(self._random.standard_normal(), -_JITTER_LIMIT, _JITTER_LIMIT))
+            speed *= 1.0 + self._luck.jitter * normal
+        self._state, step = advance(self._deployment, self._state, min(offered, self._paced()), self.step_s, speed)
+        self._window_left -= step.consumed
+        self._batch_work += (step.records, step.results, step.useful_s)
+        return step.consumed, step.active_s
+
+    def _paced(self) -> float:
+        """How many records the sources release at most: in each window what the deployment gets through in one.
+
+        Without this, overload would be chaotic (a window filled with more than the next one can work off stalls the
+        sources for longer than a window, see `engine`), and what an observation then sees would depend on its length.
+        The spread of real estimates is in the noise instead.
+        """
+        window_s = self._deployment.model.window_s
+        if window_s is None:
+            return math.inf
+        if self._state.window_age_s < self.step_s / 2 or self._state.window_age_s > window_s - self.step_s / 2:
+            self._window_left = self._steady_rate * self._luck.speed * window_s
+        return max(0.0, self._window_left)
+
+    @cached_property
+    def _steady_rate(self) -> float:
+        return steady_state(self._deployment).rate
+
+    def begin(self) -> None:
+        self._work = np.zeros((3, self._deployment.size))
+        self._batch_work = np.zeros_like(self._work)
+
+    def sample(self) -> tuple[TaskSample, ...]:
+        deployment = self._deployment
+        records, _, useful_s = (np.add.reduceat(row, deployment.starts) for row in self._batch_work)
+        self._work += self._batch_work
+        self._batch_work = np.zeros_like(self._work)
+        return tuple(
+            TaskSample(name, float(records[i] / tasks), float(useful_s[i] / tasks))
+            for i, (name, tasks) in enumerate(deployment.tasks.items())
+        )
+
+    def operators(self, elapsed_s: float) -> tuple[OperatorMetrics, ...]:
+        return tuple(self._metrics(name, elapsed_s) for name in self._deployment.tasks)
+
+    def _metrics(self, name: str, elapsed_s: float) -> OperatorMetrics:
+        deployment = self._deployment
+        where, tasks = deployment.slices[name], deployment.tasks[name]
+        records, results, useful = (row[where] for row in self._work)
+        behaviour = deployment.model.operators[name]
+        operator = next(one for one in deployment.model.dataflow.operators if one.name == name)
+        received, useful_s = float(records.sum()), float(useful.sum())
+        sent = float(results.sum()) if behaviour.windowed else received * behaviour.profile.selectivity
+        records_in = round(received)
+        cpu_s = records @ deployment.cpu_s[where] + results @ deployment.emission_cpu_s[where]
+        hits, latency_s = None, None
+        if behaviour.state is not None:
+            weights = deployment.shares[where]
+            hits = float(weights @ deployment.hits[where])
+            latency_s = float(weights @ read_latency_s(behaviour.state, deployment.hits[where]))
+        return OperatorMetrics(
+            operator=name,
+            kind=operator.kind,
+            tasks=tasks,
+            records_in=records_in,
+            records_out=round(sent),
+            useful_s=useful_s,
+            busyness=min(1.0, useful_s / (tasks * elapsed_s)),
+            true_processing_rate=records_in / useful_s if records_in and useful_s > 0 else None,
+            cpu_s=float(cpu_s) / self._luck.speed,
+            shuffle_bytes=round(received * behaviour.profile.output_bytes),
+            state_bytes=round(received * behaviour.profile.state_bytes) if operator.stateful else None,
+            cache_hit_rate=hits,
+            state_latency_s=latency_s,
+            key_skew=float(deployment.shares[where].max() * tasks) if tasks > 1 else None,
+        )

@@ -1,0 +1,172 @@
+"""A run on a simulated clock: rates, backlog and batches of an engine that processes continuously.
+
+A pipelined engine has no batches. So that its observations read like any other, its time is cut into stretches of the
+trigger interval (whole windows, if the query has some): a stretch counts as a batch that lasted as long as the sources
+were busy or stopped in it. A rate is at capacity when that is all of the interval, as with micro-batches.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.metrics import Batch, Observation, OperatorMetrics, SourceProfile, TaskSample
+
+_FEWEST_BATCHES = 3
+_ROUNDING = 1e-9
+
+
+class Named(Protocol):
+    """Anything with a name: a query."""
+
+    @property
+    def name(self) -> str:
+        """Name of the query."""
+        ...
+
+
+class SimulatedClock:
+    """Seconds since it was made, which pass only when a run lets them; call it to read it."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def __call__(self) -> float:
+        """Tell the time, seconds."""
+        return self._now_s
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        self._now_s += seconds
+
+
+class Machine(Protocol):
+    """What processes the records, step by step; `batch_s` is a multiple of `step_s`, both seconds."""
+
+    step_s: float
+    batch_s: float
+
+    def restart(self, rate: float) -> float:
+        """Forget what is queued, for a new `rate`; seconds until what was before no longer matters."""
+        ...
+
+    def step(self, offered: float) -> tuple[float, float]:
+        """Process up to `offered` records in one step: how many it did, and seconds its sources were not free."""
+        ...
+
+    def begin(self) -> None:
+        """Begin to count work anew."""
+        ...
+
+    def sample(self) -> tuple[TaskSample, ...]:
+        """Work per task since the last sample."""
+        ...
+
+    def operators(self, elapsed_s: float) -> tuple[OperatorMetrics, ...]:
+        """Work since `begin`, which was `elapsed_s` seconds ago."""
+        ...
+
+
+class PipelinedRun:
+    """One deployment under load; see `workbench.testbed.base.Run`.
+
+    Parameters
+    ----------
+    budget
+        What was deployed on.
+    clock
+        Passes as the run is observed.
+    machine
+        What processes the records.
+    facts
+        What it runs on.
+    """
+
+    def __init__(self, budget: Budget, clock: SimulatedClock, machine: Machine, facts: Mapping[str, str]) -> None:
+        self._budget = budget
+        self._facts = facts
+        self._machine = machine
+        self._rate = 0.0
+        self._due = self._consumed = 0.0
+        self.clock = clock
+
+    @property
+    def budget(self) -> Budget:
+        """Slots, their profile and the trigger interval."""
+        return self._budget
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What it runs on."""
+        return self._facts
+
+    @property
+    def source(self) -> SourceProfile | None:
+        """None: sources cost nothing here."""
+        return None
+
+    def set_rate(self, rate: float) -> None:
+        """Offer `rate` records/s, with nothing queued; inf offers as much as fits.
+
+        With windows this takes one of them, so that all that follows is of the new rate.
+        """
+        if not rate >= 0:
+            raise WorkbenchError(f"The rate is {rate!r} records/s; it must be at least 0, or inf for as much as fits.")
+        self._rate = rate
+        self._due = self._consumed = 0.0  # from 0 for every rate, so that rounding repeats
+        self.settle(self._machine.restart(rate))
+
+    def settle(self, seconds: float) -> None:
+        """Let `seconds` pass unobserved, rounded up to whole steps."""
+        for _ in range(math.ceil(seconds / self._machine.step_s - _ROUNDING)):
+            self._step()
+
+    def observe(self, seconds: float) -> Observation:
+        """Let `seconds` pass, and more if that is less than three whole batches."""
+        batch_s = self._machine.batch_s
+        count = max(_FEWEST_BATCHES, math.floor(seconds / batch_s + _ROUNDING))
+        self._machine.begin()
+        batches = [self._batch(0.0, 0)]
+        samples: list[TaskSample] = []
+        for _ in range(count):
+            before = self._consumed
+            active_s = sum(self._step() for _ in range(round(batch_s / self._machine.step_s)))
+            batches.append(self._batch(active_s, round(self._consumed) - round(before)))
+            samples.extend(self._machine.sample())
+        operators = self._machine.operators(count * batch_s)
+        self.settle(seconds - count * batch_s)
+        return Observation(self._rate, count * batch_s, tuple(batches), operators, tuple(samples))
+
+    def _batch(self, active_s: float, records: int) -> Batch:
+        return Batch(self.clock(), active_s, records, self._due, max(0.0, self._due - self._consumed))
+
+    def _step(self) -> float:
+        """Let one step pass; seconds the sources were not free."""
+        if math.isinf(self._rate):
+            consumed, active_s = self._machine.step(math.inf)
+            self._due += consumed
+        else:
+            self._due += self._rate * self._machine.step_s
+            consumed, active_s = self._machine.step(max(0.0, self._due - self._consumed))
+        self._consumed += consumed
+        self.clock.advance(self._machine.step_s)
+        return active_s
+
+
+class Repeats:
+    """Counts how often each configuration was deployed to the end."""
+
+    def __init__(self) -> None:
+        self._finished: Counter[Hashable] = Counter()
+
+    @contextmanager
+    def number(self, configuration: Hashable, repeat: int | None) -> Iterator[int]:
+        """Give the number of this deployment, from 0 or `repeat`; one that ends in an error is not counted."""
+        if repeat is not None and repeat < 0:
+            raise WorkbenchError(f"The repeat is {repeat!r}; the first measurement of a configuration has number 0.")
+        number = self._finished[configuration] if repeat is None else repeat
+        yield number
+        self._finished[configuration] = max(self._finished[configuration], number + 1)

@@ -1,0 +1,221 @@
+"""``RecordedTestbed``: replays a table of measured maximum rates, for tests, demos and other people's data."""
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.metrics import OperatorMetrics, TaskSample
+from workbench.testbed.pipelined import Named, PipelinedRun, Repeats, SimulatedClock
+
+_NEAREST = 3
+
+
+class _Columns(NamedTuple):
+    memory: str
+    slots: str
+    rate: str
+    query: str
+
+
+@dataclass(frozen=True)
+class RecordedRate:
+    """One measurement: what `slots` slots of `memory_mb` MB each sustained, records/s.
+
+    `query` is None where the table is about one query only.
+    """
+
+    memory_mb: int
+    slots: int
+    rate: float
+    query: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory_mb <= 0 or self.slots < 1 or not (math.isfinite(self.rate) and self.rate > 0):
+            raise WorkbenchError(
+                f"A recorded measurement has {self.slots!r} slots of {self.memory_mb!r} MB and a rate of {self.rate!r} "
+                "records/s; slots must be at least 1, memory and rate finite and above 0."
+            )
+
+
+class RecordedTestbed:
+    """A testbed whose deployments sustain what a table says, and no more.
+
+    Measurements of one configuration are replayed in the order of the table, then again from the first. Operators were
+    not recorded, so observations have none. A layout is accepted and has no effect.
+
+    Parameters
+    ----------
+    table
+        Measurements, in order.
+    clock
+        Simulated seconds of all runs.
+
+    Raises
+    ------
+    WorkbenchError
+        When the table is empty.
+    """
+
+    def __init__(self, table: Iterable[RecordedRate], clock: SimulatedClock | None = None) -> None:
+        self._rates: dict[tuple[str | None, int, int], list[float]] = {}
+        for row in table:
+            self._rates.setdefault((row.query, row.memory_mb, row.slots), []).append(row.rate)
+        if not self._rates:
+            raise WorkbenchError("The table of recorded measurements is empty; give it at least one row.")
+        self._repeats = Repeats()
+        self.clock = clock or SimulatedClock()
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        memory: str = "memory_mb",
+        slots: str = "slots",
+        rate: str = "rate",
+        query: str = "query",
+        memory_unit_mb: float = 1.0,
+    ) -> "RecordedTestbed":
+        """Read a table from a CSV file with a header.
+
+        Parameters
+        ----------
+        path
+            The file.
+        memory, slots, rate
+            Names of the columns.
+        query
+            Name of the column with the query's name; the file need not have it.
+        memory_unit_mb
+            MB per slot that one unit of the memory column means: 1/16 if it is of a worker of 16 slots.
+
+        Raises
+        ------
+        WorkbenchError
+            When the file cannot be read, lacks a column or has a value that is no number; with the line number.
+        """
+        return cls(_read(Path(path), _Columns(memory, slots, rate, query), memory_unit_mb))
+
+    @property
+    def identity(self) -> str:
+        """What a measurement depends on besides the query and the budget."""
+        return f"recorded, {sum(map(len, self._rates.values()))} measurements"
+
+    def operators(self, query: Named | str) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
+        """None: the table has measurements of whole budgets, whatever their layout was."""
+        return ()
+
+    @contextmanager
+    def deploy(
+        self,
+        query: Named | str,
+        budget: Budget,
+        layout: Mapping[str, int] | None = None,  # noqa: ARG002 - the protocol's
+        *,
+        repeat: int | None = None,
+    ) -> Iterator[PipelinedRun]:
+        """Deploy `query` on `budget`; see `FluidTestbed.deploy` for `repeat`.
+
+        Raises
+        ------
+        WorkbenchError
+            When the configuration is not in the table; the message names the nearest ones.
+        """
+        configuration = self._find(query if isinstance(query, str) else query.name, budget)
+        rates = self._rates[configuration]
+        with self._repeats.number(configuration, repeat) as number:
+            machine = _RecordedMachine(rates[number % len(rates)], budget.interval_s)
+            yield PipelinedRun(budget, self.clock, machine, {"testbed": self.identity, "slots are": "recorded"})
+
+    def _find(self, name: str, budget: Budget) -> tuple[str | None, int, int]:
+        short = name.removeprefix("nexmark:")
+        queries = {query for query, _, _ in self._rates}
+        chosen = next((query for query in (name, short, None) if query in queries), None)
+        if chosen not in queries:
+            raise WorkbenchError(
+                f"The recorded table has no query {name!r}; it has {', '.join(sorted(map(str, queries)))}. Use one of "
+                "these."
+            )
+        memory, slots = budget.profile.memory_mb, budget.slots
+        if (chosen, memory, slots) in self._rates:
+            return chosen, memory, slots
+
+        def distance(configuration: tuple[str | None, int, int]) -> tuple[float, int, int]:
+            _, other_memory, other_slots = configuration
+            return (
+                abs(math.log(other_slots / slots)) + abs(math.log(other_memory / memory)),
+                other_slots,
+                other_memory,
+            )
+
+        nearest = sorted((key for key in self._rates if key[0] == chosen), key=distance)[:_NEAREST]
+        shown = "; ".join(f"{slots} slots of {memory} MB" for _, memory, slots in nearest)
+        raise WorkbenchError(
+            f"The recorded table has no measurement of query {name!r} on {slots} slots of {memory} MB; the nearest are "
+            f"{shown}. Ask for one of those, or measure this one."
+        )
+
+
+class _RecordedMachine:
+    """Processes at one rate; see `workbench.testbed.pipelined.Machine`."""
+
+    def __init__(self, rate: float, interval_s: float) -> None:
+        self._rate = rate
+        self.step_s = self.batch_s = interval_s
+
+    def restart(self, rate: float) -> float:  # noqa: ARG002 - the protocol's
+        return 0.0
+
+    def step(self, offered: float) -> tuple[float, float]:
+        consumed = min(offered, self._rate * self.step_s)
+        return consumed, consumed / self._rate
+
+    def begin(self) -> None:
+        pass
+
+    def sample(self) -> tuple[TaskSample, ...]:
+        return ()
+
+    def operators(self, elapsed_s: float) -> tuple[OperatorMetrics, ...]:  # noqa: ARG002 - the protocol's
+        return ()
+
+
+def _read(path: Path, columns: _Columns, memory_unit_mb: float) -> list[RecordedRate]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            header = list(reader.fieldnames or [])
+            for column in columns[:3]:
+                if column not in header:
+                    raise WorkbenchError(
+                        f"{path} has no column {column!r}; its first line names {', '.join(header) or 'no columns'}. "
+                        "Name the columns of memory, slots and rate."
+                    )
+            return [_row(row, columns, memory_unit_mb, f"Line {reader.line_num} of {path}") for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise WorkbenchError(f"The table {path} cannot be read: {error}. Give a CSV file in UTF-8.") from error
+
+
+def _row(row: Mapping[str, str | None], columns: _Columns, memory_unit_mb: float, here: str) -> RecordedRate:
+    texts = [row[column] or "" for column in columns[:3]]
+    try:
+        memory, slots, rate = (float(text) for text in texts)
+    except ValueError:
+        memory = slots = rate = math.nan
+    memory *= memory_unit_mb
+    if not (math.isfinite(memory + slots + rate) and memory == round(memory) and slots == round(slots)):
+        raise WorkbenchError(
+            f"{here} has {texts} in the columns {list(columns[:3])}; they must be numbers, memory (MB per slot) and "
+            "slots whole ones."
+        )
+    try:
+        return RecordedRate(round(memory), int(slots), rate, row.get(columns.query) or None)
+    except WorkbenchError as error:
+        raise WorkbenchError(f"{here}: {error}") from error
