@@ -23,11 +23,12 @@ from workbench.testbed.spark import SparkTestbed
 pytestmark = pytest.mark.spark
 
 FRACTIONS = quota_permitted()
-BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 2.0)
+BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 1.0)
 if not FRACTIONS:
-    BUDGET = Budget(1, SlotProfile(1.0, 1200), 2.0)
+    BUDGET = Budget(1, SlotProfile(1.0, 1200), 1.0)
 TESTBED = SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=5)
 WARM = replace(TESTBED, warmup_cap_s=60)  # costs are those of compiled code
+WARM_BUDGET = replace(BUDGET, interval_s=2.0)
 PLACES = (Path(tempfile.gettempdir()), Path("/dev/shm"), *Path("/sys/fs/cgroup").glob("cpu*"), Path("/sys/fs/cgroup"))
 
 
@@ -54,7 +55,7 @@ def observed():
     """One deployment at three loads, and what was left when it was over."""
     before = left_behind()
     seen = {}
-    with WARM.deploy(toy_query.query(), BUDGET) as run:
+    with WARM.deploy(toy_query.query(), WARM_BUDGET) as run:
         for rate in (2_000.0, 6_000.0, math.inf):
             run.set_rate(rate)
             run.settle(4)
