@@ -1,0 +1,97 @@
+"""The rate of a placement: by hand, and against the fluid engine."""
+
+import math
+
+import numpy as np
+import pytest
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.errors import WorkbenchError
+from workbench.placement import PlacementProblem
+from workbench.placement.throughput import placed_rate, random_placement, shape_spreads, spread
+from workbench.simulation import Cluster, Deployment, OperatorModel, QueryModel, Worker, steady_state
+
+PROFILES = {
+    "parse": OperatorProfile(2e-5, 0.0, 200.0, 1.0),
+    "count": OperatorProfile(4e-5, 300.0, 50.0, 0.5),
+    "sink": OperatorProfile(1e-5, 0.0, 0.0, 0.0),
+}
+FLOW = Dataflow(
+    "chain",
+    (
+        Operator("source", "source"),
+        Operator("parse", "map"),
+        Operator("count", "aggregate", stateful=True),
+        Operator("sink", "sink"),
+    ),
+    (Edge("source", "parse"), Edge("parse", "count"), Edge("count", "sink")),
+)
+TASKS = {"parse": 2, "count": 4, "sink": 2}
+RATE = 10_000.0
+
+
+def problem(workers=2, slots=4, **more):
+    return PlacementProblem.from_dataflow(FLOW, PROFILES, RATE, workers, slots, parallelism=TASKS, **more)
+
+
+def test_the_fullest_worker_decides_by_hand():
+    # parse 0.1, count 0.1, sink 0.025 cores per task: worker 0 has 2 parse and 2 count.
+    found = placed_rate(problem(), [[2, 0], [2, 2], [0, 2]], RATE, Worker(cpus=0.4))
+    assert found.worker == 0
+    assert found.resource == "cpu"
+    assert found.rate == pytest.approx(RATE * 0.4 / 0.4)
+    io = placed_rate(problem(), [[1, 1], [3, 1], [0, 2]], RATE, Worker(io_bytes_per_s=1.5e6))
+    assert (io.worker, io.resource) == (0, "io")
+    assert io.rate == pytest.approx(RATE * 1.5e6 / (3 * 2_500 * 300))
+
+
+def test_a_task_never_uses_more_than_a_core():
+    found = placed_rate(problem(), [[1, 1], [2, 2], [1, 1]], RATE, Worker())
+    assert found.resource == "task"
+    assert found.rate == pytest.approx(RATE / 0.1)
+
+
+def test_a_faster_worker_carries_more():
+    slow = placed_rate(problem(), [[2, 0], [2, 2], [0, 2]], RATE, Worker(cpus=0.3))
+    fast = placed_rate(problem(speeds=[2, 1]), [[2, 0], [2, 2], [0, 2]], RATE, Worker(cpus=0.3))
+    assert fast.rate == pytest.approx(min(2 * slow.rate, RATE * 0.3 / 0.25))
+
+
+def test_a_rate_that_is_none_is_refused():
+    with pytest.raises(WorkbenchError, match=r"rate of the loads is 0; it must be a finite number above 0"):
+        placed_rate(problem(), [[1, 1], [2, 2], [1, 1]], 0, Worker())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_rate_is_that_of_the_fluid_engine(seed):
+    random = np.random.default_rng(seed)
+    worker = Worker(*random.uniform([0.2, 3e5, 1e5], [1.0, 3e6, 2e6]))
+    placed = problem(workers=3, slots=4)
+    counts = random_placement(placed, random)
+    model = QueryModel(FLOW, {name: OperatorModel(profile) for name, profile in PROFILES.items()})
+    cluster = Cluster((worker,) * 3, {name: counts[i].tolist() for i, name in enumerate(placed.operators)})
+    engine = steady_state(Deployment(model, TASKS, cluster=cluster)).rate
+    assert placed_rate(placed, counts, RATE, worker).rate == pytest.approx(engine, rel=1e-9)
+
+
+def test_random_placements_are_plans_and_vary():
+    placed = problem(workers=4, slots=3)
+    random = np.random.default_rng(0)
+    seen = {placed.checked(random_placement(placed, random)).tobytes() for _ in range(20)}
+    assert len(seen) > 5
+
+
+def test_the_best_plan_is_at_least_as_good_as_any_random_one():
+    found = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
+    assert found.best >= found.rates.max()
+    assert found.quantile(0.0) == found.rates.min()
+    assert math.isfinite(found.best)
+    again = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
+    assert np.array_equal(found.rates, again.rates)
+
+
+def test_larger_workers_level_random_placement_out():
+    core = Worker(cpus=0.12)
+    shapes = shape_spreads(FLOW, PROFILES, TASKS, RATE, core=core, shapes=[(8, 1), (4, 2), (2, 4)], samples=60)
+    assert (shapes[0].workers, shapes[0].slots) == (2, 4)
+    assert shapes[0].quantile(0.1) >= shapes[-1].quantile(0.1)
