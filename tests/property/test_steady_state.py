@@ -21,7 +21,7 @@ from workbench.simulation import (
     advance,
     steady_state,
 )
-from workbench.simulation.waves import input_ratios, waves
+from workbench.simulation.waves import input_ratios
 
 WINDOW_S = 4.0
 MICRO = 1e-6
@@ -103,13 +103,15 @@ def test_saturated_without_windows_is_the_closed_form(deployment, step_s):
     assert sum(step.consumed for step in steps[20:]) / (20 * step_s) == pytest.approx(rate, rel=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
-@given(deployment=deployments(crowded=True), step_s=st.sampled_from([0.1, 1.0]))
-def test_saturated_workers_are_the_closed_form_and_their_tasks_at_most_busy(deployment, step_s):
+@settings(max_examples=100, deadline=None)
+@given(deployment=deployments(crowded=True, buffers=False), step_s=st.sampled_from([0.1, 1.0]))
+def test_saturated_workers_are_the_closed_form(deployment, step_s):
     rate = steady_state(deployment).rate
     _, steps, _ = run(deployment, math.inf, 40 * step_s, step_s)
     assert sum(step.consumed for step in steps[20:]) / (20 * step_s) == pytest.approx(rate, rel=1e-9)
-    assert max(step.useful_s.max() for step in steps) <= step_s * (1 + 1e-9)
+    assert max(step.useful_s.max() for step in steps) <= step_s
+    costs = deployment.steady_costs.record_s
+    assert all((step.useful_s >= step.records * costs * (1 - 1e-9)).all() for step in steps)  # never faster than alone
 
 
 @settings(max_examples=150, deadline=None)
@@ -126,18 +128,20 @@ def test_just_below_the_closed_form_every_window_catches_up(deployment, steps_pe
 @given(
     deployment=deployments(windows=True, buffers=False),
     steps_per_window=st.sampled_from([1, 3, 8]),
-    overload=st.sampled_from([1.01, 1.5, 5.0, math.inf]),
+    overload=st.sampled_from([1.01, 1.5, 5.0, 100.0]),
 )
-def test_above_the_closed_form_no_more_results_come_out_than_it_says(deployment, steps_per_window, overload):
+def test_above_the_closed_form_no_more_records_are_finished_than_it_says(deployment, steps_per_window, overload):
     rate = steady_state(deployment).rate
     windows = 30
     _, steps, _ = run(deployment, overload * rate, windows * WINDOW_S, WINDOW_S / steps_per_window)
     model = deployment.model
-    for name in waves(model)[0].heads:
-        ratio = input_ratios(model)[name] * model.operators[name].profile.selectivity if name in model.operators else 0
-        if ratio > 0 and model.operators[name].windowed:
-            emitted = sum(step.results[deployment.slices[name]].sum() for step in steps)
-            assert emitted / ratio <= rate * windows * WINDOW_S * (1 + 1e-6)
+    complete = []  # source records whose results each windowed operator has emitted
+    for name, behaviour in model.operators_in_order():
+        ratio = input_ratios(model)[name] * behaviour.profile.selectivity
+        if behaviour.windowed and ratio > 0:
+            complete.append(sum(step.results[deployment.slices[name]].sum() for step in steps) / ratio)
+    assume(complete)
+    assert min(complete) <= rate * windows * WINDOW_S * (1 + 1e-6)
 
 
 @settings(max_examples=100, deadline=None)

@@ -76,6 +76,7 @@ class Beliefs:
     )
     configuration: float = 0.055
     whole_tasks: float = 0.3
+    drifting: float = 0.5
     memory: float = 0.15
     noise_low: float = 0.01
     noise_high: float = 0.3
@@ -104,6 +105,7 @@ class ScalingLaw:
 
     weight: Floats
     overhead: Floats
+    drift: Floats
     exponent: Floats
     contention: Floats
     waste: Floats
@@ -144,7 +146,7 @@ class ScalingLaw:
     def _moments(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
         memory, slots = points.T
-        busy = _busy_slots(slots, self.overhead, self.fewest_slots)
+        busy = _busy_slots(slots, self.overhead, self.drift, self.fewest_slots)
         growth = np.log(busy) - self.pivot[:, None]
         row = np.stack(np.broadcast_arrays(np.ones(()), np.log(memory) - self.log_memory, growth), axis=-1)
         fixed = self.exponent[:, None] * growth - np.log1p(np.outer(self.contention, slots))
@@ -170,10 +172,10 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     memory, slots = points.T
     fewest = float(slots.min())
     grid = _grid(fewest, beliefs)
-    weight, overhead, exponent, deviation, contention, waste, noise = grid
+    weight, overhead, drift, exponent, deviation, contention, waste, noise = grid
     log_memory, log_rate = float(np.log(memory).mean()), float(np.log(rates).mean())
 
-    busy = _busy_slots(slots, overhead, fewest)
+    busy = _busy_slots(slots, overhead, drift, fewest)
     growth = np.log(busy)
     pivot = growth.mean(axis=1)
     growth -= pivot[:, None]
@@ -208,6 +210,7 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     return ScalingLaw(
         weight=credible[kept] / credible[kept].sum(),
         overhead=overhead[kept],
+        drift=drift[kept],
         exponent=exponent[kept],
         contention=contention[kept],
         waste=waste[kept],
@@ -221,10 +224,11 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     )
 
 
-def _busy_slots(slots: Floats, overhead: Floats, fewest: float) -> Floats:
+def _busy_slots(slots: Floats, overhead: Floats, drift: Floats, fewest: float) -> Floats:
     """Slots that carry load, shape (grid points, rows); below the fewest measured in proportion to the slots."""
     share = 1 - overhead[:, None] / fewest
-    return np.where(slots < fewest, slots * share, slots - overhead[:, None])
+    idle = overhead[:, None] + drift[:, None] * (1 - fewest / np.maximum(slots, fewest))
+    return np.where(slots < fewest, slots * share, slots - idle)
 
 
 def _grid(fewest: float, beliefs: Beliefs) -> tuple[Floats, ...]:
@@ -234,9 +238,10 @@ def _grid(fewest: float, beliefs: Beliefs) -> tuple[Floats, ...]:
     noises = np.geomspace(beliefs.noise_low, beliefs.noise_high, _NOISES)
     credible = np.exp(-0.5 * np.log(noises / beliefs.noise_typical) ** 2)
     points = [
-        (shape.weight * share * chance, overhead, shape.exponent, shape.deviation, shape.contention, waste, noise)
+        (shape.weight * share * chance * drifts, overhead, moves * (others / 2 - overhead), shape.exponent, shape.deviation, shape.contention, waste, noise)
         for overhead in np.linspace(0, others, _OVERHEADS)
         for shape in beliefs.shapes
+        for drifts, moves in ((1 - beliefs.drifting, 0.0), (beliefs.drifting, 1.0))
         for share, waste in ((1 - beliefs.whole_tasks, 0.0), (beliefs.whole_tasks, others / 12))
         for noise, chance in zip(noises, credible / credible.sum(), strict=True)
     ]

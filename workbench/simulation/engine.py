@@ -213,7 +213,7 @@ class _Work:
         """Input seconds that wait after the step, and seconds worked."""
         present_s = self._waiting_s + self._arrived_s
         served_s = np.minimum(present_s, self._open_s)
-        return present_s - served_s, served_s + self._extra_s
+        return present_s - served_s, np.minimum(served_s + self._extra_s, self._step_s)
 
 
 def _times(space: Floats, need: Floats) -> float:

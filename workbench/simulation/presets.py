@@ -14,20 +14,21 @@ Capacity comes from mechanisms alone; none of StreamBed's three forms is in here
 
 How near, with the tasks BIDS2 gives them (checked by tests/unit/test_presets.py):
 
-======  ======================  ==============================  ============================
-query   Table II, one task per  Table III's model, at the       Table IV, capacity at its
-        operator                budgets of the paper's runs     slots / 110 % of its rate
-======  ======================  ==============================  ============================
-q1      within 5 %              within 10 % from 11 slots on    1.02 to 1.06
-q2      within 5 %              within 6 % from 3 slots on      1.03 to 1.07
-q5      +9 %                    within 10 % from 12 slots on    0.99 to 1.02
-q8      -12 to -6 %             within 8 % from 12 slots on     0.98 to 1.02
-q11     within 4 %              within 15 % from 12 slots on    1.00 to 1.04
-======  ======================  ==============================  ============================
+======  =======================  ================================  ===========================
+query   Table II, one task per   Table III's model, at the         Table IV: capacity of its
+        operator                 budgets of the paper's runs       slots / 110 % of its rate
+======  =======================  ================================  ===========================
+q1      -4 to 0 %                +5 to +11 % (11 and 16 slots)     1.01 to 1.03
+q2      +3 to +6 %               +1 to +6 % (3 to 6 slots)         1.05 to 1.08
+q5      +9 to +10 %              -7 to +11 % (12 to 48 slots)      1.00 to 1.02
+q8      -12 to -6 %              -6 to +4 % (12 to 48 slots)       1.00
+q11     -4 to +3 %               -14 to +16 % (12 to 48 slots)     1.01 to 1.03
+======  =======================  ================================  ===========================
 
-At the smallest budgets the published linear fits themselves miss Table II (q11's is negative there), and Table III's q8
-gives 1.0 M/s where Table II says 1.4 M/s; the presets lie between the two. The larger of the validation's readings for
-q1 and q2, 186 to 208 M/s and 224 to 250 M/s, lie above what Table III's models say (176 and 209 M/s).
+At the smallest budgets the published fits themselves miss Table II: q1's is 22 % below it at 512 MB, q11's is negative,
+q8's gives 1.0 M/s for 1.4 M/s; there q8 lies between the two, the others near Table II. The better of the validation's
+two overloaded readings, 186 to 208 M/s (q1) and 226 to 250 M/s (q2), lie above Table III's models (176, 209 M/s) and
+mostly above the presets (177 to 183, 219 to 225 M/s).
 
 Noise: the relative standard deviation of one estimate is the published spread of repeated estimates (largest less
 smallest of about three, over their mean) / 1.7: q1 0.08 and q2 0.056 (medians over the repeated rows of the artefact),

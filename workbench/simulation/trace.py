@@ -150,7 +150,7 @@ class RateTrace:
         return float(np.interp(time_s, ends, self._due))
 
     def per_step(self, step_s: float) -> Floats:
-        """Count the records that become due in each step of `step_s` seconds, shape (steps,), the last one cut short."""
+        """Count the records that become due in each step of `step_s` seconds, shape (steps,), the last cut short."""
         steps = math.ceil(self.duration_s / step_s - 1e-9)
         ends = np.append(self.times_s, self.duration_s)
         return np.diff(np.interp(np.arange(steps + 1) * step_s, ends, self._due))
