@@ -297,9 +297,10 @@ def price(worker: Worker, gain: Floats, reach: float, cost: float, farthest: boo
 
 
 @compiled
-def share(worker: Worker, total: Ints, cost: float, target: float, found: Ints, nodes: int) -> tuple[float, int]:
-    """Share `total` out to two workers of the class: least of the higher cost, below `cost`; stops at `target`.
+def share(worker: Worker, total: Ints, gain: Floats, farthest: bool, cost: float, target: float, found: Ints, nodes: int) -> tuple[float, int]:
+    """Share `total` out to two workers of the class, both below `cost`.
 
+    `farthest`: so that the first gets most gain; else so that the higher cost is least, stopping at `target`.
     Writes the pattern of the first to `found`; returns (cost, nodes), (inf, nodes) if there is none.
     """
     operators = len(total)
@@ -312,8 +313,8 @@ def share(worker: Worker, total: Ints, cost: float, target: float, found: Ints, 
     tab = np.zeros((6, operators + 6))
     basis = np.zeros(5, dtype=np.int64)
     where = np.zeros(operators + 5, dtype=np.int64)
-    gain = np.zeros(operators)
-    best = math.inf
+    so_far = np.zeros(operators + 1)
+    best, reach = math.inf, -math.inf
     seen = 0
     used = -1
     both = total.sum()
@@ -330,22 +331,28 @@ def share(worker: Worker, total: Ints, cost: float, target: float, found: Ints, 
         seen += 1
         if seen > nodes:
             return best, seen
+        so_far[depth + 1] = so_far[depth] + gain[depth] * pattern[depth]
         if depth == operators - 1:
-            if used >= worker.least and used <= worker.slots and both - used >= worker.least and both - used <= worker.slots:
+            if used >= worker.least and used <= worker.slots and both - used >= worker.least and both - used <= worker.slots and so_far[operators] > reach:
                 here = pattern_cost(worker, pattern)
                 if here <= cost:
                     for operator in range(operators):
                         other[operator] = total[operator] - pattern[operator]
                     here = max(here, pattern_cost(worker, other))
                     if here <= cost:
-                        best, cost = here, here - _EPS
+                        best = here
                         found[:] = pattern
-                        if best <= target:
-                            return best, seen
+                        if farthest:
+                            reach = so_far[operators] + _EPS
+                        else:
+                            cost = here - _EPS
+                            if best <= target:
+                                return best, seen
             continue
         _relax(worker, pattern, depth + 1, cost, room, coef, top, width)
         _relax_there(worker, total, pattern, depth + 1, cost, room, coef, top, width)
-        if _bound(gain, depth + 1, 5, room, coef, top, width, -1.0, tab, basis, where) == -math.inf:
+        enough = max(reach - so_far[depth + 1], -1e20)
+        if _bound(gain, depth + 1, 5, room, coef, top, width, enough, tab, basis, where) < enough:
             continue
         depth += 1
         pattern[depth] = -1
