@@ -11,6 +11,7 @@ from workbench.scaling._justin import (
     justin,
     managed_memory_mb,
 )
+from workbench.scaling._replay import Reconfiguration, Timeline, compare, replay
 from workbench.scaling.autoscaler import (
     AutoscalerSettings,
     LimitedProposal,
@@ -41,25 +42,34 @@ from workbench.scaling.packing import (
     WorkerShape,
     pack_tasks,
 )
+from workbench.scaling.policies import Ds2Policy, Policy, Scheduled, Static, Window
 
 __all__ = [
     "Assignment",
     "AutoscalerSettings",
     "CoreAllocation",
     "Ds2Decision",
+    "Ds2Policy",
     "ExecutorAdvice",
     "JustinVariant",
     "LimitedProposal",
     "MemoryState",
     "Packing",
     "PendingScaleDown",
+    "Policy",
+    "Reconfiguration",
+    "Scheduled",
     "ShardPlan",
     "StateMetrics",
+    "Static",
     "TaskDemand",
+    "Timeline",
+    "Window",
     "WorkerShape",
     "advise_executors",
     "allocate_cores",
     "assign_cores",
+    "compare",
     "ds2",
     "erlang_c",
     "is_due",
@@ -73,5 +83,6 @@ __all__ = [
     "planned_rates",
     "rebalance_shards",
     "remote_transfer_rate",
+    "replay",
     "shard_migration_bytes",
 ]

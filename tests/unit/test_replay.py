@@ -1,0 +1,107 @@
+"""Policies on a trace through the fluid engine."""
+
+import numpy as np
+import pytest
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.errors import WorkbenchError
+from workbench.scaling import AutoscalerSettings, Ds2Policy, Scheduled, Static, compare, replay
+from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
+
+FLOW = Dataflow(
+    "chain",
+    (Operator("source", "source"), Operator("map", "map"), Operator("count", "aggregate", stateful=True)),
+    (Edge("source", "map"), Edge("map", "count")),
+)
+MODEL = QueryModel(
+    FLOW,
+    {
+        "map": OperatorModel(OperatorProfile(1e-4, 0, 100, 0.5)),
+        "count": OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0), state=StateModel(100.0, miss_s=0.0)),
+    },
+)
+ONE = {"map": 1, "count": 1}  # each carries 10,000 records/s of the source
+QUICK = AutoscalerSettings(activation_s=10.0, policy_interval_s=10.0)
+
+
+def test_within_its_capacity_a_static_deployment_keeps_up():
+    line = replay(RateTrace.constant(9_000, 600), MODEL, Static(), ONE, step_s=1.0)
+    assert line.consumed == pytest.approx(np.full(600, 9_000))
+    assert line.backlog.max() < 1e-6
+    assert line.latency_s.max() <= 1.0
+    assert line.summary()["at_target"] == 1.0
+    assert line.summary()["core_hours"] == pytest.approx(2 * 600 / 3600)
+
+
+def test_beyond_it_the_backlog_grows_by_the_difference_and_latency_follows():
+    line = replay(RateTrace.constant(12_000, 300), MODEL, Static(), ONE, step_s=1.0)
+    assert line.backlog[-1] == pytest.approx(2_000 * 300, rel=1e-6)
+    assert line.latency_s[-1] == pytest.approx(300 - 300 * 10 / 12, abs=1.0)
+    assert line.summary()["at_target"] < 0.05
+
+
+def test_no_record_is_lost():
+    trace = RateTrace.steps([(100, 5_000), (100, 25_000), (200, 8_000)])
+    line = replay(trace, MODEL, Ds2Policy(QUICK), ONE, step_s=1.0, restart_s=5.0)
+    assert line.consumed.sum() * line.step_s + line.backlog[-1] == pytest.approx(trace.records_until(400))
+
+
+def test_ds2_reaches_in_one_step_what_the_rate_needs():
+    line = replay(RateTrace.constant(34_000, 200), MODEL, Ds2Policy(QUICK), ONE, step_s=1.0, restart_s=5.0)
+    first = line.reconfigurations[0]
+    assert first.tasks == {"map": 4, "count": 4}
+    assert len(line.reconfigurations) == 1
+    assert first.downtime_s == pytest.approx(5.0 + 100 * 2**20 / 100e6)
+
+
+def test_nothing_runs_while_it_restarts():
+    change = Scheduled(((100.0, {"map": 2, "count": 1}),))
+    line = replay(RateTrace.constant(5_000, 200), MODEL, change, ONE, step_s=1.0, restart_s=20.0)
+    assert [one.at_s for one in line.reconfigurations] == [100.0]
+    assert line.reconfigurations[0].moved_bytes == 0
+    assert line.consumed[100:120].max() == 0
+    assert line.backlog[119] == pytest.approx(20 * 5_000)
+    assert line.consumed[120] == pytest.approx(10_000)
+    assert line.summary()["at_target"] < 1
+
+
+def test_a_plan_for_catching_up_empties_the_backlog_sooner():
+    trace = RateTrace.steps([(60, 30_000), (600, 9_500)])
+    slow = replay(trace, MODEL, Static(), ONE, step_s=1.0)
+    settings = AutoscalerSettings(activation_s=10, policy_interval_s=10, restart_s=5, catch_up_s=60)
+    fast = replay(trace, MODEL, Ds2Policy(settings), ONE, step_s=1.0, restart_s=5.0)
+    assert fast.summary()["latency_p99_s"] < slow.summary()["latency_p99_s"] / 2
+    assert fast.summary()["core_hours"] > slow.summary()["core_hours"]
+
+
+def test_policies_are_compared_on_one_trace():
+    trace = RateTrace.diurnal(2_000, 30_000, duration_s=3_600, period_s=3_600, peak_at_s=1_800)
+    rows = compare(trace, MODEL, {"static": Static(), "ds2": Ds2Policy(QUICK)}, {"map": 3, "count": 3}, memory_mb=1024)
+    assert rows["static"]["reconfigurations"] == 0
+    assert rows["ds2"]["core_hours"] < rows["static"]["core_hours"]
+    assert rows["static"]["gb_hours"] == pytest.approx(rows["static"]["core_hours"])
+    assert rows == compare(
+        trace, MODEL, {"static": Static(), "ds2": Ds2Policy(QUICK)}, {"map": 3, "count": 3}, memory_mb=1024
+    )
+
+
+def test_a_policy_of_ones_own_is_two_members():
+    class Doubling:
+        interval_s = 50.0
+
+        def decide(self, window, memory):
+            if window.backlog["source"] > 0 and memory is None:
+                return {name: 2 * tasks for name, tasks in window.tasks.items()}, "done"
+            return None, memory
+
+    line = replay(RateTrace.constant(15_000, 300), MODEL, Doubling(), ONE, step_s=1.0)
+    assert [one.tasks for one in line.reconfigurations] == [{"map": 2, "count": 2}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"restart_s": -1}, "restart_s is -1"), ({"step_s": 0}, "step_s is 0"), ({"state_bytes_per_s": 0}, "state_bytes")],
+)
+def test_wrong_numbers_are_refused(options, message):
+    with pytest.raises(WorkbenchError, match=message):
+        replay(RateTrace.constant(1, 10), MODEL, Static(), ONE, **options)
