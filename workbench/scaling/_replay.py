@@ -64,7 +64,7 @@ class Timeline:
     @property
     def times_s(self) -> Floats:
         """Begin of every step."""
-        return np.arange(len(self.offered)) * self.step_s
+        return np.arange(len(self.offered), dtype=np.float64) * self.step_s
 
     def summary(self) -> dict[str, float]:
         """One row of a comparison.
@@ -236,7 +236,8 @@ def _latencies(arrivals: Floats, consumed: Floats, step: float) -> Floats:
     # Where nothing arrives the curve is flat: the earliest time at which so many had arrived.
     rising = np.concatenate([[True], np.diff(arrived) > 0])
     since = np.interp(left, arrived[rising], ends[rising])
-    return np.maximum(0.0, ends[1:] - since)
+    waited: Floats = np.maximum(0.0, ends[1:] - since)
+    return waited
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> float:
