@@ -218,9 +218,10 @@ def test_closed_form_of_a_chain_is_exact_arithmetic(micros, tenths, tasks, hot):
 @settings(max_examples=60, deadline=None)
 @given(deployment=deployments(windows=True, buffers=False), factor=st.sampled_from([0.5, 3.0]))
 def test_everything_scales_with_the_speed_of_the_slots(deployment, factor):
+    offered = 10.0 * steady_state(deployment).rate
     state, other = State.empty(deployment), State.empty(deployment)
     for _ in range(8):
-        state, step = advance(deployment, state, math.inf, 1.0)
-        other, scaled = advance(deployment, other, math.inf, 1.0, factor)
+        state, step = advance(deployment, state, offered, 1.0)
+        other, scaled = advance(deployment, other, factor * offered, 1.0, factor)
         assert scaled.consumed == pytest.approx(factor * step.consumed)
         assert np.allclose(scaled.useful_s, step.useful_s)

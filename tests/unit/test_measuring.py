@@ -92,7 +92,8 @@ def test_a_finished_measurement_is_measured_anew(tmp_path):
 def test_verify_tells_sustained_from_not():
     testbed = FakeTestbed()
     truth = FakeRun(-1, 1e-6).truth
-    probes = verify(QUERY, BUDGET, testbed, CapacityEstimator(), [0.9 * truth, 1.2 * truth])
+    estimator = CapacityEstimator(clock=lambda: testbed.runs[-1].now)
+    probes = verify(QUERY, BUDGET, testbed, estimator, [0.9 * truth, 1.2 * truth])
     assert [probe.judgement.verdict for probe in probes] == ["sustained", "overloaded"]
 
 
