@@ -1,4 +1,4 @@
-"""The command line: ``workbench doctor``, ``measure``, ``verify``, ``plan`` and ``report``.
+"""The command line: ``workbench doctor``, ``measure``, ``verify``, ``plan``, ``replay`` and ``report``.
 
 Exit codes: 0 done (verify: sustained), 1 not sustained, no sustainable rate found or a partial report, 2 bad input
 or an unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted.
@@ -30,13 +30,17 @@ from workbench.capacity import (
     measure,
     verify,
 )
+from workbench.capacity.measurement import write_whole
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import examine, quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render
+from workbench.simulation import PRESETS, RateTrace, preset
+from workbench.scaling import replay
 from workbench.study.catalogue import find_query
 from workbench.study.planning import DryRun, dry_run, run_study, write_planned
+from workbench.study.scaling import POLICIES, initial_tasks, timelines_csv
 from workbench.study.spec import read_study
 from workbench.testbed.spark import SparkTestbed
 from workbench.testbed.spark.machine import usable_cores
@@ -178,6 +182,33 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
         print(f"measure {budget.slots} slots of {budget.profile.memory_mb} MB")
     print(f"then up to {would.runs[1]} runs in all, {would.runs[0]} at least")
     print(f"about {would.seconds[0] / 60:.0f} to {would.seconds[1] / 60:.0f} minutes")
+    return DONE
+
+
+def _replay(options: argparse.Namespace) -> int:
+    _check_file(options.output)
+    model = preset(options.query.removeprefix("nexmark:"))
+    trace = RateTrace.from_csv(options.rates, options.time_column, options.rate_column)
+    unknown = [name for name in options.policy if name not in POLICIES]
+    if unknown:
+        raise WorkbenchError(f"There is no policy {unknown[0]!r}; use one of {', '.join(POLICIES)}.")
+    tasks = initial_tasks(model, options.slots, options.memory_mb)
+    lines = {
+        name: replay(trace, model, POLICIES[name], tasks, memory_mb=options.memory_mb, restart_s=options.restart)
+        for name in options.policy
+    }
+    rows = {name: line.summary() for name, line in lines.items()}
+    if options.output:
+        write_whole(options.output, timelines_csv(lines))
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        for name, row in rows.items():
+            print(
+                f"{name:8} at target {units.share(row['at_target']):>7}  p99 latency "
+                f"{units.seconds(row['latency_p99_s']):>10}  {row['core_hours']:,.1f} core-hours  "
+                f"{row['reconfigurations']:.0f} reconfigurations"
+            )
     return DONE
 
 
@@ -337,6 +368,21 @@ def _parser() -> argparse.ArgumentParser:
     planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/STUDY-plan.json)")
     planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
     planned.set_defaults(command=_plan)
+
+    replayed = commands.add_parser("replay", help="what autoscaling policies would do on a load that moves, simulated")
+    replayed.add_argument("query", metavar="QUERY", help=f"a simulated query: {', '.join(PRESETS)}")
+    replayed.add_argument("rates", metavar="CSV", help="the load: columns of time (seconds) and rate (records/s)")
+    replayed.add_argument("--time-column", default="time_s", metavar="NAME", help="column of the time (%(default)s)")
+    replayed.add_argument("--rate-column", default="rate_per_s", metavar="NAME", help="column of the rate (%(default)s)")
+    replayed.add_argument("--slots", type=int, required=True, help="slots at the beginning, dealt out by BIDS2")
+    replayed.add_argument("--memory-mb", type=float, default=2048.0, help="memory of one slot, MiB (2048)")
+    replayed.add_argument(
+        "--policy", nargs="+", default=list(POLICIES), metavar="NAME", help=f"{', '.join(POLICIES)} (all of them)"
+    )
+    replayed.add_argument("--restart", type=float, default=10.0, help="downtime of a reconfiguration, seconds (10)")
+    replayed.add_argument("--json", action="store_true", help="print JSON")
+    replayed.add_argument("--output", metavar="FILE", help="every step of every policy as CSV")
+    replayed.set_defaults(command=_replay)
 
     reported = commands.add_parser("report", help="make the HTML report of a measurement again")
     reported.add_argument("measurement", help="JSON file of a measurement")

@@ -1,5 +1,7 @@
 """Policies on a trace through the fluid engine."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,35 @@ def test_a_policy_of_ones_own_is_two_members():
 def test_wrong_numbers_are_refused(options, message):
     with pytest.raises(WorkbenchError, match=message):
         replay(RateTrace.constant(1, 10), MODEL, Static(), ONE, **options)
+
+
+def test_the_command_line_compares_policies(tmp_path, capsys):
+    from workbench.cli import main
+
+    rates = tmp_path / "rates.csv"
+    rates.write_text("time_s,rate_per_s\n" + "".join(f"{600 * i},{100_000 * (1 + i % 3)}\n" for i in range(6)))
+    assert main(["replay", "q11", str(rates), "--slots", "30", "--output", str(tmp_path / "steps.csv"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert set(rows) == {"static", "ds2", "flink"}
+    assert rows["static"]["reconfigurations"] == 0
+    steps = (tmp_path / "steps.csv").read_text().splitlines()
+    assert steps[0].startswith("policy,time_s,offered_per_s")
+    assert len(steps) > 3 * 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["replay", "q9", "RATES", "--slots", "9"], "There is no preset 'q9'"),
+        (["replay", "q11", "RATES", "--slots", "1"], "slots"),
+        (["replay", "q11", "RATES", "--slots", "9", "--policy", "magic"], "There is no policy 'magic'; use one of static"),
+        (["replay", "q11", "missing.csv", "--slots", "9"], "missing.csv cannot be read"),
+    ],
+)
+def test_a_replay_that_cannot_be_is_refused(tmp_path, capsys, arguments, message):
+    from workbench.cli import main
+
+    rates = tmp_path / "rates.csv"
+    rates.write_text("time_s,rate_per_s\n0,1000\n60,2000\n")
+    assert main([str(rates) if word == "RATES" else word for word in arguments]) == 2
+    assert message in capsys.readouterr().err
