@@ -82,7 +82,7 @@ class SparkTestbed:
 
     master: str = "local"
     slot_cpus: Literal["auto", "cores"] = "auto"
-    warmup_cap_s: float = 120.0
+    warmup_cap_s: float = 60.0
     progress: Callable[[str], None] = field(default=lambda _: None)
 
     @property
