@@ -93,3 +93,14 @@ def test_without_quotas_the_defaults_of_the_command_line_fit(monkeypatch):
     _, budget, testbed = cli._asked(cli._parser().parse_args(["measure", "nexmark:q1"]))
     assert (budget.slots, budget.profile.cpus, testbed.slot_cpus) == (1, 1.0, "cores")
     testbed.check(budget)
+
+
+def test_a_layout_sets_the_partitions_of_source_and_state():
+    from workbench.testbed.spark.testbed import _partitions
+
+    budget = Budget(2, SlotProfile(0.4, 1024))
+    assert _partitions({}, budget) == (2, 2)
+    assert _partitions({"source": 3, "state": 4}, budget) == (3, 4)
+    for layout in ({"map": 2}, {"source": 0}, {"state": 1.5}):
+        with pytest.raises(WorkbenchError, match=r"cannot be deployed on Spark: it may set 'source' and 'state'"):
+            _partitions(layout, budget)

@@ -24,6 +24,8 @@ from workbench.testbed.spark import SparkTestbed
 VERSION = 1
 # Seconds of one run on Spark, as seen on two cores: a deployment with warm code, a warm-up, five probes.
 SPARK_RUN_S = 300.0
+# Of several budgets each may warm up so long at most; what drifts after it widens the interval.
+WARM_UP_CAP_S = 90.0
 FLUID_RUN_S = 1.0
 
 
@@ -77,7 +79,7 @@ def run_study(
     if isinstance(testbed, SparkTestbed):
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
             testbed.check(budget)
-    estimator = CapacityEstimator(tolerance=study.tolerance)
+    estimator = CapacityEstimator(tolerance=study.tolerance, warmup_cap_s=WARM_UP_CAP_S)
     optimizer = ConfigurationOptimizer(
         testbed, estimator, journal, costs=isinstance(testbed, SparkTestbed), progress=progress
     )
