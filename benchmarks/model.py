@@ -55,9 +55,12 @@ def relative(points, rates, targets):
     return textbook("linear", points, rates, targets, 1 / rates)
 
 
-def ours(points, rates, targets):
-    model = CapacityModel("scaling").fit(points, rates)
-    return model.predict(targets), *model.interval(targets, LEVEL)
+def ours(stateful):
+    def method(points, rates, targets):
+        model = CapacityModel("scaling", stateful=stateful).fit(points, rates)
+        return model.predict(targets), *model.interval(targets, LEVEL)
+
+    return method
 
 
 METHODS = {
@@ -67,7 +70,9 @@ METHODS = {
     "StreamBed's halves": selected("halves"),
     "leave-one-out": selected("leave-one-out"),
     "linear, relative errors": relative,
-    "scaling (ours)": ours,
+    "scaling, stateless": ours(stateful=False),
+    "scaling, not known": ours(stateful=None),
+    "scaling, stateful": ours(stateful=True),
 }
 
 
@@ -97,12 +102,15 @@ def simulated(count):
     print(HEADER)
     for name, method in METHODS.items():
         line(name, judge(method, explorations))
-    print("scaling, by mechanism")
-    rows = judge(ours, explorations)
+    print("scaling, stateless, by mechanism")
+    rows = judge(METHODS["scaling, stateless"], explorations)
     for mechanism in MECHANISMS:
         line("  " + mechanism, rows[[one.mechanism == mechanism for one in explorations]])
     for mechanism in LEVELLING:
-        line(f"  {mechanism} (not believed)", judge(ours, [explore(seed, mechanism) for seed in range(count // 5)]))
+        explorations = [explore(seed, mechanism) for seed in range(count // 5)]
+        print(f"{len(explorations)} explorations of stateful queries: {mechanism}")
+        for name in ("linear", "StreamBed's halves", "scaling, stateless", "scaling, not known", "scaling, stateful"):
+            line(name, judge(METHODS[name], explorations))
 
 
 def published():
@@ -140,7 +148,7 @@ def held_out():
 
 def main():
     begun = time.perf_counter()
-    simulated(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    simulated(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
     if FOLDER.is_dir():
         published()
         held_out()
