@@ -16,7 +16,7 @@ MOST_SLOTS = (16, 24, 32, 48, 60)
 
 MECHANISMS = ("whole tasks", "coordination", "stragglers", "harmonic", "full nodes", "exchange")
 LEVELLING = ("hot key", "power")
-"""Mechanisms that the first runs hardly show: reported apart."""
+"""Mechanisms of stateful queries, which the first runs hardly show: reported apart."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ def efficiency(mechanism, size, other, operators):
     """Share of the proportional capacity that n slots keep; `size` and `other` in [0, 1] say how bad it is."""
     losses = {
         "whole tasks": lambda _n: 0.0,
-        "coordination": lambda n: 1e-3 * size * (n - 1) + 1e-6 * other * n * (n - 1),  # Gunther's USL
-        "stragglers": lambda n: 0.3 * size * math.sqrt(2 * math.log(n)),  # slowest of n normal times
+        "coordination": lambda n: 2e-3 * size * (n - 1) + 2e-6 * other * n * (n - 1),  # Gunther's USL
+        "stragglers": lambda n: 0.4 * size * math.sqrt(2 * math.log(n)),  # slowest of n normal times
         "harmonic": lambda n: 0.08 * size * sum(1 / k for k in range(1, n + 1)),  # slowest of n exponential times
         "full nodes": lambda n: 0.3 * size * min(n, 16) / 16,  # neighbours on a node of 16 slots
         "exchange": lambda n: 0.3 * size * (1 - min(1.0, operators / n)),  # records that change tasks

@@ -137,11 +137,11 @@ def test_stuck_limiter_readings_are_set_aside(query, stuck):
 
 
 def predict_at_scale(query, folder, targets):
-    """The way of the workbench: set stuck readings aside, fit the scaling law to all other small runs."""
+    """The way of the workbench: set stuck readings aside, fit the scaling law to all other runs; q1, q2 are stateless."""
     runs = small_runs(query, folder)
     points, y = columns(runs)
     valid = np.array(review_readings(points, y, runs.bids2_objective_ev_s).valid)
-    model = select_model(points[valid], y[valid], rule="robust")
+    model = select_model(points[valid], y[valid], rule="robust", stateful=False)
     return model.predict(targets), *model.interval(targets, level=0.9)
 
 

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from workbench.capacity.forms import COLUMNS, TRANSFORMS, Floats, as_points, as_runs, fit_least_squares, transform
-from workbench.capacity.scaling_law import ScalingLaw, fit_scaling_law
+from workbench.capacity.scaling_law import ScalingLaw, believe, fit_scaling_law
 from workbench.errors import WorkbenchError
 
 SCALING = "scaling"
@@ -41,6 +41,9 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     form
         ``"linear"``, ``"log"``, ``"sqrt"`` or ``"log1p"``: a g(memory) + b g(slots) + c by least squares;
         ``"scaling"``: the scaling law.
+    stateful
+        Whether the query has a stateful operator, where the records of one key meet on one task: then capacity may
+        level off, and the interval says so. None: not known. Only the scaling law and the interval depend on it.
 
     Attributes
     ----------
@@ -51,7 +54,7 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ``exp(intercept_) * memory ** coef_[0] * (slots - overhead_) ** coef_[1]`` meets the prediction at the most
         slots measured; predictions average over all credible laws.
     overhead_ : float
-        Slots expected not to carry load; 0 but for ``"scaling"``.
+        Slots expected not to carry load at the fewest slots measured; 0 but for ``"scaling"``.
     law_ : ScalingLaw or None
         Where the interval comes from; None if a rate, a memory or a number of slots was not positive.
     memory_, slots_ : ndarray
@@ -73,8 +76,9 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     44
     """
 
-    def __init__(self, form: str = "linear") -> None:
+    def __init__(self, form: str = "linear", *, stateful: bool | None = None) -> None:
         self.form = form
+        self.stateful = stateful
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  scikit-learn's name
         """Fit the form.
@@ -96,12 +100,14 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         points, rates = as_runs(X, y)
         self.n_features_in_ = len(COLUMNS)
         self.memory_, self.slots_ = np.unique(points[:, 0]), np.unique(points[:, 1])
-        positive = bool((points > 0).all() and (rates > 0).all())
-        self.law_: ScalingLaw | None = fit_scaling_law(points, rates) if positive or self.form == SCALING else None
+        self.law_: ScalingLaw | None = None
+        if self.form == SCALING or bool((points > 0).all() and (rates > 0).all()):
+            beliefs = believe(float(self.slots_[0]), stateful=self.stateful)
+            self.law_ = fit_scaling_law(points, rates, beliefs)
         if self.form == SCALING and self.law_ is not None:
             self.coef_ = np.array(self.law_.expected_exponents)
             self.overhead_ = self.law_.expected_overhead
-            there = np.array([[math.exp(self.law_.log_memory), self.slots_[-1]]])
+            there = np.array([[math.exp(self.law_.memory.centre), self.slots_[-1]]])
             plain = np.log([there[0, 0], there[0, 1] - self.overhead_]) @ self.coef_
             self.intercept_ = float(np.log(self.law_.quantile(there, 0.5)[0]) - plain)
         else:

@@ -22,7 +22,7 @@ DISAGREEMENT = 0.1
 WIDE = 0.3
 PLAUSIBLE = 1.5
 EDGE_GAIN = 0.02
-UNSURE_GROWTH = 0.05
+LIKELY = 0.5
 
 
 @dataclass(frozen=True)
@@ -173,11 +173,11 @@ def _memory_edge(model: CapacityModel, points: np.ndarray, slots: float) -> Mode
 
 def _levels_off(model: CapacityModel) -> ModelFinding | None:
     law = model.law_
-    if law is None or law.levelling <= UNSURE_GROWTH:
+    if law is None or law.levelling <= LIKELY:
         return None
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {law.levelling:.0%} capacity grows far less than in proportion to the slots.",
+        f"With probability {law.levelling:.0%} capacity levels off: at 100 slots a tenth or more of each is lost.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )

@@ -40,6 +40,8 @@ def select_model(
     y: ArrayLike,
     forms: Sequence[str] = STREAMBED_FORMS,
     rule: Rule = "halves",
+    *,
+    stateful: bool | None = None,
 ) -> CapacityModel:
     """Select a form and fit it to all runs.
 
@@ -57,6 +59,8 @@ def select_model(
         the leave-one-out error decides. Of an odd number of runs the lower half is the smaller one.
         ``"leave-one-out"``: the least leave-one-out error; if no form has one, the first form.
         ``"robust"``: no selection, the scaling form.
+    stateful
+        See `CapacityModel`.
 
     Raises
     ------
@@ -67,7 +71,7 @@ def select_model(
         raise WorkbenchError(f"The rule is {rule!r}; use one of {', '.join(get_args(Rule))}.")
     points, rates = as_runs(X, y)
     if rule == "robust":
-        return CapacityModel(SCALING).fit(points, rates)
+        return CapacityModel(SCALING, stateful=stateful).fit(points, rates)
     if not forms:
         raise WorkbenchError("No form competes; give at least one, such as 'linear'.")
     order = np.lexsort((np.arange(len(rates)), points[:, 0], points[:, 1]))
@@ -77,7 +81,7 @@ def select_model(
         errors = [_extrapolation_error(form, points, rates, tested) for form in forms]
     else:
         errors = [leave_one_out_error(points, rates, form) for form in forms]
-    return CapacityModel(forms[int(np.argmin(errors))]).fit(points, rates)
+    return CapacityModel(forms[int(np.argmin(errors))], stateful=stateful).fit(points, rates)
 
 
 def _first_tested(points: Floats) -> int:

@@ -9,6 +9,7 @@ milliseconds under thresholds, less than handing it to a pool. Independent searc
 compiled search does not hold the interpreter's lock (`tune_range` does so).
 """
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -80,20 +81,29 @@ def search(
     WorkbenchError
         For a time limit that is not above 0.
     """
-    if timeout_s is not None and not timeout_s > 0:
-        raise WorkbenchError(f"timeout_s is {timeout_s!r}; give seconds above 0, or None for no limit.")
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    thresholds = thresholds or CostVector()
+    return explore_plans(problem, thresholds or CostVector(), first, deadline(timeout_s), reorder=reorder)
+
+
+def explore_plans(
+    problem: PlacementProblem,
+    thresholds: CostVector,
+    first: bool,
+    until: float,
+    *,
+    reorder: bool = True,
+    nodes: float = math.inf,
+) -> SearchResult:
+    """Search as `search` does, until a moment of the monotonic clock or for about so many nodes."""
     layers = _layers(problem, thresholds, search_order(problem, thresholds, reorder))
     state = new_state(len(layers.tasks), problem.workers)
     front = _front(problem, 1 if first else 64)
     while True:
-        status = explore(layers, state, front, first, _SLICE)
+        status = explore(layers, state, front, first, int(min(_SLICE, nodes)))
         if status == FRONT_FULL:
             front = _front(problem, 2 * len(front.cost), front)
-        elif status in {DONE, FOUND} or (deadline is not None and time.monotonic() >= deadline):
+        elif status in {DONE, FOUND} or state.at[2] >= nodes or time.monotonic() >= until:
             break
-    _, _, nodes, count, size, _ = state.at.tolist()
+    _, _, seen, count, size, _ = state.at.tolist()
     workers = [worker for members in problem.classes for worker in members]
     plans = []
     for rows in front.plan[:size]:
@@ -101,7 +111,22 @@ def search(
         counts[:, workers] = rows.T
         plans.append(problem.plan(counts))
     plans.sort(key=preference)
-    return SearchResult(count, tuple(plans), plans[0] if plans else None, nodes, status == DONE)
+    return SearchResult(count, tuple(plans), plans[0] if plans else None, seen, status == DONE)
+
+
+def deadline(timeout_s: float | None) -> float:
+    """Moment of the monotonic clock at which `timeout_s` from now are over; infinity for None.
+
+    Raises
+    ------
+    WorkbenchError
+        For a time limit that is not above 0.
+    """
+    if timeout_s is None:
+        return math.inf
+    if not timeout_s > 0:
+        raise WorkbenchError(f"timeout_s is {timeout_s!r}; give seconds above 0, or None for no limit.")
+    return time.monotonic() + timeout_s
 
 
 def preference(plan: Plan) -> tuple[float, ...]:
