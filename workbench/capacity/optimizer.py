@@ -38,8 +38,9 @@ class ConfigurationOptimizer:
         Where and how to measure.
     journal
         Every probe and every finished measurement is recorded here, and finished ones are not repeated.
-    costs
-        Whether to add the short runs that tell fixed from per-record costs.
+    costs_at
+        Slots of the budget whose first run gets the short runs besides that tell fixed from per-record costs; None: no
+        run does.
     progress
         Called with one line of text at each step.
     """
@@ -47,7 +48,7 @@ class ConfigurationOptimizer:
     testbed: Testbed
     estimator: CapacityEstimator
     journal: Journal
-    costs: bool = False
+    costs_at: int | None = None
     progress: Callable[[str], None] = _quiet
     _minimal: dict[tuple[str, SlotProfile, float], Measurement] = field(default_factory=dict, init=False, repr=False)
 
@@ -100,7 +101,7 @@ class ConfigurationOptimizer:
             self.testbed,
             self.estimator,
             self.journal,
-            costs=self.costs,
+            costs=configuration.budget.slots == self.costs_at and configuration.repeat == 0,
             reuse=True,
             progress=self.progress,
         )

@@ -81,7 +81,11 @@ def run_study(
             testbed.check(budget)
     estimator = CapacityEstimator(tolerance=study.tolerance, warmup_cap_s=WARM_UP_CAP_S)
     optimizer = ConfigurationOptimizer(
-        testbed, estimator, journal, costs=isinstance(testbed, SparkTestbed), progress=progress
+        testbed,
+        estimator,
+        journal,
+        costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) else None,
+        progress=progress,
     )
     explorer = ResourceExplorer(
         optimizer, study.space, study.seed, form=study.form, most_runs=max(study.most_runs, len(study.space.corners))
