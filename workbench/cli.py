@@ -36,8 +36,8 @@ from workbench.doctor import examine, quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render
-from workbench.simulation import PRESETS, RateTrace, preset
 from workbench.scaling import replay
+from workbench.simulation import PRESETS, RateTrace, preset
 from workbench.study.catalogue import find_query
 from workbench.study.planning import DryRun, dry_run, run_study, write_planned
 from workbench.study.scaling import POLICIES, initial_tasks, timelines_csv
@@ -373,7 +373,9 @@ def _parser() -> argparse.ArgumentParser:
     replayed.add_argument("query", metavar="QUERY", help=f"a simulated query: {', '.join(PRESETS)}")
     replayed.add_argument("rates", metavar="CSV", help="the load: columns of time (seconds) and rate (records/s)")
     replayed.add_argument("--time-column", default="time_s", metavar="NAME", help="column of the time (%(default)s)")
-    replayed.add_argument("--rate-column", default="rate_per_s", metavar="NAME", help="column of the rate (%(default)s)")
+    replayed.add_argument(
+        "--rate-column", default="rate_per_s", metavar="NAME", help="column of the rate (%(default)s)"
+    )
     replayed.add_argument("--slots", type=int, required=True, help="slots at the beginning, dealt out by BIDS2")
     replayed.add_argument("--memory-mb", type=float, default=2048.0, help="memory of one slot, MiB (2048)")
     replayed.add_argument(
