@@ -75,7 +75,7 @@ def test_leave_one_out_errors_are_those_of_refits(rows, form):
     assert leave_one_out_error(points, y, form) == pytest.approx(np.mean(errors), rel=1e-5, abs=1e-6 * y.max())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(runs)
 def test_halves_are_the_stated_rule(rows):
     points, y = arrays(rows)
@@ -110,7 +110,7 @@ def test_least_integer_is_the_linear_scan(start, limit, threshold):
     assert least_integer(lambda n: n >= threshold, start, limit) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(FORMS),
@@ -185,7 +185,7 @@ def test_the_scaling_law_is_the_dense_gaussian_process(seed, stateful):
         assert law.quantile(one.target, probability)[0] == pytest.approx(math.exp(expected), rel=1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_prediction_and_the_lower_end_grow_with_slots(seed):
     one = explore(seed)

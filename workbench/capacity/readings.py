@@ -54,8 +54,8 @@ class StuckReadings:
     def __str__(self) -> str:
         low, high = self.expected
         return (
-            f"{len(self.runs)} runs on {self.budgets} budgets read {self.rate:,.4g} records/s within {AGREEMENT:.1%}, "
-            f"where {low:,.4g} to {high:,.4g} is expected: a limit outside the query was measured."
+            f"{len(self.runs)} runs on {self.budgets} budgets read {self.rate:,.0f} records/s within {AGREEMENT:.1%}, "
+            f"where {low:,.0f} to {high:,.0f} is expected: a limit outside the query was measured."
         )
 
 

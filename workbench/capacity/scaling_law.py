@@ -57,7 +57,7 @@ STEADY = (
     Shape(0.05, 0.5, 0.1),
     Shape(0.01, 0.1, 0.1),
 )
-"""In proportion, with a deviation for stragglers; with coordination, 5 % at 100 slots; levelling off; hardly growing."""
+"""In proportion but for stragglers; with coordination, 5 % at 100 slots; levelling off; hardly growing."""
 
 HOT_KEY = tuple(Shape(1 / 9, 1.0, 0.02, contention=1e-3 * 1.6**step) for step in range(9))
 """A key that fills a task at 1000 slots, or at 23, or at a number between, all equally credible."""
@@ -229,7 +229,8 @@ class MemoryCurve:
         across = self.covariance(asked, self.measured)
         weights = np.linalg.solve(self.covariance(self.measured, self.measured), across.T).T
         own = (self.exponent_deviation * (asked - self.centre)) ** 2 + self.bend**2
-        return weights, np.maximum(own - (weights * across).sum(axis=1), 0.0)
+        left: Floats = np.maximum(own - (weights * across).sum(axis=1), 0.0)
+        return np.asarray(weights), left
 
     def exponent(self, effects: Floats) -> float:
         """Slope of the line, given the effects at the measured memories."""

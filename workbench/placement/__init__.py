@@ -2,6 +2,7 @@
 
 from workbench.placement.caps import SearchResult, search
 from workbench.placement.counting import count_plans, count_within
+from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.groups import (
     GroupAllocation,
     Job,
@@ -25,6 +26,7 @@ __all__ = [
     "GroupAllocation",
     "Job",
     "Link",
+    "OptimalPlan",
     "PlacementProblem",
     "Plan",
     "Reallocation",
@@ -37,6 +39,7 @@ __all__ = [
     "count_within",
     "finest_tasks",
     "naive",
+    "optimal",
     "optimal_allocation",
     "reallocate",
     "relative_capacity",

@@ -1,0 +1,111 @@
+"""The optimum agrees with enumeration, its bound with the linear programme over all patterns."""
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from placement_oracle import all_plans, exact_cost, problems
+from scipy.optimize import linprog
+
+from workbench.placement import optimal
+from workbench.placement._level import instance, raise_level
+from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern, pattern_cost
+from workbench.placement._patterns import pattern_costs, patterns
+
+DIMENSIONS = {"worst": (True, True, True), "cpu": (True, False, False), "io": (False, True, False), "net": (False, False, True)}
+
+
+def value(costs, dimensions):
+    return max(float(cost) for cost, counts in zip(costs, dimensions, strict=True) if counts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)))
+def test_the_optimum_is_the_least_of_all_plans(problem, objective):
+    best = min(value(exact_cost(problem, plan), DIMENSIONS[objective]) for plan in all_plans(problem))
+    plan = optimal(problem, gap=0, objective=objective)
+    assert abs(value(plan.cost, DIMENSIONS[objective]) - best) <= 1e-8
+    assert plan.bound <= best + 1e-9
+    assert best - plan.bound <= 1e-8
+    assert plan.cost == problem.cost(plan.counts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(), gap=st.sampled_from([1e-3, 0.1, 0.5]))
+def test_a_gap_is_never_understated(problem, gap):
+    best = min(value(exact_cost(problem, plan), DIMENSIONS["worst"]) for plan in all_plans(problem))
+    plan = optimal(problem, gap=gap)
+    assert plan.bound <= best + 1e-9 <= plan.cost.worst + 2e-9
+    assert plan.gap <= gap
+
+
+def linear_programme(problem, dimensions):
+    """Least level at which patterns average to the tasks, by HiGHS over all patterns."""
+    rows = patterns(problem.parallelism, problem.slots)
+    costs = [
+        pattern_costs(problem, rows, problem.speeds[members[0]])[list(dimensions)].max(axis=0)
+        for members in problem.classes
+    ]
+    sizes = [len(members) for members in problem.classes]
+
+    def feasible(level):
+        usable = [np.flatnonzero(cost <= level + 1e-9) for cost in costs]
+        columns = sum(map(len, usable))
+        if not columns:
+            return False
+        equal = np.zeros((len(problem.parallelism) + len(sizes), columns))
+        first = 0
+        for index, kept in enumerate(usable):
+            equal[: len(problem.parallelism), first : first + len(kept)] = rows[kept].T
+            equal[len(problem.parallelism) + index, first : first + len(kept)] = 1
+            first += len(kept)
+        return linprog(np.zeros(columns), A_eq=equal, b_eq=[*problem.parallelism, *sizes]).status == 0
+
+    levels = np.unique(np.concatenate([[0.0], *(np.round(cost, 9) for cost in costs)]))
+    levels = levels[levels >= 0]
+    low, high = 0, len(levels) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if feasible(levels[middle]) else (middle + 1, high)
+    return levels[low]
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)))
+def test_the_level_is_the_optimum_of_the_linear_programme(problem, objective):
+    level = raise_level(instance(problem, DIMENSIONS[objective]), 2.0, lambda: False)
+    assert abs(level.bound - linear_programme(problem, DIMENSIONS[objective])) <= 1e-6
+
+
+@settings(max_examples=100, deadline=None)
+@given(problem=problems(speeds=False), data=st.data())
+def test_patterns_are_found_as_by_enumeration(problem, data):
+    found_by = instance(problem, data.draw(st.sampled_from(list(DIMENSIONS.values()))))
+    graph, speeds = found_by.graph, np.array(data.draw(st.sampled_from([(1.0, 1.0), (2.0, 1.0)])))
+    numbers = st.integers(-3, 3)
+    gain = np.array(data.draw(st.lists(numbers, min_size=len(graph.tasks), max_size=len(graph.tasks))), dtype=float)
+    reach, cost = float(data.draw(st.integers(-6, 6))), data.draw(st.sampled_from([0.1, 0.4, 0.8, 5.0]))
+    share, goal = data.draw(st.sampled_from([ALONE, TWO])), data.draw(st.sampled_from([CHEAPEST, FARTHEST]))
+    total = np.array([data.draw(st.integers(0, int(tasks))) for tasks in graph.tasks], dtype=np.int64)
+    assume(share == ALONE or total.sum() >= 2 * graph.least)
+
+    def costs_of(pattern):
+        here = pattern_cost(graph, pattern, speeds[0])
+        return max(here, pattern_cost(graph, total - pattern, speeds[1])) if share == TWO else here
+
+    def fits(pattern):
+        used, rest = pattern.sum(), (total - pattern).sum()
+        return graph.least <= used and (share == ALONE or graph.least <= rest <= graph.slots)
+
+    rows = [row for row in patterns(total.tolist(), graph.slots) if fits(row) and gain @ row >= reach]
+    rows = [row for row in rows if costs_of(row) <= cost]
+    found = np.zeros(len(total), dtype=np.int64)
+    best_gain, best_cost, _ = find_pattern(graph, speeds, total, share, gain, reach, goal, cost, -1.0, found, 10**6)
+    if not rows:
+        assert best_gain == -np.inf
+        return
+    assert any(np.array_equal(found, row) for row in rows)
+    assert (best_gain, best_cost) == (gain @ found, costs_of(found))
+    if goal == FARTHEST:
+        assert best_gain >= max(gain @ row for row in rows) - 1e-8
+    else:
+        assert best_cost <= min(map(costs_of, rows)) + 1e-8

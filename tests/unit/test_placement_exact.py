@@ -1,0 +1,95 @@
+import math
+
+import numpy as np
+import pytest
+from placement_oracle import chain, example_a, example_b
+
+from workbench.errors import WorkbenchError
+from workbench.placement import PlacementProblem, optimal, search
+from workbench.placement._level import instance, raise_level
+
+
+def test_example_a_s_bound_is_met():
+    plan = optimal(example_a(), gap=0)
+    assert plan.counts.T.tolist() == [[1, 2, 0], [1, 1, 1]]
+    assert plan.cost.worst == pytest.approx(5 / 9, abs=1e-12)
+    assert (plan.bound, plan.gap) == (pytest.approx(5 / 9, abs=1e-9), pytest.approx(0, abs=1e-8))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "workers", "slots", "value"),
+    [
+        ((4, 6, 5, 8, 1), 4, 6, 0.368333),
+        ((6, 10, 8, 14, 2), 5, 8, 0.347619),
+        ((10, 18, 14, 20, 2), 8, 8, 0.363591),
+    ],
+)
+def test_example_b_s_optimum_is_its_bound(tasks, workers, slots, value):
+    problem = example_b(tasks, workers, slots)
+    plan = optimal(problem, gap=1e-6)
+    assert plan.cost == problem.cost(plan.counts)
+    assert plan.cost.worst == pytest.approx(value, abs=5e-7)
+    assert plan.gap <= 1e-6
+
+
+@pytest.mark.parametrize("dimension", ["cpu", "io", "net"])
+def test_each_dimension_alone_has_the_optimum_of_the_search(dimension):
+    problem = example_b((4, 6, 5, 8, 1), 4, 6)
+    least = min(getattr(plan.cost, dimension) for plan in search(problem).pareto)
+    plan = optimal(problem, gap=0, objective=dimension)
+    assert getattr(plan.cost, dimension) == pytest.approx(least, abs=1e-9)
+    assert plan.bound == pytest.approx(least, abs=1e-8)
+
+
+@pytest.mark.parametrize(("tasks", "workers", "slots"), [((40, 72, 56, 80, 8), 16, 16), ((144, 259, 202, 288, 29), 16, 64)])
+def test_large_problems_come_within_the_gap(tasks, workers, slots):
+    problem = example_b(tasks, workers, slots)
+    plan = optimal(problem, gap=2e-3)
+    assert 0 <= plan.gap <= 2e-3
+    assert plan.bound == pytest.approx(plan.cost.worst * (1 - plan.gap))
+    assert problem.cost(plan.counts) == plan.cost
+
+
+def test_several_queries_are_placed_as_one():
+    one = example_b((2, 3, 2, 4, 1), 6, 8)
+    both = PlacementProblem.together({"q1": one, "q2": one, "q3": one})
+    plan = optimal(both, gap=0.02)
+    assert plan.gap <= 0.02
+    assert plan.counts.shape == (15, 6)
+
+
+def test_a_problem_of_one_plan_has_no_gap():
+    plan = optimal(PlacementProblem((3, 2), chain(3, 2), 1, 8, (1, 2), (0, 1), (1, 0)), gap=0)
+    assert plan.counts.tolist() == [[3], [2]]
+    assert (plan.bound, plan.gap) == (plan.cost.worst, 0)
+    alike = optimal(PlacementProblem((6,), [], 3, 2, (1,), (0,), (0,)), gap=0)
+    assert (alike.cost.worst, alike.bound, alike.gap) == (0, 0, 0)
+
+
+def test_the_answer_is_the_same_every_time():
+    problem = example_b((18, 32, 25, 36, 4), 8, 16)
+    first, second = optimal(problem), optimal(problem)
+    assert np.array_equal(first.counts, second.counts)
+    assert (first.bound, first.gap) == (second.bound, second.gap)
+
+
+def test_out_of_time_the_bound_is_what_was_proven():
+    problem = example_b((40, 72, 56, 80, 8), 16, 16)
+    plan = optimal(problem, gap=0, timeout_s=1e-6)
+    assert 0 <= plan.bound <= optimal(problem, gap=0.01).cost.worst <= plan.cost.worst
+    level = raise_level(instance(problem, (True, True, True)), 1.0, lambda: True)
+    assert level.bound <= plan.cost.worst
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"gap": -0.1}, "gap is -0.1; give a number from 0 to 1"),
+        ({"gap": math.nan}, "gap is nan"),
+        ({"timeout_s": -1}, "timeout_s is -1; give seconds above 0, or None for no limit"),
+        ({"objective": "disk"}, "The objective is 'disk'; use one of worst, cpu, io, net"),
+    ],
+)
+def test_bad_arguments_are_refused_with_what_is_allowed(arguments, message):
+    with pytest.raises(WorkbenchError, match=message):
+        optimal(example_a(), **arguments)

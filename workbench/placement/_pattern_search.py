@@ -1,0 +1,432 @@
+"""The compiled search for one pattern, the count vector of one worker, or of two that share given tasks.
+
+Depth first over the operators, with the linear relaxation of what is left as bound. The network load of a worker is
+bilinear in its counts, so a vertex cover of the edges comes first: once that is fixed, everything left is linear.
+
+Costs are those of Equation 4, loads divided by L^max - L^min; `here` is the worker whose pattern is searched, `there`
+the other one. Compiled functions that call each other share a file, see ``_compiled``.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.placement._compiled import compiled
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+ALONE, TWO = range(2)
+CHEAPEST, FARTHEST = range(2)
+
+SLOTS, CPU, IO, NET, NET_THERE = range(5)
+
+_EPS = 1e-9
+_FITS = 1e-8
+_PIVOT = 1e-11
+_PIVOTS = 80
+_FREE = 1e30
+
+
+class Graph(NamedTuple):
+    """The operators in search order, a vertex cover first, and the edges between them."""
+
+    tasks: Ints  # (operators,)
+    load: Floats  # (3, operators): one slot, cpu, io of one task
+    ideal: Floats  # (3,)
+    counts: Ints  # (3,): 1 for the dimensions that count, else 0
+    upstream: Ints  # (edges,)
+    downstream: Ints  # (edges,)
+    forward: Ints  # (edges,): 1 for forward, 0 for shuffle
+    link: Floats  # (edges,): load of one link
+    slots: int
+    least: int  # fewest tasks on a worker: idle slots are limited
+
+
+class Relaxation(NamedTuple):
+    """Room for the linear relaxation below a node, and for the simplex tableau: allocated once."""
+
+    room: Floats  # (5,)
+    width: Floats  # (5,)
+    coef: Floats  # (5, operators)
+    top: Floats  # (operators,)
+    table: Floats  # (6, operators + 6): rows, last the reduced profits; last column the levels
+    basis: Ints  # (5,)
+    state: Ints  # (operators + 5,): 0 at its lower bound, 1 at its upper bound, 2 basic
+
+
+@compiled
+def pattern_cost(graph: Graph, pattern: Ints, speed: float) -> float:
+    """f(v): the highest of the costs of a worker with this pattern (Equations 4, 5, 8)."""
+    cost = -math.inf
+    for dimension in range(2):
+        if graph.counts[dimension]:
+            load = 0.0
+            for operator in range(len(pattern)):
+                load += graph.load[dimension + 1, operator] * pattern[operator]
+            cost = max(cost, load / speed - graph.ideal[dimension])
+    if graph.counts[2]:
+        load = 0.0
+        for edge in range(len(graph.link)):
+            sent, here = pattern[graph.upstream[edge]], pattern[graph.downstream[edge]]
+            if graph.forward[edge]:
+                load += graph.link[edge] * max(0, sent - here)
+            else:
+                load += graph.link[edge] * (sent * (graph.tasks[graph.downstream[edge]] - here))
+        cost = max(cost, load / speed - graph.ideal[2])
+    return cost
+
+
+@compiled
+def _relax(  # noqa: C901, PLR0912, PLR0917
+    graph: Graph, pattern: Ints, depth: int, cost: float, speed: float, relaxation: Relaxation
+) -> None:
+    """Relax what is left below a node to 0 <= room - coef x <= width, 0 <= x <= top, for a cost of at most `cost`.
+
+    A product of two open counts is replaced by what it is at most: the second at its top.
+    """
+    room, width, coef, top = relaxation.room, relaxation.width, relaxation.coef, relaxation.top
+    used = 0
+    room[SLOTS] = graph.slots
+    for row in range(1, 4):
+        width[row] = math.inf
+        room[row] = (cost + graph.ideal[row - 1]) * speed if graph.counts[row - 1] else _FREE
+    for operator in range(depth):
+        used += pattern[operator]
+        for row in range(3):
+            room[row] -= graph.load[row, operator] * pattern[operator]
+    left = graph.slots - used
+    width[SLOTS] = left - max(0, graph.least - used)
+    for operator in range(depth, len(pattern)):
+        top[operator] = min(top[operator], left)
+        for row in range(3):
+            coef[row, operator] = graph.load[row, operator]
+        coef[NET, operator] = 0.0
+    if not graph.counts[2]:
+        return
+    for edge in range(len(graph.link)):
+        u, v, link = graph.upstream[edge], graph.downstream[edge], graph.link[edge]
+        if graph.forward[edge]:
+            sent, here = (pattern[u] if u < depth else 0), (pattern[v] if v < depth else top[v])
+            if sent > here or (v < depth and here == 0):  # more senders than receivers in any case
+                room[NET] -= link * (sent - (here if v < depth else 0))
+                coef[NET, u] += link
+                coef[NET, v] -= link
+        elif u < depth:
+            if v < depth:
+                room[NET] -= link * pattern[u] * (graph.tasks[v] - pattern[v])
+            else:
+                room[NET] -= link * pattern[u] * graph.tasks[v]
+                coef[NET, v] -= link * pattern[u]
+        else:
+            coef[NET, u] += link * (graph.tasks[v] - (pattern[v] if v < depth else top[v]))
+
+
+@compiled
+def _relax_there(  # noqa: C901, PLR0917
+    graph: Graph, pattern: Ints, depth: int, cost: float, speeds: Floats, total: Ints, relaxation: Relaxation
+) -> None:
+    """Add to the relaxation that the rest of `total`, on the other worker, fits and costs at most `cost` there."""
+    room, width, coef, top = relaxation.room, relaxation.width, relaxation.coef, relaxation.top
+    rest = 0
+    for operator in range(len(total)):
+        rest += total[operator] - (pattern[operator] if operator < depth else 0)
+    width[SLOTS] = min(width[SLOTS], room[SLOTS] - max(0, rest - graph.slots))
+    for row in range(1, 3):
+        if graph.counts[row - 1]:
+            width[row] = (cost + graph.ideal[row - 1]) * (speeds[0] + speeds[1])
+            for operator in range(len(total)):
+                width[row] -= graph.load[row, operator] * total[operator]
+    width[NET_THERE] = math.inf
+    room[NET_THERE] = (cost + graph.ideal[2]) * speeds[1] if graph.counts[2] else _FREE
+    for operator in range(depth, len(total)):
+        coef[NET_THERE, operator] = 0.0
+    if not graph.counts[2]:
+        return
+    for edge in range(len(graph.link)):
+        u, v, link = graph.upstream[edge], graph.downstream[edge], graph.link[edge]
+        sent, here = (pattern[u] if u < depth else 0), (pattern[v] if v < depth else 0)
+        if graph.forward[edge]:
+            if total[u] - (sent if u < depth else top[u]) > total[v] - here:  # more senders there in any case
+                room[NET_THERE] -= link * (total[u] - sent - total[v] + here)
+                coef[NET_THERE, u] -= link
+                coef[NET_THERE, v] += link
+            continue
+        away = graph.tasks[v] - total[v] + here
+        room[NET_THERE] -= link * (total[u] - sent) * away
+        if u >= depth:
+            coef[NET_THERE, u] -= link * away
+        elif v >= depth:
+            coef[NET_THERE, v] += link * (total[u] - sent)
+
+
+@compiled
+def _bound(  # noqa: C901, PLR0912, PLR0915
+    gain: Floats, depth: int, rows: int, enough: float, relaxation: Relaxation
+) -> float:
+    """Bound gain x over the relaxation from above by the dual simplex; stops below `enough`; -inf if nothing fits.
+
+    Columns are the open operators and one slack per row, all between 0 and an upper bound. Every step is dual
+    feasible, so its value is a bound.
+    """
+    room, width, coef, top, table, basis, state = relaxation
+    free = len(gain) - depth
+    columns = free + rows
+    value = 0.0
+    for row in range(rows):
+        if width[row] < -_FITS:
+            return -math.inf
+        basis[row] = free + row
+        state[free + row] = 2
+        table[row, columns] = room[row]
+        for column in range(free):
+            table[row, column] = coef[row, depth + column]
+        for column in range(free, columns):
+            table[row, column] = 1.0 if column == free + row else 0.0
+    for column in range(free, columns):
+        table[rows, column] = 0.0
+    for column in range(free):
+        profit = gain[depth + column]
+        table[rows, column] = profit
+        state[column] = 1 if profit > 0 else 0
+        if profit > 0:
+            value += profit * top[depth + column]
+            for row in range(rows):
+                table[row, columns] -= coef[row, depth + column] * top[depth + column]
+    for _ in range(_PIVOTS):
+        if value < enough:
+            return value
+        leaving, worst, below = -1, _FITS, True
+        for row in range(rows):
+            level = table[row, columns]
+            over = level - (top[depth + basis[row]] if basis[row] < free else width[basis[row] - free])
+            if -level > worst:
+                leaving, worst, below = row, -level, True
+            if over > worst:
+                leaving, worst, below = row, over, False
+        if leaving < 0:
+            return value
+        # The leaving variable moves to the bound it violates; the entering one keeps the reduced profits' signs.
+        sign = 1.0 if below else -1.0
+        entering, best = -1, math.inf
+        for column in range(columns):
+            slope = sign * table[leaving, column]
+            if (state[column] == 0 and slope < -_PIVOT) or (state[column] == 1 and slope > _PIVOT):
+                ratio = abs(table[rows, column] / slope)
+                if ratio < best:
+                    entering, best = column, ratio
+        if entering < 0:
+            return -math.inf
+        out = basis[leaving]
+        target, start = 0.0, 0.0
+        if not below:
+            target = top[depth + out] if out < free else width[out - free]
+        if state[entering] == 1:
+            start = top[depth + entering] if entering < free else width[entering - free]
+        pivot = table[leaving, entering]
+        step = (table[leaving, columns] - target) / pivot
+        value += table[rows, entering] * step
+        for row in range(rows):
+            table[row, columns] -= table[row, entering] * step
+        for column in range(columns):
+            table[leaving, column] /= pivot
+        for row in range(rows + 1):
+            factor = table[row, entering]
+            if row != leaving and factor != 0.0:
+                for column in range(columns):
+                    table[row, column] -= factor * table[leaving, column]
+        table[leaving, columns] = start + step
+        state[out] = 0 if below else 1
+        state[entering] = 2
+        basis[leaving] = entering
+    return value
+
+
+@compiled
+def find_pattern(  # noqa: C901, PLR0912, PLR0917
+    graph: Graph,
+    speeds: Floats,
+    total: Ints,
+    share: int,
+    gain: Floats,
+    reach: float,
+    goal: int,
+    cost: float,
+    target: float,
+    found: Ints,
+    nodes: int,
+) -> tuple[float, float, int]:
+    """Search the patterns v <= `total` with gain v >= `reach` and a cost of at most `cost`.
+
+    Parameters
+    ----------
+    speeds
+        Of the worker, and of the other one.
+    share
+        ``ALONE``, what is not taken of `total` is left out; or ``TWO``, it goes to the other worker, and must cost no
+        more than `cost` there.
+    goal
+        ``FARTHEST``, most gain; or ``CHEAPEST``, least cost, which is good enough at `target`.
+    found
+        Written: the best pattern.
+    nodes
+        How many may be visited.
+
+    Returns
+    -------
+    (gain, cost, nodes)
+        (-inf, inf, nodes) if there is no such pattern. More nodes than allowed: given up, what was found is valid.
+    """
+    operators = len(total)
+    rows = 4 + share
+    relaxation = Relaxation(
+        np.zeros(5),
+        np.zeros(5),
+        np.zeros((5, operators)),
+        np.zeros(operators),
+        np.zeros((6, operators + 6)),
+        np.zeros(5, dtype=np.int64),
+        np.zeros(operators + 5, dtype=np.int64),
+    )
+    pattern, rest = np.zeros(operators, dtype=np.int64), total.copy()
+    highest = np.zeros(operators, dtype=np.int64)
+    gained, used = np.zeros(operators + 1), np.zeros(operators + 1, dtype=np.int64)
+    tasks = total.sum()
+    fewest, most = graph.least, graph.slots
+    if share:
+        fewest, most = max(fewest, tasks - graph.slots), min(most, tasks - graph.least)
+    best_gain, best_cost, seen, depth = -math.inf, math.inf, 0, 0
+    pattern[0], highest[0] = -1, min(total[0], most)
+    while depth >= 0:
+        if pattern[depth] >= highest[depth]:
+            depth -= 1
+            continue
+        if seen >= nodes:
+            return best_gain, best_cost, nodes + 1
+        seen += 1
+        pattern[depth] += 1
+        depth += 1
+        gained[depth] = gained[depth - 1] + gain[depth - 1] * pattern[depth - 1]
+        used[depth] = used[depth - 1] + pattern[depth - 1]
+        if depth < operators:
+            for operator in range(depth, operators):
+                relaxation.top[operator] = total[operator]
+            _relax(graph, pattern, depth, cost, speeds[0], relaxation)
+            if share:
+                _relax_there(graph, pattern, depth, cost, speeds, total, relaxation)
+            enough = max(reach - gained[depth] - _EPS, -_FREE)
+            if _bound(gain, depth, rows, enough, relaxation) < enough:
+                depth -= 1
+            else:
+                pattern[depth], highest[depth] = -1, min(total[depth], most - used[depth])
+            continue
+        depth -= 1
+        if used[operators] < fewest or gained[operators] < reach:
+            continue
+        here = pattern_cost(graph, pattern, speeds[0])
+        if share and here <= cost:
+            rest[:] = total - pattern
+            here = max(here, pattern_cost(graph, rest, speeds[1]))
+        if here <= cost:
+            best_gain, best_cost = gained[operators], here
+            found[:] = pattern
+            if goal == FARTHEST:
+                reach = best_gain + _EPS
+            else:
+                cost = here - _EPS
+                if here <= target:
+                    break
+    return best_gain, best_cost, seen
+
+
+@compiled
+def _draw(state: int, choices: int) -> tuple[int, int]:
+    """Next state of a small generator (Lehmer, minimal standard), and a number below `choices`."""
+    state = state * 48271 % 2147483647
+    return state, state % choices
+
+
+@compiled
+def improve(  # noqa: C901, PLR0915, PLR0917
+    graph: Graph, speeds: Floats, plan: Ints, target: float, seed: int, nodes: int
+) -> tuple[float, int, int]:
+    """Lower the highest cost of a plan, in place, until it is at most `target` or `nodes` were visited.
+
+    The tasks of the worst worker and of another one are shared out anew, at best. Where that helps with no other
+    worker, two of the others share theirs in a new way that costs less than the worst, and it is tried again.
+
+    Parameters
+    ----------
+    plan
+        Patterns of the workers, shape (workers, operators).
+    seed
+        State of the generator, 1 to 2147483646.
+
+    Returns
+    -------
+    (cost, nodes, seed)
+        The highest cost of the plan, the nodes visited, and the generator's state.
+    """
+    workers, operators = plan.shape
+    costs, both = np.zeros(workers), np.zeros(2)
+    for worker in range(workers):
+        costs[worker] = pattern_cost(graph, plan[worker], speeds[worker])
+    untried = np.ones(workers, dtype=np.bool_)
+    found, kept = np.zeros(operators, dtype=np.int64), np.zeros(operators, dtype=np.int64)
+    gain, zero = np.zeros(operators), np.zeros(operators)
+    seen, last = 0, -1
+    while seen < nodes:
+        worst = int(np.argmax(costs))
+        top = costs[worst]
+        if top <= target:
+            break
+        if worst != last:
+            untried[:] = True
+            last = worst
+        one, other, limit = worst, -1, top - _EPS
+        for step in range(1, workers):
+            worker = (worst + step) % workers
+            if not untried[worker]:
+                continue
+            untried[worker] = False
+            both[0], both[1] = speeds[worst], speeds[worker]
+            total = plan[worst] + plan[worker]
+            _, cost, tried = find_pattern(
+                graph, both, total, TWO, zero, -math.inf, CHEAPEST, limit, target, found, nodes
+            )
+            seen += tried
+            if cost <= limit:
+                other, limit = worker, cost - _EPS
+                kept[:] = found
+                if cost <= target:
+                    break
+        if other < 0:
+            if workers < 3:
+                break
+            seed, one = _draw(seed, workers - 1)
+            seed, other = _draw(seed, workers - 2)
+            one += one >= worst
+            first, second = min(one, worst), max(one, worst)
+            other += other >= first
+            other += other >= second
+            for operator in range(operators):
+                seed, number = _draw(seed, 2001)
+                gain[operator] = number - 1000.0
+            both[0], both[1] = speeds[one], speeds[other]
+            total = plan[one] + plan[other]
+            _, cost, tried = find_pattern(
+                graph, both, total, TWO, gain, -math.inf, FARTHEST, top - _EPS, target, kept, nodes
+            )
+            seen += tried
+            if cost == math.inf:
+                continue
+        untried[one] = True
+        untried[other] = True
+        total = plan[one] + plan[other]
+        plan[one] = kept
+        plan[other] = total - kept
+        costs[one] = pattern_cost(graph, plan[one], speeds[one])
+        costs[other] = pattern_cost(graph, plan[other], speeds[other])
+    return costs.max(), seen, seed
