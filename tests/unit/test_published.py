@@ -137,7 +137,7 @@ def test_stuck_limiter_readings_are_set_aside(query, stuck):
 
 
 def predict_at_scale(query, folder, targets):
-    """The way of the workbench: set stuck readings aside, fit the scaling law to all others; q1 and q2 are stateless."""
+    """The way of the workbench: set stuck readings aside, fit the scaling law to the others; q1, q2 are stateless."""
     runs = small_runs(query, folder)
     points, y = columns(runs)
     valid = np.array(review_readings(points, y, runs.bids2_objective_ev_s).valid)

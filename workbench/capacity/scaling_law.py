@@ -23,6 +23,12 @@ For given w, s and noise this is a linear model with normal priors, so its poste
 regression; Gelman et al., Bayesian Data Analysis, chapter 14). The others lie on a grid whose points are weighted by
 their evidence. A prediction is a mixture of normal distributions of ln rate; with few runs it has the long tails of
 Student's t, because the noise is uncertain too.
+
+What the beliefs rest on, and where they end: their sizes were set on simulated mechanisms (tests/capacity_truths.py)
+and on StreamBed's q1 and q2, whose validation was known then; no other published query was looked at. Runs at few
+slots often cannot tell a hot key from a test cluster that fills up: q1's runs, taken for a stateful query's, predict
+a fifth of what was measured. What is believed about keys decides there, so say whether a query is stateful, and measure
+at more slots where much depends on it.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,11 @@
 """Which form of capacity model: StreamBed's selection by halves, and leave-one-out errors.
 
-Both judge a form within the runs at hand. Neither says much about many more slots: on StreamBed's published q1 both
-take sqrt, which predicts a third of what was then measured. ``"robust"`` therefore selects nothing and returns the
-scaling law, which averages over ways to grow; it is what the workbench uses.
+Both judge a form within the runs at hand. Neither says much about many more slots: on all valid runs of StreamBed's
+published q1 both take sqrt, which predicts a third of what was then measured. ``"robust"`` therefore selects nothing
+and returns the scaling law, which averages over ways to grow; it is what the workbench uses. Over 300 simulated
+explorations of stateless queries, 2 to 5 times beyond the most slots measured, the median error is 12.7 % by halves,
+9.8 % by leave-one-out, 5.9 % for linear throughout and 4.4 % by the law, and 90 % intervals hold the truth in 34, 38,
+56 (textbook) and 94 % (``benchmarks/model.py``).
 """
 
 from collections.abc import Sequence
