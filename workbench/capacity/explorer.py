@@ -256,8 +256,18 @@ def conclude(
             "estimator's min_rate, or explore larger budgets."
         )
     points, rates = _points([runs[row] for row in rows]), _rates([runs[row] for row in rows])
-    model = select_model(points, rates) if form == "halves" else CapacityModel(form).fit(points, rates)
+    stateful = any(keeps_state(run) for run in runs)
+    if form == "halves":
+        model = select_model(points, rates, stateful=stateful)
+    else:
+        model = CapacityModel(form, stateful=stateful).fit(points, rates)
     return Exploration(tuple(runs), costs, tuple(rows), model, reason)
+
+
+def keeps_state(measurement: Measurement) -> bool:
+    """Whether an operator was seen that keeps state."""
+    seen = measurement.estimate.observation
+    return seen is not None and any(operator.state_bytes is not None for operator in seen.operators)
 
 
 def costs_of(runs: Sequence[Measurement], forms: Sequence[str] = STREAMBED_FORMS) -> tuple[float, ...]:

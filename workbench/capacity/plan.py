@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from workbench.capacity._bids2 import Allocation
-from workbench.capacity.explorer import Exploration
+from workbench.capacity.explorer import Exploration, keeps_state
 from workbench.capacity.layout import BatchLayout, Stage, micro_batch_layout
 from workbench.capacity.measurement import Measurement
 from workbench.capacity.model import MARGIN
@@ -219,7 +219,7 @@ def plan(
         price=price,
         overstatement=overstatement(exploration.measurements),
         cards=check_model(exploration.model, points, rates, budget.slots, memory),
-        _stateful=any(_keeps_state(run) for run in exploration.measurements),
+        _stateful=any(keeps_state(run) for run in exploration.measurements),
     )
 
 
@@ -256,11 +256,6 @@ def _minimal(exploration: Exploration, memory_mb: int) -> Measurement | None:
         run for run in exploration.measurements if run.tasks and run.estimate.rate and set(run.tasks.values()) == {1}
     ]
     return min(minimal, key=lambda run: abs(run.budget.profile.memory_mb - memory_mb), default=None)
-
-
-def _keeps_state(measurement: Measurement) -> bool:
-    seen = measurement.estimate.observation
-    return seen is not None and any(operator.state_bytes is not None for operator in seen.operators)
 
 
 def _plain(data: Mapping[str, object]) -> dict[str, object]:
