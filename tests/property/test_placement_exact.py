@@ -11,7 +11,12 @@ from workbench.placement._level import instance, raise_level
 from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern, pattern_cost
 from workbench.placement._patterns import pattern_costs, patterns
 
-DIMENSIONS = {"worst": (True, True, True), "cpu": (True, False, False), "io": (False, True, False), "net": (False, False, True)}
+DIMENSIONS = {
+    "worst": (True, True, True),
+    "cpu": (True, False, False),
+    "io": (False, True, False),
+    "net": (False, False, True),
+}
 
 
 def value(costs, dimensions):

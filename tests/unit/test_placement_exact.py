@@ -41,7 +41,9 @@ def test_each_dimension_alone_has_the_optimum_of_the_search(dimension):
     assert plan.bound == pytest.approx(least, abs=1e-8)
 
 
-@pytest.mark.parametrize(("tasks", "workers", "slots"), [((40, 72, 56, 80, 8), 16, 16), ((144, 259, 202, 288, 29), 16, 64)])
+@pytest.mark.parametrize(
+    ("tasks", "workers", "slots"), [((40, 72, 56, 80, 8), 16, 16), ((144, 259, 202, 288, 29), 16, 64)]
+)
 def test_large_problems_come_within_the_gap(tasks, workers, slots):
     problem = example_b(tasks, workers, slots)
     plan = optimal(problem, gap=2e-3)

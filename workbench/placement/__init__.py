@@ -1,5 +1,6 @@
 """Where tasks go: the cost of a placement, its search, and what ordinary schedulers do instead."""
 
+from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
 from workbench.placement.caps import SearchResult, search
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
@@ -20,6 +21,9 @@ from workbench.placement.groups import (
     top_down,
 )
 from workbench.placement.problem import CostVector, Link, PlacementProblem, Plan, Subtask
+from workbench.placement.skew import PlacementGroups, placement_groups
+from workbench.placement.trace import SearchNode, trace_search
+from workbench.placement.tuning import Tuning, tune, tune_range, tune_thresholds
 
 __all__ = [
     "CostVector",
@@ -27,24 +31,37 @@ __all__ = [
     "Job",
     "Link",
     "OptimalPlan",
+    "PlacementGroups",
     "PlacementProblem",
     "Plan",
     "Reallocation",
+    "SearchNode",
     "SearchResult",
     "SkewedJob",
     "Subtask",
+    "Tuning",
     "balanced_capacity",
     "best_allocation",
     "count_plans",
     "count_within",
     "finest_tasks",
+    "flink_default",
+    "flink_evenly",
     "naive",
     "optimal",
     "optimal_allocation",
+    "placement_groups",
+    "query_by_query",
+    "random_slots",
     "reallocate",
     "relative_capacity",
+    "round_robin",
     "search",
     "split_skewed",
     "task_level",
     "top_down",
+    "trace_search",
+    "tune",
+    "tune_range",
+    "tune_thresholds",
 ]

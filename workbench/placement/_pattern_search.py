@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 ALONE, TWO = range(2)
 CHEAPEST, FARTHEST = range(2)
 
-SLOTS, CPU, IO, NET, NET_THERE = range(5)
+SLOTS, CPU, IO, NET, GAIN, NET_THERE = range(6)
 
 _EPS = 1e-9
 _FITS = 1e-8
@@ -48,13 +48,13 @@ class Graph(NamedTuple):
 class Relaxation(NamedTuple):
     """Room for the linear relaxation below a node, and for the simplex tableau: allocated once."""
 
-    room: Floats  # (5,)
-    width: Floats  # (5,)
-    coef: Floats  # (5, operators)
+    room: Floats  # (6,)
+    width: Floats  # (6,)
+    coef: Floats  # (6, operators)
     top: Floats  # (operators,)
-    table: Floats  # (6, operators + 6): rows, last the reduced profits; last column the levels
-    basis: Ints  # (5,)
-    state: Ints  # (operators + 5,): 0 at its lower bound, 1 at its upper bound, 2 basic
+    table: Floats  # (7, operators + 7): rows, last the reduced profits; last column the levels
+    basis: Ints  # (6,)
+    state: Ints  # (operators + 6,): 0 at its lower bound, 1 at its upper bound, 2 basic
 
 
 @compiled
@@ -163,16 +163,16 @@ def _relax_there(  # noqa: C901, PLR0917
 
 
 @compiled
-def _bound(  # noqa: C901, PLR0912, PLR0915
-    gain: Floats, depth: int, rows: int, enough: float, relaxation: Relaxation
+def _highest(  # noqa: C901, PLR0912, PLR0915
+    operator: int, sign: float, depth: int, rows: int, relaxation: Relaxation
 ) -> float:
-    """Bound gain x over the relaxation from above by the dual simplex; stops below `enough`; -inf if nothing fits.
+    """Bound sign x of an open operator over the relaxation from above by the dual simplex; -inf if nothing fits.
 
     Columns are the open operators and one slack per row, all between 0 and an upper bound. Every step is dual
     feasible, so its value is a bound.
     """
     room, width, coef, top, table, basis, state = relaxation
-    free = len(gain) - depth
+    free = len(top) - depth
     columns = free + rows
     value = 0.0
     for row in range(rows):
@@ -185,19 +185,17 @@ def _bound(  # noqa: C901, PLR0912, PLR0915
             table[row, column] = coef[row, depth + column]
         for column in range(free, columns):
             table[row, column] = 1.0 if column == free + row else 0.0
-    for column in range(free, columns):
+    for column in range(columns):
         table[rows, column] = 0.0
-    for column in range(free):
-        profit = gain[depth + column]
-        table[rows, column] = profit
-        state[column] = 1 if profit > 0 else 0
-        if profit > 0:
-            value += profit * top[depth + column]
-            for row in range(rows):
-                table[row, columns] -= coef[row, depth + column] * top[depth + column]
+        if column < free:
+            state[column] = 0
+    table[rows, operator - depth] = sign
+    if sign > 0:
+        state[operator - depth] = 1
+        value = top[operator]
+        for row in range(rows):
+            table[row, columns] -= coef[row, operator] * top[operator]
     for _ in range(_PIVOTS):
-        if value < enough:
-            return value
         leaving, worst, below = -1, _FITS, True
         for row in range(rows):
             level = table[row, columns]
@@ -209,10 +207,10 @@ def _bound(  # noqa: C901, PLR0912, PLR0915
         if leaving < 0:
             return value
         # The leaving variable moves to the bound it violates; the entering one keeps the reduced profits' signs.
-        sign = 1.0 if below else -1.0
+        way = 1.0 if below else -1.0
         entering, best = -1, math.inf
         for column in range(columns):
-            slope = sign * table[leaving, column]
+            slope = way * table[leaving, column]
             if (state[column] == 0 and slope < -_PIVOT) or (state[column] == 1 and slope > _PIVOT):
                 ratio = abs(table[rows, column] / slope)
                 if ratio < best:
@@ -245,7 +243,7 @@ def _bound(  # noqa: C901, PLR0912, PLR0915
 
 
 @compiled
-def find_pattern(  # noqa: C901, PLR0912, PLR0917
+def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
     graph: Graph,
     speeds: Floats,
     total: Ints,
@@ -280,54 +278,60 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0917
         (-inf, inf, nodes) if there is no such pattern. More nodes than allowed: given up, what was found is valid.
     """
     operators = len(total)
-    rows = 4 + share
+    rows = 5 + share
     relaxation = Relaxation(
-        np.zeros(5),
-        np.zeros(5),
-        np.zeros((5, operators)),
+        np.zeros(6),
+        np.zeros(6),
+        np.zeros((6, operators)),
         np.zeros(operators),
-        np.zeros((6, operators + 6)),
-        np.zeros(5, dtype=np.int64),
-        np.zeros(operators + 5, dtype=np.int64),
+        np.zeros((7, operators + 7)),
+        np.zeros(6, dtype=np.int64),
+        np.zeros(operators + 6, dtype=np.int64),
     )
     pattern, rest = np.zeros(operators, dtype=np.int64), total.copy()
     highest = np.zeros(operators, dtype=np.int64)
     gained, used = np.zeros(operators + 1), np.zeros(operators + 1, dtype=np.int64)
-    tasks = total.sum()
-    fewest, most = graph.least, graph.slots
+    relaxation.width[GAIN] = math.inf
+    relaxation.coef[GAIN] = -gain
+    fewest = graph.least
     if share:
-        fewest, most = max(fewest, tasks - graph.slots), min(most, tasks - graph.least)
-    best_gain, best_cost, seen, depth = -math.inf, math.inf, 0, 0
-    pattern[0], highest[0] = -1, min(total[0], most)
+        fewest = max(fewest, total.sum() - graph.slots)
+    best_gain, best_cost, seen, depth, entering = -math.inf, math.inf, 0, 0, True
     while depth >= 0:
+        if seen >= nodes:
+            return best_gain, best_cost, nodes + 1
+        if entering:
+            seen += 1
+            entering = False
+            relaxation.top[:] = total
+            _relax(graph, pattern, depth, cost, speeds[0], relaxation)
+            relaxation.room[GAIN] = gained[depth] - reach + _EPS if reach > -math.inf else _FREE
+            if share:
+                _relax_there(graph, pattern, depth, cost, speeds, total, relaxation)
+            highest[depth] = -1
+            most = _highest(depth, 1.0, depth, rows, relaxation)
+            if most > -math.inf:
+                least = -_highest(depth, -1.0, depth, rows, relaxation)
+                highest[depth] = math.floor(most + _FITS)
+                pattern[depth] = math.ceil(least - _FITS) - 1
         if pattern[depth] >= highest[depth]:
             depth -= 1
             continue
-        if seen >= nodes:
-            return best_gain, best_cost, nodes + 1
-        seen += 1
         pattern[depth] += 1
-        depth += 1
-        gained[depth] = gained[depth - 1] + gain[depth - 1] * pattern[depth - 1]
-        used[depth] = used[depth - 1] + pattern[depth - 1]
-        if depth < operators:
-            for operator in range(depth, operators):
-                relaxation.top[operator] = total[operator]
-            _relax(graph, pattern, depth, cost, speeds[0], relaxation)
-            if share:
-                _relax_there(graph, pattern, depth, cost, speeds, total, relaxation)
-            enough = max(reach - gained[depth] - _EPS, -_FREE)
-            if _bound(gain, depth, rows, enough, relaxation) < enough:
-                depth -= 1
-            else:
-                pattern[depth], highest[depth] = -1, min(total[depth], most - used[depth])
+        gained[depth + 1] = gained[depth] + gain[depth] * pattern[depth]
+        used[depth + 1] = used[depth] + pattern[depth]
+        if depth < operators - 1:
+            depth += 1
+            entering = True
             continue
-        depth -= 1
-        if used[operators] < fewest or gained[operators] < reach:
+        seen += 1
+        if used[operators] < fewest or used[operators] > graph.slots or gained[operators] < reach:
             continue
         here = pattern_cost(graph, pattern, speeds[0])
         if share and here <= cost:
             rest[:] = total - pattern
+            if rest.sum() < graph.least:
+                continue
             here = max(here, pattern_cost(graph, rest, speeds[1]))
         if here <= cost:
             best_gain, best_cost = gained[operators], here

@@ -22,17 +22,13 @@ class Baseline(Protocol):
         """Place the tasks of `problem` on `free` slots."""
 
 
-def flink_default(
-    problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None
-) -> Counts:
+def flink_default(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
     """Fill the slots of one worker after the other with the tasks in random order."""
     slots = np.repeat(np.arange(problem.workers), _free(problem, free))
     return _counts(problem, rng.permutation(_tasks(problem)), slots[: problem.tasks])
 
 
-def flink_evenly(
-    problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None
-) -> Counts:
+def flink_evenly(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
     """Put the tasks, in random order, each on the worker with the fewest tasks; ties: lowest index."""
     left = _free(problem, free)
     workers = []
@@ -53,17 +49,13 @@ def round_robin(
     return _counts(problem, _tasks(problem), turns[: problem.tasks])
 
 
-def random_slots(
-    problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None
-) -> Counts:
+def random_slots(problem: PlacementProblem, rng: np.random.Generator, free: Sequence[int] | None = None) -> Counts:
     """Put every task on a free slot drawn uniformly."""
     slots = np.repeat(np.arange(problem.workers), _free(problem, free))
     return _counts(problem, _tasks(problem), rng.permutation(slots)[: problem.tasks])
 
 
-def query_by_query(
-    queries: Mapping[str, PlacementProblem], baseline: Baseline, rng: np.random.Generator
-) -> Counts:
+def query_by_query(queries: Mapping[str, PlacementProblem], baseline: Baseline, rng: np.random.Generator) -> Counts:
     """Place queries one after the other in random order, as Flink does with several of them (section 6.2.2).
 
     Returns

@@ -285,6 +285,14 @@ class PlacementProblem:
         tasks = cast("dict[str, int]", merged("parallelism"))
         return cls(tasks, edges, workers, slots, merged("cpu"), merged("io"), merged("net"), speeds)
 
+    def with_parallelism(self, parallelism: Sequence[int] | Mapping[str, int]) -> "PlacementProblem":
+        """Spread the total loads over other numbers of tasks: the same operators at the same rate, scaled."""
+        named = parallelism if isinstance(parallelism, Mapping) else dict(zip(self.operators, parallelism, strict=True))
+        tasks = [_whole(f"The parallelism of {name!r}", named[name]) for name in self.operators]
+        spread = np.array(self.parallelism) / tasks
+        cpu, io, net = (self.loads * spread).tolist()
+        return PlacementProblem(tasks, self.edges, self.workers, self.slots, cpu, io, net, self.speeds, self.operators)
+
     @property
     def tasks(self) -> int:
         """Number of all tasks."""

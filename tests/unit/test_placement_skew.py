@@ -1,0 +1,80 @@
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.placement import PlacementProblem, optimal, placement_groups
+
+
+def query():
+    """A source feeds four tasks, each forwarded to one of four sinks."""
+    return PlacementProblem(
+        {"source": 2, "count": 4, "sink": 4},
+        [("source", "count"), ("count", "sink", "forward")],
+        4,
+        3,
+        {"source": 1, "count": 10, "sink": 2},
+        {"source": 0, "count": 5, "sink": 0},
+        {"source": 8, "count": 4, "sink": 0},
+    )
+
+
+def test_tasks_of_about_equal_share_form_a_group_with_their_mean_load():
+    groups = placement_groups(query(), {"count": [100, 10, 50, 95]}, tolerance=0.1)
+    problem = groups.problem
+    assert problem.operators == ("source", "count/1", "count/2", "count/3", "sink/1", "sink/2", "sink/3")
+    assert problem.parallelism == (2, 2, 1, 1, 2, 1, 1)
+    assert groups.members["count/1"] == ("count", (0, 3))
+    assert groups.members["count/3"] == ("count", (1,))
+    assert groups.members["source"] == ("source", (0, 1))
+    # shares 97.5, 97.5, 50, 10 of 255 for four tasks of load 10 on average
+    assert problem.cpu[1:4] == pytest.approx((10 * 97.5 * 4 / 255, 10 * 50 * 4 / 255, 10 * 10 * 4 / 255))
+    assert sum(load * tasks for load, tasks in zip(problem.cpu, problem.parallelism, strict=True)) == pytest.approx(50)
+
+
+def test_shuffles_reach_every_group_and_forward_edges_join_the_same_tasks():
+    problem = placement_groups(query(), {"count": [3, 1, 1, 1]}).problem
+    names = [(problem.operators[u], problem.operators[v], way) for u, v, way in problem.edges]
+    assert names == [
+        ("source", "count/1", "shuffle"),
+        ("source", "count/2", "shuffle"),
+        ("count/1", "sink/1", "forward"),
+        ("count/2", "sink/2", "forward"),
+    ]
+    # every source task still has four links of a quarter of its output
+    assert problem.link_loads[:2].tolist() == [2, 2]
+
+
+def test_equal_shares_change_nothing():
+    assert placement_groups(query(), {"count": [7, 7, 7, 7]}).problem == query()
+
+
+def test_the_heavy_task_is_kept_apart():
+    problem = placement_groups(query(), {"count": [6, 1, 1, 1]}).problem
+    plan = optimal(problem, gap=0, objective="cpu")
+    heavy = plan.counts[problem.operators.index("count/1")].argmax()
+    assert plan.counts[:, heavy].sum() - plan.counts[problem.operators.index("sink/1"), heavy] == 1
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"join": [1]}, "unknown operator 'join'; the operators are source, count, sink"),
+        (
+            {"count": [1, 2]},
+            r"shares of operator 'count' are \[1, 2\]; give a finite number from 0 on for each of its 4",
+        ),
+        ({"count": [0, 0, 0, 0]}, "not all 0"),
+        ({"count": [1, -1, 1, 1]}, "give a finite number from 0 on"),
+        (
+            {"count": [1, 2, 3, 4], "sink": [4, 3, 2, 1]},
+            "'count' and 'sink' are joined by a forward edge but given uneq",
+        ),
+    ],
+)
+def test_shares_that_do_not_fit_are_refused(shares, message):
+    with pytest.raises(WorkbenchError, match=message):
+        placement_groups(query(), shares)
+
+
+def test_the_tolerance_is_a_share():
+    with pytest.raises(WorkbenchError, match="tolerance is 1; give a number from 0 to below 1"):
+        placement_groups(query(), {"count": [1, 2, 3, 4]}, tolerance=1)

@@ -1,0 +1,81 @@
+import pytest
+from placement_oracle import example_a, example_b
+
+from workbench.errors import WorkbenchError
+from workbench.placement import CostVector, PlacementProblem, search, tune, tune_range, tune_thresholds
+from workbench.placement import tuning as tuning_module
+
+
+def test_example_b_is_tuned_as_in_the_reference():
+    problem = example_b((4, 6, 5, 8, 1), 4, 6)
+    tuning = tune(problem, skip_proven=False)
+    assert [*tuning.alone] == pytest.approx([0.0177, 0, 0.374], abs=5e-4)
+    assert [*tuning.thresholds] == pytest.approx([0.0236, 0.0133, 0.4979], abs=5e-5)
+    assert tuning.probes == 53
+    assert tuning.minimal
+    assert tuning.plan.cost.within(tuning.thresholds)
+    assert tuning.plan.cost.worst == pytest.approx(0.46, abs=5e-3)
+
+
+def test_skipping_levels_proven_empty_changes_the_probes_only():
+    problem = example_b((4, 6, 5, 8, 1), 4, 6)
+    paper, ours = tune(problem, skip_proven=False), tune(problem)
+    assert (ours.thresholds, ours.alone, ours.plan) == (paper.thresholds, paper.alone, paper.plan)
+    assert ours.probes < 10
+
+
+def test_a_dimension_that_can_be_balanced_is_still_relaxed_in_phase_2():
+    # io alone is balanced perfectly; with the others it cannot be
+    problem = example_b((4, 6, 5, 8, 1), 4, 6)
+    tuning = tune(problem)
+    assert tuning.alone.io == 0
+    assert tuning.thresholds.io > 0.01
+
+
+def test_thresholds_are_those_of_the_tuning():
+    assert tune_thresholds(example_a()) == tune(example_a()).thresholds
+    assert search(example_a(), tune_thresholds(example_a())).count > 0
+
+
+def test_a_probe_out_of_time_is_told(monkeypatch):
+    real = tuning_module.explore_plans
+
+    def late(problem, thresholds, *, first, until, **rest):
+        if max(thresholds) < 0.5:
+            until = 0.0
+            rest["nodes"] = 1
+        return real(problem, thresholds, first=first, until=until, **rest)
+
+    monkeypatch.setattr(tuning_module, "explore_plans", late)
+    assert not tune(example_b((4, 6, 5, 8, 1), 4, 6)).minimal
+    with pytest.warns(UserWarning, match=r"took more than 5.0 s and counts as having no plan"):
+        tune_thresholds(example_b((4, 6, 5, 8, 1), 4, 6))
+
+
+def test_tuning_ahead_of_time_spreads_the_same_load_over_other_parallelisms():
+    problem = example_b((4, 6, 5, 8, 1), 4, 6)
+    cases = [(4, 6, 5, 8, 1), (2, 3, 3, 4, 1)]
+    tuned = tune_range(problem, cases, threads=2)
+    assert list(tuned) == cases
+    assert tuned[cases[0]] == tune(problem)
+    fewer = problem.with_parallelism(cases[1])
+    assert fewer.cpu == pytest.approx((40, 110, 34 * 5 / 3, 180, 5))
+    assert tuned[cases[1]] == tune(fewer)
+
+
+def test_where_all_plans_are_alike_the_first_threshold_does():
+    alike = PlacementProblem((6,), [], 3, 2, (1,), (0,), (0,))
+    assert tune_thresholds(alike) == CostVector(0.01, 0.01, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"relaxation": 1.0}, "relaxation is 1.0; give a factor above 1"),
+        ({"step": 0}, "step is 0; give a number above 0"),
+        ({"timeout_s": 0}, "timeout_s is 0; give seconds above 0"),
+    ],
+)
+def test_bad_arguments_are_refused_with_what_is_allowed(arguments, message):
+    with pytest.raises(WorkbenchError, match=message):
+        tune_thresholds(example_a(), **arguments)

@@ -1,0 +1,191 @@
+"""Threshold auto-tuning (CAPSys, section 5.2).
+
+Phase 1 finds, for every dimension with the others off, the tightest threshold that some plan meets: it starts at
+perfect balance and relaxes by a factor. Phase 2 relaxes all three together until a plan meets them at once.
+
+Repairs: 0 times the factor is 0, so the first step from 0 goes to `step`, and phase 2 starts from at least `step` in
+every dimension; otherwise a dimension that can be balanced perfectly is never relaxed. The result depends on `step`.
+A level that no plan can meet takes an exhaustive search to refute; the bound of the linear programme refutes most of
+them at once (`skip_proven`), which changes the result only where a probe would run out of time.
+
+Phase 2 moves along one ray: its plan is neither Pareto-optimal nor near the best in general; see ``exact``.
+"""
+
+import math
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from workbench.errors import WorkbenchError
+from workbench.placement._level import instance, raise_level
+from workbench.placement.caps import deadline, explore_plans
+from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Thresholds found, and how.
+
+    Parameters
+    ----------
+    thresholds
+        Those of phase 2, which `plan` meets.
+    alone
+        Those of phase 1: the tightest of every dimension with the others off.
+    plan
+        The first plan within the thresholds.
+    probes
+        Searches made.
+    minimal
+        Whether every probe was finished. A probe out of time counts as "no plan", so the thresholds may be loose.
+    """
+
+    thresholds: CostVector
+    alone: CostVector
+    plan: Plan
+    probes: int
+    minimal: bool
+
+
+def tune_thresholds(
+    problem: PlacementProblem,
+    relaxation: float = 1.1,
+    timeout_s: float = 5.0,
+    *,
+    step: float = 0.01,
+    skip_proven: bool = True,
+) -> CostVector:
+    """Find thresholds that just admit a plan; see `tune`. Warns when a probe ran out of time."""
+    tuning = tune(problem, relaxation, timeout_s, step=step, skip_proven=skip_proven)
+    if not tuning.minimal:
+        warnings.warn(
+            f"A probe of the tuning took more than {timeout_s} s and counts as having no plan; the thresholds may "
+            "be looser than need be. Give more time, or use the optimum with its bound.",
+            stacklevel=2,
+        )
+    return tuning.thresholds
+
+
+def tune(
+    problem: PlacementProblem,
+    relaxation: float = 1.1,
+    timeout_s: float = 5.0,
+    *,
+    step: float = 0.01,
+    skip_proven: bool = True,
+) -> Tuning:
+    """Find thresholds that just admit a plan (CAPSys, section 5.2).
+
+    Parameters
+    ----------
+    problem
+        What to place where.
+    relaxation
+        Factor of every relaxation, in both phases.
+    timeout_s
+        Time limit of one probe.
+    step
+        First threshold above 0.
+    skip_proven
+        Skip levels that a bound proves to have no plan. Without, as the paper.
+
+    Raises
+    ------
+    WorkbenchError
+        For a factor that is not above 1, a step or time limit that is not above 0.
+    """
+    if not (math.isfinite(relaxation) and relaxation > 1):
+        raise WorkbenchError(f"relaxation is {relaxation!r}; give a factor above 1.")
+    if not (math.isfinite(step) and step > 0):
+        raise WorkbenchError(f"step is {step!r}; give a number above 0.")
+    deadline(timeout_s)
+    alone, probes, finished = [], 0, True
+    for position, dimension in enumerate(DIMENSIONS):
+        weights = [float(position == index) for index in range(3)]
+        proven = _proven(problem, weights, timeout_s) if skip_proven else 0.0
+        levels = [level for level in _levels(relaxation, step) if level + SLACK >= proven]
+        climbed = _climb(problem, [CostVector(**{dimension: level}) for level in levels], timeout_s)
+        alone.append(levels[climbed.steps - 1])
+        probes, finished = probes + climbed.steps, finished and climbed.finished
+    start = [max(level, step) for level in alone]
+    proven = _proven(problem, [1 / level for level in start], timeout_s) if skip_proven else 0.0
+    factors = [1.0]
+    while min(start) * factors[-1] < 1:
+        factors.append(factors[-1] * relaxation)
+    together = [
+        CostVector(*(min(1.0, level * factor) for level in start)) for factor in factors if factor + SLACK >= proven
+    ]
+    climbed = _climb(problem, together, timeout_s)
+    return Tuning(
+        together[climbed.steps - 1],
+        CostVector(*alone),
+        climbed.plan,
+        probes + climbed.steps,
+        finished and climbed.finished,
+    )
+
+
+def tune_range(
+    problem: PlacementProblem,
+    parallelisms: Iterable[Sequence[int]],
+    relaxation: float = 1.1,
+    timeout_s: float = 5.0,
+    *,
+    step: float = 0.01,
+    threads: int | None = None,
+) -> dict[tuple[int, ...], Tuning]:
+    """Tune ahead of time for several parallelisms of the same operators at the same rate (section 5.2).
+
+    Parameters
+    ----------
+    problem
+        Its total loads are spread over the tasks of each parallelism.
+    parallelisms
+        Tasks of every operator, for each case.
+    threads
+        Tunings at a time; one per core if left out.
+
+    Returns
+    -------
+    dict
+        The tuning for every parallelism.
+    """
+    cases = {tuple(tasks): problem.with_parallelism(tasks) for tasks in parallelisms}
+    with ThreadPoolExecutor(threads) as pool:
+        tunings = pool.map(lambda case: tune(case, relaxation, timeout_s, step=step), cases.values())
+        return dict(zip(cases, tunings, strict=True))
+
+
+def _levels(relaxation: float, step: float) -> list[float]:
+    """List the thresholds of phase 1: 0, the step, and on by the factor up to 1, which every plan meets."""
+    levels = [0.0, min(1.0, step)]
+    while levels[-1] < 1:
+        levels.append(min(1.0, levels[-1] * relaxation))
+    return levels
+
+
+def _proven(problem: PlacementProblem, weights: Sequence[float], timeout_s: float) -> float:
+    """Bound the highest weighted cost of any plan from below; no plan exceeds the highest weight."""
+    until = deadline(timeout_s)
+    return raise_level(instance(problem, weights), max(weights), lambda: time.monotonic() >= until).bound
+
+
+@dataclass(frozen=True)
+class _Climb:
+    steps: int
+    plan: Plan
+    finished: bool
+
+
+def _climb(problem: PlacementProblem, levels: Sequence[CostVector], timeout_s: float) -> _Climb:
+    """Try the levels in turn until one has a plan; the last one admits all."""
+    finished = True
+    for steps, level in enumerate(levels, start=1):
+        last = steps == len(levels)
+        result = explore_plans(problem, level, first=True, until=math.inf if last else deadline(timeout_s))
+        if result.best is not None:
+            return _Climb(steps, result.best, finished)
+        finished = finished and result.exhausted
+    raise AssertionError("No plan meets thresholds of 1, which every plan meets.")
