@@ -104,7 +104,7 @@ def test_the_state_is_measured(observed):
     assert "aggregate" in aggregate.operator
     assert aggregate.state_rows_updated >= 97
     assert aggregate.state_bytes > 0
-    assert aggregate.state_latency_s > 0
+    assert aggregate.state_latency_s >= 0  # RocksDB counts whole milliseconds: 97 keys may take none
     assert 1 <= aggregate.key_skew < 2
 
 
