@@ -6,6 +6,7 @@ from placement_oracle import chain, example_a, example_b
 
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementProblem, optimal, search
+from workbench.placement._effort import Effort
 from workbench.placement._level import instance, raise_level
 
 
@@ -79,7 +80,7 @@ def test_out_of_time_the_bound_is_what_was_proven():
     problem = example_b((40, 72, 56, 80, 8), 16, 16)
     plan = optimal(problem, gap=0, timeout_s=1e-6)
     assert 0 <= plan.bound <= optimal(problem, gap=0.01).cost.worst <= plan.cost.worst
-    level = raise_level(instance(problem, (True, True, True)), 1.0, lambda: True)
+    level = raise_level(instance(problem, (1, 1, 1)), 1.0, Effort(0.0))
     assert level.bound <= plan.cost.worst
 
 

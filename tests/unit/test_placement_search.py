@@ -66,9 +66,9 @@ def test_operators_of_high_load_in_the_limited_dimensions_come_first():
 
 
 def test_a_search_out_of_time_says_so():
-    result = search(example_b((20, 36, 28, 40, 4), 8, 16), timeout_s=1e-9)
+    result = search(example_b((20, 36, 28, 40, 4), 8, 16), timeout_s=0.01)
     assert not result.exhausted
-    assert result.count > 0
+    assert result.nodes > 0
 
 
 def test_the_time_limit_is_above_zero():

@@ -4,11 +4,12 @@ from placement_oracle import example_a, example_b
 from workbench.errors import WorkbenchError
 from workbench.placement import CostVector, PlacementProblem, search, tune, tune_range, tune_thresholds
 from workbench.placement import tuning as tuning_module
+from workbench.placement._effort import Effort
 
 
 def test_example_b_is_tuned_as_in_the_reference():
     problem = example_b((4, 6, 5, 8, 1), 4, 6)
-    tuning = tune(problem, skip_proven=False)
+    tuning = tune(problem, bounds=False)
     assert [*tuning.alone] == pytest.approx([0.0177, 0, 0.374], abs=5e-4)
     assert [*tuning.thresholds] == pytest.approx([0.0236, 0.0133, 0.4979], abs=5e-5)
     assert tuning.probes == 53
@@ -17,10 +18,11 @@ def test_example_b_is_tuned_as_in_the_reference():
     assert tuning.plan.cost.worst == pytest.approx(0.46, abs=5e-3)
 
 
-def test_skipping_levels_proven_empty_changes_the_probes_only():
+def test_bounds_save_probes_but_change_no_threshold():
     problem = example_b((4, 6, 5, 8, 1), 4, 6)
-    paper, ours = tune(problem, skip_proven=False), tune(problem)
-    assert (ours.thresholds, ours.alone, ours.plan) == (paper.thresholds, paper.alone, paper.plan)
+    paper, ours = tune(problem, bounds=False), tune(problem)
+    assert (ours.thresholds, ours.alone) == (paper.thresholds, paper.alone)
+    assert ours.plan.cost.within(ours.thresholds)
     assert ours.probes < 10
 
 
@@ -40,16 +42,14 @@ def test_thresholds_are_those_of_the_tuning():
 def test_a_probe_out_of_time_is_told(monkeypatch):
     real = tuning_module.explore_plans
 
-    def late(problem, thresholds, *, first, until, **rest):
-        if max(thresholds) < 0.5:
-            until = 0.0
-            rest["nodes"] = 1
-        return real(problem, thresholds, first=first, until=until, **rest)
+    def slow(problem, thresholds, effort, *, first):
+        return real(problem, thresholds, effort if thresholds == CostVector() else Effort(effort.until, 1), first=first)
 
-    monkeypatch.setattr(tuning_module, "explore_plans", late)
-    assert not tune(example_b((4, 6, 5, 8, 1), 4, 6)).minimal
+    monkeypatch.setattr(tuning_module, "explore_plans", slow)
+    problem = example_b((4, 6, 5, 8, 1), 4, 6)
+    assert not tune(problem, bounds=False).minimal
     with pytest.warns(UserWarning, match=r"took more than 5.0 s and counts as having no plan"):
-        tune_thresholds(example_b((4, 6, 5, 8, 1), 4, 6))
+        tune_thresholds(problem, bounds=False)
 
 
 def test_tuning_ahead_of_time_spreads_the_same_load_over_other_parallelisms():

@@ -17,11 +17,12 @@ References
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.placement._effort import Effort
 from workbench.placement._pattern_search import (
     ALONE,
     CHEAPEST,
@@ -36,8 +37,7 @@ from workbench.placement.problem import PlacementProblem
 
 _EPS = 1e-9
 _INSIDE = 1e-7
-_COLUMNS = 5000
-_NODES = 1 << 22
+_NODES = 2_000_000
 _RESOLUTION = 1e-7
 
 
@@ -149,7 +149,7 @@ class Level:
     weights: Floats
 
 
-def raise_level(given: Instance, upper: float, out_of_time: Callable[[], bool]) -> Level:
+def raise_level(given: Instance, upper: float, effort: Effort, enough: float = math.inf) -> Level:
     """Raise the level from 0 as far as the linear programme proves it.
 
     Parameters
@@ -158,16 +158,18 @@ def raise_level(given: Instance, upper: float, out_of_time: Callable[[], bool]) 
         The instance.
     upper
         Cost of a known plan.
-    out_of_time
-        Asked now and then; when true, the level reached so far is returned.
+    effort
+        When it is spent, the level reached so far is returned.
+    enough
+        A bound above this will do.
     """
     share = given.sizes / given.sizes.sum()
     centre = given.graph.tasks / given.sizes.sum()
     anywhere = np.zeros(len(centre))
     bound, level = 0.0, 0.0
-    column = _farthest(given, anywhere, -math.inf, level)
+    column, _ = _farthest(given, anywhere, -math.inf, level, effort)
     if column is None:
-        bound, level, column = _raised(given, anywhere, -math.inf, (level, upper))
+        bound, level, column = _raised(given, anywhere, -math.inf, (level, upper), effort)
     columns: list[Ints] = []
     costs: list[float] = []
     points: list[Floats] = []
@@ -187,12 +189,12 @@ def raise_level(given: Instance, upper: float, out_of_time: Callable[[], bool]) 
             best = int(beyond.argmax())
             if distance <= _INSIDE or beyond[best] < -_EPS or best in active:
                 break
-        if distance <= _INSIDE or out_of_time() or len(columns) > _COLUMNS:
+        if distance <= _INSIDE or bound > enough or effort.spent:
             break
         reach = float(centre @ direction) - _EPS
-        column = _farthest(given, direction, reach, level)
+        column, _ = _farthest(given, direction, reach, level, effort)
         if column is None:
-            proven, level, column = _raised(given, direction, reach, (level, upper))
+            proven, level, column = _raised(given, direction, reach, (level, upper), effort)
             bound = max(bound, proven)
         if column is not None and any(np.array_equal(column, columns[index]) for index in active):
             break  # no nearer but for rounding
@@ -224,26 +226,31 @@ def _nearest(points: list[Floats], active: list[int], weights: Floats) -> tuple[
         weights = weights[kept] / weights[kept].sum()
 
 
-def _farthest(given: Instance, direction: Floats, reach: float, level: float) -> Ints | None:
-    """One pattern per class of cost at most `level`, their average farthest in `direction`; None short of `reach`."""
-    column, gains = [], []
+def _farthest(
+    given: Instance, direction: Floats, reach: float, level: float, effort: Effort
+) -> tuple[Ints | None, bool]:
+    """One pattern per class of cost at most `level`, their average farthest in `direction`.
+
+    Returns
+    -------
+    (column, proven)
+        None short of `reach`; whether that is proven.
+    """
+    column, gains, proven = [], [], True
     for speed in given.speeds:
-        found = np.zeros(len(direction), dtype=np.int64)
         least = reach if len(given.speeds) == 1 else -math.inf
-        speeds = np.array([speed, speed])
-        gain, _, _ = find_pattern(
-            given.graph, speeds, given.graph.tasks, ALONE, direction, least, FARTHEST, level + _EPS, 0.0, found, _NODES
-        )
+        found, gain, _, finished = _pattern(given, speed, direction, least, FARTHEST, (level + _EPS, 0.0), effort)
+        proven = proven and finished
         if gain == -math.inf:
-            return None
+            return None, proven
         column.append(found)
         gains.append(gain)
-    total = float(given.sizes @ np.array(gains) / given.sizes.sum())
-    return np.array(column) if total >= reach else None
+    enough = float(given.sizes @ np.array(gains) / given.sizes.sum()) >= reach
+    return (np.array(column) if enough else None), proven
 
 
 def _raised(
-    given: Instance, direction: Floats, reach: float, between: tuple[float, float]
+    given: Instance, direction: Floats, reach: float, between: tuple[float, float], effort: Effort
 ) -> tuple[float, float, Ints | None]:
     """Raise the level until patterns reach far enough in `direction`.
 
@@ -255,22 +262,50 @@ def _raised(
     """
     low, high = between
     if len(given.speeds) == 1:
-        found = np.zeros(len(direction), dtype=np.int64)
-        speeds = np.repeat(given.speeds, 2)
-        _, cost, nodes = find_pattern(
-            given.graph, speeds, given.graph.tasks, ALONE, direction, reach, CHEAPEST, high, low + _EPS, found, _NODES
-        )
-        if nodes > _NODES:
+        speed = given.speeds[0]
+        found, _, cost, finished = _pattern(given, speed, direction, reach, CHEAPEST, (high, low + _EPS), effort)
+        if not finished:
             return low, low, None
         return (high, high, None) if cost == math.inf else (cost, cost, found[None])
-    column = _farthest(given, direction, reach, high)
+    column, proven = _farthest(given, direction, reach, high, effort)
     if column is None:
-        return high, high, None
+        return (high if proven else low), high, None
     while high - low > _RESOLUTION:
         middle = (low + high) / 2
-        nearer = _farthest(given, direction, reach, middle)
-        if nearer is None:
+        nearer, proven = _farthest(given, direction, reach, middle, effort)
+        if nearer is not None:
+            high, column = middle, nearer
+        elif proven:
             low = middle
         else:
-            high, column = middle, nearer
+            break
     return low, high, column
+
+
+def _pattern(  # noqa: PLR0917
+    given: Instance,
+    speed: float,
+    direction: Floats,
+    reach: float,
+    goal: int,
+    costs: tuple[float, float],
+    effort: Effort,
+) -> tuple[Ints, float, float, bool]:
+    """Search one pattern of a class: it, its gain, its cost, and whether the search was finished."""
+    found = np.zeros(len(direction), dtype=np.int64)
+    allowed = effort.allowed(_NODES)
+    gain, cost, nodes = find_pattern(
+        given.graph,
+        np.array([speed, speed]),
+        given.graph.tasks,
+        ALONE,
+        direction,
+        reach,
+        goal,
+        costs[0],
+        costs[1],
+        found,
+        allowed,
+    )
+    effort.spend(nodes)
+    return found, gain, cost, nodes <= allowed

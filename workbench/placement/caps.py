@@ -9,17 +9,22 @@ milliseconds under thresholds, less than handing it to a pool. Independent searc
 compiled search does not hold the interpreter's lock (`tune_range` does so).
 """
 
-import math
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workbench.errors import WorkbenchError
+from workbench.placement._effort import Effort, deadline
+from workbench.placement._level import Instance, instance, raise_level
+from workbench.placement._pattern_search import Ints, improve
+from workbench.placement._starts import dealt, rounded
 from workbench.placement._tree import DONE, FOUND, FRONT_FULL, Front, Layers, explore, new_state
 from workbench.placement.problem import SLACK, CostVector, PlacementProblem, Plan
 
 _SLICE = 1 << 20
+_FEW = 1000
+_MANY = 100_000
+_TIGHT = 1e-5
+_SEED = 48_271
 _DECIMALS = 9
 
 
@@ -66,7 +71,8 @@ def search(
     thresholds
         Highest cost allowed per dimension (Equation 9); None allows all.
     first
-        Stop at the first plan.
+        Stop at the first plan. Where the tree does not end soon, a plan is looked for by exchanges too, and a bound
+        may prove that there is none.
     timeout_s
         Stop after this time with what was found.
     reorder
@@ -81,27 +87,69 @@ def search(
     WorkbenchError
         For a time limit that is not above 0.
     """
-    return explore_plans(problem, thresholds or CostVector(), first, deadline(timeout_s), reorder=reorder)
+    effort = Effort(deadline(timeout_s))
+    thresholds = thresholds or CostVector()
+    if not first:
+        return explore_plans(problem, thresholds, effort, first=False, reorder=reorder)
+    few = 4 * problem.workers * len(problem.operators)
+    for nodes, shortcut in ((few, _by_exchange), (_MANY, _by_bound)):
+        result = explore_plans(problem, thresholds, Effort(effort.until, nodes), first=True, reorder=reorder)
+        if result.count or result.exhausted or effort.spent:
+            return result
+        shorter = shortcut(problem, thresholds, effort)
+        if shorter is not None:
+            return replace(shorter, nodes=result.nodes)
+    return explore_plans(problem, thresholds, effort, first=True, reorder=reorder)
+
+
+def _weighted(problem: PlacementProblem, thresholds: CostVector) -> Instance:
+    """Weigh the dimensions so that a plan meets the thresholds if its cost is at most 1; those near 0 are loosened."""
+    return instance(problem, [1 / max(limit, _TIGHT) for limit in thresholds])
+
+
+def _first(problem: PlacementProblem, thresholds: CostVector, given: Instance, plan: Ints) -> SearchResult | None:
+    """Make a result of a plan, if it meets the thresholds."""
+    best = problem.plan(given.counts(plan))
+    return SearchResult(1, (best,), best, 0, exhausted=False) if best.cost.within(thresholds) else None
+
+
+def _by_exchange(problem: PlacementProblem, thresholds: CostVector, _effort: Effort) -> SearchResult | None:
+    """Look for a plan by improving the one dealt out evenly."""
+    given = _weighted(problem, thresholds)
+    plan = dealt(given)
+    improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
+    return _first(problem, thresholds, given, plan)
+
+
+def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort) -> SearchResult | None:
+    """Prove that there is no plan by the linear programme over patterns, or round its solution to one."""
+    given = _weighted(problem, thresholds)
+    loosest = 1 + 2 * SLACK / _TIGHT
+    level = raise_level(given, 1 / _TIGHT, effort.part(0.5), enough=loosest)
+    if level.bound > loosest:
+        return SearchResult(0, (), None, 0, exhausted=True)
+    for plan in rounded(given, level, 1.0):
+        improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
+        result = _first(problem, thresholds, given, plan)
+        if result is not None:
+            return result
+    return None
 
 
 def explore_plans(
-    problem: PlacementProblem,
-    thresholds: CostVector,
-    first: bool,
-    until: float,
-    *,
-    reorder: bool = True,
-    nodes: float = math.inf,
+    problem: PlacementProblem, thresholds: CostVector, effort: Effort, *, first: bool, reorder: bool = True
 ) -> SearchResult:
-    """Search as `search` does, until a moment of the monotonic clock or for about so many nodes."""
+    """Search the tree as the paper does, as long as the effort lasts."""
     layers = _layers(problem, thresholds, search_order(problem, thresholds, reorder))
     state = new_state(len(layers.tasks), problem.workers)
     front = _front(problem, 1 if first else 64)
     while True:
-        status = explore(layers, state, front, first, int(min(_SLICE, nodes)))
+        seen = int(state.at[2])
+        status = explore(layers, state, front, first, effort.allowed(_SLICE))
+        effort.spend(int(state.at[2]) - seen)
         if status == FRONT_FULL:
             front = _front(problem, 2 * len(front.cost), front)
-        elif status in {DONE, FOUND} or state.at[2] >= nodes or time.monotonic() >= until:
+        elif status in {DONE, FOUND} or effort.spent:
             break
     _, _, seen, count, size, _ = state.at.tolist()
     workers = [worker for members in problem.classes for worker in members]
@@ -114,25 +162,10 @@ def explore_plans(
     return SearchResult(count, tuple(plans), plans[0] if plans else None, seen, status == DONE)
 
 
-def deadline(timeout_s: float | None) -> float:
-    """Moment of the monotonic clock at which `timeout_s` from now are over; infinity for None.
-
-    Raises
-    ------
-    WorkbenchError
-        For a time limit that is not above 0.
-    """
-    if timeout_s is None:
-        return math.inf
-    if not timeout_s > 0:
-        raise WorkbenchError(f"timeout_s is {timeout_s!r}; give seconds above 0, or None for no limit.")
-    return time.monotonic() + timeout_s
-
-
 def preference(plan: Plan) -> tuple[float, ...]:
     """Sort key of plans, best first: the worst cost, their sum, cpu, io, net; costs within 1e-9 are equal."""
     cost = tuple(round(value, _DECIMALS) for value in plan.cost)
-    return (max(cost), round(sum(cost), _DECIMALS), *cost, *plan.counts.T.ravel().tolist())
+    return (max(cost), round(sum(plan.cost), _DECIMALS), *cost, *plan.counts.T.ravel().tolist())
 
 
 def search_order(problem: PlacementProblem, thresholds: CostVector, reorder: bool = True) -> tuple[int, ...]:

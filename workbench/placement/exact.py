@@ -9,26 +9,24 @@ CAPS itself tunes thresholds until some plan meets them and knows no bound (CAPS
 """
 
 import math
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
 from workbench.errors import WorkbenchError
-from workbench.placement._level import Instance, Level, instance, raise_level
-from workbench.placement._pattern_search import CHEAPEST, TWO, Ints, find_pattern, improve
-from workbench.placement.caps import deadline, explore_plans
+from workbench.placement._effort import Effort, deadline
+from workbench.placement._level import instance, raise_level
+from workbench.placement._pattern_search import Ints, improve
+from workbench.placement._starts import dealt, rounded
+from workbench.placement.caps import explore_plans
 from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, Counts, PlacementProblem
 
 Objective = Literal["worst", "cpu", "io", "net"]
 
-_FIRST_NODES = 50_000
-_ALL_NODES = 10_000_000
-_START_NODES = 20_000
+_FEW = 200
+_MORE = 50_000
+_NODES = 30_000_000
 _STARTS = 3
-_LOOSE = 1.5
 _SEED = 48_271
 
 
@@ -83,39 +81,43 @@ def optimal(
         raise WorkbenchError(f"gap is {gap!r}; give a number from 0 to 1.")
     if objective not in get_args(Objective):
         raise WorkbenchError(f"The objective is {objective!r}; use one of {', '.join(get_args(Objective))}.")
-    until = deadline(timeout_s)
+    effort = Effort(deadline(timeout_s), math.inf if timeout_s else _NODES)
     counting = [objective in {"worst", name} for name in DIMENSIONS]
     given = instance(problem, counting)
-    plan = _any_plan(problem, given)
-    value = given.value(plan)
-    level = raise_level(given, value, lambda: time.monotonic() >= until)
+    speeds, seed = given.worker_speeds, _SEED
+    plan = dealt(given)
+    value, tried, seed = improve(given.graph, speeds, plan, 0.0, seed, _FEW * len(speeds))
+    effort.spend(tried)
+    level = raise_level(given, value, effort.part(0.7))
     bound = min(level.bound, value)
     starts: list[Ints] = []
-    nodes, spent, seed = _FIRST_NODES, 0, _SEED
-    while value > _enough(bound, gap) and time.monotonic() < until and (spent < _ALL_NODES or until < math.inf):
+    nodes = _MORE
+    while value > _enough(bound, gap) and not effort.spent:
         if not starts:
-            starts = [plan, *_rounded(given, level, _enough(bound, gap))]
-            starts.sort(key=given.value)
-        for start in starts[:_STARTS]:
-            reached, tried, seed = improve(given.graph, given.worker_speeds, start, _enough(bound, gap), seed, nodes)
-            spent += tried
+            starts = sorted([plan, *rounded(given, level, _enough(bound, gap))], key=given.value)[:_STARTS]
+        for start in starts:
+            allowed = effort.allowed(nodes)
+            reached, tried, seed = improve(given.graph, speeds, start, _enough(bound, gap), seed, allowed)
+            effort.spend(tried)
             if reached < value:
                 plan, value = start.copy(), reached
-            if value <= _enough(bound, gap) or time.monotonic() >= until:
+            if value <= _enough(bound, gap) or effort.spent:
                 break
         else:
-            below = max(value * (1 - gap), 0.0) if gap > 0 else value
-            found, none = _below(problem, counting, below - 2 * SLACK, until, nodes)
+            below = value * (1 - gap) - 2 * SLACK
+            found, none = _below(problem, counting, below, Effort(effort.until, effort.allowed(nodes)))
+            effort.spend(nodes)
             if none:
-                bound = max(bound, below - 2 * SLACK)
+                bound = max(bound, below)
             elif found is not None:
-                plan, value = given.patterns(found), given.value(given.patterns(found))
+                plan = given.patterns(found)
+                value = given.value(plan)
                 starts[-1] = plan.copy()
         starts.sort(key=given.value)
         nodes *= 2
     best = problem.plan(given.counts(plan))
     value = max(cost for cost, counts in zip(best.cost, counting, strict=True) if counts)
-    bound = min(bound, value)
+    bound = max(0.0, min(bound, value))
     return OptimalPlan(best.counts, best.cost, bound, (value - bound) / value if value > 0 else 0.0)
 
 
@@ -124,69 +126,12 @@ def _enough(bound: float, gap: float) -> float:
     return max(bound / (1 - gap) if gap < 1 else math.inf, bound + 2 * SLACK)
 
 
-def _any_plan(problem: PlacementProblem, given: Instance) -> Ints:
-    """Take a balanced plan: the first of an unlimited search."""
-    best = explore_plans(problem, CostVector(), first=True, until=math.inf).best
-    assert best is not None  # noqa: S101 - there are slots for all tasks
-    return given.patterns(best.counts)
-
-
-def _rounded(given: Instance, level: Level, enough: float) -> Iterator[Ints]:
-    """Plans near the patterns that attain the bound, nearest multiples first; the last is `enough` if any is.
-
-    The workers of every class take the patterns by largest remainder. Then any two of them give theirs back and
-    share what is left at least cost.
-    """
-    workers, speeds = len(given.workers), given.worker_speeds
-    plan = np.zeros((workers, len(given.operators)), dtype=np.int64)
-    kind = np.zeros(workers, dtype=np.int64)
-    first = 0
-    for position, size in enumerate(given.sizes):
-        wanted = level.weights * size
-        times = np.floor(wanted + SLACK).astype(np.int64)
-        for column in np.argsort(times - wanted, kind="stable")[: size - times.sum()]:
-            times[column] += 1
-        kind[first : first + size] = np.repeat(np.arange(len(times)), times)[:size]
-        plan[first : first + size] = level.columns[kind[first : first + size], position]
-        first += size
-    tried = set()
-    for one in range(workers):
-        for other in range(one + 1, workers):
-            pair = (kind[one], speeds[one], kind[other], speeds[other])
-            left = given.graph.tasks - plan.sum(axis=0) + plan[one] + plan[other]
-            if pair in tried or (left < 0).any() or left.sum() > 2 * given.graph.slots:
-                continue
-            tried.add(pair)
-            found = np.zeros(len(left), dtype=np.int64)
-            for limit in (enough, _LOOSE * enough, math.inf):
-                _, cost, _ = find_pattern(
-                    given.graph,
-                    speeds[[one, other]],
-                    left,
-                    TWO,
-                    np.zeros(len(left)),
-                    -math.inf,
-                    CHEAPEST,
-                    limit,
-                    limit,
-                    found,
-                    _START_NODES,
-                )
-                if cost <= limit:
-                    made = plan.copy()
-                    made[one], made[other] = found, left - found
-                    yield made
-                    if given.value(made) <= enough:
-                        return
-                    break
-
-
 def _below(
-    problem: PlacementProblem, counting: Sequence[bool], cost: float, until: float, nodes: int
+    problem: PlacementProblem, counting: Sequence[bool], cost: float, effort: Effort
 ) -> tuple[Counts | None, bool]:
     """Look for a plan of at most this cost; the second answer is whether there is proven to be none."""
     if cost < 0:
         return None, True
     thresholds = CostVector(*(cost if counts else math.inf for counts in counting))
-    result = explore_plans(problem, thresholds, first=True, until=until, nodes=nodes)
+    result = explore_plans(problem, thresholds, effort, first=True)
     return (None if result.best is None else result.best.counts), result.exhausted

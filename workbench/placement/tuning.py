@@ -6,21 +6,21 @@ perfect balance and relaxes by a factor. Phase 2 relaxes all three together unti
 Repairs: 0 times the factor is 0, so the first step from 0 goes to `step`, and phase 2 starts from at least `step` in
 every dimension; otherwise a dimension that can be balanced perfectly is never relaxed. The result depends on `step`.
 A level that no plan can meet takes an exhaustive search to refute; the bound of the linear programme refutes most of
-them at once (`skip_proven`), which changes the result only where a probe would run out of time.
+them at once (`bounds`), which changes the thresholds only where a probe would run out of time.
 
 Phase 2 moves along one ray: its plan is neither Pareto-optimal nor near the best in general; see ``exact``.
 """
 
 import math
-import time
 import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
+from workbench.placement._effort import Effort, deadline
 from workbench.placement._level import instance, raise_level
-from workbench.placement.caps import deadline, explore_plans
+from workbench.placement.caps import explore_plans, search
 from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
 
 
@@ -55,10 +55,10 @@ def tune_thresholds(
     timeout_s: float = 5.0,
     *,
     step: float = 0.01,
-    skip_proven: bool = True,
+    bounds: bool = True,
 ) -> CostVector:
     """Find thresholds that just admit a plan; see `tune`. Warns when a probe ran out of time."""
-    tuning = tune(problem, relaxation, timeout_s, step=step, skip_proven=skip_proven)
+    tuning = tune(problem, relaxation, timeout_s, step=step, bounds=bounds)
     if not tuning.minimal:
         warnings.warn(
             f"A probe of the tuning took more than {timeout_s} s and counts as having no plan; the thresholds may "
@@ -74,7 +74,7 @@ def tune(
     timeout_s: float = 5.0,
     *,
     step: float = 0.01,
-    skip_proven: bool = True,
+    bounds: bool = True,
 ) -> Tuning:
     """Find thresholds that just admit a plan (CAPSys, section 5.2).
 
@@ -88,8 +88,8 @@ def tune(
         Time limit of one probe.
     step
         First threshold above 0.
-    skip_proven
-        Skip levels that a bound proves to have no plan. Without, as the paper.
+    bounds
+        Skip levels that a bound proves to have no plan, and look for plans by exchanges too. Without: as the paper.
 
     Raises
     ------
@@ -104,20 +104,20 @@ def tune(
     alone, probes, finished = [], 0, True
     for position, dimension in enumerate(DIMENSIONS):
         weights = [float(position == index) for index in range(3)]
-        proven = _proven(problem, weights, timeout_s) if skip_proven else 0.0
+        proven = _proven(problem, weights, timeout_s) if bounds else 0.0
         levels = [level for level in _levels(relaxation, step) if level + SLACK >= proven]
-        climbed = _climb(problem, [CostVector(**{dimension: level}) for level in levels], timeout_s)
+        climbed = _climb(problem, [CostVector(**{dimension: level}) for level in levels], timeout_s, bounds)
         alone.append(levels[climbed.steps - 1])
         probes, finished = probes + climbed.steps, finished and climbed.finished
     start = [max(level, step) for level in alone]
-    proven = _proven(problem, [1 / level for level in start], timeout_s) if skip_proven else 0.0
+    proven = _proven(problem, [1 / level for level in start], timeout_s) if bounds else 0.0
     factors = [1.0]
     while min(start) * factors[-1] < 1:
         factors.append(factors[-1] * relaxation)
     together = [
         CostVector(*(min(1.0, level * factor) for level in start)) for factor in factors if factor + SLACK >= proven
     ]
-    climbed = _climb(problem, together, timeout_s)
+    climbed = _climb(problem, together, timeout_s, bounds)
     return Tuning(
         together[climbed.steps - 1],
         CostVector(*alone),
@@ -168,8 +168,7 @@ def _levels(relaxation: float, step: float) -> list[float]:
 
 def _proven(problem: PlacementProblem, weights: Sequence[float], timeout_s: float) -> float:
     """Bound the highest weighted cost of any plan from below; no plan exceeds the highest weight."""
-    until = deadline(timeout_s)
-    return raise_level(instance(problem, weights), max(weights), lambda: time.monotonic() >= until).bound
+    return raise_level(instance(problem, weights), max(weights), Effort(deadline(timeout_s))).bound
 
 
 @dataclass(frozen=True)
@@ -179,13 +178,17 @@ class _Climb:
     finished: bool
 
 
-def _climb(problem: PlacementProblem, levels: Sequence[CostVector], timeout_s: float) -> _Climb:
+def _climb(problem: PlacementProblem, levels: Sequence[CostVector], timeout_s: float, bounds: bool) -> _Climb:
     """Try the levels in turn until one has a plan; the last one admits all."""
     finished = True
     for steps, level in enumerate(levels, start=1):
-        last = steps == len(levels)
-        result = explore_plans(problem, level, first=True, until=math.inf if last else deadline(timeout_s))
+        if bounds:
+            result = search(problem, level, first=True, timeout_s=timeout_s)
+        else:
+            result = explore_plans(problem, level, Effort(deadline(timeout_s)), first=True)
         if result.best is not None:
             return _Climb(steps, result.best, finished)
         finished = finished and result.exhausted
-    raise AssertionError("No plan meets thresholds of 1, which every plan meets.")
+    everywhere = explore_plans(problem, CostVector(), Effort(math.inf), first=True)
+    assert everywhere.best is not None  # noqa: S101 - there are slots for all tasks
+    return _Climb(len(levels), everywhere.best, finished=False)

@@ -1,0 +1,52 @@
+"""How much longer a search may take: until a moment, and for so many nodes."""
+
+import math
+import time
+from dataclasses import dataclass
+
+from workbench.errors import WorkbenchError
+
+_NODES_PER_S = 500_000  # about what the compiled searches do, for them to stop in time
+
+
+def deadline(timeout_s: float | None) -> float:
+    """Moment of the monotonic clock at which `timeout_s` from now are over; infinity for None.
+
+    Raises
+    ------
+    WorkbenchError
+        For a time limit that is not above 0.
+    """
+    if timeout_s is None:
+        return math.inf
+    if not timeout_s > 0:
+        raise WorkbenchError(f"timeout_s is {timeout_s!r}; give seconds above 0, or None for no limit.")
+    return time.monotonic() + timeout_s
+
+
+@dataclass
+class Effort:
+    """What is left: time until a moment of the monotonic clock, and nodes."""
+
+    until: float
+    nodes: float = math.inf
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.nodes <= 0 or time.monotonic() >= self.until
+
+    def allowed(self, most: float) -> int:
+        """Nodes that the next step may visit, at most `most`, at least 1."""
+        if self.until < math.inf:
+            most = min(most, (self.until - time.monotonic()) * _NODES_PER_S)
+        return max(1, int(min(most, self.nodes)))
+
+    def spend(self, nodes: int) -> None:
+        """Take the nodes of a step off."""
+        self.nodes -= nodes
+
+    def part(self, share: float) -> "Effort":
+        """Give a share of what is left."""
+        now = time.monotonic()
+        return Effort(now + (self.until - now) * share, self.nodes * share)

@@ -1,0 +1,70 @@
+"""Plans to start from: dealt out evenly, and rounded from the patterns of the linear programme."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from workbench.placement._level import Instance, Level
+from workbench.placement._pattern_search import CHEAPEST, TWO, Floats, Ints, find_pattern
+from workbench.placement.problem import SLACK
+
+_NODES = 20_000
+_LOOSE = 1.5
+
+
+def dealt(given: Instance) -> Ints:
+    """Deal the tasks out to the workers in turn: patterns, shape (workers, operators)."""
+    plan = np.zeros((len(given.workers), len(given.operators)), dtype=np.int64)
+    tasks = np.repeat(np.arange(len(given.operators)), given.graph.tasks)
+    np.add.at(plan, (np.arange(len(tasks)) % len(plan), tasks), 1)
+    return plan
+
+
+def rounded(given: Instance, level: Level, enough: float) -> Iterator[Ints]:
+    """Make plans of the patterns that hold the average; one of cost at most `enough` is the last.
+
+    The workers of every class take the patterns by largest remainder. Then any two of them give theirs back and share
+    what is left at least cost.
+    """
+    if not len(level.columns):
+        return
+    workers, speeds = len(given.workers), given.worker_speeds
+    kind = _kinds(given, level)
+    plan = level.columns[kind, np.repeat(np.arange(len(given.sizes)), given.sizes)]
+    tried = set()
+    for one in range(workers):
+        for other in range(one + 1, workers):
+            pair = (kind[one], speeds[one], kind[other], speeds[other])
+            left = given.graph.tasks - plan.sum(axis=0) + plan[one] + plan[other]
+            if pair in tried or (left < 0).any() or left.sum() > 2 * given.graph.slots:
+                continue
+            tried.add(pair)
+            for limit in (enough, _LOOSE * enough, math.inf):
+                found, cost = _shared(given, left, speeds[[one, other]], limit)
+                if cost <= limit:
+                    made = plan.copy()
+                    made[one], made[other] = found, left - found
+                    yield made
+                    if given.value(made) <= enough:
+                        return
+                    break
+
+
+def _kinds(given: Instance, level: Level) -> Ints:
+    """Choose a column for every worker, in each class by largest remainder of the weights."""
+    kinds = []
+    for size in given.sizes:
+        wanted = level.weights * size
+        times = np.floor(wanted + SLACK).astype(np.int64)
+        for column in np.argsort(times - wanted, kind="stable")[: max(0, size - times.sum())]:
+            times[column] += 1
+        kinds.append(np.repeat(np.arange(len(times)), times)[:size])
+    return np.concatenate(kinds)
+
+
+def _shared(given: Instance, left: Ints, speeds: Floats, limit: float) -> tuple[Ints, float]:
+    """Share tasks out to two workers, both of cost at most `limit`."""
+    found, nowhere = np.zeros(len(left), dtype=np.int64), np.zeros(len(left))
+    _, cost, _ = find_pattern(given.graph, speeds, left, TWO, nowhere, -math.inf, CHEAPEST, limit, limit, found, _NODES)
+    return found, cost
