@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from workbench import cli
+from workbench.cli import checking, console, measuring
 from workbench.doctor import Finding
 
 
@@ -41,10 +42,10 @@ def test_importing_the_workbench_neither_starts_a_jvm_nor_imports_pyspark():
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_path, arguments, message):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "measure", None)  # nothing may be deployed
-    monkeypatch.setattr(cli, "verify", None)
+    monkeypatch.setattr(measuring, "measure", None)  # nothing may be deployed
+    monkeypatch.setattr(measuring, "verify", None)
     code, output = run(capsys, *arguments)
-    assert code == cli.BAD_INPUT
+    assert code == console.BAD_INPUT
     assert message in output.err
     assert output.err.startswith("workbench: ")
     assert "Traceback" not in output.err
@@ -56,9 +57,9 @@ def test_the_doctor_says_what_to_mend(capsys, monkeypatch):
         Finding("Java", "none", fit=False, mend="install it"),
         Finding("browser", "none", fit=False, mend="install one", needed=False),
     )
-    monkeypatch.setattr(cli, "examine", lambda: findings)
+    monkeypatch.setattr(checking, "examine", lambda: findings)
     code, output = run(capsys, "doctor")
-    assert code == cli.BAD_INPUT
+    assert code == console.BAD_INPUT
     assert "mend: install it\n" in output.out
     assert "mend: install one (not needed to measure)" in output.out
     code, output = run(capsys, "doctor", "--json")
@@ -67,11 +68,11 @@ def test_the_doctor_says_what_to_mend(capsys, monkeypatch):
 
 def test_this_machine_is_fit(capsys):
     code, output = run(capsys, "doctor")
-    assert code == cli.DONE, output.out
+    assert code == console.DONE, output.out
 
 
 def test_progress_is_quiet_in_a_pipe(capsys):
-    cli._progress()("a line")
+    console.progress()("a line")
     assert capsys.readouterr().err == ""
 
 

@@ -1,0 +1,204 @@
+"""``workbench measure`` and ``workbench verify``: one query on one budget."""
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from workbench.capacity import (
+    SIMPLE_QUERIES,
+    STATEFUL_QUERIES,
+    CapacityEstimator,
+    Configuration,
+    Measurement,
+    Probe,
+    measure,
+    verify,
+)
+from workbench.cli.console import BAD_INPUT, DONE, JOURNAL, NOT_SUSTAINED, SOURCE_BOUND, check_file, progress
+from workbench.dataflow import Budget, SlotProfile
+from workbench.doctor import quota_permitted
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.report import render
+from workbench.study.catalogue import find_query
+from workbench.testbed.spark import SparkTestbed
+from workbench.testbed.spark.machine import usable_cores
+from workbench.views import units
+from workbench.workload.query import Query
+
+_DEFAULT_FRACTION = 0.4
+_DEFAULT_SLOTS = 2
+_DEFAULT_MEMORY_MB = 1024
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the parser."""
+    deployed = _deployment_options()
+    measured = commands.add_parser(
+        "measure", parents=[deployed], help="find the maximum sustainable throughput of a query on a budget"
+    )
+    measured.add_argument("--tolerance", type=float, default=0.04, help="relative width of the bracket (0.04)")
+    measured.add_argument(
+        "--schedule",
+        choices=["adaptive", "streambed", "streambed-stateful"],
+        default="adaptive",
+        help="how rates are tried: adaptive, or StreamBed's published times for simple or stateful queries",
+    )
+    measured.add_argument("--max-rate", type=float, metavar="R", help="highest rate to try, records/s")
+    measured.add_argument(
+        "--no-costs", dest="costs", action="store_false", help="leave out the runs that tell fixed from record costs"
+    )
+    measured.add_argument("--journal", default=JOURNAL, help="where every probe is recorded (%(default)s)")
+    measured.add_argument("--output", metavar="FILE", help="the measurement as JSON (.workbench/QUERY.json)")
+    measured.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
+    measured.set_defaults(command=_measure)
+
+    verified = commands.add_parser("verify", parents=[deployed], help="run a query at a rate: sustained or not")
+    verified.add_argument("--rate", type=float, required=True, help="records/s")
+    verified.add_argument(
+        "--percent", type=float, nargs="+", default=[100, 120, 150], help="shares of the rate to run (100 120 150)"
+    )
+    verified.set_defaults(command=_verify)
+
+
+def _measure(options: argparse.Namespace) -> int:
+    for path in (options.report, options.output, options.journal):
+        check_file(path)
+    query, budget, testbed = _asked(options)
+    published = STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES
+    estimator = CapacityEstimator(
+        tolerance=options.tolerance,
+        schedule="streambed" if options.schedule.startswith("streambed") else "adaptive",
+        max_rate=options.max_rate,
+        published=published,
+    )
+    output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
+    measurement = measure(
+        Configuration(query, budget),
+        testbed,
+        estimator,
+        Journal(options.journal),
+        costs=options.costs,
+        progress=progress(),
+        output=output,
+    )
+    complete = True
+    if options.report:
+        report = render("measure", {"measurement": str(output.resolve())}, options.report)
+        complete = report.complete
+    estimate = measurement.estimate
+    if options.json:
+        print(json.dumps(_summary(measurement, output, options.report), indent=1))
+    else:
+        print(_sentence(measurement))
+        print(f"measurement: {output}")
+        if options.report:
+            print(f"report: {Path(options.report).resolve()}")
+    if estimate.rate is None or not complete:
+        return NOT_SUSTAINED
+    return SOURCE_BOUND if estimate.limit == "source" else DONE
+
+
+def _verify(options: argparse.Namespace) -> int:
+    query, budget, testbed = _asked(options)
+    for name, value in (("--rate", options.rate), *(("--percent", percent) for percent in options.percent)):
+        if not (math.isfinite(value) and value > 0):
+            raise WorkbenchError(f"{name} is {value:g}; it must be a finite number above 0.")
+    rates = [options.rate * percent / 100 for percent in options.percent]
+    probes = verify(query, budget, testbed, CapacityEstimator(), rates, progress=progress())
+    if options.json:
+        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, options.percent, strict=True)]))
+    else:
+        for probe, percent in zip(probes, options.percent, strict=True):
+            verdict = _verdict(probe, percent)
+            print(f"{percent:g} % = {units.rate(probe.rate)}: {verdict['verdict']}. {verdict['reason']}")
+    lowest = min(probes, key=lambda probe: probe.rate)
+    codes = {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
+    return codes.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
+
+
+def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
+    """Build what the options ask for, refusing what cannot be had before anything starts."""
+    query = find_query(options.query, options.dataset, options.event_time, options.output_mode)
+    fractions = quota_permitted()
+    cpus, slots = options.slot_cpus, options.slots
+    if cpus is None:
+        cpus = _DEFAULT_FRACTION if fractions else 1.0
+    if slots is None:
+        slots = _DEFAULT_SLOTS if fractions else max(1, int(usable_cores()) - 1)
+    budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
+    testbed = SparkTestbed(slot_cpus="auto" if fractions else "cores", progress=progress())
+    testbed.check(budget)
+    return query, budget, testbed
+
+
+def _sentence(measurement: Measurement) -> str:
+    estimate, budget = measurement.estimate, measurement.budget
+    where = (
+        f"on {budget.slots} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB "
+        f"at a {budget.interval_s:g} s interval"
+    )
+    if estimate.rate is None:
+        failed = len(estimate.probes) - 1
+        return f"{measurement.query} sustains no rate that was tried {where}: all {failed} probes failed."
+    upper = {
+        "query": f"{units.rate(estimate.high)} was not sustained",
+        "source": "the source cannot feed more: this is source-bound, the query may sustain more",
+        "none": "nothing higher was tried",
+    }[estimate.limit]
+    return f"{measurement.query} sustains {units.rate(estimate.low)} {where}; {upper}."
+
+
+def _summary(measurement: Measurement, output: Path, report: str | None) -> dict[str, Any]:
+    estimate = measurement.estimate
+    bounded = estimate.limit == "query"
+    return {
+        "query": measurement.query,
+        "rate": estimate.rate,
+        "low": estimate.low,
+        "high": estimate.high if bounded else None,
+        "limit": estimate.limit,
+        "probes": len(estimate.probes) - 1,
+        "seconds": round(estimate.seconds, 1),
+        "steady": estimate.steady,
+        "disturbed": estimate.disturbed,
+        "exhausted": estimate.exhausted,
+        "slots": measurement.budget.slots,
+        "slot_cpus": measurement.budget.profile.cpus,
+        "memory_mb": measurement.budget.profile.memory_mb,
+        "interval_s": measurement.budget.interval_s,
+        "source_rate_limit": measurement.source.rate_limit if measurement.source else None,
+        "measurement": str(output),
+        "report": report,
+    }
+
+
+def _verdict(probe: Probe, percent: float) -> dict[str, Any]:
+    judgement = probe.judgement
+    return {
+        "percent": percent,
+        "rate": probe.rate,
+        "verdict": judgement.verdict if judgement else None,
+        "consumed_share": judgement.consumed_share if judgement else None,
+        "reason": judgement.reason if judgement else None,
+    }
+
+
+def _file_name(query: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in query)
+
+
+def _deployment_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
+    options.add_argument("--slots", type=int, help="tasks that run at once (2; whole cores: all but one)")
+    options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
+    options.add_argument("--memory-mb", type=int, default=_DEFAULT_MEMORY_MB, help="memory of one slot, MiB (1024)")
+    options.add_argument("--interval", type=float, default=2.0, help="trigger interval, seconds (2)")
+    options.add_argument("--dataset", metavar="PATH", help="Parquet, CSV or JSON file or folder that feeds the query")
+    options.add_argument("--event-time", metavar="COLUMN", help="its event-time column, replaced on replay")
+    options.add_argument("--output-mode", choices=["append", "update", "complete"], help="Spark's output mode")
+    options.add_argument("--json", action="store_true", help="print JSON")
+    return options
