@@ -226,7 +226,7 @@ class PlacementProblem:
         WorkbenchError
             For an operator without profile or parallelism, or rates that do not name the sources.
         """
-        arriving = _arriving(dataflow, profiles, _source_rates(dataflow, rate))
+        arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
         known = profiles if parallelism is None else parallelism
         placed = [o.name for o in dataflow.operators if o.name not in dataflow.sources or o.name in known]
         for name in placed:
@@ -493,7 +493,14 @@ def _speeds(speeds: Sequence[float] | None, workers: int) -> tuple[float, ...]:
     return tuple(float(speed) for speed in speeds)
 
 
-def _source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
+def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
+    """Records/s of every source by name, where one number may stand for that of the only source.
+
+    Raises
+    ------
+    WorkbenchError
+        For rates that do not name the sources, or are negative or not finite.
+    """
     sources = dataflow.sources
     if not isinstance(rate, Mapping):
         if len(sources) != 1:
@@ -510,7 +517,7 @@ def _source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapp
     return rate
 
 
-def _arriving(
+def arriving_rates(
     dataflow: Dataflow, profiles: Mapping[str, OperatorProfile], rates: Mapping[str, float]
 ) -> dict[str, float]:
     """Input rate of every operator; a consumer gets the full output of every operator that feeds it."""

@@ -35,6 +35,11 @@ LEAST_CORES = 0.05
 _GROUP_PREFIX = "workbench-"
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - Linux's shared memory; mkdtemp makes a private folder in it
 _MEMORY_NEEDED = 1 << 30
+_CHECK_S = 0.25
+
+
+def _go_on() -> None:
+    """Let the deployment go on."""
 
 
 @dataclass
@@ -45,21 +50,22 @@ class SparkRun:
     facts: dict[str, str]
     source: SourceProfile
     _connection: Connection
+    _check: Callable[[], None] = _go_on
 
     def set_rate(self, rate: float) -> None:
         """Offer `rate` records/s from the next batch on; inf offers as much as fits the interval."""
         self._connection.send(("rate", rate))
-        _answer(self._connection)
+        _answer(self._connection, check=self._check)
 
     def settle(self, seconds: float) -> None:
         """Let `seconds` pass unobserved."""
         self._connection.send(("settle", seconds))
-        _answer(self._connection)
+        _answer(self._connection, check=self._check)
 
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the whole batches in them."""
         self._connection.send(("observe", seconds))
-        observation: Observation = _answer(self._connection)
+        observation: Observation = _answer(self._connection, check=self._check)
         return observation
 
 
@@ -78,12 +84,15 @@ class SparkTestbed:
         A deployment runs without a quota until its code is compiled, at most so many seconds.
     progress
         Called with one line of text at each step of a deployment.
+    check_owner
+        Called several times a second while Spark works; what it raises ends the deployment.
     """
 
     master: str = "local"
     slot_cpus: Literal["auto", "cores"] = "auto"
     warmup_cap_s: float = 60.0
     progress: Callable[[str], None] = field(default=lambda _: None)
+    check_owner: Callable[[], None] = field(default=_go_on)
 
     @property
     def identity(self) -> str:
@@ -184,7 +193,7 @@ class SparkTestbed:
                 *partitions,
             )
             driver.connection.send_bytes(cloudpickle.dumps(order))
-            facts = _answer(driver.connection, self.progress)
+            facts = _answer(driver.connection, self.progress, self.check_owner)
             source = facts.pop("source")
             facts = {**describe(), **facts, "output mode": query.output_mode}
             facts["event time"] = "due time and own lateness"
@@ -194,7 +203,7 @@ class SparkTestbed:
             if isinstance(generator, Replay) and not generator.complete:
                 facts["data"] = "only the first GiB of the data set is replayed"
             facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
-            yield SparkRun(budget, facts, source, driver.connection)
+            yield SparkRun(budget, facts, source, driver.connection, self.check_owner)
 
     def _quota(self, budget: Budget) -> CpuQuota | None:
         if self.master != "local" or self.slot_cpus == "cores":
@@ -277,7 +286,9 @@ class _Driver:
         self._reaper.wait(60)
 
 
-def _answer(connection: Connection, progress: Callable[[str], None] = lambda _: None) -> Any:  # noqa: ANN401
+def _answer(
+    connection: Connection, progress: Callable[[str], None] = lambda _: None, check: Callable[[], None] = _go_on
+) -> Any:  # noqa: ANN401
     """Wait for the driver's answer.
 
     Raises
@@ -287,6 +298,8 @@ def _answer(connection: Connection, progress: Callable[[str], None] = lambda _: 
     """
     while True:
         try:
+            while not connection.poll(_CHECK_S):
+                check()
             kind, value = connection.recv()
         except (EOFError, ConnectionResetError) as error:
             raise WorkbenchError(
