@@ -1,0 +1,149 @@
+"""Drift: what is called a change, and what noise explains."""
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from example_measurement import example_measurement
+
+from workbench.capacity.costs import OperatorCost
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.study.drift import Scatter, drift, scatter_of, study_drift
+from workbench.study.planning import run_study
+from workbench.study.spec import Study
+
+STUDY = Study(
+    "nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=7, form="scaling"
+)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return example_measurement()
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return run_study(STUDY, Journal(tmp_path_factory.mktemp("drift") / "j.jsonl"))
+
+
+def at(measurement, low, high, limit="query", **changes):
+    rate = (low + min(high, low * 1.01)) / 2 if low else None
+    estimate = replace(measurement.estimate, low=low, high=high, rate=rate, limit=limit)
+    return replace(measurement, estimate=estimate, **changes)
+
+
+def scaled(planned, factor):
+    runs = tuple(
+        at(run, run.estimate.low * factor, run.estimate.high * factor) for run in planned.exploration.measurements
+    )
+    return replace(planned, exploration=replace(planned.exploration, measurements=runs))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "judgement"),
+    [
+        ((1000, 1010), (1000, 1010), "within noise"),
+        ((1000, 1010), (930, 940), "within noise"),
+        ((1000, 1010), (700, 707), "lower"),
+        ((1000, 1010), (1400, 1414), "higher"),
+        ((1000, 1800), (700, 1260), "within noise"),  # wide brackets tell less
+        ((1000, math.inf), (700, 707), "lower"),  # at least 1000 before
+        ((1000, math.inf), (1400, 1414), "cannot tell"),
+        ((1000, 1010), (700, math.inf), "cannot tell"),
+        ((1000, 1010), (1400, math.inf), "higher"),
+        ((1000, 1010), (0, 500), "lower"),  # nothing was sustained now
+        ((1000, 1010), (0, 1500), "cannot tell"),
+        ((0, 500), (0, 500), "cannot tell"),
+        ((1000, math.inf), (1000, math.inf), "cannot tell"),
+    ],
+)
+def test_a_change_is_one_only_beyond_the_noise(measured, before, now, judgement):
+    found = drift(at(measured, *before), at(measured, *now))
+    assert found.overall.judgement == judgement
+
+
+def test_the_noise_is_students_quantile_of_two_scatters_and_two_brackets(measured):
+    found = drift(at(measured, 1000, 1020), at(measured, 1000, 1020), Scatter(0.03, 10))
+    width = math.log(1.02) ** 2 / 12
+    assert found.overall.noise == pytest.approx(math.expm1(2.2281389 * math.sqrt(2 * 0.03**2 + 2 * width)))
+    assert found.overall.ratio == 1.0
+
+
+def test_chance_alone_is_called_a_change_once_in_twenty(measured):
+    dice = random.Random(3)
+    called = 0
+    for _ in range(1000):
+        first, second = (1000 * math.exp(dice.gauss(0, 0.03)) for _ in range(2))
+        found = drift(at(measured, first, first * 1.0001), at(measured, second, second * 1.0001), Scatter(0.03, 10_000))
+        called += found.overall.judgement != "within noise"
+    assert 30 <= called <= 72  # 50 expected, three standard deviations
+
+
+def test_an_operator_that_became_dearer_is_named(measured):
+    def costing(seconds):
+        return replace(measured, costs=(OperatorCost("2 window", 0.01, seconds, 1e-7, 10, 100, 9, 3),))
+
+    found = drift(costing(1e-5), costing(2e-5))
+    assert [(c.thing, c.judgement, c.ratio) for c in found.changes[1:]] == [("Cost of 2 window", "higher", 2.0)]
+
+
+def test_circumstances_that_differ_are_listed(measured):
+    found = drift(measured, replace(measured, machine={**measured.machine, "cores": "4"}, workbench_version="9"))
+    assert [d.thing for d in found.differences] == ["Workbench version", "Machine: cores"]
+    assert found.differences[1].before == "2"
+    assert found.differences[1].now == "4"
+
+
+def test_other_things_cannot_be_compared(measured):
+    with pytest.raises(WorkbenchError, match=r"the query was q5 and is q1. Compare runs of the same"):
+        drift(measured, replace(measured, query="q1"))
+    with pytest.raises(WorkbenchError, match=r"the budget was 4 slots of 0.2 core and 512 MB at 2 s and is 5 slots"):
+        drift(measured, replace(measured, budget=replace(measured.budget, slots=5)))
+
+
+def test_a_study_without_change_has_none(planned):
+    found = study_drift(planned, planned)
+    assert found.overall.judgement == "within noise"
+    assert found.overall.ratio == pytest.approx(1.0)
+    assert found.differences == ()
+    assert [promise.verdict for promise in found.promises] == ["holds"] * len(planned.plans)
+    assert [promise.slots_now for promise in found.promises] == [plan.budget.slots for plan in planned.plans]
+
+
+def test_budgets_together_tell_what_one_cannot(planned):
+    found = study_drift(planned, scaled(planned, 0.8))
+    assert found.overall.judgement == "lower"
+    assert found.overall.ratio == pytest.approx(0.8)
+    assert found.overall.noise < min(change.noise for change in found.changes)
+
+
+def test_runs_that_scatter_widen_the_noise(planned):
+    dice = random.Random(1)
+    runs = tuple(
+        at(run, run.estimate.low * factor, run.estimate.high * factor)
+        for run in planned.exploration.measurements
+        for factor in [math.exp(dice.gauss(0, 0.5))]
+    )
+    scattered = replace(planned.exploration, measurements=runs)
+    assert scatter_of([scattered]).deviation > 2 * scatter_of([planned.exploration]).deviation
+    assert scatter_of([]) == Scatter()
+
+
+def test_an_earlier_plan_that_no_longer_suffices_is_called_too_small(planned):
+    last = planned.plans[-1]
+    small = replace(last, budget=replace(last.budget, slots=2))
+    tight = replace(last, rate=last.expected_rate * 0.95)
+    found = study_drift(replace(planned, plans=(last, tight, small)), planned)
+    assert [promise.verdict for promise in found.promises] == ["holds", "eats its margin", "too small"]
+    assert found.promises[1].slots_now is None
+
+
+def test_studies_of_other_things_cannot_be_compared(planned):
+    with pytest.raises(WorkbenchError, match=r"interval_s was 2.0 and is 5.0"):
+        study_drift(planned, replace(planned, study=replace(STUDY, interval_s=5.0)))
+    nothing = replace(planned.exploration, measurements=())
+    with pytest.raises(WorkbenchError, match=r"measured no budget in common"):
+        study_drift(planned, replace(planned, exploration=nothing))

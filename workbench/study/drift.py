@@ -1,0 +1,371 @@
+"""Capacity drift: what changed since the previous run of the same study, and whether noise alone explains it.
+
+Two measurements of one thing differ, because a deployment is faster or slower than the last one by chance. A change is
+called one only if it is larger than chance makes it in 19 of 20 cases. How large that is follows from
+
+- the width of both brackets: the maximum lies anywhere between their ends;
+- the scatter of repeats: of both studies' runs about their models. With few of them a general expectation counts too:
+  five percent, as repeats of StreamBed's simple queries scatter (median range of two or three: 4 to 7 %), with the
+  weight of four observations. It is the conjugate prior of a normal variance, so the difference follows Student's
+  distribution.
+
+Rates are compared as ratios, on the logarithmic scale.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import t as student
+
+from workbench.capacity.explorer import Exploration
+from workbench.capacity.measurement import Measurement, Setting
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.study.planning import Planned
+
+LEVEL = 0.95
+"""Share of changes by chance that are not to be called changes."""
+
+EXPECTED_DEVIATION = 0.05
+EXPECTED_WEIGHT = 4
+_LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
+
+_SLACK = 1e-9
+
+Judgement = Literal["lower", "higher", "within noise", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Relative standard deviation of one measurement, and the degrees of freedom that it is known with."""
+
+    deviation: float = EXPECTED_DEVIATION
+    freedom: int = EXPECTED_WEIGHT
+
+    @property
+    def quantile(self) -> float:
+        """How many standard deviations chance makes in all but one of twenty cases."""
+        return float(student.ppf((1 + LEVEL) / 2, self.freedom))
+
+
+@dataclass(frozen=True)
+class Change:
+    """One quantity before and now.
+
+    Parameters
+    ----------
+    thing
+        What it is.
+    unit
+        Of the values.
+    before, now
+        The values; None where there was none.
+    ratio
+        now / before, the brackets' middles for a rate; None where one is missing or open.
+    noise
+        Largest relative change that chance explains.
+    judgement
+        ``"cannot tell"`` where a bracket is open on the side that would decide.
+    """
+
+    thing: str
+    unit: str
+    before: float | None
+    now: float | None
+    ratio: float | None
+    noise: float
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A circumstance that is not the same: a setting, the machine, the workbench's version."""
+
+    thing: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What becomes of an earlier plan: its budget, and its capacity by the present model.
+
+    Parameters
+    ----------
+    rate, margin
+        Records/s it was made for, and how many times that its capacity was to be.
+    budget
+        What it said to deploy.
+    expected, low, high
+        Its capacity by the present model and the ends of the model's 90 % interval, records/s.
+    slots_now
+        Slots planned for the rate now; None if there is no plan.
+    """
+
+    rate: float
+    margin: float
+    budget: Budget
+    expected: float
+    low: float
+    high: float
+    slots_now: int | None
+
+    @property
+    def verdict(self) -> Literal["holds", "eats its margin", "too small"]:
+        """Whether the earlier plan still carries its rate."""
+        if self.expected >= self.margin * self.rate * (1 - _SLACK):
+            return "holds"
+        return "eats its margin" if self.expected >= self.rate else "too small"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What changed between two runs.
+
+    Parameters
+    ----------
+    query
+        Its name.
+    before_at, now_at
+        When the runs began, ISO 8601.
+    overall
+        The capacity of all budgets together: their mean ratio.
+    changes
+        One by one.
+    differences
+        Circumstances that differ.
+    scatter
+        What the noise was judged by.
+    promises
+        Earlier plans under the present model; only between studies.
+    """
+
+    query: str
+    before_at: str
+    now_at: str
+    overall: Change
+    changes: tuple[Change, ...]
+    differences: tuple[Difference, ...]
+    scatter: Scatter
+    promises: tuple[Promise, ...] = ()
+
+
+def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None) -> Drift:
+    """Compare two measurements of the same query on the same budget.
+
+    Parameters
+    ----------
+    scatter
+        How repeats scatter, where that is known; the general expectation without it.
+
+    Raises
+    ------
+    WorkbenchError
+        When query, budget, tasks or testbed differ, so that nothing can be compared.
+    """
+    _require_same("query", before.query, now.query)
+    _require_same("budget", _words(before.budget), _words(now.budget))
+    _require_same("kind of testbed", _kind(before), _kind(now))
+    _require_same("tasks", str(before.tasks), str(now.tasks))
+    scatter = scatter or Scatter()
+    capacity = _capacity_change(before, now, scatter)
+    return Drift(
+        now.query,
+        before.started_at,
+        now.started_at,
+        capacity,
+        (capacity, *_operator_changes(before, now, scatter)),
+        _differences(before, now),
+        scatter,
+    )
+
+
+def study_drift(before: Planned, now: Planned) -> Drift:
+    """Compare two runs of the same study: every budget measured in both, all together, and the earlier plans.
+
+    Raises
+    ------
+    WorkbenchError
+        When the studies ask about another query, slot or interval, or share no budget.
+    """
+    for name in ("query", "testbed", "slot_cpus", "interval_s", "output_mode"):
+        _require_same(name, str(getattr(before.study, name)), str(getattr(now.study, name)))
+    earlier, later = _by_budget(before), _by_budget(now)
+    common = [budget for budget in later if budget in earlier]
+    if not common:
+        raise WorkbenchError(
+            "The two runs of the study measured no budget in common, so there is nothing to compare; keep slots and "
+            "memory_mb of the study as they were, or compare with another run."
+        )
+    scatter = scatter_of((before.exploration, now.exploration))
+    pairs = [(earlier[budget][-1], later[budget][-1]) for budget in common]
+    changes = tuple(_capacity_change(one, other, scatter) for one, other in pairs)
+    return Drift(
+        now.study.query,
+        min(run.started_at for run in before.exploration.measurements),
+        min(run.started_at for run in now.exploration.measurements),
+        _overall(pairs, changes, scatter),
+        changes,
+        _differences(*pairs[-1]) + _study_differences(before, now),
+        scatter,
+        tuple(_promises(before, now)),
+    )
+
+
+def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
+    """Estimate how repeats scatter: the runs of `explorations` about their models, and the general expectation."""
+    squares, freedom = EXPECTED_WEIGHT * EXPECTED_DEVIATION**2, EXPECTED_WEIGHT
+    for exploration in explorations:
+        rates = exploration.rates
+        predicted = exploration.model.predict(exploration.points)
+        if len(rates) > _LAW_PARAMETERS and (predicted > 0).all() and (rates > 0).all():
+            squares += float(np.sum(np.log(rates / predicted) ** 2))
+            freedom += len(rates) - _LAW_PARAMETERS
+    return Scatter(math.sqrt(squares / freedom), freedom)
+
+
+def _capacity_change(before: Measurement, now: Measurement, scatter: Scatter) -> Change:
+    was, became = _Bracket.of(before), _Bracket.of(now)
+    tolerated = scatter.quantile * math.sqrt(2 * scatter.deviation**2 + was.variance + became.variance)
+    least, most = became.low - was.high, became.high - was.low
+    thing = f"Capacity of {_words(now.budget)}"
+    ratio = math.exp(most) if least == most else None
+    return Change(
+        thing, "records/s", before.estimate.rate, now.estimate.rate, ratio, math.expm1(tolerated),
+        _judge(least, most, tolerated),
+    )  # fmt: skip
+
+
+def _overall(pairs: Sequence[tuple[Measurement, Measurement]], changes: Sequence[Change], scatter: Scatter) -> Change:
+    """Mean of the logarithms of the ratios; budgets whose ratio is open do not count."""
+    known = [(pair, change) for pair, change in zip(pairs, changes, strict=True) if change.ratio is not None]
+    thing = f"Capacity over {len(known)} budget{'' if len(known) == 1 else 's'}"
+    if not known:
+        return Change(thing, "", None, None, None, 0.0, "cannot tell")
+    mean = math.fsum(math.log(change.ratio or 1.0) for _, change in known) / len(known)
+    variance = math.fsum(
+        2 * scatter.deviation**2 + _Bracket.of(before).variance + _Bracket.of(now).variance
+        for (before, now), _ in known
+    )
+    tolerated = scatter.quantile * math.sqrt(variance) / len(known)
+    return Change(thing, "", None, None, math.exp(mean), math.expm1(tolerated), _judge(mean, mean, tolerated))
+
+
+def _judge(least: float, most: float, tolerated: float) -> Judgement:
+    """Judge a logarithm of a ratio that lies between `least` and `most`."""
+    if most < -tolerated:
+        return "lower"
+    if least > tolerated:
+        return "higher"
+    if -tolerated <= least and most <= tolerated:
+        return "within noise"
+    return "cannot tell"
+
+
+@dataclass(frozen=True)
+class _Bracket:
+    """The logarithm of an MST: its middle twice and the variance of its place in the bracket, or an open range."""
+
+    low: float
+    high: float
+    variance: float
+
+    @classmethod
+    def of(cls, measurement: Measurement) -> "_Bracket":
+        low, high = measurement.estimate.low, measurement.estimate.high
+        if low > 0 and math.isfinite(high):
+            middle = (math.log(low) + math.log(high)) / 2
+            return cls(middle, middle, math.log(high / low) ** 2 / 12)  # uniform between the ends
+        return cls(math.log(low) if low > 0 else -math.inf, math.log(high) if high > 0 else math.inf, 0.0)
+
+
+def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -> list[Change]:
+    """CPU time per record of every operator; taken as scattering like rates, plus the errors of the two fits."""
+    was = {cost.operator: cost for cost in before.costs}
+    changes = []
+    for cost in now.costs:
+        old = was.get(cost.operator)
+        if old is None or not old.per_record_s or not cost.per_record_s:
+            continue
+        errors = [(one.per_record_error or 0.0) / one.per_record_s for one in (old, cost) if one.per_record_s]
+        tolerated = scatter.quantile * math.sqrt(2 * scatter.deviation**2 + sum(error**2 for error in errors))
+        ratio = cost.per_record_s / old.per_record_s
+        changes.append(
+            Change(
+                f"Cost of {cost.operator}", "s per record", old.per_record_s, cost.per_record_s, ratio,
+                math.expm1(tolerated), _judge(math.log(ratio), math.log(ratio), tolerated),
+            )
+        )  # fmt: skip
+    return changes
+
+
+def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
+    slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
+    for plan in before.plans:
+        point = [[plan.budget.profile.memory_mb, plan.budget.slots]]
+        low, high = now.exploration.model.interval(point)
+        yield Promise(
+            plan.rate,
+            plan.margin,
+            plan.budget,
+            float(now.exploration.model.predict(point)[0]),
+            float(low[0]),
+            float(high[0]),
+            slots_now.get(plan.rate),
+        )
+
+
+def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...]:
+    versions = (Difference("Workbench version", before.workbench_version, now.workbench_version),)
+    testbeds = (Difference("Testbed", before.testbed, now.testbed),)
+    return (
+        *(each for each in (*versions, *testbeds) if each.before != each.now),
+        *_unequal("Machine", before.machine, now.machine),
+        *_unequal("Setting", before.settings, now.settings),
+    )
+
+
+def _study_differences(before: Planned, now: Planned) -> tuple[Difference, ...]:
+    names = ("targets", "slots", "memory_mb", "dataset", "tolerance", "margin", "risk", "form", "prices")
+    return tuple(
+        Difference(f"Study: {name}", str(getattr(before.study, name)), str(getattr(now.study, name)))
+        for name in names
+        if getattr(before.study, name) != getattr(now.study, name)
+    )
+
+
+def _unequal(
+    what: str, before: Mapping[str, Setting] | Mapping[str, str], now: Mapping[str, Setting] | Mapping[str, str]
+) -> Iterable[Difference]:
+    for name in dict.fromkeys((*before, *now)):
+        was, became = before.get(name, "not recorded"), now.get(name, "not recorded")
+        if was != became:
+            yield Difference(f"{what}: {name}", str(was), str(became))
+
+
+def _by_budget(planned: Planned) -> dict[Budget, list[Measurement]]:
+    runs: dict[Budget, list[Measurement]] = {}
+    for run in planned.exploration.measurements:
+        runs.setdefault(run.budget, []).append(run)
+    return runs
+
+
+def _kind(measurement: Measurement) -> str:
+    return measurement.testbed.split(",", maxsplit=1)[0]
+
+
+def _words(budget: Budget) -> str:
+    return (
+        f"{budget.slots} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
+        f"{budget.profile.memory_mb} MB at {budget.interval_s:g} s"
+    )
+
+
+def _require_same(thing: str, before: str, now: str) -> None:
+    if before != now:
+        raise WorkbenchError(
+            f"The two runs cannot be compared: the {thing} was {before} and is {now}. Compare runs of the same."
+        )
