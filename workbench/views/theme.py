@@ -90,15 +90,18 @@ def template() -> go.layout.Template:
     )
 
 
-def figure(title: str, height: int = 420) -> go.Figure:
+def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
     """Return an empty figure of the workbench's look.
 
     Parameters
     ----------
     title
-        One sentence with the finding; also the figure's text alternative (``layout.meta.finding``).
+        One sentence with the finding (``layout.meta.finding``).
     height
         Pixels; the width follows the page.
+    shows
+        What kind of figure it is, in words; with the finding it is the text alternative
+        (``layout.meta.alternative``).
     """
     if "workbench" not in pio.templates:
         pio.templates["workbench"] = template()
@@ -107,7 +110,7 @@ def figure(title: str, height: int = 420) -> go.Figure:
     drawn.update_layout(
         template="workbench",
         title={"text": "<br>".join(map(plain, lines)), "yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 14}},
-        meta={"finding": title},
+        meta={"finding": title, "alternative": f"{title}. {shows}" if shows else title},
         height=height,
     )
     return drawn
@@ -120,6 +123,44 @@ def room_for_legend(drawn: go.Figure) -> None:
         columns = max(1, int(_NARROW_PAGE // (_KEY_WIDTH + _LETTER_WIDTH * max(map(len, names)))))
         lines = 1 + (drawn.layout.title.text or "").count("<br>")
         drawn.update_layout(margin_t=36 + 20 * lines + 20 * math.ceil(len(names) / columns))
+
+
+def not_enough(drawn: go.Figure, reason: str) -> go.Figure:
+    """Say in the middle of a figure without data what it waits for."""
+    drawn.add_annotation(
+        text=f"Not enough data: {plain(reason)}",
+        x=0.5,
+        y=0.5,
+        xref="paper",
+        yref="paper",
+        showarrow=False,
+        font={"size": 14, "color": GREY},
+    )
+    drawn.update_xaxes(visible=False)
+    drawn.update_yaxes(visible=False)
+    drawn.update_layout(height=220)
+    return drawn
+
+
+def redraw(live: go.Figure, drawn: go.Figure) -> None:
+    """Make `live`, which may be a `FigureWidget`, show what `drawn` shows, in one message and without new traces.
+
+    Traces are matched by their ``uid``, which every drawing function sets and keeps from one drawing to the next;
+    a trace that `drawn` lacks is hidden, one that `live` lacks is added.
+    """
+    new = {trace.uid: trace for trace in drawn.data}
+    with live.batch_update():
+        for trace in live.data:
+            found = new.pop(trace.uid, None)
+            if found is None:
+                trace.visible = False
+            else:
+                trace.update(found.to_plotly_json() | {"visible": found.visible or True}, overwrite=False)
+        layout = drawn.layout.to_plotly_json()
+        layout.pop("template", None)
+        live.layout.update({"shapes": [], "annotations": []} | layout, overwrite=True)
+    if new:
+        live.add_traces(list(new.values()))
 
 
 def plain(text: str) -> str:

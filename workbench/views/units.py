@@ -78,6 +78,11 @@ def seconds(value: float | None) -> str:
     return f"{number(mantissa)} {_SMALL[step]}"
 
 
+def time_scale(seconds: float) -> tuple[float, str]:
+    """Give what to divide seconds by, and the unit then, so that an axis as long has short numbers."""
+    return next(((scale, unit) for scale, unit in ((3600.0, "h"), (60.0, "min")) if seconds >= 3 * scale), (1.0, "s"))
+
+
 def share(value: float | None) -> str:
     """Write a fraction of 1 as a percentage."""
     word = _word(value)

@@ -1,0 +1,212 @@
+"""Cost vectors of placement plans: as parallel coordinates, and two costs against each other with the Pareto front.
+
+Both draw plans as points that carry the plan's number in ``customdata``, so that a click can be linked to a plan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import plotly.graph_objects as go
+
+from workbench.placement import CostVector, Plan
+from workbench.views import theme, units
+
+Dimension = Literal["cpu", "io", "net"]
+DIMENSIONS: tuple[Dimension, ...] = ("cpu", "io", "net")
+
+WORDS = {"cpu": "CPU cost", "io": "State access cost", "net": "Network cost"}
+_SAME = 1e-9
+_SHOWN = 400
+
+
+@dataclass(frozen=True)
+class PlanPoint:
+    """One plan: its number in the sequence it came from, its costs, and whether no other plan dominates it."""
+
+    number: int
+    cost: CostVector
+    front: bool
+
+    @property
+    def label(self) -> str:
+        """What the plan is called in figures."""
+        return f"plan {self.number}"
+
+
+@dataclass(frozen=True)
+class CostVectors:
+    """What the figures show.
+
+    Parameters
+    ----------
+    points
+        Plans in the order given, thinned where there are too many to show: the front and the chosen one stay.
+    chosen
+        Number of the chosen plan; None without plans.
+    thresholds
+        Highest costs allowed; inf where off.
+    axes
+        The two dimensions in which the plans differ most, for the scatter.
+    plans
+        How many there were.
+    """
+
+    finding: str
+    points: tuple[PlanPoint, ...]
+    chosen: int | None
+    thresholds: CostVector
+    axes: tuple[Dimension, Dimension]
+    plans: int
+
+
+def cost_vectors(
+    plans: Sequence[Plan],
+    *,
+    chosen: int | None = 0,
+    thresholds: CostVector | None = None,
+    axes: tuple[Dimension, Dimension] | None = None,
+) -> CostVectors:
+    """Collect the cost vectors of `plans`; `SearchResult.pareto` comes best first, so 0 is its best plan."""
+    thresholds = thresholds or CostVector()
+    if not plans:
+        return CostVectors("No plan meets the thresholds", (), None, thresholds, axes or ("cpu", "net"), 0)
+    chosen = 0 if chosen is None or not 0 <= chosen < len(plans) else chosen
+    costs = [tuple(plan.cost) for plan in plans]
+    front = _front(costs)
+    kept = sorted({*front, chosen, *range(0, len(plans), -(-len(plans) // _SHOWN))})
+    points = tuple(PlanPoint(number, plans[number].cost, number in front) for number in kept)
+    spread = [max(column) - min(column) for column in zip(*costs, strict=True)]
+    first, second = sorted(sorted(range(3), key=lambda place: -spread[place])[:2])
+    axes = axes or (DIMENSIONS[first], DIMENSIONS[second])
+    return CostVectors(_finding(plans, chosen, len(front)), points, chosen, thresholds, axes, len(plans))
+
+
+def draw_cost_vectors(data: CostVectors) -> go.Figure:
+    """Draw one line per plan over the three costs: parallel coordinates."""
+    figure = theme.figure(
+        data.finding, 400, "Parallel coordinates: one line per plan over its CPU, state access and network cost."
+    )
+    if not data.points:
+        return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
+    groups = (
+        ("vectors-others", "other plans", [p for p in data.points if not p.front], "#A8A8A8", "circle-open", 1),
+        ("vectors-front", "on the Pareto front", [p for p in data.points if p.front], theme.BLUE, "circle", 1.5),
+        ("vectors-chosen", _chosen_name(data), _chosen(data), theme.VERMILLION, "diamond", 3.5),
+    )
+    for uid, name, points, colour, symbol, width in groups:
+        x: list[str | None] = []
+        y: list[float | None] = []
+        numbers: list[int | None] = []
+        for point in points:
+            x += [*(WORDS[dimension] for dimension in DIMENSIONS), None]
+            y += [*point.cost, None]
+            numbers += [point.number] * 3 + [None]
+        figure.add_scatter(
+            uid=uid,
+            name=name,
+            x=x,
+            y=y,
+            customdata=numbers,
+            mode="lines+markers",
+            line={"color": colour, "width": width},
+            marker={"color": colour, "symbol": symbol, "size": 9 if width > 2 else 6},
+            hovertemplate="plan %{customdata}: %{x} %{y:.3f}<extra></extra>",
+            showlegend=bool(points),
+            cliponaxis=False,
+        )
+    limits = [limit if limit <= 1 else None for limit in data.thresholds]
+    figure.add_scatter(
+        uid="vectors-thresholds",
+        name="threshold",
+        x=[WORDS[dimension] for dimension in DIMENSIONS],
+        y=limits,
+        mode="markers",
+        marker={"symbol": "line-ew-open", "size": 46, "color": theme.BLACK, "line": {"width": 2.5}},
+        hovertemplate="%{x}: at most %{y:.3f}<extra></extra>",
+        showlegend=any(limit is not None for limit in limits),
+    )
+    figure.update_xaxes(type="category", categoryarray=[WORDS[d] for d in DIMENSIONS], range=[-0.25, 2.25])
+    figure.update_yaxes(title_text="Cost (0 ideal, 1 worst)", range=[-0.02, _top(data)])
+    theme.room_for_legend(figure)
+    return figure
+
+
+def draw_pareto(data: CostVectors) -> go.Figure:
+    """Draw two costs of every plan against each other, with the thresholds as lines."""
+    across, up = data.axes
+    figure = theme.figure(data.finding, 440, f"Scatter of plans: {WORDS[across]} across, {WORDS[up]} up.")
+    if not data.points:
+        return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
+    groups = (
+        ("pareto-others", "other plans", [p for p in data.points if not p.front], theme.GREY, "circle-open", 8),
+        ("pareto-front", "on the Pareto front", [p for p in data.points if p.front], theme.BLUE, "circle", 9),
+        ("pareto-chosen", _chosen_name(data), _chosen(data), theme.VERMILLION, "diamond", 15),
+    )
+    for uid, name, points, colour, symbol, size in groups:
+        figure.add_scatter(
+            uid=uid,
+            name=name,
+            x=[getattr(point.cost, across) for point in points],
+            y=[getattr(point.cost, up) for point in points],
+            customdata=[[point.number, *point.cost] for point in points],
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": size},
+            hovertemplate=(
+                "plan %{customdata[0]}<br>CPU %{customdata[1]:.3f}, state access %{customdata[2]:.3f}, "
+                "network %{customdata[3]:.3f}<extra></extra>"
+            ),
+            showlegend=bool(points),
+            cliponaxis=False,
+        )
+    for axis, name, add in (("x", across, figure.add_vline), ("y", up, figure.add_hline)):
+        limit = getattr(data.thresholds, name)
+        if limit <= 1:
+            add(
+                **{axis: limit},
+                line={"color": theme.BLACK, "width": 1, "dash": "dash"},
+                annotation={"text": f"threshold {units.number(limit)}", "font": {"size": 12}},
+                annotation_position="top right" if axis == "x" else "top left",
+            )
+    tops = [_top(data, name) for name in data.axes]
+    figure.update_xaxes(title_text=f"{WORDS[across]} (0 ideal, 1 worst)", range=[-0.03 * tops[0], tops[0]])
+    figure.update_yaxes(title_text=f"{WORDS[up]} (0 ideal, 1 worst)", range=[-0.03 * tops[1], tops[1]])
+    theme.room_for_legend(figure)
+    return figure
+
+
+def _chosen(data: CostVectors) -> list[PlanPoint]:
+    return [point for point in data.points if point.number == data.chosen]
+
+
+def _chosen_name(data: CostVectors) -> str:
+    return "chosen" if data.chosen is None else f"chosen: plan {data.chosen}"
+
+
+def _top(data: CostVectors, dimension: Dimension | None = None) -> float:
+    """Give the end of an axis: a little above the highest cost or threshold."""
+    names = DIMENSIONS if dimension is None else (dimension,)
+    shown = [point.cost for point in data.points] + [CostVector(*(v if v <= 1 else 0.0 for v in data.thresholds))]
+    return 1.08 * max(0.05, *(float(getattr(cost, name)) for cost in shown for name in names))
+
+
+def _front(costs: Sequence[tuple[float, ...]]) -> set[int]:
+    """Numbers of the plans that no other dominates; of equal ones the first."""
+    front: set[int] = set()
+    for number in sorted(range(len(costs)), key=lambda place: (costs[place], place)):
+        cost = costs[number]
+        if not any(all(a <= b + _SAME for a, b in zip(costs[other], cost, strict=True)) for other in front):
+            front.add(number)
+    return front
+
+
+def _finding(plans: Sequence[Plan], chosen: int, front: int) -> str:
+    cost = plans[chosen].cost
+    worst = max(DIMENSIONS, key=lambda name: getattr(cost, name))
+    what = {"cpu": "CPU", "io": "state access", "net": "network"}[worst]
+    if len(plans) == 1:
+        return f"The only plan is {units.share(cost.worst)} of the way from ideal to worst in {what}"
+    among = f"{units.count(front)} of {units.count(len(plans))} plans are on the Pareto front"
+    if cost.worst < _SAME:
+        return f"{among}; the chosen one is ideally balanced in every dimension"
+    return f"{among}; the chosen one is furthest from ideal in {what}, by {units.share(cost.worst)}"

@@ -1,0 +1,152 @@
+"""Latency against cores: what each further core of the elastic executors brings (Elasticutor, section 4.1)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from workbench.scaling import CoreAllocation, allocate_cores
+from workbench.views import theme, units
+
+_POINTS = 200
+
+
+@dataclass(frozen=True)
+class LatencyCores:
+    """What the figure shows.
+
+    Parameters
+    ----------
+    cores, latencies
+        Cores in all, from the least stable number on, and the mean latency with the best allocation of so many.
+    allocations
+        Cores per executor of each.
+    executors
+        Their names.
+    service_s
+        Latency that no number of cores goes below: the service times alone.
+    target_s
+        The target.
+    chosen
+        The fewest cores that meet it, or the reason why none do.
+    """
+
+    finding: str
+    cores: tuple[int, ...]
+    latencies: tuple[float, ...]
+    allocations: tuple[tuple[int, ...], ...]
+    executors: tuple[str, ...]
+    service_s: float
+    target_s: float
+    chosen: CoreAllocation | None
+
+
+def latency_cores(
+    arrivals: Sequence[float],
+    service_rates: Sequence[float],
+    source_rate: float,
+    target_latency: float,
+    cores: int,
+    *,
+    names: Sequence[str] | None = None,
+) -> LatencyCores:
+    """Follow the greedy allocation core by core, up to `cores`; parameters as `allocate_cores` takes them.
+
+    Raises
+    ------
+    WorkbenchError
+        As `allocate_cores` does, except that no executors are an answer: not enough data.
+    """
+    executors = tuple(names or (f"executor {number}" for number in range(len(arrivals))))
+    if not len(arrivals):
+        return LatencyCores("There are no executors to give cores to", (), (), (), (), 0.0, target_latency, None)
+    chosen = allocate_cores(arrivals, service_rates, source_rate, target_latency, cores)
+    service_s = sum(a / s for a, s in zip(arrivals, service_rates, strict=True)) / source_rate
+    least = sum(allocate_cores(arrivals, service_rates, source_rate, target_latency, 0).cores)
+    # The greedy choice for a target that is never met passes through the best allocation of every number of cores.
+    near = max(service_s * (1 + 1e-7), math.ulp(0.0))
+    step = max(1, math.ceil((cores - least + 1) / _POINTS))
+    followed = [
+        allocate_cores(arrivals, service_rates, source_rate, near, supply)
+        for supply in sorted({*range(least, cores + 1, step), max(least, cores), sum(chosen.cores)})
+    ]
+    by_cores = {sum(one.cores): one for one in followed}
+    steps = sorted(by_cores)
+    return LatencyCores(
+        _finding(chosen, target_latency, service_s, cores),
+        tuple(steps),
+        tuple(by_cores[number].latency for number in steps),
+        tuple(by_cores[number].cores for number in steps),
+        executors,
+        service_s,
+        target_latency,
+        chosen,
+    )
+
+
+def draw_latency_cores(data: LatencyCores) -> go.Figure:
+    """Draw latency over cores on a logarithmic axis, the target, the floor and the chosen number."""
+    figure = theme.figure(data.finding, 420, "Line: mean latency over cores, with the target and the service time.")
+    if not data.cores:
+        return theme.not_enough(figure, "there are no executors.")
+    shares = [
+        ", ".join(f"{theme.plain(name)} {cores}" for name, cores in zip(data.executors, allocation, strict=True))
+        for allocation in data.allocations
+    ]
+    figure.add_scatter(
+        uid="latency-curve",
+        name="best allocation",
+        x=data.cores,
+        y=[1000 * latency for latency in data.latencies],
+        text=shares if len(data.executors) <= 12 else None,
+        mode="lines+markers",
+        line={"color": theme.BLUE},
+        marker={"color": theme.BLUE, "size": 5},
+        hovertemplate="%{x} cores: %{y:.4~g} ms<br>%{text}<extra></extra>",
+    )
+    met = data.chosen is not None and data.chosen.status == "ok"
+    figure.add_scatter(
+        uid="latency-chosen",
+        name="fewest cores for the target",
+        x=[sum(data.chosen.cores)] if data.chosen and met else [],
+        y=[1000 * data.chosen.latency] if data.chosen and met else [],
+        mode="markers+text",
+        text=[f"{sum(data.chosen.cores)} cores"] if data.chosen and met else [],
+        textposition="bottom left",
+        marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 13},
+        hovertemplate="%{x} cores: %{y:.4~g} ms<extra></extra>",
+        showlegend=met,
+    )
+    lines = ((data.target_s, "target", "dash", theme.BLACK), (data.service_s, "service times alone", "dot", theme.GREY))
+    for level, word, dash, colour in lines:
+        if level > 0:
+            figure.add_hline(y=1000 * level, line={"color": colour, "width": 1, "dash": dash})
+            figure.add_annotation(
+                text=f"{word}: {units.seconds(level)}",
+                font={"size": 12, "color": colour},
+                x=1,
+                xref="paper",
+                xanchor="right",
+                y=math.log10(1000 * level),  # where annotations are on a logarithmic axis
+                yanchor="bottom" if word == "target" else "top",
+                showarrow=False,
+            )
+    levels = [1000 * value for value in (*data.latencies, data.target_s, data.service_s) if value > 0]
+    low, high = math.log10(min(levels)), math.log10(max(levels))
+    room = 0.14 * max(high - low, 0.2)
+    figure.update_xaxes(title_text="Cores", rangemode="normal", tickformat=",d")
+    figure.update_yaxes(title_text="Mean latency (ms)", type="log", range=[low - room, high + room], tickformat="~g")
+    theme.room_for_legend(figure)
+    return figure
+
+
+def _finding(chosen: CoreAllocation, target_s: float, service_s: float, cores: int) -> str:
+    target, needed = units.seconds(target_s), sum(chosen.cores)
+    if chosen.status == "ok":
+        return f"{units.count(needed)} cores keep the mean latency at {units.seconds(chosen.latency)}, under {target}"
+    if chosen.status == "exhausted":
+        return f"{units.count(cores)} cores give {units.seconds(chosen.latency)}; the target of {target} needs more"
+    if chosen.status == "insufficient":
+        return f"{units.count(cores)} cores cannot keep up: {units.count(needed)} are the least for a stable queue"
+    return f"No number of cores reaches {target}: the service times alone take {units.seconds(service_s)}"

@@ -1,0 +1,130 @@
+"""Where a plan puts the tasks: workers by operators, and the load of every worker beside the mean."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import ArrayLike
+from plotly.subplots import make_subplots
+
+from workbench.placement import PlacementProblem
+from workbench.views import theme, units
+
+RESOURCES = ("CPU", "State access", "Network")
+_TEXTS = 40  # columns above which cells are too narrow for numbers
+
+
+@dataclass(frozen=True)
+class PlacementMap:
+    """What the figure shows.
+
+    Parameters
+    ----------
+    operators, workers
+        Labels of the rows and columns.
+    counts
+        Tasks of every operator on every worker.
+    loads
+        Load of every worker in every resource, per speed, as a multiple of the mean worker's; None where nobody has
+        any.
+    """
+
+    finding: str
+    operators: tuple[str, ...]
+    workers: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    loads: tuple[tuple[float | None, ...], ...]
+
+
+def placement_map(problem: PlacementProblem, counts: ArrayLike | None, name: str = "This plan") -> PlacementMap:
+    """Collect a plan's counts and the loads that follow; None or an empty `counts`: there is no plan.
+
+    Raises
+    ------
+    WorkbenchError
+        When `counts` is not a plan of `problem`.
+    """
+    workers = tuple(f"w{number}" for number in range(problem.workers))
+    if counts is None or np.size(counts) == 0:
+        return PlacementMap("No plan has been chosen yet", problem.operators, workers, (), ())
+    plan = problem.checked(counts)
+    loads = problem.worker_loads(plan) / np.array(problem.speeds)
+    means = loads.mean(axis=1)
+    ratios = tuple(
+        tuple(float(load / mean) for load in row) if mean > 0 else (None,) * problem.workers
+        for row, mean in zip(loads, means, strict=True)
+    )
+    fullest = max(
+        ((ratio, resource, worker) for resource, row in enumerate(ratios) for worker, ratio in enumerate(row) if ratio),
+        default=None,
+        key=lambda one: one[0],
+    )
+    if fullest is None:
+        finding = f"{name} loads no worker"
+    elif fullest[0] < 1.005:
+        finding = f"{name} loads all workers evenly"
+    else:
+        what = ("CPU", "state access", "network")[fullest[1]]
+        finding = f"{name} puts {units.number(fullest[0])} times the mean {what} load on worker w{fullest[2]}"
+    return PlacementMap(finding, problem.operators, workers, tuple(map(tuple, plan.tolist())), ratios)
+
+
+def draw_placement_map(data: PlacementMap) -> go.Figure:
+    """Draw the counts as a map, and under it the loads, 1 being the mean."""
+    rows, extra = max(1, len(data.operators)), len(RESOURCES)
+    height = 190 + 30 * (rows + extra)
+    figure = theme.figure(
+        data.finding, height, "Map: tasks of every operator (rows) on every worker (columns); below, loads per worker."
+    )
+    if not data.counts:
+        return theme.not_enough(figure, "no plan has been chosen yet.")
+    panels = make_subplots(
+        rows=2, shared_xaxes=True, vertical_spacing=30 / height, row_heights=[rows, extra], figure=figure
+    )
+    texts = len(data.workers) <= _TEXTS
+    most = max(max(row) for row in data.counts)
+    panels.add_heatmap(
+        uid="map-counts",
+        name="tasks",
+        z=data.counts,
+        x=data.workers,
+        y=[theme.plain(name) for name in data.operators],
+        text=[[str(count) if count else "" for count in row] for row in data.counts],
+        texttemplate="%{text}" if texts else None,
+        textfont={"size": 13},
+        colorscale=[[0, "#FFFFFF"], [1, theme.BLUE]],
+        zmin=0,
+        zmax=max(1.0, 1.25 * most),
+        showscale=False,
+        xgap=2,
+        ygap=2,
+        hovertemplate="%{z} tasks of %{y} on %{x}<extra></extra>",
+        row=1,
+        col=1,
+    )
+    panels.add_heatmap(
+        uid="map-loads",
+        name="loads",
+        z=data.loads,
+        x=data.workers,
+        y=list(RESOURCES),
+        text=[["" if load is None else f"{load:.2f}" for load in row] for row in data.loads],
+        texttemplate="%{text}" if texts else None,
+        textfont={"size": 12},
+        colorscale=[[0, "#FFFFFF"], [0.5, "#FBE3D3"], [1, theme.VERMILLION]],
+        zmin=0,
+        zmax=2,
+        showscale=False,
+        xgap=2,
+        ygap=2,
+        hovertemplate="%{y} of %{x}: %{z:.3f} times the mean<extra></extra>",
+        row=2,
+        col=1,
+    )
+    panels.update_yaxes(autorange="reversed", showgrid=False, showline=False, ticks="", type="category")
+    panels.update_xaxes(showgrid=False, showline=False, ticks="", type="category", tickangle=0)
+    panels.update_xaxes(title_text="Worker", row=2, col=1)
+    panels.update_yaxes(title_text="Tasks", row=1, col=1)
+    panels.update_yaxes(title_text="Load (x mean)", row=2, col=1)
+    panels.update_layout(margin_t=52)
+    return panels

@@ -1,0 +1,178 @@
+"""A replayed load over time: what was offered and consumed, what ran, what waited, and every reconfiguration."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from plotly.subplots import make_subplots
+
+from workbench.scaling import Reconfiguration, Timeline
+from workbench.views import theme, units
+
+_POINTS = 1200
+_MARKED = 80  # reconfigurations above which their downtime is not shaded one by one
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TimelineSeries:
+    """What the figure shows; times in seconds, one entry per bucket of steps.
+
+    `offered` and `consumed` are means of their bucket (records/s), `tasks`, `backlog` (records) and `latency_s` its
+    highest values, so that no peak is lost.
+    """
+
+    finding: str
+    times_s: tuple[float, ...]
+    offered: tuple[float, ...]
+    consumed: tuple[float, ...]
+    tasks: tuple[int, ...]
+    backlog: tuple[float, ...]
+    latency_s: tuple[float, ...]
+    reconfigurations: tuple[Reconfiguration, ...]
+    duration_s: float
+    memory_mb: float
+
+    def until(self, time_s: float) -> "TimelineSeries":
+        """Keep what happened before `time_s`; axes stay as they are."""
+        kept = sum(time < time_s for time in self.times_s)
+        cut = {
+            name: getattr(self, name)[:kept]
+            for name in ("times_s", "offered", "consumed", "tasks", "backlog", "latency_s")
+        }
+        changes = tuple(change for change in self.reconfigurations if change.at_s < time_s)
+        return replace(self, reconfigurations=changes, **cut)
+
+
+def timeline(line: Timeline, policy: str = "The policy") -> TimelineSeries:
+    """Collect a replay, thinned to what a screen can show."""
+    steps = len(line.offered)
+    if not steps:
+        return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), 0.0, line.memory_mb)
+    size = math.ceil(steps / _POINTS)
+
+    def thinned(values: NDArray[np.float64], how: Callable[[Floats], float]) -> tuple[float, ...]:
+        return tuple(float(how(values[start : start + size])) for start in range(0, steps, size))
+
+    return TimelineSeries(
+        _finding(line, policy),
+        tuple(line.times_s[::size].tolist()),
+        thinned(line.offered, np.mean),
+        thinned(line.consumed, np.mean),
+        tuple(int(value) for value in thinned(line.tasks.astype(float), np.max)),
+        thinned(line.backlog, np.max),
+        thinned(line.latency_s, np.max),
+        line.reconfigurations,
+        steps * line.step_s,
+        line.memory_mb,
+    )
+
+
+def draw_timeline(data: TimelineSeries) -> go.Figure:
+    """Draw four panels over one time axis: rates, tasks, backlog, latency; reconfigurations across all of them."""
+    figure = theme.figure(
+        data.finding, 720, "Four panels over time: rates, tasks, backlog and latency; reconfigurations are marked."
+    )
+    if not data.duration_s:
+        return theme.not_enough(figure, "nothing was replayed.")
+    panels = make_subplots(
+        rows=4, shared_xaxes=True, vertical_spacing=0.035, row_heights=[0.34, 0.22, 0.22, 0.22], figure=figure
+    )
+    scale, unit = units.time_scale(data.duration_s)
+    waited, waited_unit = units.time_scale(max(data.latency_s, default=0.0))
+    latency = [seconds / waited for seconds in data.latency_s]
+    times = [time / scale for time in data.times_s]
+    memory = [units.size(tasks * data.memory_mb * 2**20) for tasks in data.tasks] if data.memory_mb else None
+    rows = (
+        (1, "timeline-offered", "offered", data.offered, theme.BLACK, "dot", None, "%{y:.4~s} records/s offered"),
+        (1, "timeline-consumed", "consumed", data.consumed, theme.BLUE, "solid", None, "%{y:.4~s} records/s consumed"),
+        (2, "timeline-tasks", "tasks", data.tasks, theme.BLUE, "solid", memory, "%{y} tasks %{text}"),
+        (3, "timeline-backlog", "backlog", data.backlog, theme.VERMILLION, "solid", None, "%{y:.4~s} records wait"),
+        (4, "timeline-latency", "latency", latency, theme.PURPLE, "solid", None, f"waited %{{y:.4~g}} {waited_unit}"),
+    )
+    for row, uid, name, values, colour, dash, texts, hover in rows:
+        panels.add_scatter(
+            uid=uid,
+            name=name,
+            x=times,
+            y=values,
+            text=texts,
+            mode="lines",
+            line={"color": colour, "dash": dash, "width": 1.8, "shape": "hv" if name == "tasks" else "linear"},
+            hovertemplate=f"%{{x:.4~g}} {unit}: {hover}<extra></extra>",
+            showlegend=row == 1,
+            row=row,
+            col=1,
+        )
+    _changes(panels, data, scale, unit)
+    tasks = "Tasks" if not data.memory_mb else f"Tasks ({units.size(data.memory_mb * 2**20)} each)"
+    panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", rangemode="tozero", row=1, col=1)
+    panels.update_yaxes(title_text=tasks, rangemode="tozero", tickformat="d", nticks=5, row=2, col=1)
+    panels.update_yaxes(title_text="Backlog (records)", tickformat="~s", rangemode="tozero", nticks=5, row=3, col=1)
+    panels.update_yaxes(
+        title_text=f"Latency ({waited_unit})", rangemode="tozero", tickformat="~g", nticks=5, row=4, col=1
+    )
+    panels.update_xaxes(range=[0, data.duration_s / scale])
+    panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
+    theme.room_for_legend(panels)
+    return panels
+
+
+def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:
+    """Mark reconfigurations: a triangle on the tasks, and their downtime shaded in every panel."""
+    panels.add_scatter(
+        uid="timeline-reconfigurations",
+        name="reconfiguration",
+        x=[change.at_s / scale for change in data.reconfigurations],
+        y=[sum(change.tasks.values()) for change in data.reconfigurations],
+        text=[
+            f"{sum(change.tasks.values())} tasks from here: "
+            + ", ".join(f"{theme.plain(name)} {count}" for name, count in change.tasks.items())
+            + f"<br>nothing ran for {units.seconds(change.downtime_s)}, {units.size(change.moved_bytes)} of state moved"
+            for change in data.reconfigurations
+        ],
+        mode="markers",
+        marker={
+            "color": theme.VERMILLION,
+            "symbol": "triangle-down",
+            "size": 11,
+            "line": {"color": "white", "width": 1},
+        },
+        hovertemplate=f"%{{x:.4~g}} {unit}: %{{text}}<extra></extra>",
+        showlegend=bool(data.reconfigurations),
+        cliponaxis=False,
+        row=2,
+        col=1,
+    )
+    panels.update_layout(
+        shapes=[
+            {
+                "type": "rect",
+                "xref": "x",
+                "yref": "paper",
+                "x0": change.at_s / scale,
+                "x1": (change.at_s + change.downtime_s) / scale,
+                "y0": 0,
+                "y1": 1,
+                "fillcolor": theme.VERMILLION,
+                "opacity": 0.18,
+                "line": {"width": 1, "color": theme.VERMILLION},
+                "layer": "below",
+            }
+            for change in data.reconfigurations[:_MARKED]
+        ]
+    )
+
+
+def _finding(line: Timeline, policy: str) -> str:
+    row = line.summary()
+    changes = len(line.reconfigurations)
+    often = "never reconfigures" if not changes else f"reconfigures {changes} time{'s' if changes > 1 else ''}"
+    return (
+        f"{policy} {often}: the backlog is empty {units.share(row['at_target'])} of the time, 99 of 100 records wait "
+        f"{units.seconds(row['latency_p99_s'])} at most, for {units.number(row['core_hours'])} core-hours"
+    )
