@@ -1,5 +1,6 @@
 """Where tasks go: the cost of a placement, its search, and what ordinary schedulers do instead."""
 
+from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, odrp
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
 from workbench.placement.caps import SearchResult, search
 from workbench.placement.counting import count_plans, count_within
@@ -22,15 +23,20 @@ from workbench.placement.groups import (
 )
 from workbench.placement.problem import CostVector, Link, PlacementProblem, Plan, Subtask
 from workbench.placement.skew import PlacementGroups, placement_groups
+from workbench.placement.throughput import PlacedRate, Spread, placed_rate, shape_spreads, spread
 from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import Tuning, tune, tune_range, tune_thresholds
 
 __all__ = [
+    "ODRP_SETTINGS",
     "CostVector",
     "GroupAllocation",
     "Job",
     "Link",
+    "OdrpPlan",
+    "OdrpWeights",
     "OptimalPlan",
+    "PlacedRate",
     "PlacementGroups",
     "PlacementProblem",
     "Plan",
@@ -38,6 +44,7 @@ __all__ = [
     "SearchNode",
     "SearchResult",
     "SkewedJob",
+    "Spread",
     "Subtask",
     "Tuning",
     "balanced_capacity",
@@ -48,8 +55,10 @@ __all__ = [
     "flink_default",
     "flink_evenly",
     "naive",
+    "odrp",
     "optimal",
     "optimal_allocation",
+    "placed_rate",
     "placement_groups",
     "query_by_query",
     "random_slots",
@@ -57,7 +66,9 @@ __all__ = [
     "relative_capacity",
     "round_robin",
     "search",
+    "shape_spreads",
     "split_skewed",
+    "spread",
     "task_level",
     "top_down",
     "trace_search",

@@ -1,0 +1,193 @@
+"""ODRP against brute force over all plans, its settings, and its limits."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.errors import WorkbenchError
+from workbench.placement import ODRP_SETTINGS, OdrpWeights, odrp
+
+CHAIN = Dataflow(
+    "chain",
+    (Operator("source", "source"), Operator("map", "map"), Operator("sink", "sink")),
+    (Edge("source", "map"), Edge("map", "sink")),
+)
+DIAMOND = Dataflow(
+    "diamond",
+    (Operator("source", "source"), Operator("left", "map"), Operator("right", "map"), Operator("join", "join")),
+    (Edge("source", "left"), Edge("source", "right"), Edge("left", "join"), Edge("right", "join")),
+)
+PROFILES = {
+    "source": OperatorProfile(1e-3, 0.0, 100.0, 1.0),
+    "map": OperatorProfile(4e-3, 0.0, 40.0, 0.5),
+    "sink": OperatorProfile(1e-3, 0.0, 0.0, 0.0),
+    "left": OperatorProfile(3e-3, 0.0, 30.0, 1.0),
+    "right": OperatorProfile(1e-3, 0.0, 60.0, 1.0),
+    "join": OperatorProfile(2e-3, 0.0, 0.0, 0.0),
+}
+RATE = 400.0
+DELAY, CAP, UP = 2e-3, 10.0, 0.99
+
+
+def profiles(flow):
+    return {operator.name: PROFILES[operator.name] for operator in flow.operators}
+
+
+def arriving(flow):
+    rates = {"source": RATE}
+    for name in flow.topological_order()[1:]:
+        rates[name] = sum(
+            rates[e.upstream] * PROFILES[e.upstream].selectivity for e in flow.edges if e.downstream == name
+        )
+    return rates
+
+
+def worth(flow, counts):
+    """Response, slots, traffic and -log availability of a plan, written down anew."""
+    rates = arriving(flow)
+
+    def time(name):
+        profile, replicas = PROFILES[name], sum(counts[name])
+        room = 1 / profile.cpu_s - rates[name] / replicas
+        return min(1 / room if room > 0 else math.inf, CAP * profile.cpu_s)
+
+    def remote(edge):
+        pairs = [(a, b) for a in places(counts[edge.upstream]) for b in places(counts[edge.downstream])]
+        return sum(a != b for a, b in pairs) / len(pairs)
+
+    def finish(name):
+        into = [edge for edge in flow.edges if edge.downstream == name]
+        return time(name) + max((finish(edge.upstream) + DELAY * remote(edge) for edge in into), default=0)
+
+    return (
+        max(finish(operator.name) for operator in flow.operators),
+        sum(map(sum, counts.values())),
+        sum(rates[e.upstream] * PROFILES[e.upstream].output_bytes * remote(e) for e in flow.edges),
+        -math.log(UP) * sum(sum(n > 0 for n in row) for row in counts.values()),
+    )
+
+
+def places(row):
+    return [worker for worker, count in enumerate(row) for _ in range(count)]
+
+
+def all_counts(flow, workers, slots, most):
+    names = [operator.name for operator in flow.operators]
+    rows = [row for row in product(range(most + 1), repeat=workers) if 1 <= sum(row) <= most]
+    for chosen in product(rows, repeat=len(names)):
+        if all(sum(column) <= slots for column in zip(*chosen, strict=True)):
+            yield dict(zip(names, chosen, strict=True))
+
+
+@pytest.mark.parametrize("flow", [CHAIN, DIAMOND], ids=lambda flow: flow.name)
+@pytest.mark.parametrize(
+    "weights",
+    [*ODRP_SETTINGS, OdrpWeights(0.3, 0.1, 0.4, 0.2), OdrpWeights(0, 0, 1, 0), OdrpWeights(1, 0.3, 0, 1)],
+    ids=str,
+)
+def test_no_plan_scores_higher(flow, weights):
+    workers, slots, most = 2, 4, 2
+    found = odrp(
+        flow,
+        profiles(flow),
+        RATE,
+        workers,
+        slots,
+        weights=weights,
+        most=most,
+        link_delay_s=DELAY,
+        congestion=CAP,
+        availability=UP,
+    )
+    values = np.array([worth(flow, counts) for counts in all_counts(flow, workers, slots, most)])
+    chosen = ODRP_SETTINGS[weights] if isinstance(weights, str) else weights
+    aims = np.array([chosen.response, chosen.cost, chosen.traffic, chosen.availability])
+    low, high = ranges(flow, workers, slots, most)
+    scores = aims.sum() - (aims * (values - low) / (high - low)).sum(axis=1)
+    assert found.score == pytest.approx(scores.max(), abs=1e-6)
+    assert found.gap == pytest.approx(0, abs=1e-6)
+    counts = {name: tuple(row) for name, row in zip(found.problem.operators, found.counts.tolist(), strict=True)}
+    mine = worth(flow, counts)
+    assert found.response_s == pytest.approx(mine[0])
+    assert found.slots == mine[1]
+    assert found.traffic == pytest.approx(mine[2], abs=1e-9)
+    assert found.availability == pytest.approx(math.exp(-mine[3]))
+
+
+def ranges(flow, workers, slots, most):
+    """Best and worst of each objective: every operator at its fastest or slowest, all pairs local or remote."""
+    rates, names = arriving(flow), [operator.name for operator in flow.operators]
+
+    def longest(replicas, delay):
+        def finish(name):
+            room = 1 / PROFILES[name].cpu_s - rates[name] / replicas
+            own = min(1 / room if room > 0 else math.inf, CAP * PROFILES[name].cpu_s)
+            return own + max((finish(e.upstream) + delay for e in flow.edges if e.downstream == name), default=0)
+
+        return max(map(finish, names))
+
+    sent = sum(rates[e.upstream] * PROFILES[e.upstream].output_bytes for e in flow.edges)
+    down = -math.log(UP) * len(names)
+    low = [longest(most, 0), len(names), 0, down]
+    high = [longest(1, DELAY), min(most * len(names), workers * slots), sent, down * min(workers, most)]
+    return np.array(low), np.array(high)
+
+
+def test_the_settings_are_those_of_the_paper():
+    # Table 3: latency takes all the slots it may, equal weights take fewer.
+    plans = {name: odrp(CHAIN, profiles(CHAIN), 2 * RATE, 2, 6, weights=name, most=4) for name in ODRP_SETTINGS}
+    assert plans["latency"].slots == 12
+    assert plans["latency"].response_s <= min(plans["default"].response_s, plans["weighted"].response_s)
+    assert plans["default"].slots < plans["latency"].slots
+
+
+def test_nothing_demands_that_the_rate_be_sustained():
+    cheapest = odrp(CHAIN, profiles(CHAIN), RATE, 2, 4, weights=OdrpWeights(0, 1, 0, 0))
+    assert cheapest.slots == 3
+    assert cheapest.problem.cpu[1] == pytest.approx(1.6)  # the map's one task would need that many cores
+
+
+def test_a_fixed_number_stays_fixed():
+    found = odrp(CHAIN, profiles(CHAIN), RATE, 2, 4, weights="latency", most={"map": 3}, fixed={"source": 2})
+    assert dict(zip(found.problem.operators, found.problem.parallelism, strict=True))["source"] == 2
+    assert found.problem.cost(found.counts).worst <= 1
+
+
+def test_a_source_without_profile_runs_elsewhere():
+    found = odrp(CHAIN, {name: PROFILES[name] for name in ("map", "sink")}, RATE, 2, 2)
+    assert found.problem.operators == ("map", "sink")
+
+
+def test_when_time_is_up_the_plan_comes_with_its_gap():
+    found = odrp(DIAMOND, profiles(DIAMOND), 1_500.0, 4, 8, weights="latency", timeout_s=0.3)
+    assert found.problem.checked(found.counts).sum() == found.slots
+    assert 0 < found.gap == pytest.approx(found.bound - found.score)
+    assert found.bound <= 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"weights": "speed"}, r"weights are 'speed'; use one of default, weighted, latency, or OdrpWeights"),
+        ({"most": 0}, r"replicas of 'source' is 0; give a whole number from 1 on"),
+        ({"fixed": {"sinc": 2}}, r"unknown operator 'sinc'; there are source, map, sink"),
+        ({"fixed": {"map": 9}}, r"need 11 slots at least, but 2 workers with 4 slots offer 8; add workers"),
+        ({"congestion": 0.5}, r"congestion is 0\.5; give a finite number from 1 on"),
+        ({"link_delay_s": math.nan}, r"link_delay_s is nan; give a finite number from 0 on"),
+        ({"availability": 0}, r"availability is 0; give a probability above 0"),
+        ({"timeout_s": 0}, r"timeout_s is 0; give seconds above 0"),
+    ],
+)
+def test_bad_input_is_named(more, message):
+    with pytest.raises(WorkbenchError, match=message):
+        odrp(CHAIN, profiles(CHAIN), RATE, 2, 4, **more)
+
+
+def test_missing_profiles_and_weights_of_nothing_are_refused():
+    with pytest.raises(WorkbenchError, match=r"'map' of dataflow 'chain' has no profile; those given are source"):
+        odrp(CHAIN, {"source": PROFILES["source"]}, RATE, 2, 4)
+    with pytest.raises(WorkbenchError, match=r"not all 0"):
+        OdrpWeights(0, 0, 0, 0)

@@ -1,0 +1,255 @@
+"""The integer linear programme of ODRP, and what its four objectives are worth for a given plan."""
+
+import math
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pulp
+
+from workbench.errors import WorkbenchError
+from workbench.placement.problem import Counts
+
+_SCALE = 1000.0  # CBC prints its bound with three decimals
+_ROUNDED = 1e-6
+
+
+@dataclass(frozen=True)
+class Objectives:
+    """One number for each objective: values of a plan, all to be low, or their weights.
+
+    Response time in seconds, cost in slots, traffic in bytes/s, and -log of the availability.
+    """
+
+    response: float
+    cost: float
+    traffic: float
+    outage: float
+
+
+@dataclass(frozen=True)
+class Replication:
+    """What ODRP decides on: operators in topological order, equal workers.
+
+    Parameters
+    ----------
+    edges
+        Pairs of positions.
+    execution
+        By operator: seconds of a record, by the allowed numbers of replicas.
+    sent
+        By operator: bytes/s to each consumer.
+    workers, slots
+        The cluster.
+    link_delay_s
+        Between two workers.
+    outage
+        -log of the probability that a worker is up.
+    """
+
+    edges: tuple[tuple[int, int], ...]
+    execution: tuple[Mapping[int, float], ...]
+    sent: tuple[float, ...]
+    workers: int
+    slots: int
+    link_delay_s: float
+    outage: float
+
+    def values(self, counts: Counts) -> Objectives:
+        """Work out what a plan is worth: `counts`, shape (operators, workers)."""
+        share = counts / counts.sum(axis=1, keepdims=True)
+        remote = {(i, j): max(0.0, 1.0 - float(share[i] @ share[j])) for i, j in self.edges}
+        seconds = [times[int(row.sum())] for times, row in zip(self.execution, counts, strict=True)]
+        return Objectives(
+            self._longest_path(seconds, {edge: self.link_delay_s * part for edge, part in remote.items()}),
+            float(counts.sum()),
+            math.fsum(self.sent[i] * part for (i, _), part in remote.items()),
+            self.outage * int((counts > 0).sum()),
+        )
+
+    @cached_property
+    def best(self) -> Objectives:
+        """The lowest each objective could be, the others apart."""
+        least = [min(times.values()) for times in self.execution]
+        return Objectives(
+            self._longest_path(least, dict.fromkeys(self.edges, 0.0)),
+            float(sum(min(times) for times in self.execution)),
+            0.0,
+            self.outage * len(self.execution),
+        )
+
+    @cached_property
+    def worst(self) -> Objectives:
+        """The highest each objective could be, the others apart."""
+        most = [max(times.values()) for times in self.execution]
+        return Objectives(
+            self._longest_path(most, dict.fromkeys(self.edges, self.link_delay_s)),
+            float(min(sum(max(times) for times in self.execution), self.workers * self.slots)),
+            math.fsum(self.sent[i] for i, _ in self.edges),
+            self.outage * sum(min(max(times), self.workers) for times in self.execution),
+        )
+
+    @cached_property
+    def spans(self) -> Objectives:
+        """Worst less best."""
+        return Objectives(*(worst - best for worst, best in self._pairs(self.worst, self.best)))
+
+    def loss(self, values: Objectives, weights: Objectives) -> float:
+        """Weighted distances from the best values, each as a share of the span; 0 where all plans are alike."""
+        return math.fsum(
+            weight * (value - best) / span
+            for weight, value, best, span in zip(*map(astuple, (weights, values, self.best, self.spans)), strict=True)
+            if span > 0
+        )
+
+    def smallest(self) -> Counts:
+        """Give the plan of the fewest replicas, on one worker after the other."""
+        sizes = [min(times) for times in self.execution]
+        owners = np.repeat(np.arange(self.workers), self.slots)[: sum(sizes)]
+        counts = np.zeros((len(sizes), self.workers), dtype=np.int64)
+        np.add.at(counts, (np.repeat(np.arange(len(sizes)), sizes), owners), 1)
+        return counts
+
+    def _longest_path(self, seconds: Sequence[float], delays: Mapping[tuple[int, int], float]) -> float:
+        finish = list(seconds)
+        for j, own in enumerate(seconds):
+            finish[j] = own + max((finish[i] + delay for (i, end), delay in delays.items() if end == j), default=0.0)
+        return max(finish)
+
+    @staticmethod
+    def _pairs(one: Objectives, other: Objectives) -> list[tuple[float, float]]:
+        return list(zip(astuple(one), astuple(other), strict=True))
+
+
+def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> tuple[Counts, float]:
+    """Find the plan of the least loss, and a loss that no plan undercuts.
+
+    Variables: `size[i][p]`, operator i has p replicas; `here[i][p][w][k]`, and k of them are on worker w. Together they
+    choose the multiset of workers of the paper's x[i, U], without naming each. The share of local pairs of an edge is
+    the sum over the workers of (share of i there) x (share of j there); the first share takes few values f, each with
+    an indicator, so the product becomes f x v with v at most the indicator and at most the second share.
+    """
+    programme = pulp.LpProblem("odrp", pulp.LpMinimize)
+    size = [
+        {p: programme.add_variable(f"size_{i}_{p}", cat=pulp.LpBinary) for p in times}
+        for i, times in enumerate(query.execution)
+    ]
+    here = [
+        {
+            (p, w, k): programme.add_variable(f"here_{i}_{p}_{w}_{k}", cat=pulp.LpBinary)
+            for p in sizes
+            for w in range(query.workers)
+            for k in range(min(p, query.slots) + 1)
+        }
+        for i, sizes in enumerate(size)
+    ]
+    loss = programme.add_variable("loss", lowBound=0)  # a variable: solvers leave the constant of an objective out
+    programme += _SCALE * loss
+    programme += loss >= _loss(programme, query, weights, size, here)
+    for sizes, places in zip(size, here, strict=True):
+        programme += pulp.lpSum(sizes.values()) == 1
+        for p, chosen in sizes.items():
+            programme += pulp.lpSum(k * x for (q, _, k), x in places.items() if q == p) == p * chosen
+            for w in range(query.workers):
+                programme += pulp.lpSum(x for (q, v, _), x in places.items() if (q, v) == (p, w)) == chosen
+    used = [
+        pulp.lpSum(k * x for places in here for (_, v, k), x in places.items() if v == w) for w in range(query.workers)
+    ]
+    for slots in used:
+        programme += slots <= query.slots
+    for fuller, emptier in pairwise(used):  # workers are equal: take them in this order
+        programme += fuller >= emptier
+    bound = _run(programme, timeout_s)
+    counts = np.zeros((len(size), query.workers), dtype=np.int64)
+    for i, places in enumerate(here):
+        for (_, w, k), x in places.items():
+            counts[i, w] += k * round(x.value() or 0.0)
+    return counts, bound
+
+
+def _loss(
+    programme: pulp.LpProblem,
+    query: Replication,
+    weights: Objectives,
+    size: list[dict[int, pulp.LpVariable]],
+    here: list[dict[tuple[int, int, int], pulp.LpVariable]],
+) -> pulp.LpAffineExpression:
+    """State the loss; objectives that do not count, or are the same for all plans, are left out."""
+    spans, best = query.spans, query.best
+    terms = []
+    timed, sent = weights.response > 0 and spans.response > 0, weights.traffic > 0 and spans.traffic > 0
+    remote = {edge: pulp.LpAffineExpression(constant=1.0) for edge in query.edges}
+    if sent or (timed and query.link_delay_s > 0):
+        remote = {(i, j): 1 - _local(programme, f"{i}_{j}", query.workers, here[i], here[j]) for i, j in query.edges}
+    if timed:  # in units of the span
+        finish = [programme.add_variable(f"finish_{i}", lowBound=0) for i in range(len(size))]
+        longest = programme.add_variable("response", lowBound=0)
+        for j, times in enumerate(query.execution):
+            own = pulp.lpSum(times[p] / spans.response * x for p, x in size[j].items())
+            programme += finish[j] >= own
+            programme += longest >= finish[j]
+            for i, end in query.edges:
+                if end == j:
+                    programme += finish[j] >= finish[i] + query.link_delay_s / spans.response * remote[i, j] + own
+        terms.append(weights.response * (longest - best.response / spans.response))
+    if weights.cost > 0 and spans.cost > 0:
+        slots = pulp.lpSum(p * x for sizes in size for p, x in sizes.items())
+        terms.append(weights.cost / spans.cost * (slots - best.cost))
+    if sent:
+        terms.append(
+            weights.traffic / spans.traffic * pulp.lpSum(query.sent[i] * part for (i, _), part in remote.items())
+        )
+    if weights.outage > 0 and spans.outage > 0:
+        hosts = pulp.lpSum(x for places in here for (_, _, k), x in places.items() if k > 0)
+        terms.append(weights.outage / spans.outage * (query.outage * hosts - best.outage))
+    return pulp.lpSum(terms)
+
+
+def _local(
+    programme: pulp.LpProblem,
+    name: str,
+    workers: int,
+    upstream: dict[tuple[int, int, int], pulp.LpVariable],
+    downstream: dict[tuple[int, int, int], pulp.LpVariable],
+) -> pulp.LpAffineExpression:
+    """Share of the pairs of tasks of two operators that share a worker; more of it is never worse."""
+    local = []
+    for w in range(workers):
+        other = pulp.lpSum(k / p * x for (p, v, k), x in downstream.items() if v == w)
+        by_share: dict[float, list[pulp.LpVariable]] = {}
+        for (p, v, k), x in upstream.items():
+            if v == w and k > 0:
+                by_share.setdefault(k / p, []).append(x)
+        products = []
+        for number, (share, indicators) in enumerate(sorted(by_share.items())):
+            product = programme.add_variable(f"local_{name}_{w}_{number}", lowBound=0)
+            programme += product <= pulp.lpSum(indicators)
+            products.append(product)
+            local.append(share * product)
+        programme += pulp.lpSum(products) <= other
+    return pulp.lpSum(local)
+
+
+def _run(programme: pulp.LpProblem, timeout_s: float | None) -> float:
+    """Solve; give the lower bound of the loss, or -inf where none came in time."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "cbc.log"
+        solver = pulp.COIN_CMD(
+            path=pulp.PULP_CBC_CMD.pulp_cbc_path, msg=False, threads=1, timeLimit=timeout_s, logPath=str(log)
+        )
+        try:
+            programme.solve(solver)
+        except pulp.PulpSolverError as error:
+            raise WorkbenchError(
+                f"CBC could not be run on ODRP's programme ({error}); check that this machine may execute it."
+            ) from error
+        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if programme.sol_status == pulp.LpSolutionOptimal:
+        return float(pulp.value(programme.objective)) / _SCALE
+    bound = re.search(r"^Lower bound:\s+(\S+)", said, re.MULTILINE)
+    return float(bound.group(1)) / _SCALE - _ROUNDED if bound else -math.inf
