@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from simulated_run import SimulatedRun
 
-from workbench.capacity import CapacityEstimator, Configuration, measure, verify
+from workbench.capacity import CapacityEstimator, Configuration, Measurement, measure, verify
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.metrics import SourceProfile, TaskSample
@@ -104,3 +104,19 @@ def test_costs_come_from_one_deployment(tmp_path):
     resumed, _ = run(journal, per_record_s=2e-6)
     assert [entry.kind for entry in journal.entries()].count("deployed") == 2
     assert resumed.costs[0].per_record_s == pytest.approx(2e-6)
+
+
+def test_the_interval_rests_on_what_the_journal_knows_of_this_configuration(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    first, _ = run(journal)
+    again, _ = run(journal)
+    elsewhere, _ = run(Journal(tmp_path / "other.jsonl"))
+    assert (first.interval.repeats, again.interval.repeats, elsewhere.interval.repeats) == (1, 2, 1)
+    assert first.interval.low < first.estimate.low < first.estimate.high < first.interval.high
+    assert first.interval.low < again.interval.low
+
+
+def test_an_interval_survives_its_file(tmp_path):
+    measured, _ = run(Journal(tmp_path / "journal.jsonl"))
+    measured.to_json(tmp_path / "m.json")
+    assert Measurement.from_json(tmp_path / "m.json").interval == measured.interval

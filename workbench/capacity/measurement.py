@@ -20,6 +20,7 @@ from cattrs.v import format_exception
 from workbench import __version__
 from workbench.capacity.costs import OperatorCost
 from workbench.capacity.probes import MstEstimate, Probe
+from workbench.capacity.repeatability import MstInterval
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile, TaskSample
@@ -64,6 +65,8 @@ class Measurement:
         Tasks by operator, where an optimizer set them.
     predicted_rate
         Records/s that the optimizer expected of them.
+    interval
+        Where the maximum of a next deployment lies; None without a bracket of the query's own.
     """
 
     query: str
@@ -79,6 +82,7 @@ class Measurement:
     workbench_version: str = __version__
     tasks: Mapping[str, int] | None = None
     predicted_rate: float | None = None
+    interval: MstInterval | None = None
 
     def __post_init__(self) -> None:
         try:

@@ -25,6 +25,7 @@ from workbench.capacity.measurement import (
     probe_to_dict,
 )
 from workbench.capacity.probes import Probe
+from workbench.capacity.repeatability import mst_interval
 from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.metrics import Observation
@@ -120,10 +121,9 @@ def measure(
     """
     query, budget = configuration.query, configuration.budget
     key = measurement_key(configuration, testbed, estimator)
-    if reuse:
-        finished = journal.entries("finished", key)
-        if finished:
-            return measurement_from_dict(finished[-1].data, "The recorded measurement")
+    finished = journal.entries("finished", key)
+    if reuse and finished:
+        return measurement_from_dict(finished[-1].data, "The recorded measurement")
     if isinstance(testbed, Simulated):
         estimator = replace(estimator, clock=testbed.clock)
     deployments = _unfinished(journal, key)
@@ -164,6 +164,7 @@ def measure(
         load_curve=tuple(curve),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
+        interval=mst_interval(estimate, [measurement_from_dict(entry.data).estimate for entry in finished]),
     )
     if output is not None:
         measurement.to_json(output)

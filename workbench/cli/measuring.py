@@ -25,7 +25,7 @@ from workbench.report import render
 from workbench.study.catalogue import find_query
 from workbench.testbed.spark import SparkTestbed
 from workbench.testbed.spark.machine import usable_cores
-from workbench.views import units
+from workbench.views import findings, units
 from workbench.workload.query import Query
 
 _DEFAULT_FRACTION = 0.4
@@ -93,6 +93,8 @@ def _measure(options: argparse.Namespace) -> int:
         print(json.dumps(_summary(measurement, output, options.report), indent=1))
     else:
         print(_sentence(measurement))
+        if measurement.interval is not None:
+            print(findings.interval(measurement.interval))
         print(f"measurement: {output}")
         if options.report:
             print(f"report: {Path(options.report).resolve()}")
@@ -159,6 +161,8 @@ def _summary(measurement: Measurement, output: Path, report: str | None) -> dict
         "rate": estimate.rate,
         "low": estimate.low,
         "high": estimate.high if bounded else None,
+        "interval": [measurement.interval.low, measurement.interval.high] if measurement.interval else None,
+        "interval_level": measurement.interval.level if measurement.interval else None,
         "limit": estimate.limit,
         "probes": len(estimate.probes) - 1,
         "seconds": round(estimate.seconds, 1),

@@ -3,6 +3,7 @@
 import math
 
 from workbench.capacity.probes import MstEstimate
+from workbench.capacity.repeatability import MstInterval
 from workbench.dataflow import Budget
 from workbench.views import units
 
@@ -35,4 +36,19 @@ def bracket(estimate: MstEstimate) -> str:
     return (
         f"The maximum lies between {units.rate(estimate.low, 4)} (sustained) and {units.rate(estimate.high, 4)} "
         f"(not sustained), {units.share(width)} apart."
+    )
+
+
+def interval(found: MstInterval | None) -> str:
+    """Say where the maximum of a next deployment lies."""
+    if found is None:
+        return ""
+    basis = (
+        f"{found.repeats} measurements of this configuration"
+        if found.repeats > 1
+        else "published repeats of such queries, as this is the only measurement of this configuration"
+    )
+    return (
+        f"Another deployment would sustain between {units.rate(found.low)} and {units.rate(found.high)} "
+        f"({units.share(found.level)} interval; repeats differ by about {units.share(found.deviation)}, by {basis})."
     )

@@ -59,8 +59,9 @@ def _capacity(measurement: Measurement) -> list[Card]:
     made = [probe for probe in estimate.probes if probe.phase == "probe"]
     finding = (
         f"{data.finding}. {findings.bracket(estimate)} "
-        f"Measured by {units.count(len(made))} probes in {units.seconds(estimate.seconds)}."
-    )
+        f"Measured by {units.count(len(made))} probes in {units.seconds(estimate.seconds)}. "
+        f"{findings.interval(measurement.interval)}"
+    ).rstrip()
     return [Card("capacity", "What rate does it sustain?", finding, draw_probes(data), probes_table(measurement))]
 
 
