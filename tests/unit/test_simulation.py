@@ -123,9 +123,9 @@ def test_code_is_compiled_and_caches_fill_until_the_rate_is_steady():
 def test_memory_counts_until_the_working_set_fits():
     state = StateModel(1000.0, cache_share=0.5, miss_s=4 * MS, hit_s=1 * MS)
     shares = np.array([0.25, 0.75])
-    assert hit_rate(500.0, state, shares) == pytest.approx([1.0, 1 / 3])
-    assert hit_rate(500.0, replace(state, locality=0.5), shares) == pytest.approx([1.0, math.sqrt(1 / 3)])
-    assert hit_rate(4000.0, state, shares).tolist() == [1.0, 1.0]
+    assert hit_rate(250.0, state, shares) == pytest.approx([1.0, 1 / 3])
+    assert hit_rate(250.0, replace(state, locality=0.5), shares) == pytest.approx([1.0, math.sqrt(1 / 3)])
+    assert hit_rate(2000.0, state, shares).tolist() == [1.0, 1.0]
     assert read_latency_s(state, np.array([1.0, 0.5])) == pytest.approx([1 * MS, 2.5 * MS])
     model = QueryModel(chain("map"), {"map": costs(1 * MS, state=replace(state, reads=2.0))})
     rates = [steady_state(Deployment(model, {"map": 1}, memory)).rate for memory in (200, 1000, 2000, 4000)]

@@ -11,7 +11,7 @@ from workbench.scaling._justin import (
     justin,
     managed_memory_mb,
 )
-from workbench.scaling._replay import Reconfiguration, Timeline, compare, replay
+from workbench.scaling._replay import compare, replay
 from workbench.scaling.autoscaler import (
     AutoscalerSettings,
     LimitedProposal,
@@ -21,6 +21,8 @@ from workbench.scaling.autoscaler import (
     needs_scaling,
     planned_rates,
 )
+from workbench.scaling.controller import Controller
+from workbench.scaling.ds2_policy import Ds2Policy
 from workbench.scaling.elastic import (
     Assignment,
     CoreAllocation,
@@ -36,21 +38,28 @@ from workbench.scaling.elastic import (
     remote_transfer_rate,
     shard_migration_bytes,
 )
+from workbench.scaling.fleet import Fleet
+from workbench.scaling.justin_policy import JustinPolicy
 from workbench.scaling.packing import (
     Packing,
     TaskDemand,
     WorkerShape,
     pack_tasks,
 )
-from workbench.scaling.policies import Ds2Policy, Policy, Scheduled, Static, Window
+from workbench.scaling.policies import Decision, Policy, Scheduled, Static, Window
+from workbench.scaling.timeline import Reconfiguration, Timeline
 
 __all__ = [
     "Assignment",
     "AutoscalerSettings",
+    "Controller",
     "CoreAllocation",
+    "Decision",
     "Ds2Decision",
     "Ds2Policy",
     "ExecutorAdvice",
+    "Fleet",
+    "JustinPolicy",
     "JustinVariant",
     "LimitedProposal",
     "MemoryState",

@@ -6,133 +6,85 @@ runs for the restart and while the state moves, what arrives meanwhile waits, an
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.errors import WorkbenchError
+from workbench.scaling._justin import StateMetrics
 from workbench.scaling._validation import not_negative, positive, require
-from workbench.scaling.policies import Policy, Tasks, Window
-from workbench.simulation import Deployment, QueryModel, RateTrace, State, advance, carry, whole_step
+from workbench.scaling.fleet import Fleet, Paid
+from workbench.scaling.policies import Decision, Managed, Policy, Tasks, Window
+from workbench.scaling.timeline import Reconfiguration, Timeline, waited
+from workbench.simulation import Deployment, KeyTrace, QueryModel, RateTrace, State, advance, carry, whole_step
 
 Floats = NDArray[np.float64]
 
 _MB = float(1 << 20)
-_AT_TARGET = 0.99
-
-
-@dataclass(frozen=True)
-class Reconfiguration:
-    """A change of tasks: when it began, how long nothing ran, bytes of state that moved, and the tasks after it."""
-
-    at_s: float
-    downtime_s: float
-    moved_bytes: float
-    tasks: Tasks
-
-
-@dataclass(frozen=True, eq=False)
-class Timeline:
-    """What happened; arrays have one entry per step.
-
-    Parameters
-    ----------
-    step_s
-        Length of a step, seconds.
-    offered, consumed
-        Records/s.
-    backlog
-        Records that wait at the end of a step.
-    latency_s
-        Seconds that the records consumed last in a step had waited at the sources.
-    tasks
-        Tasks of all operators together that were paid for.
-    reconfigurations
-        In order.
-    """
-
-    step_s: float
-    offered: Floats
-    consumed: Floats
-    backlog: Floats
-    latency_s: Floats
-    tasks: NDArray[np.int64]
-    reconfigurations: tuple[Reconfiguration, ...]
-    memory_mb: float
-
-    @property
-    def times_s(self) -> Floats:
-        """Begin of every step."""
-        return np.arange(len(self.offered), dtype=np.float64) * self.step_s
-
-    def summary(self) -> dict[str, float]:
-        """One row of a comparison.
-
-        Share of time in which the backlog was no more than a step's worth, latencies weighted by records (mean, p50,
-        p99, seconds), core-hours and GB-hours of slots, reconfigurations, and bytes moved.
-        """
-        within = self.backlog <= (1 - _AT_TARGET) * self.offered * self.step_s + 1e-6
-        hours = self.step_s / 3600
-        return {
-            "at_target": float(np.mean(within)),
-            "latency_mean_s": _weighted_mean(self.latency_s, self.consumed),
-            "latency_p50_s": _weighted_quantile(self.latency_s, self.consumed, 0.5),
-            "latency_p99_s": _weighted_quantile(self.latency_s, self.consumed, 0.99),
-            "core_hours": float(self.tasks.sum() * hours),
-            "gb_hours": float(self.tasks.sum() * hours * self.memory_mb / 1024),
-            "reconfigurations": len(self.reconfigurations),
-            "moved_bytes": float(sum(change.moved_bytes for change in self.reconfigurations)),
-        }
 
 
 def replay(
     trace: RateTrace,
     model: QueryModel,
     policy: Policy,
-    tasks: Tasks,
+    tasks: Tasks | Decision,
     *,
     memory_mb: float = math.inf,
     restart_s: float = 10.0,
     state_bytes_per_s: float = 100e6,
     step_s: float = 5.0,
     speed: float = 1.0,
+    fleet: Fleet | None = None,
+    keys: Mapping[str, KeyTrace] | None = None,
 ) -> Timeline:
     """Replay `trace` against `tasks` of `model` under `policy`.
 
     Parameters
     ----------
     tasks
-        Tasks per operator at the beginning.
+        Tasks per operator at the beginning; or a `Decision`, with managed memory per operator and a placement. A
+        policy with a method ``begin(dataflow, decision, source_rates)``, such as `Controller`, may complete it.
     memory_mb
-        Memory of a slot, MB.
+        Memory of a slot, MB; with managed memory per operator, what a slot has beside it.
     restart_s
         Seconds nothing runs at a reconfiguration, state aside.
     state_bytes_per_s
-        Speed at which state moves; all state of an operator whose tasks change moves, as on savepoint and restore.
+        Speed at which state moves; all state of an operator whose tasks, memory or workers change moves, as on
+        savepoint and restore.
     step_s
         Longest step.
     speed
         How fast everything works, 1 being the model.
+    fleet
+        Workers that are paid as a whole; without it slots alone are paid for, one core and `memory_mb` each.
+    keys
+        Popularity of the keys over time, by operator; the records of the others spread as the model says.
 
     Raises
     ------
     WorkbenchError
-        When tasks are missing, or a number is out of its range.
+        When tasks are missing, a number is out of its range, or the policy places no tasks where a placement counts.
     """
     not_negative("restart_s", restart_s)
     positive("state_bytes_per_s", state_bytes_per_s)
     positive("step_s", step_s)
     step = whole_step(min(step_s, trace.duration_s), model.window_s)
     arrivals = np.asarray(trace.per_step(step), dtype=float)
-    deployment = Deployment(model, tasks, memory_mb)
+    deployment = _first(model, policy, tasks, memory_mb, trace.rate_at(0.0))
+    popularity = _Popularity(keys or {})
+    deployment = popularity.at(0.0, deployment)
     state = State.empty(deployment)
     meter = _Meter(deployment)
     changes: list[Reconfiguration] = []
-    consumed, backlog, paid = np.zeros(len(arrivals)), np.zeros(len(arrivals)), np.zeros(len(arrivals), dtype=np.int64)
+    consumed, backlog = np.zeros(len(arrivals)), np.zeros(len(arrivals))
+    paid, sizes = [_paid(deployment, fleet)], [deployment.size]  # from each deployment to the next
+    since = [0]
     waiting, down_until_s, deployed_s, asked_s, memory = 0.0, 0.0, 0.0, 0.0, None
     for number, arrived in enumerate(arrivals.tolist()):
         begin_s = number * step
+        deployment = popularity.at(begin_s, deployment)
         waiting += arrived
         up_s = min(step, max(0.0, begin_s + step - down_until_s))
         if up_s > 0:
@@ -141,30 +93,39 @@ def replay(
             waiting = max(0.0, waiting - done.consumed)
             meter.add(done.records, done.results, done.useful_s, up_s)
         meter.arrived += arrived * up_s / step  # downtime is no part of a window
-        backlog[number], paid[number] = waiting, deployment.size
+        backlog[number] = waiting
         now_s = begin_s + step
         if now_s < asked_s + policy.interval_s - 1e-9 or now_s <= down_until_s or meter.up_s <= 0:
             continue
         wanted, memory = policy.decide(_seen(deployment, meter, waiting, now_s, deployed_s), memory)
         asked_s, meter = now_s, _Meter(deployment)
-        if wanted is None or dict(wanted) == dict(deployment.tasks):
+        after = None if wanted is None else _next(deployment, wanted)
+        if after is None:
             continue
-        after = Deployment(model, wanted, memory_mb)
         moved = _moved_bytes(deployment, after)
         downtime = restart_s + moved / state_bytes_per_s
-        changes.append(Reconfiguration(now_s, downtime, moved, dict(after.tasks)))
+        changes.append(Reconfiguration(now_s, downtime, moved, dict(after.tasks), after.managed_mb))
+        after = popularity.at(now_s, after)
         state, deployment = carry(state, deployment, after), after
         meter = _Meter(deployment)
         down_until_s = deployed_s = asked_s = now_s + downtime
+        paid.append(_paid(deployment, fleet))
+        sizes.append(deployment.size)
+        since.append(number + 1)
+    lasting = np.diff([*since, len(arrivals)])
     return Timeline(
         step,
         arrivals / step,
         consumed / step,
         backlog,
-        _latencies(arrivals, consumed, step),
-        paid,
+        waited(arrivals, consumed, step),
+        np.repeat(sizes, lasting),
         tuple(changes),
         0.0 if math.isinf(memory_mb) else memory_mb,
+        np.repeat([one.cpus for one in paid], lasting),
+        np.repeat([one.memory_mb for one in paid], lasting),
+        np.repeat([one.workers for one in paid], lasting),
+        None if fleet is None else fleet.price_per_hour,
     )
 
 
@@ -172,12 +133,76 @@ def compare(
     trace: RateTrace,
     model: QueryModel,
     policies: Mapping[str, Policy],
-    tasks: Tasks,
+    tasks: Tasks | Decision,
     **options: Any,  # noqa: ANN401
 ) -> dict[str, dict[str, float]]:
-    """Replay the same trace under several policies; one row of `Timeline.summary` by name."""
+    """Replay the same trace under several policies; one row of `Timeline.summary` by name, all of the same columns.
+
+    Share of time at target, latencies, task-, core- and GB-hours, reconfigurations, moved state, downtime, and with a
+    price the cost. `options` are those of `replay`.
+    """
     require(bool(policies), "There are no policies to compare; give at least one.")
     return {name: replay(trace, model, policy, tasks, **options).summary() for name, policy in policies.items()}
+
+
+def _first(
+    model: QueryModel, policy: Policy, tasks: Tasks | Decision, memory_mb: float, rate_per_s: float
+) -> Deployment:
+    """Build the deployment at the beginning."""
+    start = tasks if isinstance(tasks, Decision) else Decision(tasks)
+    begin = getattr(policy, "begin", None)
+    if begin is not None:
+        rates = {name: rate_per_s * share for name, share in model.source_shares.items()}
+        start = begin(model.dataflow, start, rates)
+    return Deployment(model, start.tasks, memory_mb, cluster=start.cluster, managed_mb=start.managed_mb)
+
+
+def _next(present: Deployment, wanted: Tasks | Decision) -> Deployment | None:
+    """Build the deployment a policy wants, None if it is the present one."""
+    decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
+    managed = present.managed_mb if decision.managed_mb is None else dict(decision.managed_mb)
+    tasks = dict(decision.tasks)
+    same = tasks == dict(present.tasks) and managed == present.managed_mb
+    if same and decision.cluster in {None, present.cluster}:
+        return None
+    if present.cluster is not None and decision.cluster is None:
+        raise WorkbenchError(
+            "The policy changes the tasks of a deployment whose placement counts, but places none; return a Decision "
+            "with a cluster, or wrap the policy in a Controller."
+        )
+    return replace(present, tasks=tasks, managed_mb=managed, cluster=decision.cluster, key_shares=None)
+
+
+class _Popularity:
+    """Deployments whose records spread as the keys are popular at the time."""
+
+    def __init__(self, keys: Mapping[str, KeyTrace]) -> None:
+        self._keys = keys
+        self._until_s = -math.inf
+
+    def at(self, time_s: float, deployment: Deployment) -> Deployment:
+        """Give `deployment` the shares that hold at `time_s`; itself if they still do."""
+        if not self._keys or (time_s < self._until_s and deployment.key_shares is not None):
+            return deployment
+        epochs = {name: trace.epoch_at(time_s) for name, trace in self._keys.items()}
+        self._until_s = min((epochs[name] + 1) * trace.period_s for name, trace in self._keys.items()) - 1e-6
+        unknown = [name for name in self._keys if name not in deployment.tasks]
+        require(
+            not unknown,
+            f"There are keys for {', '.join(unknown)}, no operator with tasks; use {', '.join(deployment.tasks)}.",
+        )
+        shares = {name: trace.task_shares(epochs[name], deployment.tasks[name]) for name, trace in self._keys.items()}
+        return replace(deployment, key_shares=shares)
+
+
+def _paid(deployment: Deployment, fleet: Fleet | None) -> Paid:
+    """Count what is paid for while a deployment runs."""
+    if fleet is not None:
+        return fleet.paid(deployment.tasks, deployment.managed_mb, deployment.cluster)
+    slot = 0.0 if math.isinf(deployment.memory_mb) else deployment.memory_mb
+    managed: Managed = deployment.managed_mb or {}
+    split = sum(count * (managed.get(name) or 0.0) for name, count in deployment.tasks.items())
+    return Paid(deployment.size, float(deployment.size), deployment.size * slot + split)
 
 
 class _Meter:
@@ -197,7 +222,7 @@ class _Meter:
         self.up_s += up_s
 
 
-def _seen(deployment: Deployment, meter: "_Meter", waiting: float, now_s: float, deployed_s: float) -> Window:
+def _seen(deployment: Deployment, meter: _Meter, waiting: float, now_s: float, deployed_s: float) -> Window:
     """Metrics of the window that ends now."""
     model = deployment.model
     pushed = np.where(deployment.windowed, meter.results, meter.records * deployment.selectivity)
@@ -216,38 +241,31 @@ def _seen(deployment: Deployment, meter: "_Meter", waiting: float, now_s: float,
         {name: waiting * share for name, share in shares},
         counters,
         busyness,
+        meter.up_s,
+        _state_metrics(deployment, now_s - deployed_s),
+        deployment.managed_mb,
+        deployment.cluster,
     )
+
+
+def _state_metrics(deployment: Deployment, age_s: float) -> dict[str, StateMetrics]:
+    """State accesses of the stateful operators; where the model has no state that could miss, all of them hit."""
+    access = deployment.state_access(age_s)
+    stateful = (operator.name for operator in deployment.model.dataflow.operators if operator.stateful)
+    metrics = {name: StateMetrics(1.0, 0.0) for name in stateful if name in deployment.tasks}
+    return metrics | {name: StateMetrics(*seen) for name, seen in access.items()}
 
 
 def _moved_bytes(old: Deployment, new: Deployment) -> float:
-    """State of the operators whose tasks change."""
+    """State of the operators whose tasks, memory or workers change."""
     return sum(
         model.state.working_set_mb * _MB
         for name, model in old.model.operators_in_order()
-        if model.state is not None and old.tasks[name] != new.tasks[name]
+        if model.state is not None and _runs_as(old, name) != _runs_as(new, name)
     )
 
 
-def _latencies(arrivals: Floats, consumed: Floats, step: float) -> Floats:
-    """How long ago the record consumed last in each step arrived: first in, first out."""
-    ends = np.arange(len(arrivals) + 1) * step
-    arrived = np.concatenate([[0.0], np.cumsum(arrivals)])
-    left = np.cumsum(consumed)
-    # Where nothing arrives the curve is flat: the earliest time at which so many had arrived.
-    rising = np.concatenate([[True], np.diff(arrived) > 0])
-    since = np.interp(left, arrived[rising], ends[rising])
-    waited: Floats = np.maximum(0.0, ends[1:] - since)
-    return waited
-
-
-def _weighted_mean(values: Floats, weights: Floats) -> float:
-    total = float(weights.sum())
-    return float(values @ weights / total) if total > 0 else 0.0
-
-
-def _weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[order])
-    if reached[-1] <= 0:
-        return 0.0
-    return float(values[order][int(np.searchsorted(reached, share * reached[-1]))])
+def _runs_as(deployment: Deployment, name: str) -> tuple[object, ...]:
+    managed, cluster = deployment.managed_mb or {}, deployment.cluster
+    where = None if cluster is None else tuple(cluster.counts[name])
+    return deployment.tasks[name], managed.get(name), where

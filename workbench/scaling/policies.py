@@ -1,7 +1,15 @@
 """Policies as functions of metrics: what they see, what they decide, and what they remember.
 
 A policy owns no clock and no state: `replay` hands it the metrics of a window and what it said to remember, and it
-answers with tasks and with what to remember next. Two methods make one, so users can write their own.
+answers with what to deploy and with what to remember next. Two members make one, so users can write their own::
+
+    class Doubling:
+        interval_s = 60.0
+
+        def decide(self, window, memory):
+            if max(window.busyness.values()) < 0.9:
+                return None, memory
+            return {name: 2 * tasks for name, tasks in window.tasks.items()}, memory
 """
 
 from collections.abc import Mapping
@@ -10,18 +18,13 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from workbench.dataflow import Dataflow
-from workbench.scaling._ds2 import Counters, ds2
+from workbench.scaling._ds2 import Counters
+from workbench.scaling._justin import StateMetrics
 from workbench.scaling._validation import whole
-from workbench.scaling.autoscaler import (
-    AutoscalerSettings,
-    PendingScaleDown,
-    is_due,
-    limit_parallelism,
-    needs_scaling,
-    planned_rates,
-)
+from workbench.simulation import Cluster
 
 Tasks = Mapping[str, int]
+Managed = Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,14 @@ class Window:
         ``(processed, pushed, useful_s)`` per instance of every operator, as `ds2` takes them.
     busyness
         Share of their time that the tasks of each operator worked.
+    seconds
+        Length of the window, downtime left out.
+    state
+        Hit rate and latency of the state accesses of every stateful operator.
+    managed_mb
+        Managed memory of one task by operator, MB; None where a slot's memory is not split.
+    cluster
+        Where the tasks run; None where that does not matter.
     """
 
     now_s: float
@@ -54,18 +65,44 @@ class Window:
     backlog: Mapping[str, float]
     counters: Mapping[str, tuple[Counters, ...]]
     busyness: Mapping[str, float]
+    seconds: float = 0.0
+    state: Mapping[str, StateMetrics] = field(default_factory=lambda: MappingProxyType({}))
+    managed_mb: Managed | None = None
+    cluster: Cluster | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to deploy.
+
+    Parameters
+    ----------
+    tasks
+        Tasks per operator.
+    managed_mb
+        Managed memory of one task by operator, MB, None for none; left out, as it is.
+    cluster
+        Where the tasks go; left out, nowhere in particular.
+    """
+
+    tasks: Tasks
+    managed_mb: Managed | None = None
+    cluster: Cluster | None = None
+
+
+Answer = tuple[Tasks | Decision | None, Any]
 
 
 class Policy(Protocol):
-    """Decides how many tasks every operator gets; `memory` is what it returned the last time, None at first."""
+    """Decides what to deploy; `memory` is what it returned the last time, None at first."""
 
     @property
     def interval_s(self) -> float:
         """Seconds from one question to the next."""
         ...
 
-    def decide(self, window: Window, memory: Any) -> tuple[Tasks | None, Any]:  # noqa: ANN401 - the policy's own
-        """Give the tasks per operator, None to leave them, and what to remember."""
+    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401 - the policy's own
+        """Give the tasks per operator, or a `Decision`, or None to leave everything; and what to remember."""
         ...
 
 
@@ -75,47 +112,9 @@ class Static:
 
     interval_s: float = 60.0
 
-    def decide(self, window: Window, memory: Any) -> tuple[Tasks | None, Any]:  # noqa: ANN401, ARG002
+    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401, ARG002
         """Leave the tasks."""
         return None, None
-
-
-@dataclass(frozen=True)
-class _Remembered:
-    decided_s: float | None = None
-    selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    pending: Mapping[str, PendingScaleDown] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True)
-class Ds2Policy:
-    """DS2 within the limits of an autoscaler.
-
-    Parameters
-    ----------
-    settings
-        When it may act and how far it may go.
-    """
-
-    settings: AutoscalerSettings = field(default_factory=AutoscalerSettings)
-
-    @property
-    def interval_s(self) -> float:
-        """Seconds from one decision to the next."""
-        return self.settings.policy_interval_s
-
-    def decide(self, window: Window, memory: Any) -> tuple[Tasks | None, Any]:  # noqa: ANN401
-        """Decide as DS2 does, unless it is too early or every operator's busyness is as wanted."""
-        before: _Remembered = memory or _Remembered()
-        if not is_due(self.settings, window.now_s, window.deployed_s, before.decided_s):
-            return None, before
-        rates = planned_rates(self.settings, window.source_rates, window.backlog)
-        found = ds2(window.dataflow, window.counters, rates, last_selectivity=before.selectivity)
-        if not needs_scaling(self.settings, window.busyness):
-            return None, _Remembered(window.now_s, found.selectivity, before.pending)
-        limited = limit_parallelism(self.settings, window.tasks, found.parallelism, window.now_s, before.pending)
-        after = _Remembered(window.now_s, found.selectivity, limited.pending)
-        return (limited.parallelism if dict(limited.parallelism) != dict(window.tasks) else None), after
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Scheduled:
     changes: tuple[tuple[float, Tasks], ...]
     interval_s: float = 1.0
 
-    def decide(self, window: Window, memory: Any) -> tuple[Tasks | None, Any]:  # noqa: ANN401
+    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
         """Give the tasks of the last change that has come; `memory` counts those carried out."""
         done = whole("The number of changes made", memory or 0, 0)
         come = sum(at <= window.now_s for at, _ in self.changes)

@@ -1,15 +1,18 @@
 """A fluid model of a dataflow under load: what a deployment of any size would do, and its steady state in closed form.
 
 ``QueryModel`` says what a query costs, ``Deployment`` puts it on slots, ``advance`` lets time pass, ``steady_state``
-solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace`` the load over time.
+solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace`` the load over time,
+``KeyTrace`` the popularity of keys, ``StateResponse`` measured state.
 """
 
 from workbench.simulation._steady_state import SteadyState, steady_state
 from workbench.simulation.contention import Cluster, Worker
 from workbench.simulation.deployment import Deployment
 from workbench.simulation.engine import State, Step, advance, carry, whole_step
+from workbench.simulation.keys import KeyTrace
 from workbench.simulation.model import STEADY, OperatorModel, QueryModel, StateModel, WarmUp
 from workbench.simulation.presets import PRESETS, preset, true_capacity
+from workbench.simulation.response import StateResponse
 from workbench.simulation.trace import RateTrace
 
 __all__ = [
@@ -17,11 +20,13 @@ __all__ = [
     "STEADY",
     "Cluster",
     "Deployment",
+    "KeyTrace",
     "OperatorModel",
     "QueryModel",
     "RateTrace",
     "State",
     "StateModel",
+    "StateResponse",
     "SteadyState",
     "Step",
     "WarmUp",

@@ -6,6 +6,8 @@ Zipf's law of exponent locality < 1 the first n of N keys get (n / N) ** (1 - lo
 the law). This gives the shapes of Justin's Figure 4: reads gain from memory until the working set fits, then nothing.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,21 +15,36 @@ from workbench.simulation.model import StateModel
 
 Floats = NDArray[np.float64]
 
+_MEMTABLE_MB = 64.0
 
-def hit_rate(memory_mb: float, state: StateModel, shares: Floats) -> Floats:
+
+def block_cache_mb(managed_mb: float) -> float:
+    """Compute what managed memory leaves for caching reads, MB, as Flink sets up RocksDB (Justin, section 3).
+
+    Writes are buffered in a power of two of MB, at most 64, that is less than half: 128 MB leave 96 for the cache,
+    256 leave 192, 512 leave 448.
+    """
+    if managed_mb <= 0:
+        return 0.0
+    if math.isinf(managed_mb):
+        return math.inf
+    return managed_mb - min(_MEMTABLE_MB, 2.0 ** (math.ceil(math.log2(managed_mb / 2)) - 1))
+
+
+def hit_rate(cache_mb: float, state: StateModel, shares: Floats) -> Floats:
     """Share of the reads that the cache answers, for each task.
 
     Parameters
     ----------
-    memory_mb
-        Memory of one slot, MB.
+    cache_mb
+        Memory that caches state, of one task, MB.
     state
         The operator's state.
     shares
         Share of the operator's keys on each task, shape (tasks,).
     """
     working_set = state.working_set_mb * shares
-    cache = np.full_like(working_set, memory_mb * state.cache_share)
+    cache = np.full_like(working_set, cache_mb)
     fits = cache >= working_set
     held = np.divide(cache, working_set, out=np.ones_like(cache), where=~fits)
     return np.asarray(held ** (1.0 - state.locality))

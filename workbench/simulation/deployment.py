@@ -4,7 +4,7 @@ Tasks are numbered operator by operator, upstream first.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.dataflow import Edge
-from workbench.simulation.cache import hit_rate, read_latency_s
+from workbench.simulation.cache import block_cache_mb, hit_rate, read_latency_s
 from workbench.simulation.contention import Cluster, Contention
-from workbench.simulation.model import OperatorModel, QueryModel, require
+from workbench.simulation.model import OperatorModel, QueryModel, StateModel, require
 from workbench.simulation.skew import task_shares
 from workbench.simulation.waves import Wave, waves
 
@@ -49,7 +49,7 @@ class Deployment:
     tasks
         Tasks by operator, at least one for every modelled operator.
     memory_mb
-        Memory of one slot, MB; inf: all state fits.
+        Memory of one slot, MB; inf: all state fits. With `managed_mb`, what a slot has beside it.
     cpus
         Cores of one slot. A task is one thread and uses at most one.
     buffer_s
@@ -57,6 +57,12 @@ class Deployment:
         stops those upstream at once.
     cluster
         Workers and the placement of the tasks; None: tasks do not disturb each other.
+    managed_mb
+        Managed memory of one task by operator, MB, for its state (`cache.block_cache_mb` of it caches); None, or left
+        out: that operator has none. Without the mapping state is cached in its share of `memory_mb`.
+    key_shares
+        Share of the records each task gets, by operator, where the model's own skew does not hold (`KeyTrace`). The
+        state stays spread as the model says.
 
     Raises
     ------
@@ -70,6 +76,8 @@ class Deployment:
     cpus: float = 1.0
     buffer_s: float = 0.0
     cluster: Cluster | None = None
+    managed_mb: Mapping[str, float | None] | None = None
+    key_shares: Mapping[str, Sequence[float] | Floats] | None = None
 
     def __post_init__(self) -> None:
         names = self.model.modelled
@@ -89,6 +97,18 @@ class Deployment:
         )
         require(self.cpus > 0, f"A slot has {self.cpus!r} cores; it needs more than 0.")
         require(self.buffer_s >= 0, f"buffer_s is {self.buffer_s!r}; it must be at least 0 seconds.")
+        for name, memory in (self.managed_mb or {}).items():
+            require(
+                name in names and (memory is None or memory >= 0),
+                f"Operator {name!r} is given {memory!r} MB of managed memory; query {self.model.name!r} has "
+                f"{_list(names)}, and each takes at least 0 MB, or None.",
+            )
+        for name, shares in (self.key_shares or {}).items():
+            require(
+                name in names and len(shares) == self.tasks[name] and math.isclose(sum(shares), 1.0, rel_tol=1e-6),
+                f"Operator {name!r} has {len(shares)} shares of its records; give one for each of its tasks, adding "
+                f"up to 1, for operators of {_list(names)}.",
+            )
         object.__setattr__(self, "tasks", MappingProxyType({name: int(self.tasks[name]) for name in names}))
 
     @property
@@ -110,12 +130,23 @@ class Deployment:
     @cached_property
     def shares(self) -> Floats:
         """Share of its operator's records that each task gets."""
+        return self._shares({name: np.array(shares) for name, shares in (self.key_shares or {}).items()})
+
+    @cached_property
+    def state_shares(self) -> Floats:
+        """Share of its operator's state that each task holds."""
+        return self.shares if self.key_shares is None else self._shares({})
+
+    def _shares(self, given: Mapping[str, Floats]) -> Floats:
         found: dict[str, Floats] = {}
         for name, model in self.model.operators_in_order():
             chained = self._chained_to(name)
-            found[name] = (
-                task_shares(self.tasks[name], model.hot_share, model.imbalance) if chained is None else found[chained]
-            )
+            if name in given:
+                found[name] = given[name]
+            elif chained is not None:
+                found[name] = found[chained]
+            else:
+                found[name] = task_shares(self.tasks[name], model.hot_share, model.imbalance)
         return np.concatenate(list(found.values()))
 
     @cached_property
@@ -134,9 +165,50 @@ class Deployment:
         rates = np.ones(self.size)
         for name, model in self.model.operators_in_order():
             if model.state is not None:
-                where = self.slices[name]
-                rates[where] = hit_rate(self.memory_mb, model.state, self.shares[where])
+                rates[self.slices[name]] = self._hits(name, model.state, 1.0)
         return rates
+
+    def state_access(self, age_s: float = math.inf) -> dict[str, tuple[float | None, float]]:
+        """Hit rate and mean seconds of one state access of every operator with state, over its records.
+
+        `age_s` seconds after the deployment began; the hit rate is None where nothing is read.
+        """
+        filled = self.model.warm_up.cache_filled(age_s)
+        found: dict[str, tuple[float | None, float]] = {}
+        for name, model in self.model.operators_in_order():
+            if model.state is None:
+                continue
+            weights = self.shares[self.slices[name]]
+            hits = self._hits(name, model.state, filled)
+            waits = self._access_s(name, model.state, filled, hits)
+            reads = model.state.reads > 0 or model.state.response is not None
+            found[name] = (min(1.0, float(weights @ hits)) if reads else None, float(weights @ waits))
+        return found
+
+    def _hits(self, name: str, state: StateModel, filled: float) -> Floats:
+        """Hit rate of each task of an operator whose caches are filled so far."""
+        shares = self.state_shares[self.slices[name]]
+        if state.response is not None:
+            return state.response.hits(self._filled_mb(name, state, filled), shares)
+        cache = self._managed(name, state)
+        return hit_rate(cache if self.managed_mb is None else block_cache_mb(cache), state, shares) * filled
+
+    def _access_s(self, name: str, state: StateModel, filled: float, hits: Floats) -> Floats:
+        """Seconds of one state access of each task."""
+        if state.response is not None:
+            shares = self.state_shares[self.slices[name]]
+            return state.response.access_s(self._filled_mb(name, state, filled), shares)
+        return read_latency_s(state, hits)
+
+    def _managed(self, name: str, state: StateModel) -> float:
+        """Memory of one task for its state, MB."""
+        if self.managed_mb is None:
+            return self.memory_mb * state.cache_share
+        return self.managed_mb.get(name) or 0.0
+
+    def _filled_mb(self, name: str, state: StateModel, filled: float) -> float:
+        """Memory that is worth as much as one task's while it fills, MB."""
+        return self._managed(name, state) * filled if filled > 0 else 0.0
 
     @cached_property
     def cpu_s(self) -> Floats:
@@ -207,9 +279,15 @@ class Deployment:
         speed = min(1.0, self.cpus)
         waits = np.zeros(self.size)
         for name, model in self.model.operators_in_order():
-            if model.state is not None:
-                where = self.slices[name]
-                waits[where] = model.state.reads * read_latency_s(model.state, self.hits[where] * filled)
+            state = model.state
+            if state is None:
+                continue
+            where = self.slices[name]
+            if state.response is None:
+                waits[where] = state.reads * read_latency_s(state, self._hits(name, state, filled))
+            else:  # whatever a measured record takes beyond its CPU time
+                whole = state.response.record_s(self._filled_mb(name, state, filled), self.state_shares[where])
+                waits[where] = np.maximum(0.0, whole - model.profile.cpu_s)
         return Costs(self.cpu_s * (cpu_factor / speed) + waits, self.emission_cpu_s * (cpu_factor / speed), cpu_factor)
 
     @property

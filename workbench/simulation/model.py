@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
+from workbench.simulation.response import StateResponse
 
 
 def require(condition: bool, message: str) -> None:
@@ -46,6 +47,10 @@ class StateModel:
         Share of a slot's memory that caches state (Flink's managed memory: 0.4 by default).
     locality
         0: all of the working set is read equally often; towards 1: fewer and fewer keys get most reads (`cache`).
+    response
+        What was measured, instead of what `cache` computes: hit rate, latency and true rate against memory. What a
+        record takes beyond the operator's `cpu_s` is then time spent on state; `reads`, `miss_s`, `hit_s` and
+        `locality` do not count.
     """
 
     working_set_mb: float
@@ -54,6 +59,7 @@ class StateModel:
     hit_s: float = 0.0
     cache_share: float = 0.4
     locality: float = 0.0
+    response: StateResponse | None = None
 
     def __post_init__(self) -> None:
         for name in ("working_set_mb", "reads", "miss_s", "hit_s"):
@@ -98,6 +104,13 @@ class OperatorModel:
             _within(f"An operator's {name}", getattr(self, name), 0.0, math.inf, "seconds, finite, from 0 on")
         _within("An operator's hot_share", self.hot_share, 0.0, 1.0, "share of the records")
         _within("An operator's imbalance", self.imbalance, 0.0, 0.3, "standard deviation / mean")
+        if self.state is not None and self.state.response is not None:
+            best = max(self.state.response.true_rate)
+            require(
+                self.profile.cpu_s <= (1 + 1e-9) / best,
+                f"cpu_s is {self.profile.cpu_s!r} s, but one task was measured at {best:g} records/s; give the CPU "
+                "seconds of that task without its state accesses.",
+            )
         require(
             self.windowed or self.emission_s == 0,
             f"emission_s is {self.emission_s!r} for an operator that is not windowed; only a windowed operator emits "

@@ -1,0 +1,122 @@
+"""The CAPSys controller: a scaling policy decides how many tasks, a placement strategy where they go (sections 4, 5.1).
+
+Operators are profiled once, each alone on a worker; their unit costs times the rates to come are the loads that the
+placement balances. The scaling policy goes on reading live metrics. If tasks get into each other's way, those
+metrics say that tasks are slow, and the policy asks for more of them than are needed: that is what a placement that
+knows no loads does to an autoscaler (section 6.4).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+from workbench.dataflow import Dataflow, OperatorProfile
+from workbench.placement import PlacementProblem, flink_default, flink_evenly, optimal
+from workbench.scaling._validation import require, whole
+from workbench.scaling.policies import Answer, Decision, Policy, Tasks, Window
+from workbench.simulation import Cluster, Worker
+from workbench.simulation.noise import stream
+
+Strategy = Literal["caps", "default", "evenly"]
+
+
+class _Memory(NamedTuple):
+    scaling: Any
+    placements: int
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Scale, place, deploy.
+
+    Parameters
+    ----------
+    scaling
+        Decides on the tasks, `Ds2Policy` in CAPSys.
+    profiles
+        Unit costs of every operator, as profiled.
+    workers, slots
+        The cluster; it does not grow. Tasks beyond its slots are taken off again, from the operator with most.
+    worker
+        Capacities of a worker.
+    strategy
+        ``"caps"`` balances the loads: the plan of the least worst cost, proven within `gap`; ``"default"`` fills one
+        worker after the other and ``"evenly"`` spreads tasks, both in random order, as Flink does.
+    seed
+        Of the random orders; decision n has its own.
+    gap
+        How far from the least worst cost is near enough.
+    """
+
+    scaling: Policy
+    profiles: Mapping[str, OperatorProfile]
+    workers: int
+    slots: int
+    worker: Worker = field(default_factory=Worker)
+    strategy: Strategy = "caps"
+    seed: int = 0
+    gap: float = 0.02
+
+    def __post_init__(self) -> None:
+        whole("workers", self.workers, 1)
+        whole("slots", self.slots, 1)
+        require(
+            self.strategy in get_args(Strategy),
+            f"The placement strategy is {self.strategy!r}; use one of {', '.join(map(repr, get_args(Strategy)))}.",
+        )
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds from one look at the metrics to the next: the scaling policy's."""
+        return self.scaling.interval_s
+
+    def begin(self, dataflow: Dataflow, start: Decision, source_rates: Mapping[str, float]) -> Decision:
+        """Place the tasks of a deployment that is yet to begin, unless it is placed."""
+        if start.cluster is not None:
+            return start
+        return Decision(start.tasks, start.managed_mb, self.place(dataflow, start.tasks, source_rates, 0))
+
+    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
+        """Let the scaling policy decide, and place what it wants."""
+        before: _Memory = memory or _Memory(None, 0)
+        wanted, remembered = self.scaling.decide(window, before.scaling)
+        if wanted is None:
+            return None, _Memory(remembered, before.placements)
+        decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
+        tasks = self.fitting(decision.tasks)
+        if tasks == dict(window.tasks) and decision.managed_mb is None:
+            return None, _Memory(remembered, before.placements)
+        number = before.placements + 1
+        cluster = self.place(window.dataflow, tasks, window.source_rates, number)
+        return Decision(tasks, decision.managed_mb, cluster), _Memory(remembered, number)
+
+    def place(self, dataflow: Dataflow, tasks: Tasks, source_rates: Mapping[str, float], number: int = 0) -> Cluster:
+        """Place tasks for these rates (records/s per source); `number` tells one random order from another.
+
+        Raises
+        ------
+        WorkbenchError
+            When an operator has no profile, or there are fewer slots than tasks.
+        """
+        profiles = {name: self.profiles[name] for name in tasks if name in self.profiles}
+        problem = PlacementProblem.from_dataflow(
+            dataflow, profiles, dict(source_rates), self.workers, self.slots, parallelism=dict(tasks)
+        )
+        if self.strategy == "caps":
+            counts = optimal(problem, self.gap).counts
+        else:
+            random = stream("placement", self.seed, number)
+            counts = (flink_default if self.strategy == "default" else flink_evenly)(problem, random)
+        rows = zip(problem.operators, counts.tolist(), strict=True)
+        return Cluster((self.worker,) * self.workers, {name: tuple(row) for name, row in rows})
+
+    def fitting(self, tasks: Tasks) -> dict[str, int]:
+        """Take tasks off, one by one from the operator with most (ties: the first), until the slots suffice."""
+        kept = dict(tasks)
+        room = self.workers * self.slots
+        require(
+            len(kept) <= room, f"There are {room} slots for {len(kept)} operators; add workers until each has a slot."
+        )
+        while sum(kept.values()) > room:
+            kept[max(kept, key=lambda name: kept[name])] -= 1
+        return kept

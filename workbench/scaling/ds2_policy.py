@@ -1,0 +1,135 @@
+"""DS2 as a policy: its decision on full metrics windows, within an autoscaler's limits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from workbench.scaling._ds2 import Counters, ds2
+from workbench.scaling._justin import StateMetrics
+from workbench.scaling.autoscaler import (
+    AutoscalerSettings,
+    PendingScaleDown,
+    is_due,
+    limit_parallelism,
+    needs_scaling,
+    planned_rates,
+)
+from workbench.scaling.policies import Answer, Tasks, Window
+
+_ROUNDING_S = 1e-6
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What the policy remembers: windows not yet averaged over, and its last decision."""
+
+    windows: tuple[Window, ...] = ()
+    decided_s: float | None = None
+    selectivity: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    pending: Mapping[str, PendingScaleDown] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Tasks per operator within the limits, and the metrics they follow from."""
+
+    tasks: Tasks
+    window: Window
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the tasks are those of the window."""
+        return dict(self.tasks) == dict(self.window.tasks)
+
+
+@dataclass(frozen=True)
+class Ds2Policy:
+    """DS2 within the limits of an autoscaler.
+
+    It decides on the metrics of a full window that began after the activation time, at most once per policy interval,
+    and only while some operator is not as busy as wanted.
+
+    Parameters
+    ----------
+    settings
+        When it may act and how far it may go.
+    """
+
+    settings: AutoscalerSettings = field(default_factory=AutoscalerSettings)
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds from one look at the metrics to the next."""
+        spans = (self.settings.activation_s, self.settings.policy_interval_s, self.settings.metrics_window_s)
+        return min((span for span in spans if span > 0), default=1.0)
+
+    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
+        """Decide as DS2 does, unless it is too early or every operator's busyness is as wanted."""
+        proposal, after = self.propose(window, memory)
+        return (None if proposal is None or proposal.changes_nothing else proposal.tasks), after
+
+    def propose(self, window: Window, memory: Any) -> tuple[Proposal | None, Remembered]:  # noqa: ANN401
+        """Like `decide`, with the metrics it was decided on; None where nothing asks for a decision."""
+        before: Remembered = memory or Remembered()
+        seen = self._collect(window, before)
+        if not self._due(seen, before.decided_s):
+            return None, replace(before, windows=seen)
+        whole = averaged(seen)
+        rates = planned_rates(self.settings, whole.source_rates, whole.backlog)
+        found = ds2(whole.dataflow, whole.counters, rates, last_selectivity=before.selectivity)
+        after = Remembered(seen, whole.now_s, found.selectivity, before.pending)
+        if not needs_scaling(self.settings, whole.busyness):
+            return None, after
+        limited = limit_parallelism(self.settings, whole.tasks, found.parallelism, whole.now_s, before.pending)
+        return Proposal(limited.parallelism, whole), replace(after, pending=limited.pending)
+
+    def _collect(self, window: Window, before: Remembered) -> tuple[Window, ...]:
+        """Add a window to those a decision averages over: of this deployment, after its activation."""
+        if window.now_s - window.seconds < window.deployed_s + self.settings.activation_s - _ROUNDING_S:
+            return ()
+        since = window.now_s - max(self.settings.metrics_window_s, window.seconds) - _ROUNDING_S
+        kept = (old for old in before.windows if old.deployed_s == window.deployed_s)
+        return (*(old for old in kept if old.now_s - old.seconds >= since), window)
+
+    def _due(self, seen: Sequence[Window], decided_s: float | None) -> bool:
+        """Whether the metrics suffice for a decision and none was taken too recently."""
+        if not seen or not is_due(self.settings, seen[-1].now_s, seen[-1].deployed_s, decided_s):
+            return False
+        return sum(window.seconds for window in seen) >= self.settings.metrics_window_s - _ROUNDING_S
+
+
+def averaged(windows: Sequence[Window]) -> Window:
+    """Average successive windows of one deployment; time, tasks and backlog are those of the last."""
+    last = windows[-1]
+    if len(windows) == 1:
+        return last
+    seconds = sum(window.seconds for window in windows)
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(value * window.seconds for value, window in zip(values, windows, strict=True)) / seconds
+
+    return replace(
+        last,
+        seconds=seconds,
+        source_rates={name: mean([window.source_rates[name] for window in windows]) for name in last.source_rates},
+        busyness={name: mean([window.busyness[name] for window in windows]) for name in last.busyness},
+        counters={
+            name: tuple(_summed([window.counters[name][task] for window in windows]) for task in range(len(instances)))
+            for name, instances in last.counters.items()
+        },
+        state={name: _mean_state([window.state[name] for window in windows], mean) for name in last.state},
+    )
+
+
+def _summed(counters: Sequence[Counters]) -> Counters:
+    return (sum(one[0] for one in counters), sum(one[1] for one in counters), sum(one[2] for one in counters))
+
+
+def _mean_state(metrics: Sequence[StateMetrics], mean: Callable[[Sequence[float]], float]) -> StateMetrics:
+    hits = [one.hit_rate for one in metrics if one.hit_rate is not None]
+    waits = [one.latency_s for one in metrics if one.latency_s is not None]
+    return StateMetrics(
+        min(1.0, mean(hits)) if len(hits) == len(metrics) else None,
+        mean(waits) if len(waits) == len(metrics) else None,
+    )

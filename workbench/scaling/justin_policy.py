@@ -1,0 +1,101 @@
+"""Justin as a policy: DS2's proposal, turned into memory where state accesses are slow (Algorithm 1)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from workbench.scaling._justin import (
+    BASE_MEMORY_MB,
+    PAPER,
+    JustinVariant,
+    MemoryState,
+    StateMetrics,
+    justin,
+    managed_memory_mb,
+)
+from workbench.scaling._validation import positive
+from workbench.scaling.autoscaler import JUSTIN, AutoscalerSettings
+from workbench.scaling.ds2_policy import Ds2Policy, Remembered
+from workbench.scaling.policies import Answer, Decision, Window
+
+
+@dataclass(frozen=True)
+class _History:
+    """What DS2 remembers, the configuration it was measured in, and the state metrics at the decision before."""
+
+    ds2: Remembered = field(default_factory=Remembered)
+    states: Mapping[str, MemoryState] | None = None
+    before: Mapping[str, StateMetrics] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class JustinPolicy:
+    """Justin on top of DS2.
+
+    Asked only when DS2's trigger fires (section 4.2). Every operator begins at the level of its managed memory, at
+    level 0 where memory is not split; stateless ones lose theirs with the first decision.
+
+    Parameters
+    ----------
+    settings
+        DS2's; the default is section 5's.
+    variant
+        Named departures from Algorithm 1.
+    max_level, hit_rate, latency_s
+        As for `justin`.
+    base_mb
+        Managed memory of level 0, MB.
+    """
+
+    settings: AutoscalerSettings = JUSTIN
+    variant: JustinVariant = PAPER
+    max_level: int = 3
+    hit_rate: float = 0.8
+    latency_s: float = 0.001
+    base_mb: float = BASE_MEMORY_MB
+
+    def __post_init__(self) -> None:
+        positive("base_mb", self.base_mb)
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds from one look at the metrics to the next."""
+        return Ds2Policy(self.settings).interval_s
+
+    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
+        """Let DS2 propose tasks, then Algorithm 1 decide on tasks and memory."""
+        history: _History = memory or _History()
+        proposal, remembered = Ds2Policy(self.settings).propose(window, history.ds2)
+        if proposal is None:
+            return None, replace(history, ds2=remembered)
+        now = dict(proposal.window.state)
+        wanted = justin(
+            history.states or self._begin(window),
+            proposal.tasks,
+            now,
+            history.before,
+            self.max_level,
+            self.hit_rate,
+            self.latency_s,
+            variant=self.variant,
+        )
+        after = _History(remembered, wanted, now)
+        tasks = {name: state.tasks for name, state in wanted.items()}
+        managed = {name: managed_memory_mb(state.level, self.base_mb) or None for name, state in wanted.items()}
+        if tasks == dict(window.tasks) and managed == window.managed_mb:
+            return None, after
+        return Decision(tasks, managed), after
+
+    def _begin(self, window: Window) -> dict[str, MemoryState]:
+        """Read the levels off the managed memory."""
+        given = window.managed_mb or {}
+        top = self.max_level - 1
+        return {
+            name: MemoryState(
+                tasks,
+                min(top, max(0, round(math.log2(memory / self.base_mb)))) if (memory := given.get(name)) else 0,
+            )
+            for name, tasks in window.tasks.items()
+        }

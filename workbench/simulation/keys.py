@@ -1,0 +1,136 @@
+"""Which keys are popular, and how that changes: abruptly by shuffles, or by a hot key that wanders.
+
+A key stays on its task, by a hash, so tasks become hot and cool down although no key moves (Elasticutor, section 5.1).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.simulation.model import require
+
+Floats = NDArray[np.float64]
+Change = Literal["shuffle", "wander"]
+
+
+@dataclass(frozen=True, eq=False)
+class KeyTrace:
+    """Popularity of every key over time, constant between its changes.
+
+    Parameters
+    ----------
+    shares
+        Weight of each key, at least 0, in any unit (counts will do); kept adding up to 1, shape (keys,).
+    changes_per_minute
+        omega of Elasticutor, section 5.1; 0: the popularity never changes.
+    change
+        ``"shuffle"``: all keys exchange their popularity at random; ``"wander"``: only the most popular key does, with
+        a key drawn at random.
+    seed
+        Of the random draws, and of the hash. Change n depends on the seed and n alone.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no key with a weight above 0, or a number is out of its range.
+    """
+
+    shares: Floats
+    changes_per_minute: float = 0.0
+    change: Change = "shuffle"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        weights = np.array(self.shares, dtype=float)
+        require(
+            weights.ndim == 1 and weights.size > 0 and bool(np.isfinite(weights).all() and (weights >= 0).all()),
+            "The weights of a key trace must be finite numbers of at least 0, one for each of its keys.",
+        )
+        require(weights.max() > 0, "A key trace has no key with a weight above 0; count the keys first.")
+        require(
+            0 <= self.changes_per_minute < math.inf,
+            f"changes_per_minute is {self.changes_per_minute!r}; it must be finite and at least 0.",
+        )
+        require(
+            self.change in get_args(Change),
+            f"change is {self.change!r}; use one of {', '.join(map(repr, get_args(Change)))}.",
+        )
+        shares = weights / weights.sum()
+        shares.flags.writeable = False
+        object.__setattr__(self, "shares", shares)
+
+    @classmethod
+    def zipf(
+        cls, keys: int, exponent: float, changes_per_minute: float = 0.0, change: Change = "shuffle", seed: int = 0
+    ) -> "KeyTrace":
+        """Zipf's law: the r-th most popular of `keys` keys has a share in proportion to ``r ** -exponent``."""
+        require(keys >= 1, f"A key trace has {keys!r} keys; it needs at least 1.")
+        require(
+            0 <= exponent < math.inf, f"The exponent of Zipf's law is {exponent!r}; it must be finite and at least 0."
+        )
+        return cls(np.arange(1, keys + 1, dtype=float) ** -exponent, changes_per_minute, change, seed)
+
+    @classmethod
+    def hot_key(cls, keys: int, hot_share: float, changes_per_minute: float = 0.0, seed: int = 0) -> "KeyTrace":
+        """One key that wanders has `hot_share` of the records; the others share the rest evenly."""
+        require(keys >= 2, f"A key trace with a hot key has {keys!r} keys; it needs at least 2.")
+        require(0 <= hot_share <= 1, f"hot_share is {hot_share!r}; it must be a share from 0 to 1.")
+        shares = np.full(keys, (1.0 - hot_share) / (keys - 1))
+        shares[0] = hot_share
+        return cls(shares, changes_per_minute, "wander", seed)
+
+    @classmethod
+    def from_counts(  # noqa: PLR0917 - what was counted, then what every key trace takes
+        cls,
+        counts: Sequence[float],
+        untracked_keys: int = 0,
+        untracked_records: float = 0.0,
+        changes_per_minute: float = 0.0,
+        change: Change = "shuffle",
+        seed: int = 0,
+    ) -> "KeyTrace":
+        """Take the user's own keys: counted ones, and `untracked_keys` more that share `untracked_records` evenly."""
+        require(
+            untracked_keys >= 0 and untracked_records >= 0,
+            f"There are {untracked_keys!r} untracked keys with {untracked_records!r} records; both must be at least 0.",
+        )
+        rest = np.full(untracked_keys, untracked_records / max(1, untracked_keys))
+        return cls(np.concatenate([np.asarray(counts, dtype=float), rest]), changes_per_minute, change, seed)
+
+    @property
+    def period_s(self) -> float:
+        """Seconds between two changes; inf without any."""
+        return 60.0 / self.changes_per_minute if self.changes_per_minute else math.inf
+
+    def epoch_at(self, time_s: float) -> int:
+        """Count the changes until `time_s`."""
+        return 0 if math.isinf(self.period_s) else int(time_s / self.period_s + 1e-9)
+
+    def popularity(self, epoch: int) -> Floats:
+        """Share of the records of each key after `epoch` changes, shape (keys,)."""
+        if epoch == 0:
+            return self.shares
+        rng = np.random.default_rng([self.seed, epoch])
+        if self.change == "shuffle":
+            return rng.permutation(self.shares)
+        hot, other = int(self.shares.argmax()), int(rng.integers(len(self.shares)))
+        shares = self.shares.copy()
+        shares[[hot, other]] = shares[[other, hot]]
+        return shares
+
+    def task_of(self, tasks: int) -> NDArray[np.int64]:
+        """Task (or shard) of each key, shape (keys,): even ranges of a hash, as Flink's key groups."""
+        return (self._hashes * tasks).astype(np.int64)
+
+    def task_shares(self, epoch: int, tasks: int) -> Floats:
+        """Share of the records of each task (or shard) after `epoch` changes, shape (tasks,)."""
+        return np.asarray(np.bincount(self.task_of(tasks), self.popularity(epoch), tasks), dtype=np.float64)
+
+    @cached_property
+    def _hashes(self) -> Floats:
+        return np.random.default_rng([self.seed, len(self.shares)]).random(len(self.shares))

@@ -1,0 +1,123 @@
+"""A measured response: how often the cache answers, how long an access takes and how fast a task is, against memory.
+
+The table comes from runs of the real operator at several memory bounds. Between two rows everything is linear, beyond
+them constant. What counts is memory against state: a task with twice the share of the keys it had when it was measured
+needs twice the memory for the same response.
+"""
+
+import csv
+import math
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import WorkbenchError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StateResponse:
+    """One operator's response to managed memory, as measured.
+
+    Parameters
+    ----------
+    memory_mb
+        Managed memory of one task, MB, ascending.
+    hit_rate
+        Share of the look-ups that the cache answered, at each.
+    latency_s
+        Mean seconds of one state access.
+    true_rate
+        Records/s of one task that works all the time; state accesses included.
+    tasks
+        Tasks the operator had then: each held 1 / tasks of the state.
+
+    Raises
+    ------
+    WorkbenchError
+        When the columns differ in length, are empty, out of range, or memory does not ascend.
+    """
+
+    memory_mb: tuple[float, ...]
+    hit_rate: tuple[float, ...]
+    latency_s: tuple[float, ...]
+    true_rate: tuple[float, ...]
+    tasks: int = 1
+
+    def __post_init__(self) -> None:
+        columns = (self.memory_mb, self.hit_rate, self.latency_s, self.true_rate)
+        _require(
+            len({len(column) for column in columns}) == 1 and len(self.memory_mb) > 0,
+            f"A state response has columns of {', '.join(str(len(column)) for column in columns)} rows; give as many "
+            "of each, at least one.",
+        )
+        _require(
+            bool(np.all(np.diff([0.0, *self.memory_mb]) > 0)),
+            f"The memory of a state response is {list(self.memory_mb)} MB; it must ascend from above 0.",
+        )
+        _require(
+            all(0 <= rate <= 1 for rate in self.hit_rate),
+            f"The hit rates of a state response are {list(self.hit_rate)}; each must be a share from 0 to 1.",
+        )
+        _require(
+            all(0 <= wait < math.inf for wait in self.latency_s)
+            and all(0 < rate < math.inf for rate in self.true_rate),
+            "A state response needs latencies of at least 0 s and true rates above 0 records/s, all finite.",
+        )
+        _require(self.tasks >= 1, f"A state response was measured with {self.tasks!r} tasks; it needs at least 1.")
+
+    @classmethod
+    def from_csv(cls, path: str | os.PathLike[str], tasks: int = 1) -> Self:
+        """Read the columns memory_mb, hit_rate, latency_s and true_rate from a CSV file with a header.
+
+        Raises
+        ------
+        WorkbenchError
+            When the file cannot be read, lacks a column or holds what is no number, with the line.
+        """
+        names = [field.name for field in fields(cls) if field.name != "tasks"]
+        rows: list[tuple[float, ...]] = []
+        try:
+            with Path(path).open(newline="", encoding="utf-8-sig") as file:
+                reader = csv.DictReader(file)
+                missing = [name for name in names if name not in (reader.fieldnames or ())]
+                _require(not missing, f"{path} has no column {', '.join(missing)}; it needs {', '.join(names)}.")
+                for row in reader:
+                    try:
+                        rows.append(tuple(float(row[name] or "") for name in names))
+                    except ValueError as error:
+                        raise WorkbenchError(
+                            f"Line {reader.line_num} of {path} holds what is no number ({error}); mend it."
+                        ) from error
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise WorkbenchError(f"The response in {path} cannot be read: {error}. Give a CSV file.") from error
+        _require(bool(rows), f"{path} has no rows; give at least one below the header.")
+        memory, hits, waits, rates = (tuple(column) for column in zip(*sorted(rows), strict=True))
+        return cls(memory, hits, waits, rates, tasks)
+
+    def hits(self, memory_mb: float, shares: Floats) -> Floats:
+        """Hit rate of tasks with `memory_mb` of managed memory and these shares of the keys, shape (tasks,)."""
+        return self._at(memory_mb, shares, self.hit_rate)
+
+    def access_s(self, memory_mb: float, shares: Floats) -> Floats:
+        """Mean seconds of one state access, likewise."""
+        return self._at(memory_mb, shares, self.latency_s)
+
+    def record_s(self, memory_mb: float, shares: Floats) -> Floats:
+        """Seconds per record, likewise: of the interpolated true rates."""
+        return 1.0 / self._at(memory_mb, shares, self.true_rate)
+
+    def _at(self, memory_mb: float, shares: Floats, column: tuple[float, ...]) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            asked = np.where(shares > 0, memory_mb / (shares * self.tasks), math.inf)
+        return np.asarray(np.interp(asked, self.memory_mb, column))
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise WorkbenchError(message)
