@@ -50,8 +50,15 @@ def repeats(query, count):
         show(f"{query} run {number + 1}", result, wall_s)
         results.append(result)
     rates = [result["rate"] for result in results]
-    common = max(result["low"] for result in results) <= min(result["high"] for result in results)
-    print(f"(max - min) / max = {(max(rates) - min(rates)) / max(rates):.3f}; the brackets share a rate: {common}")
+    held = sum(
+        all(result["interval"][0] <= rate <= result["interval"][1] for rate in rates)
+        for result in results
+        if result["interval"]
+    )
+    print(
+        f"(max - min) / max = {(max(rates) - min(rates)) / max(rates):.3f}; "
+        f"{held} of {len(results)} reported intervals contain all {len(rates)} rates"
+    )
 
 
 def schedules(query, count):

@@ -7,8 +7,7 @@ import pytest
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementProblem
-from workbench.placement.throughput import placed_rate, random_placement, shape_spreads, spread
+from workbench.placement import PlacementProblem, placed_rate, random_slots, shape_spreads, spread
 from workbench.simulation import Cluster, Deployment, OperatorModel, QueryModel, Worker, steady_state
 
 PROFILES = {
@@ -67,7 +66,7 @@ def test_the_rate_is_that_of_the_fluid_engine(seed):
     random = np.random.default_rng(seed)
     worker = Worker(*random.uniform([0.2, 3e5, 1e5], [1.0, 3e6, 2e6]))
     placed = problem(workers=3, slots=4)
-    counts = random_placement(placed, random)
+    counts = random_slots(placed, random)
     model = QueryModel(FLOW, {name: OperatorModel(profile) for name, profile in PROFILES.items()})
     cluster = Cluster((worker,) * 3, {name: counts[i].tolist() for i, name in enumerate(placed.operators)})
     engine = steady_state(Deployment(model, TASKS, cluster=cluster)).rate
@@ -77,13 +76,14 @@ def test_the_rate_is_that_of_the_fluid_engine(seed):
 def test_random_placements_are_plans_and_vary():
     placed = problem(workers=4, slots=3)
     random = np.random.default_rng(0)
-    seen = {placed.checked(random_placement(placed, random)).tobytes() for _ in range(20)}
+    seen = {placed.checked(random_slots(placed, random)).tobytes() for _ in range(20)}
     assert len(seen) > 5
 
 
 def test_the_best_plan_is_at_least_as_good_as_any_random_one():
     found = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
     assert found.best >= found.rates.max()
+    assert found.proven
     assert found.quantile(0.0) == found.rates.min()
     assert math.isfinite(found.best)
     again = spread(problem(workers=4, slots=2), RATE, Worker(cpus=0.25), samples=50, seed=1)
@@ -92,6 +92,6 @@ def test_the_best_plan_is_at_least_as_good_as_any_random_one():
 
 def test_larger_workers_level_random_placement_out():
     core = Worker(cpus=0.12)
-    shapes = shape_spreads(FLOW, PROFILES, TASKS, RATE, core=core, shapes=[(8, 1), (4, 2), (2, 4)], samples=60)
+    shapes = shape_spreads(problem(), RATE, core=core, shapes=[(8, 1), (4, 2), (2, 4)], samples=60)
     assert (shapes[0].workers, shapes[0].slots) == (2, 4)
     assert shapes[0].quantile(0.1) >= shapes[-1].quantile(0.1)

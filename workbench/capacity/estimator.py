@@ -53,7 +53,7 @@ class CapacityEstimator:
         Largest share of the machine that others may take during a valid probe.
     settle_s, window_s
         Seconds discarded after a change of rate, seconds observed. Defaults: 2 intervals, at least 1 s;
-        10 intervals (6 of more than 2 s), at least 12 s.
+        8 intervals (6 of more than 2 s), at least 12 s: state is snapshotted in every fourth batch.
     warmup_min_s, warmup_cap_s, warmup_change
         The warm-up lasts at least and at most so many seconds; it is over when the consumed rate and the seconds
         per record change by at most this share from one chunk to the next, or go up and down by up to three times it.
@@ -248,7 +248,7 @@ class _Session:
             settle, window = times.inject_s - times.observe_s, times.observe_s
         else:
             settle = self.estimator.settle_s or max(2 * interval, 1.0)
-            intervals = 10 if interval <= _SHORT_INTERVAL_S else 6
+            intervals = 8 if interval <= _SHORT_INTERVAL_S else 6
             window = self.estimator.window_s or max(intervals * interval, 12.0)
         self.run.set_rate(rate)
         self.run.settle(settle)

@@ -1,26 +1,109 @@
-"""``workbench report``: a result as one offline HTML file."""
+"""``workbench report``: a report notebook, its parameters, one offline HTML file."""
 
 import argparse
+import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from workbench.capacity import Measurement
-from workbench.cli.console import DONE, NOT_SUSTAINED
-from workbench.report import render
+import yaml
+
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_file
+from workbench.errors import WorkbenchError
+from workbench.report import find_template, parameters_of, render
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
-    reported = commands.add_parser("report", help="make the HTML report of a measurement again")
-    reported.add_argument("measurement", help="JSON file of a measurement")
-    reported.add_argument("output", help="the HTML file to write")
+    reported = commands.add_parser(
+        "report",
+        help="render a report as one HTML file that opens offline",
+        description="Render a report as one HTML file that opens offline. NAME is capacity (carries a study out and "
+        "compares it with its previous run), placement, scaling, the path of a report notebook, or a JSON file that "
+        "measure or plan wrote.",
+        epilog="A failed step gives a partial report that says what failed, and exit code 1. For example: "
+        "workbench report capacity capacity.html -p study data/weekly.yaml",
+    )
+    reported.add_argument("name", metavar="NAME", help="which report")
+    reported.add_argument("output", metavar="FILE", nargs="?", help="the HTML file to write")
+    reported.add_argument(
+        "-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="set a parameter"
+    )
+    reported.add_argument("-f", "--file", metavar="YAML", help="set the parameters in this file")
+    reported.add_argument("--parameters", action="store_true", help="list the report's parameters and end")
+    reported.add_argument("--title", help="of the page")
+    reported.add_argument("--timeout", type=float, metavar="S", help="longest time of one step, seconds")
+    reported.add_argument("--json", action="store_true", help="print JSON")
     reported.set_defaults(command=_report)
 
 
 def _report(options: argparse.Namespace) -> int:
-    Measurement.from_json(options.measurement)  # refuses what is no measurement before a report is begun
-    report = render("measure", {"measurement": str(Path(options.measurement).resolve())}, options.output)
-    print(f"report: {report.path}")
+    name, given = _named(options.name)
+    if options.parameters:
+        return _list(name, as_json=options.json)
+    if options.output is None:
+        raise WorkbenchError("No file is named to write the report to; give one, such as report.html.")
+    check_file(options.output)
+    parameters = {**given, **_from_file(options.file), **_from_options(name, options.parameter)}
+    report = render(name, parameters, options.output, options.title, options.timeout)
+    if options.json:
+        print(json.dumps({"report": str(report.path), "complete": report.complete, "error": report.error}))
+    else:
+        print(f"report: {report.path}")
     if not report.complete:
         print(f"workbench: the report is partial: {report.error}", file=sys.stderr)
     return DONE if report.complete else NOT_SUSTAINED
+
+
+def _named(name: str) -> tuple[str, dict[str, str]]:
+    """Find the report for a result that was written before; any other name is a report's own."""
+    path = Path(name)
+    if path.suffix != ".json":
+        return name, {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WorkbenchError(
+            f"{name} cannot be read as a result ({error}); give a file that measure or plan wrote."
+        ) from error
+    keys = content if isinstance(content, Mapping) else {}
+    for key, template, parameter in (("runs", "plan", "planned"), ("estimate", "measure", "measurement")):
+        if key in keys:
+            return template, {parameter: str(path.resolve())}
+    raise WorkbenchError(f"{name} is no result of the workbench; give a file that measure or plan wrote.")
+
+
+def _list(name: str, *, as_json: bool) -> int:
+    declared = parameters_of(find_template(name))
+    if as_json:
+        print(json.dumps([vars(one) for one in declared], indent=1))
+    else:
+        for one in declared:
+            print(f"{one.name} ({one.kind}, {one.default!r}): {one.help}")
+    return DONE
+
+
+def _from_file(path: str | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise WorkbenchError(f"The parameters {path} cannot be read: {' '.join(str(error).split())}.") from error
+    if not isinstance(content, dict):
+        raise WorkbenchError(f"The parameters {path} are no mapping of names to values; write lines 'name: value'.")
+    return {str(name): value for name, value in content.items()}
+
+
+def _from_options(name: str, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Read values as YAML, but leave those of text parameters as they were typed."""
+    texts = {one.name for one in parameters_of(find_template(name)) if one.kind == "str"}
+    return {key: value if key in texts else _value(value) for key, value in pairs}
+
+
+def _value(text: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text

@@ -21,6 +21,8 @@ from workbench.placement.groups import (
     task_level,
     top_down,
 )
+from workbench.placement.inputs import MeasuredQuery, PlacementInput, measured_query, read_placement_input
+from workbench.placement.methods import METHODS, Compared, Placed, compare, place
 from workbench.placement.problem import CostVector, Link, PlacementProblem, Plan, Subtask
 from workbench.placement.skew import PlacementGroups, placement_groups
 from workbench.placement.throughput import PlacedRate, Spread, placed_rate, shape_spreads, spread
@@ -28,16 +30,21 @@ from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import Tuning, tune, tune_range, tune_thresholds
 
 __all__ = [
+    "METHODS",
     "ODRP_SETTINGS",
+    "Compared",
     "CostVector",
     "GroupAllocation",
     "Job",
     "Link",
+    "MeasuredQuery",
     "OdrpPlan",
     "OdrpWeights",
     "OptimalPlan",
+    "Placed",
     "PlacedRate",
     "PlacementGroups",
+    "PlacementInput",
     "PlacementProblem",
     "Plan",
     "Reallocation",
@@ -49,19 +56,23 @@ __all__ = [
     "Tuning",
     "balanced_capacity",
     "best_allocation",
+    "compare",
     "count_plans",
     "count_within",
     "finest_tasks",
     "flink_default",
     "flink_evenly",
+    "measured_query",
     "naive",
     "odrp",
     "optimal",
     "optimal_allocation",
+    "place",
     "placed_rate",
     "placement_groups",
     "query_by_query",
     "random_slots",
+    "read_placement_input",
     "reallocate",
     "relative_capacity",
     "round_robin",

@@ -52,6 +52,7 @@ class Relaxation(NamedTuple):
     width: Floats  # (6,)
     coef: Floats  # (6, operators)
     top: Floats  # (operators,)
+    low: Ints  # (operators,): least counts; the relaxation is in what exceeds them
     table: Floats  # (7, operators + 7): rows, last the reduced profits; last column the levels
     basis: Ints  # (6,)
     state: Ints  # (operators + 6,): 0 at its lower bound, 1 at its upper bound, 2 basic
@@ -163,6 +164,20 @@ def _relax_there(  # noqa: C901, PLR0917
 
 
 @compiled
+def _shift(depth: int, rows: int, relaxation: Relaxation) -> bool:
+    """Count the open operators from their least counts on; False if one has no room."""
+    room, coef, top, low = relaxation.room, relaxation.coef, relaxation.top, relaxation.low
+    for operator in range(depth, len(top)):
+        if low[operator] > 0:
+            top[operator] -= low[operator]
+            for row in range(rows):
+                room[row] -= coef[row, operator] * low[operator]
+        if top[operator] < 0:
+            return False
+    return True
+
+
+@compiled
 def _highest(  # noqa: C901, PLR0912, PLR0915
     operator: int, sign: float, depth: int, rows: int, relaxation: Relaxation
 ) -> float:
@@ -171,7 +186,7 @@ def _highest(  # noqa: C901, PLR0912, PLR0915
     Columns are the open operators and one slack per row, all between 0 and an upper bound. Every step is dual
     feasible, so its value is a bound.
     """
-    room, width, coef, top, table, basis, state = relaxation
+    room, width, coef, top, _, table, basis, state = relaxation
     free = len(top) - depth
     columns = free + rows
     value = 0.0
@@ -246,6 +261,7 @@ def _highest(  # noqa: C901, PLR0912, PLR0915
 def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
     graph: Graph,
     speeds: Floats,
+    low: Ints,
     total: Ints,
     share: int,
     gain: Floats,
@@ -256,7 +272,7 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
     found: Ints,
     nodes: int,
 ) -> tuple[float, float, int]:
-    """Search the patterns v <= `total` with gain v >= `reach` and a cost of at most `cost`.
+    """Search the patterns `low` <= v <= `total` with gain v >= `reach` and a cost of at most `cost`.
 
     Parameters
     ----------
@@ -284,6 +300,7 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
         np.zeros(6),
         np.zeros((6, operators)),
         np.zeros(operators),
+        low,
         np.zeros((7, operators + 7)),
         np.zeros(6, dtype=np.int64),
         np.zeros(operators + 6, dtype=np.int64),
@@ -309,11 +326,11 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             if share:
                 _relax_there(graph, pattern, depth, cost, speeds, total, relaxation)
             highest[depth] = -1
-            most = _highest(depth, 1.0, depth, rows, relaxation)
+            most = _highest(depth, 1.0, depth, rows, relaxation) if _shift(depth, rows, relaxation) else -math.inf
             if most > -math.inf:
                 least = -_highest(depth, -1.0, depth, rows, relaxation)
-                highest[depth] = math.floor(most + _FITS)
-                pattern[depth] = math.ceil(least - _FITS) - 1
+                highest[depth] = low[depth] + math.floor(most + _FITS)
+                pattern[depth] = low[depth] + math.ceil(least - _FITS) - 1
         if pattern[depth] >= highest[depth]:
             depth -= 1
             continue
@@ -379,7 +396,7 @@ def improve(  # noqa: C901, PLR0915, PLR0917
         costs[worker] = pattern_cost(graph, plan[worker], speeds[worker])
     untried = np.ones(workers, dtype=np.bool_)
     found, kept = np.zeros(operators, dtype=np.int64), np.zeros(operators, dtype=np.int64)
-    gain, zero = np.zeros(operators), np.zeros(operators)
+    gain, zero, none = np.zeros(operators), np.zeros(operators), np.zeros(operators, dtype=np.int64)
     seen, last = 0, -1
     while seen < nodes:
         worst = int(np.argmax(costs))
@@ -398,7 +415,7 @@ def improve(  # noqa: C901, PLR0915, PLR0917
             both[0], both[1] = speeds[worst], speeds[worker]
             total = plan[worst] + plan[worker]
             _, cost, tried = find_pattern(
-                graph, both, total, TWO, zero, -math.inf, CHEAPEST, limit, target, found, nodes
+                graph, both, none, total, TWO, zero, -math.inf, CHEAPEST, limit, target, found, nodes
             )
             seen += tried
             if cost <= limit:
@@ -421,7 +438,7 @@ def improve(  # noqa: C901, PLR0915, PLR0917
             both[0], both[1] = speeds[one], speeds[other]
             total = plan[one] + plan[other]
             _, cost, tried = find_pattern(
-                graph, both, total, TWO, gain, -math.inf, FARTHEST, top - _EPS, target, kept, nodes
+                graph, both, none, total, TWO, gain, -math.inf, FARTHEST, top - _EPS, target, kept, nodes
             )
             seen += tried
             if cost == math.inf:

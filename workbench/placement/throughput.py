@@ -9,15 +9,17 @@ what random placement costs on each.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement.caps import search
+from workbench.placement._effort import Effort
+from workbench.placement.baselines import random_slots
+from workbench.placement.caps import explore_plans
+from workbench.placement.exact import optimal
 from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
 from workbench.simulation import Worker
 
@@ -55,12 +57,15 @@ class Spread:
         Rate of the best plan found, records/s.
     rates
         Rates of the random placements, ascending, shape (samples,).
+    proven
+        Whether all plans were searched, so that none is better.
     """
 
     workers: int
     slots: int
     best: float
     rates: NDArray[np.float64]
+    proven: bool = False
 
     def quantile(self, share: float) -> float:
         """Rate that so large a share of random placements does not reach."""
@@ -103,16 +108,6 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
     return PlacedRate(rate * lowest, int(fullest[1]), DIMENSIONS[int(fullest[0])])
 
 
-def random_placement(problem: PlacementProblem, random: np.random.Generator) -> Counts:
-    """Put every task on a free slot drawn at random, all slots alike: what Spark does."""
-    owners = np.repeat(np.arange(problem.workers), problem.slots)
-    drawn = random.permutation(owners)[: problem.tasks]
-    counts = np.zeros((len(problem.operators), problem.workers), dtype=np.int64)
-    operators = np.repeat(np.arange(len(problem.operators)), problem.parallelism)
-    np.add.at(counts, (operators, drawn), 1)
-    return counts
-
-
 def spread(
     problem: PlacementProblem,
     rate: float,
@@ -120,7 +115,7 @@ def spread(
     *,
     samples: int = 200,
     seed: int = 0,
-    timeout_s: float = 2.0,
+    nodes: int = 5_000_000,
 ) -> Spread:
     """Compare random placements with the best plan found.
 
@@ -128,22 +123,22 @@ def spread(
     ----------
     samples, seed
         Number of random placements, and their seed.
-    timeout_s
-        For the search of the best plan among those of the Pareto front; the random ones compete as well.
+    nodes
+        Effort of the search for the best plan: the rate falls with every cost, so it is one of the Pareto front. Where
+        not all plans can be searched, that of the least worst cost and the random ones compete as well.
     """
     random = np.random.default_rng(seed)
-    rates = np.sort(
-        [placed_rate(problem, random_placement(problem, random), rate, worker).rate for _ in range(samples)]
-    )
-    found = search(problem, CostVector(), timeout_s=timeout_s)
-    front = [placed_rate(problem, plan.counts, rate, worker).rate for plan in found.pareto]
-    return Spread(problem.workers, problem.slots, max([*front, float(rates[-1])]), rates)
+    rates = np.sort([placed_rate(problem, random_slots(problem, random), rate, worker).rate for _ in range(samples)])
+    found = explore_plans(problem, CostVector(), Effort(math.inf, nodes), first=False)
+    plans = [plan.counts for plan in found.pareto]
+    if not found.exhausted:
+        plans.append(optimal(problem).counts)
+    best = max(placed_rate(problem, counts, rate, worker).rate for counts in plans)
+    return Spread(problem.workers, problem.slots, max(best, float(rates[-1])), rates, found.exhausted)
 
 
 def shape_spreads(
-    dataflow: Dataflow,
-    profiles: Mapping[str, OperatorProfile],
-    parallelism: Mapping[str, int],
+    problem: PlacementProblem,
     rate: float,
     *,
     core: Worker,
@@ -151,12 +146,12 @@ def shape_spreads(
     samples: int = 200,
     seed: int = 0,
 ) -> tuple[Spread, ...]:
-    """Compare worker shapes for a scheduler that places at random, the best shape first.
+    """Compare worker shapes for a scheduler that places at random, the shape to choose first.
 
     Parameters
     ----------
-    dataflow, profiles, parallelism, rate
-        See `PlacementProblem.from_dataflow`.
+    problem, rate
+        Tasks with their loads at `rate`; its own workers do not count.
     core
         Capacities per slot: a worker of n slots has n times as much.
     shapes
@@ -166,12 +161,20 @@ def shape_spreads(
     -------
     tuple of Spread
         By the rate that nine of ten random placements reach, highest first; ties to fewer workers.
+
+    Raises
+    ------
+    WorkbenchError
+        When a shape has too few slots for the tasks.
     """
     spreads = []
     for workers, slots in shapes:
-        problem = PlacementProblem.from_dataflow(dataflow, profiles, rate, workers, slots, parallelism=parallelism)
+        cpu, io, net = problem.loads.tolist()
+        shaped = PlacementProblem(
+            problem.parallelism, problem.edges, workers, slots, cpu, io, net, operators=problem.operators
+        )
         worker = Worker(core.cpus * slots, core.io_bytes_per_s * slots, core.net_bytes_per_s * slots)
-        spreads.append(spread(problem, rate, worker, samples=samples, seed=seed))
+        spreads.append(spread(shaped, rate, worker, samples=samples, seed=seed))
     return tuple(sorted(spreads, key=lambda one: (-one.quantile(0.1), one.workers)))
 
 

@@ -2,6 +2,7 @@
 
 from workbench.report._render import Report, render
 from workbench.report.html import fetched_urls
+from workbench.report.parameters import Parameter, parameters_of
 from workbench.report.templates import find_template
 
-__all__ = ["Report", "fetched_urls", "find_template", "render"]
+__all__ = ["Parameter", "Report", "fetched_urls", "find_template", "parameters_of", "render"]

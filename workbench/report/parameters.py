@@ -5,6 +5,7 @@ Papermill injects unknown names with a warning and checks no types; here both ar
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -22,6 +23,29 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that a report notebook declares: its name, type, default value and what it means."""
+
+    name: str
+    kind: str
+    default: object
+    help: str
+
+
+def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
+    """List the parameters that `notebook` declares, in order.
+
+    A parameter is a line ``name: type = value  # meaning`` of the cell tagged ``parameters``.
+    """
+    return tuple(_parameter(name, entry) for name, entry in inspect_notebook(str(notebook)).items())
+
+
+def _parameter(name: str, entry: Mapping[str, str]) -> Parameter:
+    default, kind = _literal(entry["default"]), entry["inferred_type_name"]
+    return Parameter(name, type(default).__name__ if kind in (None, "None") else kind, default, entry["help"] or "")
+
+
 def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]:
     """Compare `parameters` with those that the notebook declares; return all values, defaults included.
 
@@ -30,19 +54,17 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
     WorkbenchError
         For a name that the notebook does not declare and for a value of another type.
     """
-    declared = inspect_notebook(str(notebook))  # type of a parameter: one word, as in "x: float = 1.0"
-    values = {name: _literal(entry["default"]) for name, entry in declared.items()}
+    declared = {one.name: one for one in parameters_of(notebook)}
+    values = {name: one.default for name, one in declared.items()}
     for name, value in parameters.items():
         if name not in declared:
             raise WorkbenchError(_unknown(notebook, name, list(declared)))
-        annotation = declared[name]["inferred_type_name"]
-        if annotation in (None, "None"):
-            annotation = type(values[name]).__name__
-        if not _fits(value, annotation) and not (value is None and _literal(declared[name]["default"]) is None):
-            none = " or None" if _literal(declared[name]["default"]) is None else ""
+        expected = declared[name]
+        may_miss = expected.default is None
+        if not _fits(value, expected.kind) and not (value is None and may_miss):
             raise WorkbenchError(
                 f"Parameter {name!r} of {notebook.name} is {value!r} ({type(value).__name__}); "
-                f"it must be of type {annotation}{none}{_help(declared[name]['help'])}."
+                f"it must be of type {expected.kind}{' or None' if may_miss else ''}{_help(expected.help)}."
             )
         values[name] = value
     return values

@@ -5,6 +5,7 @@ is never the only sign: a `Sign` also has a marker shape and a word.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import wrap
@@ -25,6 +26,8 @@ BAND = "rgba(0, 114, 178, 0.14)"
 """Fill of a range of plausible values."""
 
 _TITLE_WIDTH = 96  # characters per line
+_LINE_ABOVE = 11  # pixels by which plotly moves a title up for each further line
+_UNIT = re.compile(r"(?<=\d) (?=\S)")  # a number and its unit stay on one line
 _NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
@@ -106,10 +109,16 @@ def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
     if "workbench" not in pio.templates:
         pio.templates["workbench"] = template()
     drawn = go.Figure()
-    lines = wrap(title, _TITLE_WIDTH)
+    lines = wrap(_UNIT.sub("\u00a0", title), _TITLE_WIDTH)
     drawn.update_layout(
         template="workbench",
-        title={"text": "<br>".join(map(plain, lines)), "yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 14}},
+        title={
+            "text": "<br>".join(map(plain, lines)),
+            "yref": "container",
+            "y": 1,
+            "yanchor": "top",
+            "pad": {"t": 14 + _LINE_ABOVE * (len(lines) - 1)},
+        },
         meta={"finding": title, "alternative": f"{title}. {shows}" if shows else title},
         height=height,
     )

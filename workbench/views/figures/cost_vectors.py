@@ -47,7 +47,7 @@ class CostVectors:
     thresholds
         Highest costs allowed; inf where off.
     axes
-        The two dimensions in which the plans differ most, for the scatter.
+        The two dimensions in which the plans have most different costs, for the scatter.
     plans
         How many there were.
     """
@@ -76,8 +76,8 @@ def cost_vectors(
     front = _front(costs)
     kept = sorted({*front, chosen, *range(0, len(plans), -(-len(plans) // _SHOWN))})
     points = tuple(PlanPoint(number, plans[number].cost, number in front) for number in kept)
-    spread = [max(column) - min(column) for column in zip(*costs, strict=True)]
-    first, second = sorted(sorted(range(3), key=lambda place: -spread[place])[:2])
+    values = [len({round(value, 9) for value in column}) for column in zip(*costs, strict=True)]
+    first, second = sorted(sorted(range(3), key=lambda place: -values[place])[:2])
     axes = axes or (DIMENSIONS[first], DIMENSIONS[second])
     return CostVectors(_finding(plans, chosen, len(front)), points, chosen, thresholds, axes, len(plans))
 

@@ -43,10 +43,10 @@ def spreads(found: Sequence[Spread]) -> Spreads:
     if not shapes:
         return Spreads("Nothing limits the rate of any placement", (), 0)
     safest = max(shapes, key=lambda shape: shape.quantiles[1])
-    lost = 1 - safest.quantiles[1] / safest.best if safest.best else 0.0
+    lost = round(1 - safest.quantiles[1] / safest.best, 3) if safest.best else 0.0
     finding = (
         f"On {safest.label} slots nine of ten random placements sustain {units.rate(safest.quantiles[1])} or more, "
-        f"{units.share(round(lost, 3))} below the best plan"
+        + (f"{units.share(lost)} below the best plan" if lost else "as much as the best plan")
     )
     return Spreads(finding, shapes, max(len(one.rates) for one in kept))
 
@@ -76,7 +76,7 @@ def draw_spreads(data: Spreads) -> go.Figure:
             hovertemplate="%{x:.4~s} records/s<extra></extra>",
         )
     marks = (
-        ("spread-median", "median", [shape.quantiles[2] for shape in data.shapes], theme.BLACK, "line-ns-open", 18),
+        ("spread-median", "median", [shape.quantiles[2] for shape in data.shapes], theme.BLACK, "line-ns-open", 20),
         ("spread-best", "best plan found", [shape.best for shape in data.shapes], theme.VERMILLION, "diamond", 12),
     )
     for uid, name, values, colour, symbol, size in marks:
@@ -86,7 +86,7 @@ def draw_spreads(data: Spreads) -> go.Figure:
             x=values,
             y=labels,
             mode="markers",
-            marker={"color": colour, "symbol": symbol, "size": size, "line": {"width": 2}},
+            marker={"color": colour, "symbol": symbol, "size": size},
             hovertemplate=name + " on %{y}: %{x:.4~s} records/s<extra></extra>",
             cliponaxis=False,
         )
