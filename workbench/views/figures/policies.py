@@ -74,7 +74,10 @@ def draw_policies(data: Policies) -> go.Figure:
             text=[units.seconds(value) if field.endswith("_s") else units.number(value) for value in values],
             textposition="outside",
             cliponaxis=False,
-            marker={"color": colours, "pattern": {"shape": shapes, "fillmode": "overlay", "size": 6}},
+            marker={
+                "color": colours,
+                "pattern": {"shape": shapes, "fillmode": "overlay", "size": 6, "fgcolor": "white"},
+            },
             hovertemplate="%{y}: %{x:.4~g}<extra></extra>",
             showlegend=False,
             row=1,

@@ -1,0 +1,285 @@
+"""The tree of the CAPS search: what it tried, what it pruned and why, and the way to the chosen plan (CAPSys, Fig. 4).
+
+Outer layers are operators, the levels inside a layer are workers. A large tree is folded: the way to the chosen plan
+stays open, then as much of the rest as there are rows, the shallow parts first.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from workbench.placement import Plan, SearchNode
+from workbench.placement.caps import preference
+from workbench.views import units
+
+Kind = Literal["choice", "plan", "chosen", "folded", "cpu", "io", "net", "duplicate", "no room"]
+PRUNED: tuple[Kind, ...] = ("cpu", "io", "net", "duplicate", "no room")
+THRESHOLDS: tuple[Kind, ...] = ("cpu", "io", "net")
+
+ROWS = 56
+_REASONS = 4
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """One mark of the figure: a choice, a plan, a folded subtree, or all siblings pruned for one kind of reason.
+
+    Parameters
+    ----------
+    key
+        Path from the root, positions among the siblings joined by dots; opens a folded node, names a clicked one.
+    parent
+        Place of the parent among the nodes; None for the root.
+    level, row
+        Where it is: choices from the root, and lines from the top.
+    order
+        When the search came to it, the root being 0.
+    kind
+        What it is.
+    label, text
+        A few characters beside the mark; what it says when pointed at.
+    path
+        Whether it leads to the chosen plan.
+    """
+
+    key: str
+    parent: int | None
+    level: int
+    row: float
+    order: int
+    kind: Kind
+    label: str
+    text: str
+    path: bool
+
+
+@dataclass(frozen=True)
+class SearchTree:
+    """What the figure shows.
+
+    Parameters
+    ----------
+    nodes
+        The root first, every node after its parent.
+    layers
+        Operator, first and last level of every layer that is shown.
+    workers
+        Worker of every level, from level 1 on.
+    rows
+        Lines that the tree takes.
+    steps
+        Nodes of the whole tree, pruned ones included: how far a replay can go.
+    plans
+        Plans that were met.
+    pruned
+        Branches pruned, by kind of reason.
+    """
+
+    finding: str
+    nodes: tuple[TreeNode, ...]
+    layers: tuple[tuple[str, int, int], ...]
+    workers: tuple[int, ...]
+    rows: int
+    steps: int
+    plans: int
+    pruned: Mapping[Kind, int]
+
+    def plan_keys(self) -> tuple[str, ...]:
+        """Keys of the plans that are shown."""
+        return tuple(node.key for node in self.nodes if node.kind in {"plan", "chosen"})
+
+
+def search_tree(
+    root: SearchNode, *, chosen: Plan | None = None, rows: int | None = ROWS, opened: Collection[str] = ()
+) -> SearchTree:
+    """Lay the tree of `trace_search` out.
+
+    Parameters
+    ----------
+    root
+        The tree.
+    chosen
+        The plan whose way is marked; the best one in the tree if left out.
+    rows
+        About how many lines the tree may take before parts are folded; None: nothing is folded.
+    opened
+        Keys of folded nodes to open anyway.
+    """
+    numbered = _Numbered(root)
+    met = [(key, node.plan) for key, node in numbered.nodes.items() if node.plan is not None]
+    if chosen is not None:
+        goal = next((key for key, plan in met if np.array_equal(plan.counts, chosen.counts)), None)
+    else:
+        goal = min(met, key=lambda pair: preference(pair[1]), default=(None, None))[0]
+    path = set(_prefixes(goal)) if goal is not None else {""}
+    open_keys = _open(numbered, path | {prefix for key in opened for prefix in _prefixes(key)}, rows)
+    nodes, lines = _laid_out(numbered, open_keys, path, goal)
+    pruned = Counter(_reason(node.pruned) for node in numbered.nodes.values() if node.pruned is not None)
+    layers, workers = _levels(numbered, max(node.level for node in nodes))
+    finding = _finding(numbered, len(met), pruned, numbered.nodes[goal].plan if goal is not None else None)
+    steps = len(numbered.nodes) - 1
+    return SearchTree(finding, nodes, layers, workers, lines, steps, len(met), MappingProxyType(dict(pruned)))
+
+
+def plan_at(root: SearchNode, key: str) -> Plan | None:
+    """Give the plan at the end of a branch, by the node's key; None where there is none."""
+    node = root
+    for place in key.split(".") if key else ():
+        if not place.isdigit() or int(place) >= len(node.children):
+            return None
+        node = node.children[int(place)]
+    return node.plan
+
+
+class _Numbered:
+    """All nodes by key in the order of the search, and how many nodes and plans lie below each."""
+
+    def __init__(self, root: SearchNode) -> None:
+        self.nodes: dict[str, SearchNode] = {}
+        self.order: dict[str, int] = {}
+        self.below: dict[str, tuple[int, int]] = {}
+        self._visit(root, "")
+
+    def _visit(self, node: SearchNode, key: str) -> tuple[int, int]:
+        self.order[key] = len(self.nodes)
+        self.nodes[key] = node
+        size, plans = 0, int(node.plan is not None)
+        for child_key, child in self.children(key):
+            below, more = self._visit(child, child_key)
+            size, plans = size + below + 1, plans + more
+        self.below[key] = (size, plans)
+        return size, plans
+
+    def children(self, key: str) -> Iterator[tuple[str, SearchNode]]:
+        prefix = f"{key}." if key else ""
+        return ((f"{prefix}{place}", child) for place, child in enumerate(self.nodes[key].children))
+
+    def marks(self, key: str) -> list[list[str]]:
+        """Keys of the children as they are drawn: one by one, but those pruned for one kind of reason together."""
+        marks: dict[str, list[str]] = {}
+        for child_key, child in self.children(key):
+            marks.setdefault(child_key if child.pruned is None else _reason(child.pruned), []).append(child_key)
+        return list(marks.values())
+
+
+def _prefixes(key: str) -> list[str]:
+    """Keys of a node and all above it."""
+    parts = key.split(".") if key else []
+    return [".".join(parts[:length]) for length in range(len(parts) + 1)]
+
+
+def _open(numbered: _Numbered, wanted: Collection[str], rows: int | None) -> set[str]:
+    """Keys of the nodes whose children are shown: those `wanted`, then by level while there are rows."""
+    if rows is None:
+        return set(numbered.nodes)
+    opened = {key for key in wanted if key in numbered.nodes}
+    taken = 1 + sum(max(0, len(numbered.marks(key)) - 1) for key in opened)
+    waiting = [""]
+    while waiting:
+        below = []
+        for key in waiting:
+            marks = numbered.marks(key)
+            if key not in opened:
+                if taken + len(marks) - 1 > rows:
+                    continue
+                opened.add(key)
+                taken += max(0, len(marks) - 1)
+            below += [child for child, node in numbered.children(key) if node.children]
+        waiting = below
+    return opened
+
+
+def _laid_out(
+    numbered: _Numbered, opened: Collection[str], path: Collection[str], goal: str | None
+) -> tuple[tuple[TreeNode, ...], int]:
+    """Give every mark a level and a row: leaves one below the other, parents in the middle of their children."""
+    made: list[TreeNode] = []
+    line = 0
+
+    def place(keys: list[str], parent: int | None, level: int) -> float:
+        nonlocal line
+        key, mine = keys[0], len(made)
+        made.append(_mark(numbered, keys, parent, level, key in opened, key in path, key == goal))
+        rows = [place(mark, mine, level + 1) for mark in numbered.marks(key)] if key in opened else []
+        if rows:
+            row = (rows[0] + rows[-1]) / 2
+        else:
+            row, line = float(line), line + 1
+        made[mine] = replace(made[mine], row=row)
+        return row
+
+    place([""], None, 0)
+    return tuple(made), line
+
+
+def _mark(  # noqa: PLR0917 - one node and what was found out about it
+    numbered: _Numbered, keys: list[str], parent: int | None, level: int, is_open: bool, path: bool, goal: bool
+) -> TreeNode:
+    node, order = numbered.nodes[keys[0]], numbered.order[keys[0]]
+    what = "Nothing is placed yet" if node.operator is None else _choice(node)
+    size, plans = numbered.below[keys[0]]
+    label = "" if node.count is None else str(node.count)
+    kind: Kind = "choice"
+    if node.pruned is not None:
+        kind = _reason(node.pruned)
+        label = f"x{len(keys)}" if len(keys) > 1 else ""
+        reasons = [f"{_choice(numbered.nodes[key])}: {numbered.nodes[key].pruned}" for key in keys]
+        rest = [f"and {len(reasons) - _REASONS} more"] if len(reasons) > _REASONS else []
+        what = "pruned: " + "\n".join(reasons[:_REASONS] + rest)
+    elif node.plan is not None:
+        kind = "chosen" if goal else "plan"
+        cost = node.plan.cost
+        label = units.number(cost.worst, digits=2) if goal else ""
+        what = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
+    elif node.children and not is_open:
+        kind, label = "folded", f"{label} +{size}"
+        what = f"{what}\nfolded: {units.count(size)} nodes, {units.count(plans)} plans"
+    return TreeNode(keys[0], parent, level, 0.0, order, kind, label, what, path)
+
+
+def _choice(node: SearchNode) -> str:
+    if node.worker is None:
+        return f"{node.operator}"
+    return f"{node.count} of {node.operator} on w{node.worker}"
+
+
+def _reason(pruned: str | None) -> Kind:
+    """Which kind of reason a text of `trace_search` gives."""
+    text = pruned or ""
+    for kind in THRESHOLDS:
+        if text.startswith(f"{kind} cost"):
+            return kind
+    return "duplicate" if text.startswith("duplicate") else "no room"
+
+
+def _levels(numbered: _Numbered, deepest: int) -> tuple[tuple[tuple[str, int, int], ...], tuple[int, ...]]:
+    """Name the operator and worker of each level that is shown; all nodes of a level share them."""
+    names: dict[int, tuple[str, int]] = {}
+    for key, node in numbered.nodes.items():
+        level = len(key.split(".")) if key else 0
+        if node.operator is not None and 0 < level <= deepest and (level not in names or node.worker is not None):
+            names[level] = (node.operator, node.worker or 0)
+    layers: list[tuple[str, int, int]] = []
+    for level in range(1, len(names) + 1):
+        operator = names[level][0]
+        if layers and layers[-1][0] == operator:
+            layers[-1] = (operator, layers[-1][1], level)
+        else:
+            layers.append((operator, level, level))
+    return tuple(layers), tuple(names[level][1] for level in range(1, len(names) + 1))
+
+
+def _finding(numbered: _Numbered, plans: int, pruned: Mapping[Kind, int], chosen: Plan | None) -> str:
+    nodes = len(numbered.nodes) - 1 - sum(pruned.values())
+    limits = sum(pruned.get(kind, 0) for kind in THRESHOLDS)
+    if len(numbered.nodes) == 1:
+        return "The search made no choice"
+    if not plans:
+        return f"No plan meets the thresholds: the search ends after {units.count(nodes)} nodes"
+    met = f"The search meets {units.count(plans)} plan{'' if plans == 1 else 's'} in {units.count(nodes)} nodes"
+    cut = f"; thresholds prune {units.count(limits)} branches" if limits else "; no threshold prunes a branch"
+    return met + cut + ("" if chosen is None else f"; the marked plan costs {units.number(chosen.cost.worst)} at worst")

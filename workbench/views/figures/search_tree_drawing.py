@@ -1,0 +1,165 @@
+"""Drawing of the search tree: operators as bands, workers as columns, one mark per node."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import plotly.graph_objects as go
+
+from workbench.views import theme
+from workbench.views.figures.search_tree import Kind, SearchTree, TreeNode
+from workbench.views.theme import Sign
+
+SIGNS: Mapping[Kind, Sign] = MappingProxyType(
+    {
+        "choice": Sign(theme.BLUE, "circle", "choice: tasks on a worker"),
+        "plan": Sign(theme.GREEN, "square", "complete plan"),
+        "chosen": Sign(theme.VERMILLION, "diamond", "marked plan"),
+        "folded": Sign(theme.GREY, "triangle-right", "folded: + nodes inside"),
+        "cpu": Sign(theme.VERMILLION, "x-thin-open", "pruned by CPU threshold"),
+        "io": Sign(theme.PURPLE, "cross-thin-open", "pruned by state threshold"),
+        "net": Sign(theme.BLACK, "asterisk-open", "pruned by network threshold"),
+        "duplicate": Sign(theme.GREY, "circle-open", "pruned as duplicate"),
+        "no room": Sign(theme.GREY, "square-open", "pruned for lack of room"),
+    }
+)
+
+_LINE, _MOST_HEIGHT, _MARGINS, _NAMES = 16, 1000, 190, 20  # pixels
+_WIDTH, _LETTER = 860, 7.0  # pixels of a plot on a page, and of a letter
+_LEAST_LABELLED = 12  # pixels of a line below which labels would overlap
+_COLUMNS = 26  # levels above which labels would overlap
+
+
+def draw_search_tree(data: SearchTree, step: int | None = None) -> go.Figure:
+    """Draw the tree from left to right.
+
+    Parameters
+    ----------
+    data
+        The tree, laid out.
+    step
+        How far the search is: later nodes are pale and the present one is ringed. None: it is over.
+    """
+    height = min(_MOST_HEIGHT, _MARGINS + _LINE * (data.rows + 2))
+    seen = [node for node in data.nodes if step is None or node.order <= step]
+    present = seen[-1:] if step is not None else []
+    title = f"Step {step} of {data.steps}: {present[0].text.splitlines()[0]}" if present else data.finding
+    figure = theme.figure(
+        title, height, "Tree of the search from left to right: operators as bands, workers as columns."
+    )
+    if len(data.nodes) <= 1:
+        return theme.not_enough(figure, "the search made no choice.")
+    line = (height - _MARGINS) / (data.rows + 2)
+    levels = len(data.workers)
+    labelled = line >= _LEAST_LABELLED and levels <= _COLUMNS
+    size = max(3.0, min(14.0, 0.85 * line, 0.7 * _WIDTH / (levels + 2)))
+    _edges(figure, data, seen)
+    for kind, sign in SIGNS.items():
+        nodes = [node for node in seen if node.kind == kind]
+        _marks(figure, f"tree-{kind.replace(' ', '-')}", sign, nodes, size=size, labelled=labelled)
+    later = [node for node in data.nodes if step is not None and node.order > step]
+    _marks(figure, "tree-later", Sign("#DDDDDD", "circle", "not reached yet"), later, size=size / 2, labelled=False)
+    present = seen[-1:] if step is not None else []
+    _marks(
+        figure,
+        "tree-present",
+        Sign(theme.BLACK, "circle-open", "the search is here"),
+        present,
+        size=size + 8,
+        labelled=False,
+    )
+    _bands(figure, data)
+    every = max(1, -(-levels // 40))
+    figure.update_xaxes(
+        title_text="Worker, for one operator after the other",
+        tickvals=list(range(1, levels + 1, every)),
+        ticktext=[f"w{worker}" for worker in data.workers[::every]],
+        tickangle=0,
+        range=[-0.6, levels + 1.2],
+        showgrid=False,
+    )
+    figure.update_yaxes(range=[data.rows - 0.2, -1 - _NAMES / line], visible=False)
+    theme.room_for_legend(figure)
+    return figure
+
+
+def _edges(figure: go.Figure, data: SearchTree, seen: list[TreeNode]) -> None:
+    for uid, path, colour, width in (("tree-edges", False, "#C4C4C4", 1.0), ("tree-path", True, theme.VERMILLION, 3.0)):
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for node in seen:
+            if node.parent is not None and node.path == path:
+                parent = data.nodes[node.parent]
+                x += [parent.level, node.level, None]
+                y += [parent.row, node.row, None]
+        figure.add_scatter(
+            uid=uid,
+            name="way to the marked plan" if path else "edges",
+            x=x,
+            y=y,
+            mode="lines",
+            line={"color": colour, "width": width},
+            hoverinfo="skip",
+            showlegend=path and bool(x),
+        )
+
+
+def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, size: float, labelled: bool) -> None:
+    """Draw marks of one kind; choices carry their label inside, others beside."""
+    inside = sign.symbol == "circle"
+    figure.add_scatter(
+        uid=uid,
+        name=sign.word,
+        x=[node.level for node in nodes],
+        y=[node.row for node in nodes],
+        customdata=[node.key for node in nodes],
+        text=[node.label for node in nodes] if labelled else None,
+        hovertext=[theme.plain(node.text).replace("\n", "<br>") for node in nodes],
+        mode="markers+text" if labelled else "markers",
+        textposition="middle center" if inside else "middle right",
+        textfont={"size": 10 if inside else 11, "color": "white" if inside else theme.GREY},
+        marker={
+            "color": sign.colour,
+            "symbol": sign.symbol,
+            "size": size,
+            "line": {"width": 1.5, "color": sign.colour},
+        },
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=bool(nodes),
+        cliponaxis=False,
+    )
+
+
+def _bands(figure: go.Figure, data: SearchTree) -> None:
+    """Shade every second operator's levels, with its name on top."""
+    width = _WIDTH / (len(data.workers) + 1.8)
+    shapes, notes = [], []
+    for number, (operator, first, last) in enumerate(data.layers):
+        room = max(1, int((last - first + 1) * width / _LETTER))
+        name = operator if len(operator) <= room else operator[: max(1, room - 1)] + "…"
+        notes.append(
+            {
+                "text": theme.plain(name),
+                "hovertext": theme.plain(operator),
+                "x": (first + last) / 2,
+                "y": 1,
+                "yref": "paper",
+                "yanchor": "top",
+                "showarrow": False,
+                "font": {"size": 13},
+            }
+        )
+        if number % 2 == 0:
+            shapes.append(
+                {
+                    "type": "rect",
+                    "x0": first - 0.5,
+                    "x1": last + 0.5,
+                    "yref": "paper",
+                    "y0": 0,
+                    "y1": 1,
+                    "fillcolor": "#F3F6F9",
+                    "line": {"width": 0},
+                    "layer": "below",
+                }
+            )
+    figure.update_layout(shapes=shapes, annotations=notes)
