@@ -1,0 +1,157 @@
+"""``workbench place``, and the methods behind it."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from placement_file import PROBLEM, written
+
+from workbench import cli
+from workbench.errors import WorkbenchError
+from workbench.placement import METHODS, CostVector, compare, optimal, place, read_placement_input
+
+CALM = PROBLEM | {
+    "operators": {
+        "A": {"tasks": 2, "cpu": 0.4, "net": 10},
+        "B": {"tasks": 3, "cpu": 0.6, "io": 5, "net": 2},
+        "C": {"tasks": 1, "cpu": 0.1},
+    }
+}
+
+
+def run(capsys, *arguments):
+    code = cli.main(["place", *map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+@pytest.fixture
+def problem(tmp_path):
+    return written(tmp_path, CALM)
+
+
+def test_every_method_places_all_tasks(problem):
+    given = read_placement_input(problem)
+    for method in METHODS:
+        placed = place(given, method, seed=3, timeout_s=20)
+        assert placed.problem.checked(placed.counts).sum() == placed.problem.tasks
+        assert placed.cost == placed.problem.cost(placed.counts)
+        assert placed.rate.rate > 0
+        assert placed.method == method
+    best = place(given, "optimal")
+    assert best.cost == optimal(given.problem).cost
+    assert place(given, "caps").cost.worst == pytest.approx(best.cost.worst)
+
+
+def test_chance_follows_its_seed(problem):
+    given = read_placement_input(problem)
+    plans = [place(given, "random", seed=seed).counts for seed in (1, 1, *range(8))]
+    assert np.array_equal(plans[0], plans[1])
+    assert any(not np.array_equal(plans[0], plan) for plan in plans)
+    rows = {row.placed.method: row for row in compare(given, ("optimal", "random"), draws=10)}
+    assert rows["optimal"].draws == 1
+    assert rows["random"].lowest <= rows["random"].placed.rate.rate <= rows["random"].highest
+
+
+def test_flink_places_several_queries_one_after_the_other(tmp_path):
+    query = {key: CALM[key] for key in ("operators", "edges")}
+    given = read_placement_input(written(tmp_path, {"workers": 4, "slots": 3, "queries": {"x": query, "y": query}}))
+    placed = place(given, "flink-default", seed=0)
+    first, second = placed.counts[:3].sum(axis=0), placed.counts[3:].sum(axis=0)
+    assert sorted([first.tolist(), second.tolist()]) == [[0, 0, 3, 3], [3, 3, 0, 0]]
+
+
+def test_thresholds_that_no_plan_meets_are_refused(problem):
+    given = read_placement_input(problem)
+    with pytest.raises(WorkbenchError, match=r"No plan meets the thresholds 0, 0, 0; raise them, or leave them out"):
+        place(given, "caps-first", thresholds=CostVector(0, 0, 0))
+    assert place(given, "caps-first", thresholds=CostVector(0.6, 0.4, 0.4)).cost.worst == pytest.approx(5 / 9)
+
+
+def test_the_plan_is_shown_and_exported(capsys, problem, tmp_path):
+    code, output = run(capsys, problem, "--flink", tmp_path / "plan.csv")
+    assert code == 0
+    assert "cost: cpu 0.5556, io 0.3333, net 0.3333; proven optimal" in output.out
+    assert "sustains 125 records/s; then the cores of worker 0 are used up" in output.out
+    with (tmp_path / "plan.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["operator"], row["subtask"]) for row in rows] == [
+        ("A", "0"), ("A", "1"), ("B", "0"), ("B", "1"), ("B", "2"), ("C", "0"),
+    ]  # fmt: skip
+    assert {row["worker"] for row in rows} == {"0", "1"}
+
+
+def test_json_holds_the_counts_and_the_tasks(capsys, problem):
+    code, output = run(capsys, problem, "--json", "--method", "round-robin")
+    document = json.loads(output.out)
+    assert code == 0
+    assert document["counts"] == {"A": [1, 1], "B": [2, 1], "C": [0, 1]}
+    assert document["tasks"][0] == {"operator": "A", "subtask": 0, "worker": 0}
+    assert document["limited_by"] == "cpu"
+    assert set(document["cost"]) == {"cpu", "io", "net"}
+
+
+def test_the_comparison_has_every_method(capsys, problem):
+    code, output = run(capsys, problem, "--compare", "--draws", 5)
+    assert code == 0
+    lines = output.out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(METHODS)
+    assert "5 draws" in lines[1 + METHODS.index("random")]
+    code, output = run(capsys, problem, "--compare", "--draws", 5, "--json")
+    assert [row["method"] for row in json.loads(output.out)] == list(METHODS)
+
+
+def test_shapes_are_ranked_and_one_is_chosen(capsys, problem):
+    code, output = run(capsys, problem, "--shapes", "2x3,3x2,6x1,1x6", "--draws", 40)
+    assert code == 0
+    assert output.out.splitlines()[-1] == "Choose 1 workers of 6 slots."
+    code, output = run(capsys, problem, "--shapes", "6x1,2x3", "--json")
+    assert [(row["workers"], row["best_is_proven"]) for row in json.loads(output.out)] == [(2, True), (6, True)]
+
+
+def test_capacities_and_files_can_be_added(capsys, problem, tmp_path):
+    other = written(tmp_path, CALM, "other.json")
+    code, output = run(capsys, problem, other, "--workers", 4, "--cpus", 1, "--json")
+    document = json.loads(output.out)
+    assert code == 0
+    assert list(document["counts"]) == [f"{query}.{name}" for query in ("query", "query-2") for name in "ABC"]
+    assert document["rate"] == pytest.approx(100 / 1.4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--method", "magic"), "no placement method 'magic'; use one of optimal, caps-first, caps, flink-default"),
+        (("--workers", "0"), "workers is 0; give a whole number from 1 on"),
+        (("--workers", "1"), "There are 6 tasks, but 1 workers with 3 slots offer 3 slots"),
+        (("--thresholds", "0.1,0.2"), "--thresholds has 2 entries; give three"),
+        (("--thresholds", "0.1,0.2,-1"), "net entry of a cost vector is -1.0"),
+        (("--method", "odrp", "--odrp", "speed"), "weights are 'speed'; use one of default"),
+        (("--seed", "-1"), "--seed is -1"),
+        (("--cpus", "0"), "cpus is 0.0; it must be above 0"),
+        (("--rate", "nan"), "is nan"),
+        (("--shapes", "1x2"), "offer 2 slots"),
+        (("--flink", "/etc/hostname/x.csv"), "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, problem, arguments, message):
+    code, output = run(capsys, problem, *arguments)
+    assert code == 2
+    assert message in output.err
+    assert output.err.startswith("workbench: ")
+    assert output.err.count("\n") == 1
+    assert output.out == ""
+
+
+def test_shapes_need_a_rate_and_capacities(capsys, tmp_path):
+    bare = {key: value for key, value in CALM.items() if key not in {"rate", "worker"}}
+    code, output = run(capsys, written(tmp_path, bare), "--shapes", "2x3")
+    assert (code, "give --rate" in output.err) == (2, True)
+    code, output = run(capsys, written(tmp_path, bare | {"rate": 5}), "--shapes", "2x3")
+    assert (code, "give --cpus, --io or --net" in output.err) == (2, True)
+
+
+def test_a_shape_is_two_numbers(capsys, problem):
+    with pytest.raises(SystemExit):
+        run(capsys, problem, "--shapes", "4by4")
+    assert "'4by4' is no shape such as 4x4" in capsys.readouterr().err

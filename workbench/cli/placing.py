@@ -1,0 +1,261 @@
+"""``workbench place``: where the tasks go, what default schedulers would do, and what that costs."""
+
+import argparse
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.capacity.measurement import write_whole
+from workbench.cli.console import DONE, check_file
+from workbench.errors import WorkbenchError
+from workbench.placement import (
+    METHODS,
+    ODRP_SETTINGS,
+    Compared,
+    CostVector,
+    Placed,
+    PlacementInput,
+    Spread,
+    compare,
+    place,
+    read_placement_input,
+    shape_spreads,
+)
+from workbench.simulation import Worker
+from workbench.views import units
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
+    placed = commands.add_parser(
+        "place",
+        help="which task on which worker, and how much throughput lies between placements",
+        description="Place the tasks of one or several queries on workers. INPUT is a problem (JSON or YAML: workers, "
+        "slots, operators with tasks, cpu, io, net per task, edges; optional rate, worker, speeds, queries), a "
+        "measurement, or the plans that workbench plan wrote.",
+    )
+    placed.add_argument("inputs", nargs="+", metavar="INPUT", help="several are placed together on the same workers")
+    placed.add_argument("--workers", type=int, help="number of workers, unless the problem says")
+    placed.add_argument("--slots", type=int, help="slots of each worker, unless the problem says")
+    placed.add_argument("--speeds", type=_numbers, metavar="A,B,...", help="speed of every worker (all alike)")
+    placed.add_argument("--rate", type=float, metavar="R", help="target, records/s; which plan, if there are several")
+    placed.add_argument("--cpus", type=float, metavar="N", help="cores of a worker")
+    placed.add_argument("--io", type=float, metavar="B", help="bytes/s of state access a worker can give")
+    placed.add_argument("--net", type=float, metavar="B", help="bytes/s a worker can send")
+    placed.add_argument("--method", default="optimal", metavar="NAME", help=f"{', '.join(METHODS)} (optimal)")
+    placed.add_argument(
+        "--thresholds", type=_numbers, metavar="CPU,IO,NET", help="for caps and caps-first; inf switches one off"
+    )
+    placed.add_argument("--odrp", default="default", metavar="NAME", help=f"weights: {', '.join(ODRP_SETTINGS)}")
+    placed.add_argument("--timeout", type=float, metavar="S", help="time limit of a search, seconds (compare: 10)")
+    placed.add_argument("--seed", type=int, default=0, help="for methods that draw (0)")
+    placed.add_argument("--draws", type=int, default=20, help="placements drawn by --compare and --shapes (20)")
+    placed.add_argument("--compare", action="store_true", help="all methods: cost vector and sustained rate")
+    placed.add_argument(
+        "--shapes", type=_shapes, metavar="4x4,8x2", help="worker shapes for random placement, as on Spark: the best"
+    )
+    placed.add_argument("--flink", metavar="FILE", help="the plan as CSV: operator, subtask, worker")
+    placed.add_argument("--json", action="store_true", help="print JSON")
+    placed.set_defaults(command=_place)
+
+
+def _place(options: argparse.Namespace) -> int:
+    check_file(options.flink)
+    if options.seed < 0 or options.draws < 1:
+        raise WorkbenchError(f"--seed is {options.seed}, --draws {options.draws}; give whole numbers from 0 and 1 on.")
+    if options.shapes and (options.workers is None or options.slots is None):  # the tasks need some room to be read
+        options.workers = options.workers or options.shapes[0][0]
+        options.slots = options.slots or options.shapes[0][1]
+    given = _given(options)
+    if options.shapes:
+        return _show_shapes(given, options)
+    thresholds = None if options.thresholds is None else _thresholds(options.thresholds)
+    if options.compare:
+        rows = compare(
+            given,
+            thresholds=thresholds,
+            seed=options.seed,
+            draws=options.draws,
+            timeout_s=options.timeout or 10.0,
+            weights=options.odrp,
+        )
+        _print_compared(given, rows, as_json=options.json)
+        chosen = rows[0].placed
+    else:
+        chosen = place(
+            given,
+            options.method,
+            thresholds=thresholds,
+            seed=options.seed,
+            timeout_s=options.timeout,
+            weights=options.odrp,
+        )
+        _print_placed(chosen, as_json=options.json)
+    if options.flink:
+        write_whole(options.flink, _subtasks(chosen))
+    return DONE
+
+
+def _given(options: argparse.Namespace) -> PlacementInput:
+    read = [
+        read_placement_input(
+            path, workers=options.workers, slots=options.slots, rate=options.rate, speeds=options.speeds
+        )
+        for path in options.inputs
+    ]
+    queries = read[0].queries
+    if len(read) > 1:
+        queries = {}
+        for number, one in enumerate(read, start=1):
+            for name, problem in one.queries.items():
+                queries[name if name not in queries else f"{name}-{number}"] = problem
+    capacities = {"cpus": options.cpus, "io_bytes_per_s": options.io, "net_bytes_per_s": options.net}
+    said = {name: value for name, value in capacities.items() if value is not None}
+    given = PlacementInput(
+        queries, options.rate if options.rate is not None else read[0].rate, Worker(**(vars(read[0].worker) | said))
+    )
+    _ = given.problem
+    return given
+
+
+def _print_placed(placed: Placed, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(_document(placed), indent=1))
+        return
+    width = max(map(len, placed.problem.operators))
+    print(f"{'':{width}}  worker" + "".join(f"{worker:4}" for worker in range(placed.problem.workers)))
+    for name, row in zip(placed.problem.operators, placed.counts, strict=True):
+        print(f"{name:{width}}        " + "".join(f"{count or '.':>4}" for count in row))
+    print(f"cost: {_costs(placed.cost)}" + (f"; {placed.note}" if placed.note else ""))
+    if placed.rate is not None:
+        print(f"sustains {_rate(placed.rate.rate)}; {_limit(placed)}")
+
+
+def _print_compared(given: PlacementInput, rows: Sequence[Compared], *, as_json: bool) -> None:
+    if as_json:
+        documents = [
+            _document(row.placed) | {"draws": row.draws, "lowest": _finite(row.lowest), "highest": _finite(row.highest)}
+            for row in rows
+        ]
+        print(json.dumps(documents, indent=1))
+        return
+    print(f"{'method':14} {'cpu':>7} {'io':>7} {'net':>7} {'decided in':>11}  sustained")
+    for row in rows:
+        placed = row.placed
+        costs = " ".join(f"{cost:7.3f}" for cost in placed.cost)
+        sustained = "" if placed.rate is None else _rate(placed.rate.rate)
+        if row.draws > 1 and placed.rate is not None:
+            sustained += f" ({row.draws} draws: {_rate(row.lowest)} to {_rate(row.highest)})"
+        if placed.problem.parallelism != given.problem.parallelism:
+            sustained += f" with {placed.problem.tasks} tasks of its own choice"
+        print(f"{row.placed.method:14} {costs} {units.seconds(placed.seconds):>11}  {sustained}".rstrip())
+
+
+def _show_shapes(given: PlacementInput, options: argparse.Namespace) -> int:
+    if given.rate is None:
+        raise WorkbenchError("The rate that the loads belong to is unknown; give --rate, or a rate in the problem.")
+    if not any(math.isfinite(limit) for limit in vars(given.worker).values()):
+        raise WorkbenchError(
+            "The capacities of the workers are unknown, so shapes cannot be told apart; give --cpus, --io or --net."
+        )
+    slots = given.problem.slots
+    core = Worker(*(limit / slots for limit in vars(given.worker).values()))
+    spreads = shape_spreads(
+        given.problem, given.rate, core=core, shapes=options.shapes, samples=options.draws, seed=options.seed
+    )
+    if options.json:
+        print(json.dumps([_spread(one) for one in spreads], indent=1))
+        return DONE
+    for one in spreads:
+        print(
+            f"{f'{one.workers} x {one.slots}':8} nine of ten random placements sustain {_rate(one.quantile(0.1))}, "
+            f"median {_rate(one.quantile(0.5))}, worst {_rate(one.quantile(0.0))}, best {_rate(one.best)}"
+        )
+    best = spreads[0]
+    print(f"Choose {best.workers} workers of {best.slots} slots.")
+    return DONE
+
+
+def _document(placed: Placed) -> dict[str, Any]:
+    problem = placed.problem
+    return {
+        "method": placed.method,
+        "workers": problem.workers,
+        "slots": problem.slots,
+        "counts": {
+            name: [int(count) for count in row] for name, row in zip(problem.operators, placed.counts, strict=True)
+        },
+        "cost": dict(zip(("cpu", "io", "net"), placed.cost, strict=True)),
+        "rate": None if placed.rate is None else _finite(placed.rate.rate),
+        "limited_by": None if placed.rate is None else placed.rate.resource,
+        "limited_at": None if placed.rate is None else placed.rate.worker,
+        "seconds": round(placed.seconds, 6),
+        "note": placed.note,
+        "tasks": [subtask._asdict() for subtask in problem.subtasks(placed.counts)],
+    }
+
+
+def _spread(one: Spread) -> Mapping[str, object]:
+    return {
+        "workers": one.workers,
+        "slots": one.slots,
+        **{f"p{100 * share:g}": _finite(one.quantile(share)) for share in (0.0, 0.1, 0.5, 0.9, 1.0)},
+        "best": _finite(one.best),
+        "best_is_proven": one.proven,
+    }
+
+
+def _subtasks(placed: Placed) -> str:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("operator", "subtask", "worker"))
+    table.writerows(placed.problem.subtasks(placed.counts))
+    return text.getvalue()
+
+
+def _limit(placed: Placed) -> str:
+    if placed.rate is None or placed.rate.resource is None:
+        return "nothing limits it"
+    if placed.rate.resource == "task":
+        return "then a task needs a whole core"
+    names = {"cpu": "cores", "io": "access to state", "net": "network"}
+    return f"then the {names[placed.rate.resource]} of worker {placed.rate.worker} are used up"
+
+
+def _costs(cost: CostVector) -> str:
+    return ", ".join(f"{name} {value:.4f}" for name, value in zip(("cpu", "io", "net"), cost, strict=True))
+
+
+def _rate(value: float | None) -> str:
+    return units.rate(value)
+
+
+def _finite(value: float | None) -> float | str | None:
+    return "inf" if value is not None and math.isinf(value) else value
+
+
+def _thresholds(values: Sequence[float]) -> CostVector:
+    if len(values) != len(tuple(CostVector())):
+        raise WorkbenchError(f"--thresholds has {len(values)} entries; give three, such as 0.1,0.2,inf.")
+    return CostVector(*values)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 1,1,2") from None
+
+
+def _shapes(text: str) -> tuple[tuple[int, int], ...]:
+    shapes = []
+    for part in text.split(","):
+        found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", part.strip())
+        if found is None:
+            raise argparse.ArgumentTypeError(f"{part!r} is no shape such as 4x4 (workers x slots)")
+        shapes.append((int(found[1]), int(found[2])))
+    return tuple(shapes)

@@ -1,0 +1,324 @@
+"""Where placement problems come from: a file, or measured operators and a plan's plain fields.
+
+A problem file is JSON or YAML, loads per task: cores, bytes/s of state, bytes/s of output:
+
+    {"workers": 4, "slots": 4,
+     "operators": {"source": {"tasks": 1, "cpu": 0.2, "net": 4e5}, "window": {"tasks": 8, "cpu": 0.5, "io": 2e7}},
+     "edges": [["source", "window"]],
+     "rate": 14000,
+     "worker": {"cpus": 2, "io": 2e8, "net": 1.25e8}}
+
+``rate`` (source records/s of the loads), ``worker`` (what one can give, else no limit) and ``speeds`` (one per worker)
+may be left out, loads that are 0 too; an edge may have a third entry, ``"forward"``. Several queries stand under
+``"queries"``, each by its name with operators and edges; they share the workers (CAPSys, section 6.2.2).
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.errors import WorkbenchError
+from workbench.metrics import OperatorMetrics
+from workbench.placement.problem import PlacementProblem
+from workbench.simulation import PRESETS, Worker, preset
+
+_SOURCE = "source"
+_LOADS = ("cpu", "io", "net")
+_CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
+
+
+@dataclass(frozen=True)
+class PlacementInput:
+    """What is to be placed.
+
+    Parameters
+    ----------
+    queries
+        Problem of each query, all on the same cluster.
+    rate
+        Source rate of the loads, records/s; None if it was not said.
+    worker
+        Capacities of a worker of speed 1.
+    """
+
+    queries: Mapping[str, PlacementProblem]
+    rate: float | None = None
+    worker: Worker = field(default_factory=Worker)
+
+    @property
+    def problem(self) -> PlacementProblem:
+        """All queries as one graph; operators keep their names if there is only one."""
+        if len(self.queries) == 1:
+            return next(iter(self.queries.values()))
+        return PlacementProblem.together(self.queries)
+
+
+@dataclass(frozen=True)
+class MeasuredQuery:
+    """A query as measured: its dataflow, and unit costs by operator."""
+
+    dataflow: Dataflow
+    profiles: Mapping[str, OperatorProfile]
+
+    def problem(
+        self,
+        rate: float,
+        workers: int,
+        slots: int,
+        *,
+        tasks: Mapping[str, int] | None = None,
+        speeds: Sequence[float] | None = None,
+    ) -> PlacementProblem:
+        """Make the placement problem at `rate` records/s: `tasks` as a plan's allocation has them, else the fewest.
+
+        For a ``CapacityPlan`` `plan`: ``measured.problem(plan.rate, workers, slots, tasks=plan.allocation.tasks)``.
+        """
+        return PlacementProblem.from_dataflow(
+            self.dataflow, self.profiles, rate, workers, slots, parallelism=tasks, speeds=speeds
+        )
+
+
+def measured_query(
+    name: str, operators: Iterable[OperatorMetrics], edges: Iterable[tuple[str, str]] | None = None
+) -> MeasuredQuery:
+    """Derive unit costs from what was observed (CAPSys, section 5.1: metric / records, here input records).
+
+    Parameters
+    ----------
+    name
+        Of the query.
+    operators
+        Those of an observation.
+    edges
+        Between them. If left out: those of the simulated query of this name if it has these operators, else a chain
+        in the order observed. Operators that nothing feeds are fed by a source that runs elsewhere.
+    """
+    seen = list(operators)
+    names = [one.operator for one in seen]
+    known = preset(name).dataflow if name in PRESETS else None
+    if edges is None and known is not None and {o.name for o in known.operators} - set(known.sources) == set(names):
+        flow = known
+    else:
+        pairs = list(pairwise(names)) if edges is None else [(u, v) for u, v in edges]
+        fed = {downstream for _, downstream in pairs}
+        apart = any(one.kind == _SOURCE for one in seen)
+        flow = Dataflow(
+            name,
+            (
+                *(() if apart else (Operator(_SOURCE, _SOURCE),)),
+                *(Operator(one.operator, one.kind, one.state_bytes is not None) for one in seen),
+            ),
+            (
+                *(() if apart else (Edge(_SOURCE, one) for one in names if one not in fed)),
+                *(Edge(upstream, downstream) for upstream, downstream in pairs),
+            ),
+        )
+    return MeasuredQuery(flow, {one.operator: _profile(one) for one in seen})
+
+
+def read_placement_input(
+    path: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    slots: int | None = None,
+    rate: float | None = None,
+    speeds: Sequence[float] | None = None,
+) -> PlacementInput:
+    """Read a problem document, a measurement, or plans as ``workbench plan`` writes them.
+
+    Parameters
+    ----------
+    path
+        JSON file.
+    workers, slots, speeds
+        The cluster; needed unless the document says.
+    rate
+        Target rate: of a measurement the sustained one if left out; which of several plans (the first if left out).
+        The loads of a problem document are multiplied by rate / its rate.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be read, is none of these, or lacks something.
+    """
+    what = f"The placement input {os.fspath(path)}"
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document = yaml.safe_load(text) if Path(path).suffix in {".yaml", ".yml"} else json.loads(text)
+    except OSError as error:
+        raise WorkbenchError(f"{what} cannot be read: {error.strerror}. Check the path.") from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise WorkbenchError(f"{what} is neither JSON nor YAML: {' '.join(str(error).split())}. Correct it.") from error
+    if not isinstance(document, dict):
+        raise WorkbenchError(f"{what} is a {type(document).__name__}; it must be an object with operators.")
+    reader = _Reader(what, workers, slots, rate, speeds)
+    if "plans" in document:
+        return reader.plans(document)
+    if "estimate" in document:
+        return reader.measurement(document)
+    return reader.problem(document)
+
+
+class _Cluster(NamedTuple):
+    workers: int
+    slots: int
+    speeds: Sequence[float] | None
+
+
+@dataclass(frozen=True)
+class _Reader:
+    what: str
+    workers: int | None
+    slots: int | None
+    rate: float | None
+    speeds: Sequence[float] | None
+
+    def problem(self, document: Mapping[str, Any]) -> PlacementInput:
+        self._known(document, {"workers", "slots", "speeds", "rate", "worker", "operators", "edges", "queries"}, "")
+        workers = self.workers if self.workers is not None else self._get(document, "workers", int)
+        slots = self.slots if self.slots is not None else self._get(document, "slots", int)
+        speeds = self.speeds if self.speeds is not None else document.get("speeds")
+        if speeds is not None and not (isinstance(speeds, list | tuple) and all(map(_number, speeds))):
+            raise WorkbenchError(f"{self.what}: speeds is {speeds!r}; it must be a list of numbers.")
+        stated = None if "rate" not in document else self._above(document, "rate")
+        queries = self._get(document, "queries", dict) if "queries" in document else {"query": document}
+        factor = self.rate / stated if self.rate is not None and stated is not None else 1.0
+        cluster = _Cluster(workers, slots, speeds)
+        if "queries" in document:
+            self._known(document, {"workers", "slots", "speeds", "rate", "worker", "queries"}, "")
+            for name, query in queries.items():
+                self._known(query if isinstance(query, dict) else {}, {"operators", "edges"}, f" of query {name!r}")
+        problems = {
+            name: self._query(query, f" of query {name!r}" if "queries" in document else "", cluster, factor)
+            for name, query in queries.items()
+        }
+        capacities = self._get(document, "worker", dict) if "worker" in document else {}
+        self._known(capacities, set(_CAPACITIES), " of the worker")
+        worker = Worker(**{_CAPACITIES[name]: self._above(capacities, name) for name in capacities})
+        found = PlacementInput(problems, stated if self.rate is None else self.rate, worker)
+        _ = found.problem
+        return found
+
+    def _query(self, query: object, of: str, cluster: _Cluster, factor: float) -> PlacementProblem:
+        if not isinstance(query, dict):
+            raise WorkbenchError(f"{self.what}: {query!r}{of} is no object with operators.")
+        operators = self._get(query, "operators", dict)
+        tasks: dict[str, int] = {}
+        loads: dict[str, dict[str, float]] = {load: {} for load in _LOADS}
+        for title, operator in operators.items():
+            if not isinstance(operator, dict):
+                raise WorkbenchError(
+                    f'{self.what}: operator {title!r}{of} is {operator!r}; it must be like {{"tasks": 4, "cpu": 0.5}}.'
+                )
+            self._known(operator, {"tasks", *_LOADS}, f" of operator {title!r}")
+            tasks[title] = self._get(operator, "tasks", int, f" of operator {title!r}")
+            for load in _LOADS:
+                value = operator.get(load, 0.0)
+                if not _number(value):
+                    raise WorkbenchError(f"{self.what}: {load} of operator {title!r} is {value!r}; give a number.")
+                loads[load][title] = value * factor
+        edges = query.get("edges", [])
+        if not (isinstance(edges, list) and all(isinstance(edge, list) for edge in edges)):
+            raise WorkbenchError(f'{self.what}: edges{of} is {edges!r}; it must be a list such as [["source", "map"]].')
+        return PlacementProblem(
+            tasks,
+            [tuple(edge) for edge in edges],
+            cluster.workers,
+            cluster.slots,
+            loads["cpu"],
+            loads["io"],
+            loads["net"],
+            cluster.speeds,
+        )
+
+    def measurement(self, document: Mapping[str, Any], tasks: Mapping[str, int] | None = None) -> PlacementInput:
+        estimate, budget = self._get(document, "estimate", dict), self._get(document, "budget", dict)
+        observation = estimate.get("observation")
+        if not isinstance(observation, dict) or not observation.get("operators"):
+            raise WorkbenchError(f"{self.what} sustained no rate, so its operators' costs are unknown; measure again.")
+        name = str(document.get("query", "query"))
+        measured = measured_query(name, [self._operator(one) for one in observation["operators"]])
+        rate = self.rate if self.rate is not None else self._above(estimate, "low")
+        workers, slots = self._cluster()
+        problem = measured.problem(rate, workers, slots, tasks=tasks or document.get("tasks"), speeds=self.speeds)
+        cpus = self._above(self._get(budget, "profile", dict), "cpus")
+        return PlacementInput({name: problem}, rate, Worker(cpus=cpus * slots))
+
+    def plans(self, document: Mapping[str, Any]) -> PlacementInput:
+        plans, runs = self._get(document, "plans", list), self._get(document, "runs", list)
+        chosen = [one for one in plans if self.rate is None or math.isclose(one["rate"], self.rate, rel_tol=1e-6)]
+        if not chosen:
+            rates = ", ".join(f"{one['rate']:g}" for one in plans) or "none"
+            raise WorkbenchError(f"{self.what} has no plan for {self.rate} records/s; there are plans for {rates}.")
+        plan = chosen[0]
+        usable = [run for run in runs if (run["estimate"].get("observation") or {}).get("operators")]
+        if not usable:
+            raise WorkbenchError(f"{self.what} has no run that sustained a rate, so no costs are known; plan again.")
+        memory, slots = plan["budget"]["profile"]["memory_mb"], plan["budget"]["slots"]
+        nearest = min(
+            usable,
+            key=lambda run: (
+                abs(run["budget"]["profile"]["memory_mb"] - memory),
+                abs(run["budget"]["slots"] - slots),
+            ),
+        )
+        tasks = plan["allocation"]["tasks"] if plan.get("allocation") else None
+        at_rate = _Reader(self.what, self.workers, self.slots, plan["rate"], self.speeds)
+        # Without an allocation (micro-batches share all slots in turn) the fewest tasks that keep below a core each.
+        return at_rate.measurement({**nearest, "tasks": tasks})
+
+    def _operator(self, data: object) -> OperatorMetrics:
+        if not isinstance(data, dict):
+            raise WorkbenchError(f"{self.what}: operator {data!r} is not an object; measure again.")
+        try:
+            return OperatorMetrics(**data)
+        except TypeError as error:
+            raise WorkbenchError(f"{self.what}: an operator cannot be read ({error}); measure again.") from error
+
+    def _cluster(self) -> tuple[int, int]:
+        if self.workers is None or self.slots is None:
+            raise WorkbenchError(f"{self.what} says nothing of the workers; give their number and slots.")
+        return self.workers, self.slots
+
+    def _get(self, document: Mapping[str, Any], key: str, kind: type, of: str = "") -> Any:  # noqa: ANN401 - JSON
+        if key not in document:
+            raise WorkbenchError(f"{self.what} lacks {key!r}{of}; add it.")
+        value = document[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            names = {int: "a whole number", list: "a list", dict: "an object"}
+            raise WorkbenchError(f"{self.what}: {key}{of} is {value!r}; it must be {names[kind]}.")
+        return value
+
+    def _above(self, document: Mapping[str, Any], key: str) -> float:
+        value = document.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
+            raise WorkbenchError(f"{self.what}: {key} is {value!r}; it must be a finite number above 0.")
+        return float(value)
+
+    def _known(self, document: Mapping[str, Any], keys: set[str], of: str) -> None:
+        for key in document:
+            if key not in keys:
+                raise WorkbenchError(
+                    f"{self.what} has the unknown key {key!r}{of}; known are {', '.join(sorted(keys))}."
+                )
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _profile(seen: OperatorMetrics) -> OperatorProfile:
+    records = seen.records_in
+    if not records:
+        return OperatorProfile(0.0, 0.0, 0.0, 0.0)
+    return OperatorProfile(
+        seen.cpu_s / records, (seen.state_bytes or 0) / records, seen.shuffle_bytes / records, seen.selectivity or 0.0
+    )
