@@ -48,7 +48,7 @@ class Ds2Policy:
     """DS2 within the limits of an autoscaler.
 
     It decides on the metrics of a full window that began after the activation time, at most once per policy interval,
-    and only while some operator is not as busy as wanted.
+    and only while some operator that it would change is not as busy as wanted.
 
     Parameters
     ----------
@@ -78,8 +78,13 @@ class Ds2Policy:
         whole = averaged(seen)
         rates = planned_rates(self.settings, whole.source_rates, whole.backlog)
         found = ds2(whole.dataflow, whole.counters, rates, last_selectivity=before.selectivity)
-        after = Remembered(seen, whole.now_s, found.selectivity, before.pending)
-        if not needs_scaling(self.settings, whole.busyness):
+        after = Remembered(seen, whole.now_s, found.selectivity)
+        # Only operators that would change count: a sink of one task that is hardly busy asks for nothing.
+        at_once = replace(self.settings, scale_down_interval_s=0.0)
+        wanted = limit_parallelism(at_once, whole.tasks, found.parallelism, whole.now_s).parallelism
+        if not needs_scaling(
+            self.settings, {name: busy for name, busy in whole.busyness.items() if wanted[name] != whole.tasks[name]}
+        ):
             return None, after
         limited = limit_parallelism(self.settings, whole.tasks, found.parallelism, whole.now_s, before.pending)
         return Proposal(limited.parallelism, whole), replace(after, pending=limited.pending)
