@@ -11,7 +11,15 @@ from workbench.capacity.forms import STREAMBED_FORMS, as_runs, fit_least_squares
 from workbench.capacity.model import CapacityModel
 from workbench.errors import WorkbenchError
 
-Concern = Literal["few runs", "extrapolation", "forms disagree", "wide interval", "memory at the edge", "levels off"]
+Concern = Literal[
+    "few runs",
+    "extrapolation",
+    "forms disagree",
+    "wide interval",
+    "memory at the edge",
+    "levels off",
+    "trigger interval",
+]
 
 FEWEST_RUNS = 7
 """StreamBed's four corners and three more."""

@@ -5,6 +5,7 @@ configuration at that size is the optimizer's with the rates it saw. Here the ch
 it takes, the prediction carries its interval, and a plan says which testbed it came from and how far it extrapolates.
 """
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -158,6 +159,7 @@ def plan(
     margin: float = MARGIN,
     risk: float | None = None,
     instances: Sequence[InstanceType] = (),
+    interval_gains: Mapping[float, float] | None = None,
 ) -> CapacityPlan:
     """Plan the cheapest budget that carries `rate`.
 
@@ -172,7 +174,11 @@ def plan(
     margin, risk
         See `CapacityModel.slots_for`.
     instances
-        Price list; without one, the least memory x slots counts as cheapest, ties to less memory per slot.
+        Price list; without one, the least memory x slots counts as cheapest, ties to the shorter trigger interval, then
+        to less memory per slot.
+    interval_gains
+        Trigger intervals to choose from, with the capacity at each relative to that at the explored one (see
+        ``intervals.gains``); None: the explored one.
 
     Raises
     ------
@@ -181,21 +187,23 @@ def plan(
     """
     sample = exploration.measurements[exploration.fitted[-1]]
     least = min(run.budget.slots for run in exploration.measurements)
-    options: list[tuple[float, int, Budget, Price | None]] = []
+    gains = interval_gains or {sample.budget.interval_s: 1.0}
+    options: list[tuple[float, float, int, Budget, Price | None]] = []
     refused = None
-    for memory in memory_mb:
+    for memory, (interval, gain) in itertools.product(memory_mb, gains.items()):
         profile = SlotProfile(sample.budget.profile.cpus, memory)
         try:
-            slots = exploration.model.slots_for(rate, memory, margin, min_slots=least, risk=risk)
+            slots = exploration.model.slots_for(rate / gain, memory, margin, min_slots=least, risk=risk)
         except WorkbenchError as error:
             refused = error
             continue
         price = cheapest(instances, slots, profile) if instances else None
         cost = price.per_hour if price else float(slots * memory)
-        options.append((cost, memory, Budget(slots, profile, sample.budget.interval_s), price))
+        options.append((cost, interval, memory, Budget(slots, profile, interval), price))
     if not options:
         raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
-    _, memory, budget, price = min(options, key=lambda option: option[:2])
+    _, interval, memory, budget, price = min(options, key=lambda option: option[:3])
+    gain = gains[interval]
     target = [[memory, budget.slots]]
     low, high = exploration.model.interval(target, LEVEL)
     points, rates = exploration.points, exploration.rates
@@ -207,9 +215,9 @@ def plan(
         rate=rate,
         margin=margin,
         budget=budget,
-        expected_rate=float(exploration.model.predict(target)[0]),
-        low=float(low[0]),
-        high=float(high[0]),
+        expected_rate=gain * float(exploration.model.predict(target)[0]),
+        low=gain * float(low[0]),
+        high=gain * float(high[0]),
         form=exploration.model.form,
         testbed=sample.testbed,
         runs=len(rates),
@@ -218,8 +226,24 @@ def plan(
         layout=micro_batch_layout(stages, budget.slots, budget.interval_s, rate=rate) if stages else None,
         price=price,
         overstatement=overstatement(exploration.measurements),
-        cards=check_model(exploration.model, points, rates, budget.slots, memory),
+        cards=(*check_model(exploration.model, points, rates, budget.slots, memory), *_gained(budget, sample, gain)),
         _stateful=any(keeps_state(run) for run in exploration.measurements),
+    )
+
+
+def _gained(budget: Budget, sample: Measurement, gain: float) -> tuple[ModelFinding, ...]:
+    """Say that the capacity at another interval rests on one budget only."""
+    explored = sample.budget.interval_s
+    if budget.interval_s == explored:
+        return ()
+    return (
+        ModelFinding(
+            "trigger interval",
+            gain,
+            f"The budgets were explored at a trigger interval of {explored:g} s; at {budget.interval_s:g} s one of "
+            f"them had {gain:.2f} times the capacity, which is taken to hold for {budget.slots} slots too.",
+            "Check the planned budget with workbench verify --interval before relying on it.",
+        ),
     )
 
 

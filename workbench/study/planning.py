@@ -8,7 +8,8 @@ from pathlib import Path
 
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.explorer import LEAST_RUNS, Exploration, ResourceExplorer, conclude
-from workbench.capacity.measurement import measurement_from_dict, measurement_to_dict, write_whole
+from workbench.capacity.intervals import gains, interval_points, sweep
+from workbench.capacity.measurement import Measurement, measurement_from_dict, measurement_to_dict, write_whole
 from workbench.capacity.optimizer import ConfigurationOptimizer
 from workbench.capacity.plan import CapacityPlan, plan
 from workbench.capacity.prices import read_instances
@@ -31,12 +32,16 @@ FLUID_RUN_S = 1.0
 
 @dataclass(frozen=True)
 class Planned:
-    """A finished study: what was explored, and a plan or the reason why there is none, by target rate."""
+    """A finished study: what was explored, and a plan or the reason why there is none, by target rate.
+
+    `sweep` are the runs of one budget at the trigger intervals to choose from.
+    """
 
     study: Study
     exploration: Exploration
     plans: tuple[CapacityPlan, ...]
     refused: tuple[tuple[float, str], ...] = ()
+    sweep: tuple[Measurement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,11 +95,20 @@ def run_study(
     explorer = ResourceExplorer(
         optimizer, study.space, study.seed, form=study.form, most_runs=max(study.most_runs, len(study.space.corners))
     )
-    return plan_targets(study, explorer.run(query))
+    exploration = explorer.run(query)
+    swept: tuple[Measurement, ...] = ()
+    if len(study.intervals) > 1:
+        largest = study.space.budget(study.slots[-1], study.memory_mb[-1])
+        swept = sweep(
+            query, largest, study.intervals, testbed=testbed, estimator=estimator, journal=journal, progress=progress
+        )
+    return plan_targets(study, exploration, swept)
 
 
-def plan_targets(study: Study, exploration: Exploration) -> Planned:
+def plan_targets(study: Study, exploration: Exploration, swept: Sequence[Measurement] = ()) -> Planned:
     """Plan every target of `study` on what was explored; a target that cannot be planned is refused with the reason.
+
+    `swept` are runs of one budget at several trigger intervals.
 
     Raises
     ------
@@ -105,6 +119,7 @@ def plan_targets(study: Study, exploration: Exploration) -> Planned:
     plans, refused = [], []
     for rate in study.targets:
         try:
+            allowed = gains(interval_points(swept), study.interval_s, study.latency_s) if swept else None
             plans.append(
                 plan(
                     exploration,
@@ -113,11 +128,12 @@ def plan_targets(study: Study, exploration: Exploration) -> Planned:
                     margin=study.margin,
                     risk=study.risk,
                     instances=instances,
+                    interval_gains=allowed,
                 )
             )
         except WorkbenchError as error:
             refused.append((rate, str(error)))
-    return Planned(study, exploration, tuple(plans), tuple(refused))
+    return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept))
 
 
 def write_planned(planned: Planned, path: Path) -> None:
@@ -129,6 +145,7 @@ def write_planned(planned: Planned, path: Path) -> None:
         "plans": [json.loads(one.to_json()) for one in planned.plans],
         "refused": [{"rate": rate, "reason": reason} for rate, reason in planned.refused],
         "runs": [measurement_to_dict(run) for run in planned.exploration.measurements],
+        "sweep": [measurement_to_dict(run) for run in planned.sweep],
     }
     write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 
@@ -154,19 +171,22 @@ def read_planned(path: Path) -> Planned:
         raise WorkbenchError(
             f"The plans {path} have version {version!r}; this workbench reads version {VERSION}. Plan again."
         )
+    swept = [measurement_from_dict(run, f"A run in {path}") for run in document.get("sweep", [])]
     given = {key: value for key, value in study.items() if value is not None and value != []}
     asked = study_from(given, f"The study in {path}")
     measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]  # type: ignore[arg-type]
-    return plan_targets(asked, conclude(measured, reason, form=asked.form, most_runs=asked.most_runs))
+    return plan_targets(asked, conclude(measured, reason, form=asked.form, most_runs=asked.most_runs), swept)
 
 
 def dry_run(study: Study) -> DryRun:
     """Say what `run_study` would measure, and roughly how long that takes."""
     corners = study.space.corners
     least = min(study.most_runs, max(len(corners), LEAST_RUNS))
+    more = max(0, len(study.intervals) - 1)  # at the explored interval the largest corner is known
     each = SPARK_RUN_S if study.testbed == "spark" else FLUID_RUN_S
     most = max(least, study.most_runs)
-    return DryRun(corners, (least, most), (math.ceil(least * each), math.ceil(most * each)))
+    runs = least + more, most + more
+    return DryRun(corners, runs, (math.ceil(runs[0] * each), math.ceil(runs[1] * each)))
 
 
 def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:

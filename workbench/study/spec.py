@@ -39,6 +39,10 @@ class Study:
         Cores of a slot.
     interval_s
         Trigger interval, seconds.
+    intervals
+        Trigger intervals to choose from, seconds, `interval_s` among them; empty: only that one.
+    latency_s
+        Longest wait of a record that is accepted, seconds; None: any.
     tolerance
         Relative width of an estimate's bracket.
     plan_memory_mb
@@ -66,6 +70,8 @@ class Study:
     testbed: str = "spark"
     slot_cpus: float = 0.2
     interval_s: float = 2.0
+    intervals: tuple[float, ...] = ()
+    latency_s: float | None = None
     tolerance: float = 0.04
     plan_memory_mb: tuple[int, ...] = ()
     margin: float = MARGIN
@@ -121,7 +127,26 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     values: dict[str, Any] = {key: _read(key, value, what) for key, value in data.items()}
     study = Study(**values)
     _ = study.space  # says what is wrong with it
+    _check_intervals(study, what)
     return study
+
+
+def _check_intervals(study: Study, what: str) -> None:
+    if study.intervals and study.interval_s not in study.intervals:
+        raise WorkbenchError(
+            f"{what}: intervals is {list(study.intervals)!r} without the interval_s of {study.interval_s:g} s that the "
+            "budgets are explored at. Add it, or set interval_s to one of them."
+        )
+    if study.intervals and study.testbed == "fluid":
+        raise WorkbenchError(
+            f"{what}: the fluid testbed runs operators side by side and has no trigger interval. "
+            "Remove 'intervals', or use testbed: spark."
+        )
+    if study.latency_s is not None and len(study.intervals) < 2:
+        raise WorkbenchError(
+            f"{what}: latency_s is {study.latency_s:g}, but there are no intervals to choose from. Add, for example, "
+            f"'intervals: [1, {study.interval_s:g}, 5]'."
+        )
 
 
 _EXAMPLES = {
@@ -198,6 +223,8 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "testbed": (_one_of(*TESTBEDS), f"one of {', '.join(TESTBEDS)}"),
     "slot_cpus": (_number(0), "a number of cores above 0"),
     "interval_s": (_number(0), "a number of seconds above 0"),
+    "intervals": (_list(_number(0)), "a list of seconds above 0"),
+    "latency_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "tolerance": (_number(0, 1), "a number between 0 and 1"),
     "plan_memory_mb": (_list(_whole(1)), _ROOM),
     "margin": (_number(0), "a number above 0, such as 1.1"),
