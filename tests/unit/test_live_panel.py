@@ -1,0 +1,105 @@
+"""The live panel, without a browser: buttons are clicked, traits are looked at."""
+
+import pytest
+
+from workbench.capacity import CapacityEstimator
+from workbench.dataflow import Budget, SlotProfile
+from workbench.journal import Journal
+from workbench.simulation import preset
+from workbench.study.runner import Runner, Snapshot, measuring
+from workbench.testbed.fluid import FluidTestbed
+from workbench.views.widgets import LivePanel
+from workbench.views.widgets.live_panel import standing
+
+BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)
+ESTIMATOR = CapacityEstimator(tolerance=0.02)
+PATIENCE_S = 60
+
+
+def panel_of(work, tmp_path, on_done=None):
+    return LivePanel(Runner("the work", work, Journal(tmp_path / "j.jsonl"), ESTIMATOR), on_done)
+
+
+def test_start_measures_and_shows_the_probes(tmp_path):
+    results = []
+    runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "j.jsonl"), ESTIMATOR)
+    panel = LivePanel(runner, results.append)
+    assert (panel.start.description, panel.start.disabled, panel.cancel.disabled) == ("Start", False, True)
+    assert "not started" in panel.state.value
+    panel.start.click()
+    now = panel.wait(PATIENCE_S)
+    assert now.state == "done"
+    assert "✔ done" in panel.state.value
+    assert "The maximum lies between" in panel.state.value
+    assert f"{now.probes} of at most 20" in panel.state.value
+    assert (panel.start.disabled, panel.cancel.disabled, panel.progress.value) == (True, True, 1.0)
+    assert panel.alarm.widget.value == ""
+    assert panel.chart.finding.startswith("q1 sustains")
+    assert panel.chart.widget in panel.place.children
+    assert "finished" in panel.lines.value
+    assert results == [runner.result]
+
+
+def test_cancel_sets_a_flag_and_resume_goes_on(tmp_path):
+    rounds = []
+
+    def work(report, _journal):
+        rounds.append(1)
+        if len(rounds) == 1:
+            panel.cancel.click()
+            assert panel.runner.snapshot().state == "stopping"
+            report.check()
+        return "result"
+
+    panel = panel_of(work, tmp_path)
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "cancelled"
+    assert (panel.start.description, panel.start.disabled) == ("Resume", False)
+    assert "cancelled; it can be resumed" in panel.state.value
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "done"
+    assert rounds == [1, 1]
+
+
+def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start(tmp_path):
+    tries = []
+
+    def work(_report, _journal):
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("<b>broken</b>")
+        return "result"
+
+    panel = panel_of(work, tmp_path)
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "failed"
+    assert "ValueError: &lt;b&gt;broken&lt;/b&gt;" in panel.alarm.widget.value
+    assert "&lt;b&gt;broken" in panel.lines.value
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "done"
+    assert panel.alarm.widget.value == ""
+
+
+def test_an_error_of_what_follows_shows_as_a_card(tmp_path):
+    panel = panel_of(lambda *_: "result", tmp_path, on_done=lambda result: result.missing)
+    panel.start.click()
+    panel.wait(PATIENCE_S)
+    assert "AttributeError" in panel.alarm.widget.value
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "share", "start", "left"),
+    [
+        (Snapshot("w", most_probes=20), 0, "Start", None),
+        (Snapshot("w", "running", 30, most_probes=20, probes=5), 0.25, "Resume", "not known before the first bracket"),
+        (Snapshot("w", "running", 30, most_probes=20, probes=5, left_s=90), 0.25, "Resume", "about 90 s"),
+        (Snapshot("w", "cancelled", 30, most_probes=20, probes=5), 0.25, "Resume", None),
+        (Snapshot("w", "done", 30, most_probes=20, probes=5), 1, "Resume", None),
+    ],
+)
+def test_standing_in_words(snapshot, share, start, left):
+    said = standing(snapshot)
+    assert (said.share, said.start) == (share, start)
+    assert dict(said.facts).get("Time left") == left
+    assert "Measurement" not in dict(said.facts)
+    assert dict(standing(Snapshot("w", run=2, most_runs=7)).facts)["Measurement"] == "2 of at most 7"

@@ -1,0 +1,139 @@
+"""What-if answers and their sliders, without a browser."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from workbench.capacity.prices import InstanceType
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.study.planning import run_study
+from workbench.study.spec import Study
+from workbench.study.what_if import Question, ask, common_range, shape_of
+from workbench.views.widgets import WhatIf
+
+STUDY = Study(
+    "nexmark:q11", (1.5e6,), (4, 8, 12), (512, 1024, 2048), testbed="fluid", slot_cpus=1.0, interval_s=5.0, most_runs=7
+)
+TYPE = InstanceType("large", "cloud", "here", 8, 16384, 0.5, "USD", "list", "2026-01")
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return run_study(STUDY, Journal(tmp_path_factory.mktemp("study") / "journal.jsonl"))
+
+
+@pytest.fixture
+def rate(planned):
+    return float(max(planned.exploration.rates))
+
+
+def test_the_answer_is_the_models(planned, rate):
+    question = Question(rate, 1024, worker_slots=3, worker_price=0.5)
+    answer = ask(planned.exploration, question)
+    model = planned.exploration.model
+    assert answer.plan.budget.slots == model.slots_for(rate, 1024, min_slots=4)
+    assert answer.plan.expected_rate == model.predict([[1024, answer.plan.budget.slots]])[0]
+    assert answer.plan.low <= answer.plan.expected_rate <= answer.plan.high
+    assert answer.workers == math.ceil(answer.plan.budget.slots / 3)
+    assert answer.per_hour == 0.5 * answer.workers
+    assert answer.per_month == pytest.approx(730 * answer.per_hour)
+    assert answer.lost_rate == pytest.approx(model.predict([[1024, 3 * (answer.workers - 1)]])[0])
+
+
+def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):
+    easy = Question(rate / 2, 1024, worker_slots=4)
+    base = ask(planned.exploration, easy)
+    for worse in (
+        replace(easy, rate=rate),
+        replace(easy, margin=1.5),
+        replace(easy, risk=0.01),
+        replace(easy, more_skew=0.5),
+    ):
+        answer = ask(planned.exploration, worse)
+        assert answer.plan.budget.slots >= base.plan.budget.slots, worse
+    spare = ask(planned.exploration, replace(easy, one_lost=True))
+    assert spare.workers == base.workers + 1
+    assert spare.survives
+
+
+def test_more_skew_lowers_capacity_by_as_much(planned, rate):
+    plain, skewed = (
+        ask(planned.exploration, Question(r, 1024, more_skew=s)) for r, s in ((rate, 0), (rate / 1.25, 0.25))
+    )
+    assert skewed.plan.budget == plain.plan.budget
+    assert skewed.plan.expected_rate == pytest.approx(plain.plan.expected_rate / 1.25)
+
+
+def test_a_rate_beyond_where_capacity_levels_off_is_refused_with_the_number(planned):
+    with pytest.raises(WorkbenchError, match=r"No number .* the model levels off at [0-9,]+ records/s"):
+        ask(planned.exploration, Question(1e15, 1024))
+
+
+def test_a_question_is_checked():
+    with pytest.raises(WorkbenchError, match="A worker has 0 slots; it must have at least 1"):
+        Question(1.0, 1024, worker_slots=0)
+    with pytest.raises(WorkbenchError, match=r"additional skew is -0\.1; it must be a finite number of at least 0"):
+        Question(1.0, 1024, more_skew=-0.1)
+
+
+def test_the_range_of_rates_holds_the_targets(planned, rate):
+    low, high = common_range(planned.exploration, (1.0, 1e9))
+    assert low == 1.0
+    assert high == 2e9
+    assert common_range(planned.exploration)[1] == pytest.approx(4 * rate)
+
+
+def test_moving_each_control_changes_answer_and_figure(planned):
+    panel = WhatIf(planned, (TYPE,))
+    assert panel.alarm.widget.value == ""
+    moves = (
+        (panel.rate, panel.rate.value / 2),
+        (panel.memory, 512),
+        (panel.margin, 1.4),
+        (panel.risk, 0.05),
+        (panel.shape, 9),
+        (panel.price, 1.0),
+        (panel.skew, 20.0),
+        (panel.lost, True),
+    )
+    for control, value in moves:
+        before, text = panel.answer, panel.text.value
+        control.value = value
+        assert panel.alarm.widget.value == "", control.description
+        assert panel.answer != before, control.description
+        assert panel.text.value != text, control.description
+        assert panel.chart.finding == panel.chart.widget.layout.meta["finding"]
+    assert panel.margin.disabled
+    assert panel.question().margin == 1.0
+    shown = next(trace for trace in panel.chart.widget.data if trace.name == "planned for a target")
+    assert shown.x[0] == panel.answer.plan.budget.slots
+
+
+def test_a_worker_type_sets_shape_and_price(planned):
+    panel = WhatIf(planned, (TYPE,))
+    panel.instance.value = "large"
+    assert (panel.shape.value, panel.price.value) == (8, 0.5)
+    assert "USD per hour" in panel.text.value
+    assert shape_of(TYPE, panel.profile) == 8
+
+
+def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
+    panel = WhatIf(planned)
+    panel.rate.value = panel.rate.value / 2
+    panel.rate.max = 14
+    panel.rate.value = 1e13
+    assert 'role="alert"' in panel.alarm.widget.value
+    assert "the model levels off" in panel.alarm.widget.value
+    assert panel.answer is None
+    assert panel.text.value == ""
+    panel.rate.value = 1e6
+    assert panel.alarm.widget.value == ""
+    assert panel.answer is not None
+
+
+def test_no_label_is_clipped(planned):
+    panel = WhatIf(planned)
+    for control in panel.controls:
+        assert len(control.description) * 7.5 < 17 * 16 or control is panel.lost

@@ -1,0 +1,149 @@
+"""What if: the least deployment for a rate under changed circumstances, answered from the capacity model alone.
+
+Nothing is measured, so an answer takes milliseconds. More skew and a lost worker are not in the model; they are taken
+at their worst, as said at `Question`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.capacity.explorer import Exploration
+from workbench.capacity.model import MARGIN, MAX_SLOTS
+from workbench.capacity.plan import LEVEL, CapacityPlan
+from workbench.capacity.prices import HOURS_PER_MONTH, InstanceType
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked.
+
+    Parameters
+    ----------
+    rate
+        Records/s to carry.
+    memory_mb
+        Memory of a slot, MiB.
+    margin, risk
+        See `CapacityModel.slots_for`.
+    worker_slots
+        Slots of one worker: its shape.
+    worker_price
+        Price of one worker, per hour.
+    one_lost
+        Whether the rate must be carried with one worker lost.
+    more_skew
+        By how much more the fullest task of every operator has to do than it had when measured: 0.2 is 20 % more. The
+        capacity is then that many times lower, as if every operator were the one that limits.
+    """
+
+    rate: float
+    memory_mb: int
+    margin: float = MARGIN
+    risk: float | None = None
+    worker_slots: int = 1
+    worker_price: float = 0.0
+    one_lost: bool = False
+    more_skew: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.worker_slots < 1:
+            raise WorkbenchError(f"A worker has {self.worker_slots!r} slots; it must have at least 1.")
+        for name, value in (("price of a worker", self.worker_price), ("additional skew", self.more_skew)):
+            if not (math.isfinite(value) and value >= 0):
+                raise WorkbenchError(f"The {name} is {value!r}; it must be a finite number of at least 0.")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The least deployment that does it.
+
+    Parameters
+    ----------
+    plan
+        Slots asked for, and the capacity of these.
+    workers
+        Whole workers, a spare one included where it was asked for.
+    per_hour
+        Price of the workers.
+    lost_rate
+        Capacity when one worker is lost, records/s; 0 if none is left.
+    """
+
+    question: Question
+    plan: CapacityPlan
+    workers: int
+    per_hour: float
+    lost_rate: float
+
+    @property
+    def per_month(self) -> float:
+        """Price of 730 hours."""
+        return self.per_hour * HOURS_PER_MONTH
+
+    @property
+    def survives(self) -> bool:
+        """Whether the rate, without its margin, is still carried when one worker is lost."""
+        return self.lost_rate >= self.question.rate
+
+
+def ask(exploration: Exploration, question: Question) -> Answer:
+    """Answer `question` from the model of `exploration`.
+
+    Raises
+    ------
+    WorkbenchError
+        When no number of slots will do.
+    """
+    model, sample = exploration.model, exploration.measurements[exploration.fitted[-1]]
+    worse = 1 + question.more_skew
+    _require_reachable(exploration, question, worse)
+    least = min(run.budget.slots for run in exploration.measurements)
+    slots = model.slots_for(
+        question.rate * worse, question.memory_mb, question.margin, min_slots=least, risk=question.risk
+    )
+    workers = math.ceil(slots / question.worker_slots) + question.one_lost
+    target = [[question.memory_mb, slots]]
+    low, high = model.interval(target, LEVEL)
+    profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
+    plan = CapacityPlan(
+        query=sample.query,
+        rate=question.rate,
+        margin=question.margin,
+        budget=Budget(slots, profile, sample.budget.interval_s),
+        expected_rate=float(model.predict(target)[0]) / worse,
+        low=float(low[0]) / worse,
+        high=float(high[0]) / worse,
+        form=model.form,
+        testbed=sample.testbed,
+        runs=len(exploration.fitted),
+        extrapolation=slots / float(model.slots_[-1]),
+    )
+    left = (workers - 1) * question.worker_slots
+    lost = float(model.predict([[question.memory_mb, left]])[0]) / worse if left >= least else 0.0
+    return Answer(question, plan, workers, workers * question.worker_price, max(0.0, lost))
+
+
+def _require_reachable(exploration: Exploration, question: Question, worse: float) -> None:
+    """Say at once, and with the number, where capacity levels off below what is asked."""
+    most = float(exploration.model.predict([[question.memory_mb, MAX_SLOTS]])[0]) / worse
+    if most < question.margin * question.rate:
+        skew = f" and {question.more_skew:.0%} more skew" if question.more_skew else ""
+        raise WorkbenchError(
+            f"No number of slots carries {question.rate:,.0f} records/s with a margin of {question.margin:g}: at "
+            f"{question.memory_mb} MB per slot{skew} the model levels off at {most:,.0f} records/s, because the "
+            "records of one key meet on one task. Ask for a lower rate, give more memory, or spread the keys."
+        )
+
+
+def shape_of(instance: InstanceType, profile: SlotProfile) -> int:
+    """Slots of `profile` that one worker of this type holds; 0 if none."""
+    return math.floor(min(instance.vcpus / profile.cpus, instance.memory_mb / profile.memory_mb) + 1e-9)
+
+
+def common_range(exploration: Exploration, targets: Sequence[float] = ()) -> tuple[float, float]:
+    """Give the rates worth asking about: half the lowest measured to four times the highest, and all `targets`."""
+    rates = [float(rate) for rate in exploration.rates]
+    return min([min(rates) / 2, *targets]), max([4 * max(rates), *(2 * rate for rate in targets)])

@@ -1,0 +1,42 @@
+"""Errors inside callbacks: a notebook shows them nowhere, so they are shown as a card in the panel."""
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+from workbench.views.cards import STYLE, error_card
+
+
+class Alarm:
+    """Where the errors of a panel's callbacks show.
+
+    Attributes
+    ----------
+    widget : ipywidgets.HTML
+        To put into the panel; empty while all is well.
+    """
+
+    def __init__(self) -> None:
+        self.widget = ipywidgets.HTML()
+
+    def guard(self, callback: Callable[..., object]) -> Callable[..., None]:
+        """Wrap `callback`: a call takes the card of the one before away, and what it raises becomes a card."""
+
+        def guarded(*arguments: Any) -> None:  # noqa: ANN401
+            self.clear()
+            try:
+                callback(*arguments)
+            except Exception as error:  # noqa: BLE001 - shown, and nobody else would
+                self.ring(type(error).__name__, str(error))
+
+        return guarded
+
+    def ring(self, kind: str, message: str) -> None:
+        """Show an error; see `error_card`."""
+        card = error_card(kind, message)
+        self.widget.value = STYLE + f'<div role="alert">{card.heading_html()}</div>'
+
+    def clear(self) -> None:
+        """Take the card away."""
+        self.widget.value = ""

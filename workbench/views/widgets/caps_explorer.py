@@ -1,0 +1,188 @@
+"""The CAPS explorer: thresholds prune the search live, plans are chosen by a click, and the search can be replayed."""
+
+import math
+from html import escape
+
+import ipywidgets
+import plotly.graph_objects as go
+
+from workbench.placement import CostVector, PlacementProblem, Plan, tune_thresholds
+from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors
+from workbench.views.figures.placement_map import draw_placement_map, placement_map
+from workbench.views.figures.search_tree import plan_at, search_tree
+from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.widgets.alarm import Alarm
+from workbench.views.widgets.controls import button, slider, whole_slider
+from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.search_steps import MOST_NODES, OFF, cost_words, threshold, traced
+
+_FRAME_MS = 500
+_ROUNDING = 100  # of a tuned threshold: upwards, so that its plan stays
+
+
+class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
+    """Explores the placements of a small problem.
+
+    Parameters
+    ----------
+    problem
+        What to place; the whole tree within the thresholds must have at most `most_nodes` nodes.
+    thresholds
+        Where the sliders begin; off by default.
+    """
+
+    def __init__(
+        self, problem: PlacementProblem, thresholds: CostVector | None = None, most_nodes: int = MOST_NODES
+    ) -> None:
+        self.problem, self._most_nodes = problem, most_nodes
+        self.alarm = Alarm()
+        self._opened: frozenset[str] = frozenset()
+        self._quiet = False
+        begin = [OFF if math.isinf(value) else min(OFF, value) for value in thresholds or CostVector()]
+        words = ("CPU cost at most (1: off)", "State access cost at most (1: off)", "Network cost at most (1: off)")
+        self.sliders = tuple(slider(word, value, 0.0, OFF, 0.01) for word, value in zip(words, begin, strict=True))
+        self.tune = button("Tightest thresholds that leave a plan", "CAPS's automatic tuning (section 4.4)", "magic")
+        self.off = button("All off", "No thresholds: the whole search", "eraser")
+        self.search = traced(problem, self.thresholds(), most_nodes)
+        last = len(self.search.order)
+        self.plan = whole_slider("Plan (in the order found)", self.search.best or 0, 0, self._last_plan())
+        self.step = whole_slider("Search shown until step", last, 0, last)
+        self.play = ipywidgets.Play(value=last, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
+        self.back = button("One step back", "Undo one choice of the search", "step-backward")
+        self.ahead = button("One step on", "One more choice of the search", "step-forward")
+        self.text = ipywidgets.HTML()
+        self.tree = LiveChart(self._tree_figure(), self._click_tree)
+        self.vectors = LiveChart(self._vectors_figure(), self._click_vector)
+        self.map = LiveChart(self._map_figure())
+        ipywidgets.link((self.play, "value"), (self.step, "value"))
+        for control in self.sliders:
+            control.observe(self.alarm.guard(lambda _: self._prune()), names=["value"])
+        self.plan.observe(self.alarm.guard(lambda _: self._show()), names=["value"])
+        self.step.observe(self.alarm.guard(lambda _: self._show_step()), names=["value"])
+        self.tune.on_click(self.alarm.guard(lambda _: self._tune()))
+        self.off.on_click(self.alarm.guard(lambda _: self._set((OFF, OFF, OFF))))
+        self.back.on_click(self.alarm.guard(lambda _: self._move(-1)))
+        self.ahead.on_click(self.alarm.guard(lambda _: self._move(1)))
+        super().__init__(
+            [
+                *self.sliders,
+                ipywidgets.HBox([self.tune, self.off]),
+                self.plan,
+                self.step,
+                ipywidgets.HBox([self.play, self.back, self.ahead]),
+                self.alarm.widget,
+                self.text,
+                self.tree.widget,
+                self.map.widget,
+                self.vectors.widget,
+            ]
+        )
+        self._tell()
+
+    @property
+    def chosen(self) -> Plan | None:
+        """The plan that is shown; None if the thresholds leave none."""
+        return self.search.plans[self.plan.value] if self.search.plans else None
+
+    def thresholds(self) -> CostVector:
+        """Give what the sliders allow."""
+        return CostVector(*(threshold(control.value) for control in self.sliders))
+
+    def choose(self, plan: Plan | None) -> None:
+        """Show `plan`, if it is one of those within the thresholds."""
+        number = self.search.number_of(plan)
+        if number is not None:
+            self.plan.value = number
+
+    def _prune(self) -> None:
+        """Search again within the present thresholds; the chosen plan stays chosen if it can."""
+        if self._quiet:
+            return
+        before = self.chosen
+        self.search = traced(self.problem, self.thresholds(), self._most_nodes)
+        self._opened = frozenset()
+        kept = self.search.number_of(before)
+        number = kept if kept is not None else self.search.best or 0
+        last = len(self.search.order)
+        self._quiet = True
+        try:
+            self.plan.max = max(self._last_plan(), number)
+            self.plan.value = number
+            self.plan.max = self._last_plan()
+            for control in (self.step, self.play):
+                control.max = max(last, control.value)
+            self.step.value = last
+            for control in (self.step, self.play):
+                control.max = last
+        finally:
+            self._quiet = False
+        self._show()
+
+    def _show(self) -> None:
+        if self._quiet:
+            return
+        self._tell()
+        self.tree.show(self._tree_figure())
+        self.vectors.show(self._vectors_figure())
+        self.map.show(self._map_figure())
+
+    def _show_step(self) -> None:
+        if self._quiet:
+            return
+        self._tell()
+        self.tree.show(self._tree_figure())
+
+    def _tell(self) -> None:
+        said = self.search.sentence()
+        if self.step.value < len(self.search.order):
+            said += " " + self.search.step_sentence(self.step.value)
+        if self.chosen is not None:
+            said += f" Plan {self.plan.value} costs {cost_words(self.chosen.cost)}."
+        self.text.value = f'<div class="workbench-state" role="status">{escape(said)}</div>'
+
+    def _tune(self) -> None:
+        tuned = tune_thresholds(self.problem)
+        self._set(tuple(min(OFF, math.ceil(value * _ROUNDING - 1e-9) / _ROUNDING) for value in tuned))
+
+    def _set(self, values: tuple[float, ...]) -> None:
+        self._quiet = True
+        try:
+            for control, value in zip(self.sliders, values, strict=True):
+                control.value = value
+        finally:
+            self._quiet = False
+        self._prune()
+
+    def _move(self, steps: int) -> None:
+        self.step.value = min(self.step.max, max(0, self.step.value + steps))
+
+    def _click_tree(self, key: object) -> None:
+        """Choose a plan, or open or fold what was clicked."""
+        self.alarm.guard(self._open_or_choose)(str(key))
+
+    def _open_or_choose(self, key: str) -> None:
+        plan = plan_at(self.search.root, key)
+        if plan is not None:
+            self.choose(plan)
+            return
+        self._opened ^= {key}
+        self.tree.show(self._tree_figure())
+
+    def _click_vector(self, number: object) -> None:
+        if isinstance(number, int) or (isinstance(number, float) and number == number):  # noqa: PLR0124 - no gap
+            self.plan.value = int(number)
+
+    def _last_plan(self) -> int:
+        return max(0, len(self.search.plans) - 1)
+
+    def _tree_figure(self) -> go.Figure:
+        tree = search_tree(self.search.root, chosen=self.chosen, opened=self._opened)
+        return draw_search_tree(tree, self.step.value if self.step.value < len(self.search.order) else None)
+
+    def _vectors_figure(self) -> go.Figure:
+        chosen = self.plan.value if self.search.plans else None
+        return draw_cost_vectors(cost_vectors(self.search.plans, chosen=chosen, thresholds=self.search.thresholds))
+
+    def _map_figure(self) -> go.Figure:
+        counts = None if self.chosen is None else self.chosen.counts
+        return draw_placement_map(placement_map(self.problem, counts, f"Plan {self.plan.value}"))

@@ -1,0 +1,100 @@
+"""A live figure: a ``FigureWidget`` that is redrawn in place, and what plotly leaves to do by hand.
+
+Only this module touches plotly's private names (plotly 7.1): a live figure's settings, and the copy of its state that a
+reloaded page shows. The browser tests would tell if they changed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import plotly.graph_objects as go
+
+from workbench.views.theme import QUIET
+
+Clicked = Callable[[object], None]
+
+
+class LiveChart:
+    """One live figure.
+
+    Parameters
+    ----------
+    figure
+        What it shows first.
+    on_click
+        Called with the ``customdata`` of a mark that is clicked.
+
+    Attributes
+    ----------
+    widget : plotly.graph_objects.FigureWidget
+        To put into a panel.
+    """
+
+    def __init__(self, figure: go.Figure, on_click: Clicked | None = None) -> None:
+        self._on_click = on_click
+        self.widget = go.FigureWidget(figure)
+        self.widget._config = {**self.widget._config, **QUIET}  # noqa: SLF001
+        self._listen()
+
+    @property
+    def finding(self) -> str:
+        """The sentence that the figure states."""
+        return str((self.widget.layout.meta or {}).get("finding", ""))
+
+    def show(self, figure: go.Figure) -> None:
+        """Redraw: only what differs travels to the page, in one message where the traces are of the same kinds."""
+        if [trace.type for trace in figure.data] == [trace.type for trace in self.widget.data]:
+            with self.widget.batch_update():
+                for mine, other in zip(self.widget.data, figure.data, strict=True):
+                    mine.update(_changes(mine.to_plotly_json(), other.to_plotly_json()), overwrite=True)
+                self._lay_out(figure)
+        else:
+            self.widget.data = ()
+            self._lay_out(figure)
+            self.widget.add_traces(list(figure.data))
+            self._listen()
+        self.widget._repr_mimebundle_()
+
+    def click(self, trace: int, point: int) -> None:
+        """Do what a click on a mark does."""
+        data = self.widget.data[trace].customdata
+        if self._on_click is not None and data is not None:
+            self._on_click(data[point])
+
+    def _lay_out(self, figure: go.Figure) -> None:
+        now, wanted = self.widget.layout.to_plotly_json(), figure.layout.to_plotly_json()
+        self.widget.layout.update(_changes(now, wanted), overwrite=True)
+
+    def _listen(self) -> None:
+        if self._on_click is None:
+            return
+        for number, trace in enumerate(self.widget.data):
+            trace.on_click(self._clicks_on(number))
+
+    def _clicks_on(self, trace: int) -> Callable[..., None]:
+        """Make plotly's callback for one trace."""
+
+        def clicked(_trace: object, points: Any, _state: object) -> None:  # noqa: ANN401
+            for point in points.point_inds[:1]:
+                self.click(trace, point)
+
+        return clicked
+
+
+def _changes(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Properties to set so that `now` becomes `wanted`; those that are to go are None, lists empty."""
+    gone: dict[str, Any] = {
+        key: [] if isinstance(now[key], list | tuple) else None for key in now.keys() - wanted.keys()
+    }
+    changed = {key: value for key, value in wanted.items() if key not in now or not _same(now[key], value)}
+    return {key: value for key, value in (gone | changed).items() if key not in {"uid", "type"}}
+
+
+def _same(one: object, other: object) -> bool:
+    if hasattr(one, "tolist") or hasattr(other, "tolist"):  # arrays compare element by element
+        return _plain(one) == _plain(other)
+    return one == other
+
+
+def _plain(values: Any) -> object:  # noqa: ANN401
+    return values.tolist() if hasattr(values, "tolist") else list(values) if isinstance(values, tuple) else values

@@ -1,0 +1,186 @@
+"""The live panel of long work: how it stands, its log, and buttons to start, cancel and resume it."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from workbench.capacity.probes import MstEstimate
+from workbench.study.runner import Runner, Snapshot, State
+from workbench.views import findings, theme, units
+from workbench.views.figures.probes import draw_probes, probes
+from workbench.views.widgets.alarm import Alarm
+from workbench.views.widgets.live_chart import LiveChart
+
+_EVERY_S = 0.5
+_SIGNS: dict[State, tuple[str, str]] = {
+    "idle": ("○", "not started"),
+    "running": ("▶", "running"),
+    "stopping": ("◼", "stopping"),
+    "cancelled": ("❚❚", "cancelled; it can be resumed"),
+    "failed": ("✖", "failed; it can be resumed once the cause is mended"),
+    "done": ("✔", "done"),
+}
+_STYLE = """<style>
+.workbench-state {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
+  color: #1f1f1f; background: #fff; padding: 0.2rem 0;}
+.workbench-state h3 {font-size: 1.1rem; margin: 0 0 0.3rem; font-weight: 600;}
+.workbench-state dl {display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem; margin: 0;}
+.workbench-state dt {color: #555;} .workbench-state dd {margin: 0; font-variant-numeric: tabular-nums;}
+.workbench-log {font: 12.5px/1.45 ui-monospace, 'Liberation Mono', monospace; color: #1f1f1f; background: #f6f6f6;
+  height: 9.5rem; overflow-y: auto; padding: 0.3rem 0.6rem; margin: 0.2rem 0; white-space: pre-wrap;
+  display: flex; flex-direction: column-reverse;}
+</style>"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the panel says of a snapshot, in words."""
+
+    heading: str
+    facts: tuple[tuple[str, str], ...]
+    share: float
+    start: str
+    may_start: bool
+    may_cancel: bool
+
+
+def standing(now: Snapshot) -> Standing:
+    """Put a snapshot into words; `share` is how much of the time has passed, as far as that can be told."""
+    sign, word = _SIGNS[now.state]
+    seen = "none yet" if now.estimate is None else _bracket(now.estimate)
+    left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
+    facts = [
+        ("State", f"{sign} {word}"),
+        ("Doing", now.step or "nothing"),
+        ("Elapsed", units.seconds(round(now.elapsed_s))),
+    ]
+    if now.most_runs > 1:
+        facts.append(("Measurement", f"{now.run} of at most {now.most_runs}"))
+    facts.append(("Probe", f"{now.probes} of at most {now.most_probes}"))
+    facts.append(("Best bracket so far", seen))
+    if now.state == "running":
+        facts.append(("Time left", left))
+    if now.state == "done":
+        share = 1.0
+    elif now.left_s is not None:
+        share = now.elapsed_s / max(1e-9, now.elapsed_s + now.left_s)
+    else:
+        share = now.probes / max(1, now.most_probes)
+    return Standing(
+        now.what,
+        tuple(facts),
+        share,
+        "Start" if now.state == "idle" else "Resume",
+        now.may_start,
+        now.state == "running",
+    )
+
+
+class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
+    """Shows a runner and lets it be started, cancelled and resumed; the kernel stays free.
+
+    Parameters
+    ----------
+    runner
+        Long work, from ``workbench.study.runner``: `measuring` or `planning`.
+    on_done
+        Called once with the result, for what is to follow.
+    """
+
+    def __init__(self, runner: Runner[Any], on_done: Callable[[Any], object] | None = None) -> None:
+        self.runner = runner
+        self.alarm = Alarm()
+        self._on_done = on_done
+        self._drawn: MstEstimate | None = None
+        self._ticker: threading.Thread | None = None
+        self._end = threading.Event()
+        self.start = ipywidgets.Button(
+            description="Start", icon="play", button_style="primary", tooltip="Start, or go on from the last probe"
+        )
+        self.cancel = ipywidgets.Button(
+            description="Cancel", icon="stop", tooltip="End it; finished probes are kept and not repeated"
+        )
+        self.state = ipywidgets.HTML()
+        self.progress = ipywidgets.FloatProgress(min=0, max=1, layout={"width": "100%"})
+        self.lines = ipywidgets.HTML()
+        self.chart = LiveChart(theme.figure("No probe has been made yet", height=200))
+        self.chart.widget.layout.update(xaxis_visible=False, yaxis_visible=False)
+        self.place = ipywidgets.VBox([])
+        self.start.on_click(self.alarm.guard(lambda _: self._begin()))
+        self.cancel.on_click(self.alarm.guard(lambda _: self._stop()))
+        super().__init__(
+            [
+                self.state,
+                self.progress,
+                ipywidgets.HBox([self.start, self.cancel]),
+                self.alarm.widget,
+                self.place,
+                self.lines,
+            ]
+        )
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show how the work stands."""
+        now = self.runner.snapshot()
+        said = standing(now)
+        rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in said.facts)
+        self.state.value = f'{_STYLE}<div class="workbench-state"><h3>{escape(said.heading)}</h3><dl>{rows}</dl></div>'
+        self.progress.value = said.share
+        self.progress.bar_style = {"done": "success", "failed": "danger"}.get(now.state, "info")
+        self.start.description, self.start.disabled = said.start, not said.may_start
+        self.cancel.disabled = not said.may_cancel
+        lines = "\n".join(f"[{line.at_s:5.0f} s] {line.text}" for line in now.lines)
+        self.lines.value = (
+            '<div class="workbench-log" role="log" tabindex="0" aria-label="Log of the work">'
+            f"<div>{escape(lines) or 'The log is empty.'}</div></div>"
+        )
+        if now.error is not None:
+            self.alarm.ring(*now.error)
+        if now.estimate is not None and now.budget is not None and now.estimate != self._drawn:
+            self._drawn = now.estimate
+            self.chart.show(draw_probes(probes(now.what.split(" on ")[0], now.budget, now.estimate)))
+            self.place.children = (self.chart.widget,)
+
+    def wait(self, seconds: float | None = None) -> Snapshot:
+        """Wait until the work and the panel have ended, at most `seconds` each; blocks the kernel."""
+        now = self.runner.wait(seconds)
+        if self._ticker is not None:
+            self._ticker.join(seconds)
+        return now
+
+    def _begin(self) -> None:
+        self.runner.start()
+        if self._ticker is None or not self._ticker.is_alive():
+            self._ticker = threading.Thread(target=self._follow, name="live panel", daemon=True)
+            self._ticker.start()
+        self.refresh()
+
+    def _stop(self) -> None:
+        self.runner.cancel()
+        self.refresh()
+
+    def _follow(self) -> None:
+        """Refresh until the work has ended; in a thread, since the kernel is the analyst's."""
+        while True:
+            now = self.runner.wait(_EVERY_S)
+            self._guarded(self.refresh)
+            if now.may_start or now.state == "done":
+                break
+        if now.state == "done" and self._on_done is not None:
+            done = self._on_done
+            self._guarded(lambda: done(self.runner.result))
+
+    def _guarded(self, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - in a thread nobody would see it
+            self.alarm.ring(type(error).__name__, str(error))
+
+
+def _bracket(estimate: MstEstimate) -> str:
+    return "none yet" if estimate.rate is None and estimate.high == float("inf") else findings.bracket(estimate)

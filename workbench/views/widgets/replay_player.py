@@ -1,0 +1,131 @@
+"""The replay player: a load and what a policy made of it, played, stepped through, policy against policy."""
+
+import math
+from collections.abc import Mapping
+from html import escape
+
+import ipywidgets
+import numpy as np
+
+from workbench.errors import WorkbenchError
+from workbench.scaling import Timeline
+from workbench.views import units
+from workbench.views.figures.policies import draw_policies, policies
+from workbench.views.figures.timeline import draw_timeline, timeline
+from workbench.views.widgets.alarm import Alarm
+from workbench.views.widgets.controls import button, choice, whole_slider
+from workbench.views.widgets.live_chart import LiveChart
+
+_FRAMES = 120
+_FRAME_MS = 400
+
+
+def moment(line: Timeline, time_s: float) -> str:
+    """Say how it stood at the end of the step that `time_s` lies in."""
+    step = min(len(line.offered) - 1, max(0, math.ceil(time_s / line.step_s) - 1))
+    done = [change for change in line.reconfigurations if change.at_s <= time_s]
+    text = (
+        f"After {units.seconds(time_s)}: {units.rate(float(line.offered[step]))} offered, "
+        f"{units.rate(float(line.consumed[step]))} consumed by {int(line.tasks[step])} tasks; "
+        f"{units.count(float(line.backlog[step]), 'records')} wait, "
+        f"the last ones had waited {units.seconds(float(line.latency_s[step]))}."
+    )
+    if not done:
+        return f"{text} Nothing has been reconfigured yet."
+    last = done[-1]
+    down = " It is still down." if time_s < last.at_s + last.downtime_s else ""
+    return (
+        f"{text} Reconfiguration {len(done)} of {len(line.reconfigurations)} came at {units.seconds(last.at_s)}, to "
+        f"{sum(last.tasks.values())} tasks.{down}"
+    )
+
+
+def frame_times(line: Timeline, frames: int = _FRAMES) -> tuple[float, ...]:
+    """Give the ends of about `frames` frames, seconds: whole steps, the last one the end of the replay."""
+    steps = len(line.offered)
+    each = max(1, math.ceil(steps / frames))
+    ends = [*range(each, steps, each), steps]
+    return tuple(end * line.step_s for end in ends)
+
+
+def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
+    """Give the frame in which the next reconfiguration after `frame` begins; the last one if none does."""
+    later = [change.at_s for change in line.reconfigurations if change.at_s > times[frame]]
+    return int(np.searchsorted(times, later[0])) if later else len(times) - 1
+
+
+class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
+    """Plays replays of one load, one policy at a time.
+
+    Parameters
+    ----------
+    lines
+        Timelines by the name of their policy.
+    """
+
+    def __init__(self, lines: Mapping[str, Timeline]) -> None:
+        if not lines:
+            raise WorkbenchError("There is no replay to play; give at least one timeline, by the name of its policy.")
+        self.lines = dict(lines)
+        self.alarm = Alarm()
+        first = next(iter(self.lines))
+        self.times = frame_times(self.lines[first])
+        self._data = timeline(self.lines[first], first)
+        last = len(self.times) - 1
+        self.policy = choice("Policy", [(name, name) for name in self.lines], first)
+        self.play = ipywidgets.Play(value=last, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
+        self.frame = whole_slider("Shown until (frame)", last, 0, last)
+        self.jump = button("To the next reconfiguration", "Show all up to the next change of tasks", "step-forward")
+        self.start = button("To the start", "Show the first frame", "fast-backward")
+        self.text = ipywidgets.HTML()
+        self.chart = LiveChart(draw_timeline(self._data))
+        self.comparison = LiveChart(draw_policies(policies(self.lines)))
+        ipywidgets.link((self.play, "value"), (self.frame, "value"))
+        self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
+        self.policy.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
+        self.jump.on_click(self.alarm.guard(lambda _: self._jump()))
+        self.start.on_click(self.alarm.guard(lambda _: self._to(0)))
+        super().__init__(
+            [
+                self.policy,
+                ipywidgets.HBox([self.play, self.start, self.jump]),
+                self.frame,
+                self.alarm.widget,
+                self.text,
+                self.chart.widget,
+                self.comparison.widget,
+            ]
+        )
+        self._tell()
+
+    @property
+    def line(self) -> Timeline:
+        """The timeline that is shown."""
+        return self.lines[self.policy.value]
+
+    def refresh(self) -> None:
+        """Show everything up to the present frame."""
+        self._tell()
+        self.chart.show(draw_timeline(self._data.until(self.times[self.frame.value])))
+
+    def _tell(self) -> None:
+        said = escape(moment(self.line, self.times[self.frame.value]))
+        self.text.value = f'<div class="workbench-state" role="status">{said}</div>'
+
+    def _choose(self) -> None:
+        share = (self.frame.value + 1) / len(self.times)
+        self.times = frame_times(self.line)
+        self._data = timeline(self.line, self.policy.value)
+        last = len(self.times) - 1
+        self.play.max = self.frame.max = last
+        wanted = max(0, math.ceil(share * len(self.times)) - 1)
+        if wanted == self.frame.value:
+            self.refresh()
+        else:
+            self._to(wanted)
+
+    def _jump(self) -> None:
+        self._to(next_change(self.line, self.times, self.frame.value))
+
+    def _to(self, frame: int) -> None:
+        self.frame.value = frame

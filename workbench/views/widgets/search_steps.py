@@ -1,0 +1,96 @@
+"""What a search within thresholds left, and what it did step by step: the words of the CAPS explorer."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, trace_search
+
+MOST_NODES = 2000
+OFF = 1.0
+"""A cost is never above 1, so a threshold of 1 prunes nothing."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A search within thresholds.
+
+    Parameters
+    ----------
+    thresholds
+        Highest costs allowed.
+    root
+        Its tree.
+    order
+        All choices in the order they were tried.
+    plans
+        Complete plans in the order they were found.
+    """
+
+    thresholds: CostVector
+    root: SearchNode
+    order: tuple[SearchNode, ...]
+    plans: tuple[Plan, ...]
+
+    @property
+    def pruned(self) -> int:
+        """How many choices ended a branch."""
+        return sum(node.pruned is not None for node in self.order)
+
+    @property
+    def best(self) -> int | None:
+        """Number of the plan whose highest cost is lowest, ties to the first; None without plans."""
+        return min(range(len(self.plans)), key=lambda number: self.plans[number].cost.worst, default=None)
+
+    def number_of(self, plan: Plan | None) -> int | None:
+        """Find the number of the plan with the same counts; None if it was not found."""
+        if plan is None:
+            return None
+        same = (number for number, one in enumerate(self.plans) if np.array_equal(one.counts, plan.counts))
+        return next(same, None)
+
+    def sentence(self) -> str:
+        """Say what the thresholds leave."""
+        left = {0: "no plan", 1: "1 plan"}.get(len(self.plans), f"{len(self.plans):,} plans")
+        return f"{len(self.order):,} choices were tried, {self.pruned:,} of them ended a branch, and {left} remained."
+
+    def step_sentence(self, step: int) -> str:
+        """Say what the search did in `step`, from 1 on, and how many plans it had then."""
+        if step <= 0 or not self.order:
+            return "The search has not begun."
+        step = min(step, len(self.order))
+        node = self.order[step - 1]
+        found = sum(one.plan is not None for one in self.order[:step])
+        so_far = f" {found:,} plan{'' if found == 1 else 's'} so far."
+        if node.worker is None:
+            return f"Step {step}: the whole layer {node.operator} is pruned: {node.pruned}.{so_far}"
+        what = f"Step {step}: {node.count} task{'' if node.count == 1 else 's'} of {node.operator} on w{node.worker}"
+        if node.pruned is not None:
+            return f"{what} is pruned: {node.pruned}.{so_far}"
+        if node.plan is not None:
+            return f"{what} completes a plan: {cost_words(node.plan.cost)}.{so_far}"
+        return f"{what}; the search goes on below it.{so_far}"
+
+
+def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = MOST_NODES) -> Traced:
+    """Search `problem` within `thresholds` and keep the tree.
+
+    Raises
+    ------
+    WorkbenchError
+        When the tree has more than `most_nodes` nodes.
+    """
+    root = trace_search(problem, thresholds, most_nodes=most_nodes)
+    order = tuple(root.walk())[1:]
+    return Traced(thresholds, root, order, tuple(node.plan for node in order if node.plan is not None))
+
+
+def threshold(value: float) -> float:
+    """Give the threshold that a slider at `value` sets: inf where it is off."""
+    return math.inf if value >= OFF else value
+
+
+def cost_words(cost: CostVector) -> str:
+    """Write a cost vector."""
+    return f"CPU {cost.cpu:.3f}, state access {cost.io:.3f}, network {cost.net:.3f}"

@@ -1,0 +1,148 @@
+"""What-if sliders: move the circumstances, and the model answers at once."""
+
+import math
+from collections.abc import Sequence
+
+import ipywidgets
+
+from workbench.capacity.explorer import Exploration
+from workbench.capacity.model import MARGIN
+from workbench.capacity.prices import InstanceType
+from workbench.study.planning import Planned
+from workbench.study.what_if import Answer, Question, ask, common_range, shape_of
+from workbench.views import units
+from workbench.views.cards import STYLE, Card, Column, Table
+from workbench.views.figures.capacity import capacity, draw_capacity
+from workbench.views.widgets.alarm import Alarm
+from workbench.views.widgets.controls import choice, choice_slider, slider, tick, whole_slider
+from workbench.views.widgets.live_chart import LiveChart
+
+_RISKS = (("by the margin alone", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
+_MOST_SHAPE = 64
+
+
+def answer_card(answer: Answer, currency: str = "") -> Card:
+    """Put an answer into words and rows."""
+    question, plan, budget = answer.question, answer.plan, answer.plan.budget
+    lost = (
+        f"With one worker lost {units.rate(answer.lost_rate)} are left, "
+        + ("which still carries it" if answer.survives else "too little to carry it")
+        if answer.lost_rate
+        else "With one worker lost nothing that was modelled is left"
+    )
+    beyond = (
+        f" That is {plan.extrapolation:.1f} times the most slots measured: measure larger before you rely on it."
+        if plan.extrapolation > 1
+        else ""
+    )
+    money = f" for {units.number(answer.per_hour)} {currency}".rstrip() + " per hour" if question.worker_price else ""
+    workers = "1 worker" if answer.workers == 1 else f"{answer.workers} workers"
+    finding = f"{units.rate(plan.rate)} take {budget.slots} slots on {workers}{money}. {lost}.{beyond}"
+    rows: list[tuple[str, str]] = [
+        ("Slots", f"{budget.slots} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB"),
+        ("Workers", f"{answer.workers} of {question.worker_slots} slots" + (", one spare" * question.one_lost)),
+        ("Capacity", f"{units.rate(plan.expected_rate)} (90 %: {units.rate(plan.low)} to {units.rate(plan.high)})"),
+        ("With one worker lost", units.rate(answer.lost_rate)),
+    ]
+    if question.worker_price:
+        money = f"{units.number(answer.per_hour)} {currency} per hour, {units.number(answer.per_month)} per month"
+        rows.append(("Cost", money))
+    return Card(
+        "what-if",
+        f"What does {plan.query} take?",
+        finding,
+        table=Table("The least deployment", (Column("What"), Column("Value")), tuple(rows), opened=True),
+    )
+
+
+class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
+    """Sliders over the circumstances of a deployment, answered from the capacity model without measuring.
+
+    Parameters
+    ----------
+    explored
+        A planned study, or an exploration.
+    instances
+        Price list; its types can be chosen, which sets the worker's shape and price.
+    """
+
+    def __init__(self, explored: Planned | Exploration, instances: Sequence[InstanceType] = ()) -> None:
+        self.exploration = explored.exploration if isinstance(explored, Planned) else explored
+        targets = explored.study.targets if isinstance(explored, Planned) else ()
+        self.profile = self.exploration.measurements[0].budget.profile
+        self.alarm = Alarm()
+        self._instances = {instance.name: instance for instance in instances}
+        low, high = common_range(self.exploration, targets)
+        memories = [int(memory) for memory in self.exploration.model.memory_]
+        self.rate = ipywidgets.FloatLogSlider(
+            description="Target rate (records/s)",
+            value=float(targets[0] if targets else max(self.exploration.rates)),
+            min=math.log10(low),
+            max=math.log10(high),
+            step=0.01,
+            readout_format=",.0f",
+            continuous_update=False,
+            style={"description_width": "17rem"},
+            layout={"width": "100%", "max_width": "46rem"},
+        )
+        self.memory = choice_slider(
+            "Memory per slot", [(f"{memory} MB", memory) for memory in memories], memories[len(memories) // 2]
+        )
+        self.margin = slider("Margin (capacity / rate)", MARGIN, 1.0, 2.0, 0.05)
+        self.risk = choice_slider("Risk of falling short", _RISKS, 0.0)
+        self.instance = choice("Worker type", [("my own", ""), *((name, name) for name in self._instances)], "")
+        self.shape = whole_slider("Slots per worker", 4, 1, _MOST_SHAPE)
+        self.price = slider("Price per worker and hour", 0.2, 0.0, 5.0, 0.005, form=".3f")
+        self.lost = tick("must carry the rate with one worker lost")
+        self.skew = slider("More skew (% on the fullest task)", 0.0, 0.0, 100.0, 5.0, form=".0f")
+        self.text = ipywidgets.HTML()
+        self.answer: Answer | None = ask(self.exploration, self.question())
+        self.chart = LiveChart(draw_capacity(capacity(self.exploration, [self.answer.plan])))
+        self.instance.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
+        self.controls = (self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew)
+        for control in self.controls:
+            control.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
+        super().__init__(
+            [
+                self.rate, self.memory, self.margin, self.risk, self.instance, self.shape, self.price, self.skew,
+                self.lost, self.alarm.widget, self.text, self.chart.widget,
+            ]
+        )  # fmt: skip
+        self._tell(self.answer)
+
+    def question(self) -> Question:
+        """Say what the controls ask; a risk covers what the margin is a rule of thumb for, so it replaces it."""
+        risk = self.risk.value or None
+        return Question(
+            self.rate.value,
+            self.memory.value,
+            self.margin.value if risk is None else 1.0,
+            risk,
+            self.shape.value,
+            self.price.value,
+            one_lost=self.lost.value,
+            more_skew=self.skew.value / 100,
+        )
+
+    def refresh(self) -> None:
+        """Answer what the controls ask."""
+        self.answer = None
+        self.text.value = ""
+        self.margin.disabled = bool(self.risk.value)
+        self.answer = ask(self.exploration, self.question())
+        self._tell(self.answer)
+        self.chart.show(draw_capacity(capacity(self.exploration, [self.answer.plan])))
+
+    def _tell(self, answer: Answer) -> None:
+        chosen = self._instances.get(self.instance.value)
+        card = answer_card(answer, chosen.currency if chosen else "")
+        self.text.value = STYLE + card.heading_html() + card.table_html()
+
+    def _choose(self) -> None:
+        """Take shape and price of a worker type."""
+        instance = self._instances.get(self.instance.value)
+        if instance is None:
+            return
+        self.shape.value = min(_MOST_SHAPE, max(1, shape_of(instance, self.profile)))
+        self.price.value = instance.price_per_hour
+        self.refresh()
