@@ -1,17 +1,100 @@
-"""Figures in two pure steps: a data function says what is shown, a drawing function shows it."""
+"""Figures in two pure steps: a data function says what is shown, a drawing function shows it.
+
+A drawing function returns a plain plotly figure whose traces carry a stable ``uid``, so that a live figure can be
+updated in place (`workbench.views.theme.redraw`); ``layout.meta`` holds the finding and a text alternative.
+"""
 
 from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
+from workbench.views.figures.capacity import Capacity, capacity, capacity_of, draw_capacity
+from workbench.views.figures.cost_vectors import CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
+from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph, draw_dataflow_graph, observed_graph
+from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
+from workbench.views.figures.latency import LatencyCores, draw_latency_cores, latency_cores
+from workbench.views.figures.model_forms import ModelForms, draw_model_forms, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
+from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
+from workbench.views.figures.policies import Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_probes, probes
+from workbench.views.figures.pruning import Pruning, draw_pruning, pruning
+from workbench.views.figures.risk import CostRisk, cost_risk, draw_cost_risk
+from workbench.views.figures.search_tree import SearchTree, plan_at, search_tree
+from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.figures.shards import ShardBalance, draw_shard_balance, shard_balance
+from workbench.views.figures.slot_layout import (
+    SlotShares,
+    StageLayout,
+    draw_slot_shares,
+    draw_stage_layout,
+    slot_shares,
+    stage_layout,
+)
+from workbench.views.figures.spread import Spreads, draw_spreads, spreads
+from workbench.views.figures.timeline import TimelineSeries, draw_timeline, timeline
+from workbench.views.figures.trigger_interval import TriggerIntervals, draw_trigger_intervals, trigger_intervals
 
 __all__ = [
     "BatchTimes",
+    "Capacity",
+    "Convergence",
+    "CostRisk",
+    "CostVectors",
+    "DataflowGraph",
+    "LatencyCores",
+    "ModelForms",
     "Operators",
+    "PlacementMap",
+    "Policies",
     "Probes",
+    "Pruning",
+    "SearchTree",
+    "ShardBalance",
+    "SlotShares",
+    "Spreads",
+    "StageLayout",
+    "TimelineSeries",
+    "TriggerIntervals",
     "batch_times",
+    "capacity",
+    "capacity_of",
+    "convergence",
+    "cost_risk",
+    "cost_vectors",
+    "dataflow_graph",
     "draw_batch_times",
+    "draw_capacity",
+    "draw_convergence",
+    "draw_cost_risk",
+    "draw_cost_vectors",
+    "draw_dataflow_graph",
+    "draw_latency_cores",
+    "draw_model_forms",
     "draw_operators",
+    "draw_pareto",
+    "draw_placement_map",
+    "draw_policies",
     "draw_probes",
+    "draw_pruning",
+    "draw_search_tree",
+    "draw_shard_balance",
+    "draw_slot_shares",
+    "draw_spreads",
+    "draw_stage_layout",
+    "draw_timeline",
+    "draw_trigger_intervals",
+    "latency_cores",
+    "model_forms",
+    "observed_graph",
     "operators",
+    "placement_map",
+    "plan_at",
+    "policies",
     "probes",
+    "pruning",
+    "search_tree",
+    "shard_balance",
+    "slot_shares",
+    "spreads",
+    "stage_layout",
+    "timeline",
+    "trigger_intervals",
 ]

@@ -71,11 +71,14 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
 
 def draw_batch_times(data: BatchTimes) -> go.Figure:
     """Draw the batches, the line, the interval and their crossing."""
-    figure = theme.figure(data.finding, height=460)
+    figure = theme.figure(data.finding, 460, "Points: batch time over records per batch, with the fitted line.")
+    if not data.rows:
+        return theme.not_enough(figure, "no batch was completed.")
     for verdict, sign in VERDICTS.items():
         chosen = [place for place, value in enumerate(data.verdicts) if value == verdict]
         if chosen:
             figure.add_scatter(
+                uid=f"batches-{verdict}",
                 x=[data.rows[place] for place in chosen],
                 y=[data.seconds[place] for place in chosen],
                 mode="markers",
@@ -86,6 +89,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
     right = 1.06 * max((*data.rows, data.crossing or 0.0, data.sustained or 0.0, 1.0))
     if data.line is not None:
         figure.add_scatter(
+            uid="batches-fit",
             x=[0, right],
             y=[data.line.fixed, data.line.fixed + data.line.slope * right],
             mode="lines",
@@ -95,6 +99,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
         )
     if data.crossing is not None:
         figure.add_scatter(
+            uid="batches-crossing",
             x=[data.crossing],
             y=[data.interval_s],
             mode="markers",

@@ -11,6 +11,8 @@ from workbench.capacity.forms import STREAMBED_FORMS
 from workbench.capacity.selection import leave_one_out_error
 from workbench.views import theme, units
 
+_SHOWS = "Left: lowest error of a form after each run. Right: error of each form on a run left out."
+
 
 @dataclass(frozen=True)
 class Convergence:
@@ -43,10 +45,14 @@ def convergence(exploration: Exploration) -> Convergence:
 
 def draw_convergence(data: Convergence) -> go.Figure:
     """Draw the cost after each run on the left, the errors of the forms on the right."""
-    figure = make_subplots(cols=2, column_widths=[0.62, 0.38], figure=theme.figure(data.finding, height=380))
+    if not any(math.isfinite(cost) for cost in data.costs):
+        return theme.not_enough(theme.figure(data.finding, 380, _SHOWS), "the error is defined from four runs on.")
+    figure = make_subplots(cols=2, column_widths=[0.62, 0.38], figure=theme.figure(data.finding, 380, _SHOWS))
     numbers = list(range(1, len(data.costs) + 1))
     shown = [cost if math.isfinite(cost) else None for cost in data.costs]
     figure.add_scatter(
+        uid="convergence-costs",
+        name="lowest error so far",
         x=numbers,
         y=shown,
         mode="lines+markers",
@@ -63,6 +69,8 @@ def draw_convergence(data: Convergence) -> go.Figure:
         col=1,
     )
     figure.add_bar(
+        uid="convergence-forms",
+        name="error by form",
         x=[error for _, error in data.errors],
         y=[form for form, _ in data.errors],
         orientation="h",

@@ -45,7 +45,11 @@ def operators(query: str, observation: Observation) -> Operators:
 
 def draw_operators(data: Operators) -> go.Figure:
     """Draw three bars per operator: busyness, true processing rate, CPU."""
-    figure = theme.figure(data.finding, height=170 + 42 * len(data.metrics))
+    figure = theme.figure(
+        data.finding, 170 + 42 * len(data.metrics), "Bars per operator: busyness, true processing rate, CPU used."
+    )
+    if not data.metrics:
+        return theme.not_enough(figure, "no operator was observed.")
     titles = ("Busyness of its tasks (%)", "True rate (records/s per task)", "CPU used (cores)")
     formats = (".3~f", "~s", ".3~f")
     panels = make_subplots(cols=3, shared_yaxes=True, horizontal_spacing=0.045, figure=figure)
@@ -58,6 +62,8 @@ def draw_operators(data: Operators) -> go.Figure:
     labels = [theme.plain(label) for label in data.labels]
     for column, (values, texts) in enumerate(columns, start=1):
         panels.add_bar(
+            uid=f"operators-{column}",
+            name=titles[column - 1],
             x=values,
             y=labels,
             orientation="h",

@@ -46,9 +46,9 @@ def policies(compared: Mapping[str, Timeline | Mapping[str, float]]) -> Policies
     kept, cost = rows[best]["at_target"], rows[best]["core_hours"]
     dearest = max(rows, key=lambda name: rows[name]["core_hours"])
     saved = "" if dearest == best or rows[dearest]["core_hours"] <= cost else (
-        f", {units.share(round(1 - cost / rows[dearest]['core_hours'], 3))} fewer than {dearest}"
+        f", {units.share(1 - cost / rows[dearest]['core_hours'])} fewer than {dearest}"
     )  # fmt: skip
-    finding = f"{best} keeps up {units.share(round(kept, 4))} of the time for {units.number(cost)} core-hours{saved}"
+    finding = f"{best} keeps up {units.share(kept)} of the time for {units.number(cost)} core-hours{saved}"
     return Policies(finding, tuple(rows), tuple(rows.values()), best)
 
 
@@ -76,7 +76,7 @@ def draw_policies(data: Policies) -> go.Figure:
             cliponaxis=False,
             marker={
                 "color": colours,
-                "pattern": {"shape": shapes, "fillmode": "overlay", "size": 6, "fgcolor": "white"},
+                "pattern": {"shape": shapes, "bgcolor": colours, "fgcolor": "white", "size": 6},
             },
             hovertemplate="%{y}: %{x:.4~g}<extra></extra>",
             showlegend=False,

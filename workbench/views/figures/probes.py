@@ -81,7 +81,9 @@ def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
 
 def draw_probes(data: Probes) -> go.Figure:
     """Draw three panels over one time axis: rates, batch times, backlog."""
-    figure = theme.figure(data.finding, height=680)
+    figure = theme.figure(data.finding, 680, "Three panels over time: rates of the probes, batch times, backlog.")
+    if not data.points:
+        return theme.not_enough(figure, "no probe has ended.")
     panels = make_subplots(
         rows=3, shared_xaxes=True, vertical_spacing=0.05, row_heights=[0.5, 0.27, 0.23], figure=figure
     )
@@ -90,6 +92,7 @@ def draw_probes(data: Probes) -> go.Figure:
         chosen = [point for point in data.points if point.verdict == verdict]
         if chosen:
             panels.add_scatter(
+                uid=f"probes-{verdict}",
                 x=[(point.began_s + point.ended_s) / 2 for point in chosen],
                 y=[point.consumed for point in chosen],
                 mode="markers+text",
@@ -158,6 +161,7 @@ def _offered(panels: go.Figure, data: Probes) -> None:
             x += [point.began_s, point.ended_s, None]
             y += [point.offered, point.offered, None]
     panels.add_scatter(
+        uid="probes-offered",
         x=x,
         y=y,
         mode="lines",
@@ -178,6 +182,7 @@ def _per_batch(panels: go.Figure, data: Probes) -> None:
     )
     for row, values, hover in rows:
         panels.add_scatter(
+            uid=f"probes-batches-{row}",
             x=[batch.time_s for batch in data.batches],
             y=values,
             mode="markers",

@@ -13,6 +13,7 @@ from workbench.scaling import Reconfiguration, Timeline
 from workbench.views import theme, units
 
 _POINTS = 1200
+_DEPLOYED = 2  # the row of what ran
 _MARKED = 80  # reconfigurations above which their downtime is not shaded one by one
 
 Floats = NDArray[np.float64]
@@ -22,8 +23,8 @@ Floats = NDArray[np.float64]
 class TimelineSeries:
     """What the figure shows; times in seconds, one entry per bucket of steps.
 
-    `offered` and `consumed` are means of their bucket (records/s), `tasks`, `backlog` (records) and `latency_s` its
-    highest values, so that no peak is lost.
+    `offered` and `consumed` are means of their bucket (records/s); `tasks`, `backlog` (records), `latency_s` and
+    `memory_mb`, the memory paid for, are its highest values, so that no peak is lost.
     """
 
     finding: str
@@ -34,15 +35,15 @@ class TimelineSeries:
     backlog: tuple[float, ...]
     latency_s: tuple[float, ...]
     reconfigurations: tuple[Reconfiguration, ...]
+    memory_mb: tuple[float, ...]
     duration_s: float
-    memory_mb: float
 
     def until(self, time_s: float) -> "TimelineSeries":
         """Keep what happened before `time_s`; axes stay as they are."""
         kept = sum(time < time_s for time in self.times_s)
         cut = {
             name: getattr(self, name)[:kept]
-            for name in ("times_s", "offered", "consumed", "tasks", "backlog", "latency_s")
+            for name in ("times_s", "offered", "consumed", "tasks", "backlog", "latency_s", "memory_mb")
         }
         changes = tuple(change for change in self.reconfigurations if change.at_s < time_s)
         return replace(self, reconfigurations=changes, **cut)
@@ -52,7 +53,7 @@ def timeline(line: Timeline, policy: str = "The policy") -> TimelineSeries:
     """Collect a replay, thinned to what a screen can show."""
     steps = len(line.offered)
     if not steps:
-        return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), 0.0, line.memory_mb)
+        return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), (), 0.0)
     size = math.ceil(steps / _POINTS)
 
     def thinned(values: NDArray[np.float64], how: Callable[[Floats], float]) -> tuple[float, ...]:
@@ -67,8 +68,8 @@ def timeline(line: Timeline, policy: str = "The policy") -> TimelineSeries:
         thinned(line.backlog, np.max),
         thinned(line.latency_s, np.max),
         line.reconfigurations,
+        thinned(line.paid_memory_mb, np.max),
         steps * line.step_s,
-        line.memory_mb,
     )
 
 
@@ -80,38 +81,55 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     if not data.duration_s:
         return theme.not_enough(figure, "nothing was replayed.")
     panels = make_subplots(
-        rows=4, shared_xaxes=True, vertical_spacing=0.035, row_heights=[0.34, 0.22, 0.22, 0.22], figure=figure
+        rows=4,
+        shared_xaxes=True,
+        vertical_spacing=0.035,
+        row_heights=[0.34, 0.22, 0.22, 0.22],
+        specs=[[{}], [{"secondary_y": True}], [{}], [{}]],
+        figure=figure,
     )
     scale, unit = units.time_scale(data.duration_s)
     waited, waited_unit = units.time_scale(max(data.latency_s, default=0.0))
     latency = [seconds / waited for seconds in data.latency_s]
     times = [time / scale for time in data.times_s]
-    memory = [units.size(tasks * data.memory_mb * 2**20) for tasks in data.tasks] if data.memory_mb else None
+    memory = [megabytes / 1024 for megabytes in data.memory_mb] if any(data.memory_mb) else []
     rows = (
-        (1, "timeline-offered", "offered", data.offered, theme.BLACK, "dot", None, "%{y:.4~s} records/s offered"),
-        (1, "timeline-consumed", "consumed", data.consumed, theme.BLUE, "solid", None, "%{y:.4~s} records/s consumed"),
-        (2, "timeline-tasks", "tasks", data.tasks, theme.BLUE, "solid", memory, "%{y} tasks %{text}"),
-        (3, "timeline-backlog", "backlog", data.backlog, theme.VERMILLION, "solid", None, "%{y:.4~s} records wait"),
-        (4, "timeline-latency", "latency", latency, theme.PURPLE, "solid", None, f"waited %{{y:.4~g}} {waited_unit}"),
+        (1, "timeline-offered", "offered", data.offered, theme.BLACK, "dot", "%{y:.4~s} records/s offered"),
+        (1, "timeline-consumed", "consumed", data.consumed, theme.BLUE, "solid", "%{y:.4~s} records/s consumed"),
+        (2, "timeline-tasks", "tasks", data.tasks, theme.BLUE, "solid", "%{y} tasks"),
+        (2, "timeline-memory", "memory", memory, theme.GREEN, "dash", "%{y:.4~g} GiB paid for"),
+        (3, "timeline-backlog", "backlog", data.backlog, theme.VERMILLION, "solid", "%{y:.4~s} records wait"),
+        (4, "timeline-latency", "latency", latency, theme.PURPLE, "solid", f"waited %{{y:.4~g}} {waited_unit}"),
     )
-    for row, uid, name, values, colour, dash, texts, hover in rows:
+    for row, uid, name, values, colour, dash, hover in rows:
         panels.add_scatter(
             uid=uid,
             name=name,
             x=times,
             y=values,
-            text=texts,
             mode="lines",
-            line={"color": colour, "dash": dash, "width": 1.8, "shape": "hv" if name == "tasks" else "linear"},
+            line={"color": colour, "dash": dash, "width": 1.8, "shape": "hv" if row == _DEPLOYED else "linear"},
             hovertemplate=f"%{{x:.4~g}} {unit}: {hover}<extra></extra>",
-            showlegend=row == 1,
+            showlegend=row == 1 or (row == _DEPLOYED and bool(memory)),
             row=row,
             col=1,
+            **({"secondary_y": name == "memory"} if row == _DEPLOYED else {}),
         )
     _changes(panels, data, scale, unit)
-    tasks = "Tasks" if not data.memory_mb else f"Tasks ({units.size(data.memory_mb * 2**20)} each)"
     panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", rangemode="tozero", row=1, col=1)
-    panels.update_yaxes(title_text=tasks, rangemode="tozero", tickformat="d", nticks=5, row=2, col=1)
+    panels.update_yaxes(
+        title_text="Tasks", rangemode="tozero", tickformat="d", nticks=5, row=2, col=1, secondary_y=False
+    )
+    panels.update_yaxes(
+        title_text="Memory (GiB)",
+        rangemode="tozero",
+        nticks=5,
+        showgrid=False,
+        visible=bool(memory),
+        row=2,
+        col=1,
+        secondary_y=True,
+    )
     panels.update_yaxes(title_text="Backlog (records)", tickformat="~s", rangemode="tozero", nticks=5, row=3, col=1)
     panels.update_yaxes(
         title_text=f"Latency ({waited_unit})", rangemode="tozero", tickformat="~g", nticks=5, row=4, col=1

@@ -1,0 +1,214 @@
+"""The dataflow as a graph: operators with their parallelism, rates and busyness, edges with their partitioning."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from textwrap import wrap
+
+import plotly.graph_objects as go
+
+from workbench.dataflow import Dataflow
+from workbench.metrics import Observation
+from workbench.views import theme, units
+
+_BOX, _HALF = 0.39, 0.38  # half the width and height of a box; boxes are 1 apart
+_ROW = 112  # pixels
+_CHARACTERS = 104  # of the boxes of one row on a page
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """One operator: where it is, its tasks, records/s and busyness (share); None where unknown."""
+
+    name: str
+    kind: str
+    stateful: bool
+    column: float
+    row: float
+    tasks: int | None
+    records_per_s: float | None
+    busyness: float | None
+
+
+@dataclass(frozen=True)
+class DataflowGraph:
+    """What the figure shows; `edges` are (upstream, downstream, partitioning) by place among the nodes."""
+
+    finding: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[tuple[int, int, str], ...]
+
+    @property
+    def busiest(self) -> GraphNode | None:
+        """The operator whose tasks are busiest; None if none is known."""
+        known = [node for node in self.nodes if node.busyness is not None]
+        return max(known, key=lambda node: node.busyness or 0.0, default=None)
+
+
+def dataflow_graph(
+    dataflow: Dataflow,
+    tasks: Mapping[str, int] | None = None,
+    records_per_s: Mapping[str, float] | None = None,
+    busyness: Mapping[str, float] | None = None,
+) -> DataflowGraph:
+    """Lay the operators out in columns, every one right of those that feed it; the mappings are by operator name."""
+    tasks, records_per_s, busyness = tasks or {}, records_per_s or {}, busyness or {}
+    columns: dict[str, int] = {}
+    for name in dataflow.topological_order():
+        columns[name] = 1 + max((columns[e.upstream] for e in dataflow.edges if e.downstream == name), default=-1)
+    rows = _rows(dataflow, columns)
+    nodes = tuple(
+        GraphNode(
+            one.name,
+            one.kind,
+            one.stateful,
+            float(columns[one.name]),
+            rows[one.name],
+            tasks.get(one.name),
+            records_per_s.get(one.name),
+            busyness.get(one.name),
+        )
+        for one in dataflow.operators
+    )
+    place = {node.name: number for number, node in enumerate(nodes)}
+    edges = tuple((place[e.upstream], place[e.downstream], e.partitioning) for e in dataflow.edges)
+    found = DataflowGraph("", nodes, edges)
+    return DataflowGraph(_finding(dataflow, found, sum(tasks.values())), nodes, edges)
+
+
+def observed_graph(dataflow: Dataflow, observation: Observation) -> DataflowGraph:
+    """Lay the operators out with what an observation saw of them."""
+    seen = {metrics.operator: metrics for metrics in observation.operators}
+    elapsed = observation.elapsed_s
+    return dataflow_graph(
+        dataflow,
+        {name: metrics.tasks for name, metrics in seen.items()},
+        {name: metrics.records_in / elapsed for name, metrics in seen.items()} if elapsed > 0 else None,
+        {name: metrics.busyness for name, metrics in seen.items()},
+    )
+
+
+def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
+    """Draw boxes, the fuller the busier, and arrows, dashed where records stay on their task."""
+    rows = [node.row for node in data.nodes]
+    columns = 1 + max((node.column for node in data.nodes), default=0)
+    height = round(120 + _ROW * (1 + max(rows, default=0) - min(rows, default=0)))
+    figure = theme.figure(data.finding, height, "Graph of operators from source to sink with tasks, rates, busyness.")
+    if not data.nodes:
+        return theme.not_enough(figure, "the dataflow has no operators.")
+    for uid, kind, dash in (("graph-shuffle", "shuffle", "solid"), ("graph-forward", "forward", "dash")):
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for upstream, downstream, partitioning in data.edges:
+            if partitioning == kind:
+                start, end = data.nodes[upstream], data.nodes[downstream]
+                x += [start.column + _BOX, end.column - _BOX - 0.02, None]
+                y += [start.row, end.row, None]
+        figure.add_scatter(
+            uid=uid,
+            name="all to all (shuffle)" if kind == "shuffle" else "one to one (forward)",
+            x=x,
+            y=y,
+            mode="lines+markers",
+            line={"color": theme.GREY, "width": 1.6, "dash": dash},
+            marker={
+                "color": theme.GREY,
+                "symbol": "arrow",
+                "angleref": "previous",
+                "size": [0 if place % 3 == 0 else 11 for place in range(len(x))],
+            },
+            hoverinfo="skip",
+            showlegend=bool(x),
+        )
+    letters = max(4, int(_CHARACTERS / columns))
+    figure.add_scatter(
+        uid="graph-operators",
+        name="operators",
+        x=[node.column for node in data.nodes],
+        y=[node.row for node in data.nodes],
+        text=[_label(node, letters) for node in data.nodes],
+        customdata=[node.name for node in data.nodes],
+        hovertext=[theme.plain(f"{node.name}: {_facts(node)}") for node in data.nodes],
+        mode="text",
+        textfont={"size": 12, "color": "#1F1F1F"},
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+    figure.update_layout(shapes=[shape for node in data.nodes for shape in _box(node)])
+    figure.update_xaxes(visible=False, range=[-0.45, columns - 0.55])
+    figure.update_yaxes(visible=False, range=[max(rows) + 0.5, min(rows) - 0.5])
+    figure.update_layout(margin={"l": 14, "r": 14, "b": 14})
+    theme.room_for_legend(figure)
+    return figure
+
+
+def _rows(dataflow: Dataflow, columns: Mapping[str, int]) -> dict[str, float]:
+    """Give every operator a row: near those that feed it, and at least 1 apart within a column."""
+    rows: dict[str, float] = {}
+    for column in range(1 + max(columns.values())):
+        members = [one.name for one in dataflow.operators if columns[one.name] == column]
+        wanted = {}
+        for place, name in enumerate(members):
+            fed = [rows[e.upstream] for e in dataflow.edges if e.downstream == name]
+            wanted[name] = sum(fed) / len(fed) if fed else float(place)
+        members.sort(key=lambda name: wanted[name])
+        middle = sum(wanted.values()) / len(members)
+        for place, name in enumerate(members):
+            rows[name] = middle + place - (len(members) - 1) / 2
+    return rows
+
+
+def _label(node: GraphNode, letters: int) -> str:
+    lines = [f"<b>{theme.plain(line)}</b>" for line in wrap(node.name, letters, max_lines=2, placeholder="…")]
+    if node.tasks is not None:
+        lines.append(units.count(node.tasks, "task" if node.tasks == 1 else "tasks"))
+    if node.records_per_s is not None:
+        lines.append(units.scaled(node.records_per_s, "/s"))
+    if node.busyness is not None:
+        lines.append(f"{units.share(round(node.busyness, 3))} busy")
+    return "<br>".join(lines)
+
+
+def _facts(node: GraphNode) -> str:
+    facts = [node.kind, "keeps state" if node.stateful else ""]
+    facts.append("" if node.tasks is None else units.count(node.tasks, "task" if node.tasks == 1 else "tasks"))
+    facts.append("" if node.records_per_s is None else f"{units.rate(node.records_per_s)} in")
+    facts.append("" if node.busyness is None else f"{units.share(node.busyness)} busy")
+    return ", ".join(fact for fact in facts if fact)
+
+
+def _box(node: GraphNode) -> list[dict[str, object]]:
+    """Draw an operator's frame, thick where it keeps state, filled from below by its busyness."""
+    corners = {"type": "rect", "layer": "below"}
+    left, right = node.column - _BOX, node.column + _BOX
+    frame = {
+        **corners,
+        "x0": left,
+        "x1": right,
+        "y0": node.row - _HALF,
+        "y1": node.row + _HALF,
+        "line": {"color": theme.BLUE, "width": 3 if node.stateful else 1.2},
+        "fillcolor": "white",
+    }
+    if not node.busyness:
+        return [frame]
+    bottom = node.row + _HALF
+    fill = {
+        **corners,
+        "x0": left,
+        "x1": right,
+        "y0": bottom - 2 * _HALF * min(1.0, node.busyness),
+        "y1": bottom,
+        "line": {"width": 0},
+        "fillcolor": "#BFDDEF",
+    }
+    return [{**frame}, fill, {**frame, "fillcolor": "rgba(0,0,0,0)"}]
+
+
+def _finding(dataflow: Dataflow, graph: DataflowGraph, tasks: int) -> str:
+    busiest = graph.busiest
+    parts = f"{dataflow.name}: {len(dataflow.operators)} operators"
+    if tasks:
+        parts += f" in {units.count(tasks)} tasks"
+    if busiest is None or busiest.busyness is None:
+        return parts
+    return f"{parts}; the busiest is '{busiest.name}', {units.share(round(busiest.busyness, 3))} of its tasks' time"

@@ -1,0 +1,166 @@
+"""What safety costs: the probability that a deployment falls short of the rate, against its price."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from workbench.capacity import CapacityModel
+from workbench.capacity.model import MARGIN
+from workbench.capacity.prices import InstanceType, cheapest
+from workbench.dataflow import SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.views import theme, units
+
+_LEAST_RISK, _MOST_RISK = 0.005, 0.5
+_PROBABILITIES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9])
+_DEPLOYMENTS = 48
+_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+_STEPS = 4000  # slots above which no safer deployment is looked for
+
+
+@dataclass(frozen=True)
+class RiskPoint:
+    """One deployment: slots, what they cost in an hour (slots, where there are no prices), and the risk, a share."""
+
+    slots: int
+    cost: float
+    risk: float
+
+
+@dataclass(frozen=True)
+class CostRisk:
+    """What the figure shows; `marks` are the deployments of margins by label, `currency` None without prices."""
+
+    finding: str
+    rate: float
+    points: tuple[RiskPoint, ...]
+    marks: tuple[tuple[str, RiskPoint], ...]
+    currency: str | None
+
+
+def cost_risk(
+    model: CapacityModel,
+    rate: float,
+    profile: SlotProfile,
+    instances: Sequence[InstanceType] = (),
+    *,
+    margins: Sequence[float] = (1.0, MARGIN, 1.25),
+) -> CostRisk:
+    """Follow the risk of falling short of `rate` (records/s) from one slot count to the next.
+
+    The risk of a deployment is the probability, by the model's interval, that its capacity is below the rate itself.
+    The points begin where the model's median just carries the rate and end at a risk of half a percent.
+    """
+    currency = instances[0].currency if instances else None
+    memory = profile.memory_mb
+    marks = []
+    try:
+        first = model.slots_for(rate, memory, 1.0)
+        for margin in margins:
+            slots = model.slots_for(rate, memory, margin)
+            marks.append((f"margin of {units.share(round(margin - 1, 4))}", slots))
+    except WorkbenchError as error:
+        return CostRisk(str(error).split(":", maxsplit=1)[0], rate, (), (), currency)
+    last = _safest(model, rate, memory, first)
+    last = max([last, *(slots for _, slots in marks)])
+    counts = sorted({*np.unique(np.linspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
+    risks = _risks(model, rate, memory, counts)
+    points = tuple(
+        RiskPoint(slots, cheapest(instances, slots, profile).per_hour if instances else float(slots), risk)
+        for slots, risk in zip(counts, risks, strict=True)
+    )
+    by_slots = {point.slots: point for point in points}
+    marked = tuple((label, by_slots[slots]) for label, slots in marks)
+    return CostRisk(_finding(rate, points, marked, currency), rate, points, marked, currency)
+
+
+def draw_cost_risk(data: CostRisk) -> go.Figure:
+    """Draw risk against cost on a logarithmic axis, margins marked."""
+    figure = theme.figure(data.finding, 420, "Steps: probability of falling short, over what the deployment costs.")
+    if not data.points:
+        return theme.not_enough(figure, "the model carries the rate with no number of slots.")
+    shown = [max(point.risk, _PROBABILITIES[0]) for point in data.points]
+    unit = f"{data.currency}/h" if data.currency else "slots"
+    costs = [point.cost for point in data.points]
+    middle = (min(costs) + max(costs)) / 2
+    figure.add_scatter(
+        uid="risk-curve",
+        name="deployments",
+        x=[point.cost for point in data.points],
+        y=[100 * risk for risk in shown],
+        customdata=[point.slots for point in data.points],
+        mode="lines+markers",
+        line={"color": theme.BLUE, "width": 1.5},
+        marker={"color": theme.BLUE, "size": 5},
+        hovertemplate=f"%{{customdata}} slots, %{{x:.4~g}} {unit}: short with %{{y:.2~g}} %<extra></extra>",
+    )
+    figure.add_scatter(
+        uid="risk-margins",
+        name="deployments by margin",
+        x=[point.cost for _, point in data.marks],
+        y=[100 * max(point.risk, _PROBABILITIES[0]) for _, point in data.marks],
+        customdata=[point.slots for _, point in data.marks],
+        text=[f"{label}: {units.count(point.slots)} slots" for label, point in data.marks],
+        mode="markers+text",
+        textposition=["top right" if point.cost < middle else "top left" for _, point in data.marks],
+        marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
+        hovertemplate=f"%{{text}}, %{{x:.4~g}} {unit}: short with %{{y:.2~g}} %<extra></extra>",
+        cliponaxis=False,
+    )
+    span = (max(costs) - min(costs)) or max(costs)
+    figure.update_xaxes(
+        title_text=f"Cost ({unit})" if data.currency else "Slots",
+        range=[min(costs) - 0.04 * span, max(costs) + 0.04 * span],
+    )
+    low, high = math.log10(100 * min(shown)), math.log10(100 * max(shown))
+    figure.update_yaxes(
+        title_text="Risk of falling short (%)",
+        type="log",
+        tickvals=_TICKS,
+        ticktext=[f"{tick:g}" for tick in _TICKS],
+        range=[low - 0.15, high + 0.2],
+    )
+    theme.room_for_legend(figure)
+    return figure
+
+
+def _safest(model: CapacityModel, rate: float, memory: float, first: int) -> int:
+    """Slots at the least risk that is shown, or as many as are reasonable."""
+    for risk in (_LEAST_RISK, 0.01, 0.02, 0.05, 0.1, 0.2):
+        try:
+            slots = model.slots_for(rate, memory, 1.0, risk=risk)
+        except WorkbenchError:
+            continue
+        if slots <= max(_STEPS, 4 * first):
+            return slots
+    return 2 * first
+
+
+def _risks(model: CapacityModel, rate: float, memory: float, counts: Sequence[int]) -> list[float]:
+    """Probability that the capacity at each slot count is below `rate`, between the tabulated quantiles."""
+    law = model.law_
+    if law is None:
+        return [_MOST_RISK] * len(counts)
+    where = np.array([[memory, slots] for slots in counts], dtype=float)
+    table = np.array([law.quantile(where, probability) for probability in _PROBABILITIES])
+    return [
+        float(np.interp(rate, table[:, place], _PROBABILITIES, left=0.0, right=1.0)) for place in range(len(counts))
+    ]
+
+
+def _finding(
+    rate: float, points: Sequence[RiskPoint], marks: Sequence[tuple[str, RiskPoint]], currency: str | None
+) -> str:
+    def price(point: RiskPoint) -> str:
+        return f"{point.cost:,.2f} {currency}/h" if currency else f"{units.count(point.slots)} slots"
+
+    label, usual = next(
+        (mark for mark in marks if mark[0] == f"margin of {units.share(round(MARGIN - 1, 4))}"), marks[0]
+    )
+    short = units.share(round(usual.risk, 3))
+    text = f"A {label} for {units.rate(rate)} costs {price(usual)}, with a risk of {short} to fall short"
+    safe = next((point for point in points if point.risk <= 0.01), None)
+    return f"{text}; a risk of 1 % costs {price(safe)}" if safe else f"{text}; no deployment shown has a risk of 1 %"

@@ -1,0 +1,127 @@
+"""Capacity against the trigger interval: what more latency buys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.capacity import Measurement
+from workbench.views import theme, units
+
+
+@dataclass(frozen=True)
+class IntervalPoint:
+    """One measurement: interval (s), MST and its bracket (records/s), and the mean latency of a record at it (s).
+
+    A record waits half an interval for its batch on average, and then for the batch to end.
+    """
+
+    interval_s: float
+    rate: float
+    low: float
+    high: float | None
+    latency_s: float
+
+
+@dataclass(frozen=True)
+class TriggerIntervals:
+    """What the figure shows: by deployment, points of ascending intervals."""
+
+    finding: str
+    deployments: tuple[tuple[str, tuple[IntervalPoint, ...]], ...]
+
+
+def trigger_intervals(measurements: Sequence[Measurement]) -> TriggerIntervals:
+    """Group measurements of one query by slots and profile; those that sustained no rate are left out."""
+    groups: dict[str, list[IntervalPoint]] = {}
+    for run in measurements:
+        estimate, observation = run.estimate, run.estimate.observation
+        if estimate.rate is None or observation is None:
+            continue
+        whole = observation.batches[1:]
+        batch_s = sum(batch.duration_s for batch in whole) / len(whole) if whole else run.budget.interval_s
+        slots = f"{run.budget.slots} slot{'' if run.budget.slots == 1 else 's'}"
+        label = f"{slots} of {units.number(run.budget.profile.cpus)} cores, {run.budget.profile.memory_mb} MB"
+        point = IntervalPoint(
+            run.budget.interval_s,
+            estimate.rate,
+            min(estimate.low, estimate.rate),
+            estimate.high if isfinite(estimate.high) else None,
+            run.budget.interval_s / 2 + batch_s,
+        )
+        groups.setdefault(label, []).append(point)
+    deployments = tuple(
+        (label, tuple(sorted(points, key=lambda point: (point.interval_s, point.rate))))
+        for label, points in groups.items()
+    )
+    return TriggerIntervals(_finding(measurements[0].query if measurements else "", deployments), deployments)
+
+
+def draw_trigger_intervals(data: TriggerIntervals) -> go.Figure:
+    """Draw capacity over the interval on the left, over the mean latency on the right."""
+    figure = theme.figure(
+        data.finding, 400, "Left: capacity over the trigger interval. Right: capacity over the mean latency."
+    )
+    if not data.deployments:
+        return theme.not_enough(figure, "no interval sustained a rate.")
+    panels = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.05, figure=figure)
+    for number, (label, points) in enumerate(data.deployments):
+        colour = theme.SEQUENCE[number % len(theme.SEQUENCE)]
+        symbol = ("circle", "square", "diamond", "triangle-up", "star")[number % 5]
+        for column in (1, 2):
+            panels.add_scatter(
+                uid=f"interval-{number}-{column}",
+                name=label,
+                legendgroup=label,
+                showlegend=column == 1,
+                x=[point.interval_s if column == 1 else point.latency_s for point in points],
+                y=[point.rate for point in points],
+                error_y={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [max(0.0, (point.high or point.rate) - point.rate) for point in points],
+                    "arrayminus": [max(0.0, point.rate - point.low) for point in points],
+                    "thickness": 1.2,
+                },
+                customdata=[[units.seconds(point.interval_s), units.seconds(point.latency_s)] for point in points],
+                mode="lines+markers",
+                line={"color": colour},
+                marker={"color": colour, "symbol": symbol, "size": 9},
+                hovertemplate=(
+                    "interval %{customdata[0]}, latency %{customdata[1]}: %{y:.4~s} records/s<extra></extra>"
+                ),
+                row=1,
+                col=column,
+            )
+    every = sorted({point.interval_s for _, points in data.deployments for point in points})
+    panels.update_xaxes(
+        title_text="Trigger interval (s)",
+        type="log",
+        tickvals=every,
+        ticktext=[f"{value:g}" for value in every],
+        row=1,
+        col=1,
+    )
+    panels.update_xaxes(title_text="Mean latency of a record (s)", rangemode="tozero", row=1, col=2)
+    panels.update_yaxes(rangemode="tozero", tickformat="~s")
+    panels.update_yaxes(title_text="Capacity (records/s)", row=1, col=1)
+    theme.room_for_legend(panels)
+    return panels
+
+
+def _finding(query: str, deployments: Sequence[tuple[str, tuple[IntervalPoint, ...]]]) -> str:
+    widest = max(deployments, key=lambda one: one[1][-1].interval_s / one[1][0].interval_s, default=None)
+    if widest is None:
+        return "No trigger interval was measured"
+    _, points = widest
+    first, last = points[0], points[-1]
+    if first.interval_s == last.interval_s:
+        return f"{query} was measured at one trigger interval only, {units.seconds(first.interval_s)}"
+    more, waits = last.rate / first.rate, last.latency_s / first.latency_s
+    return (
+        f"From {units.seconds(first.interval_s)} to {units.seconds(last.interval_s)} the capacity of {query} grows "
+        f"{units.number(more, 2)} times, from {units.rate(first.rate)} to {units.rate(last.rate)}, and the latency "
+        f"{units.number(waits, 2)} times"
+    )
