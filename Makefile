@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test check format clean
+.PHONY: help setup demo lab test acceptance check format clean
 
 help: ## list these commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(READY) ## install everything into .venv (the others do so by themselves)
 
@@ -27,6 +27,9 @@ lab: $(READY) ## open JupyterLab on this machine
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest
+
+acceptance: $(READY) ## show what the project promises, with figures; SHOW="--long --browser --spark" for more
+	$(BIN)/python benchmarks/acceptance.py $(SHOW)
 
 check: $(READY) ## lint, types, layers
 	$(BIN)/ruff check .

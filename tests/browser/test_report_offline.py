@@ -43,7 +43,7 @@ def test_report_is_readable_without_seeing(page, report):
     page.goto(report.as_uri())
     assert page.locator("html").get_attribute("lang") == "en"
     assert page.title() == "Measured capacity of a streaming query"
-    names = page.locator("[role=img]").evaluate_all("charts => charts.map(c => c.ariaLabel)")
+    names = page.locator("[role=figure]").evaluate_all("charts => charts.map(c => c.ariaLabel)")
     assert names[0].startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval")
     assert page.locator("details table caption").count() >= CHARTS
     assert page.locator("h1").count() == 1

@@ -11,7 +11,7 @@ from workbench.capacity.costs import OperatorCost
 from workbench.capacity.explorer import conclude
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.drift import Scatter, drift, scatter_of, study_drift
+from workbench.study.drift import CapacityFellError, Scatter, drift, refuse_loss, scatter_of, study_drift
 from workbench.study.planning import run_study
 from workbench.study.spec import Study
 
@@ -150,3 +150,12 @@ def test_studies_of_other_things_cannot_be_compared(planned):
     nothing = replace(planned.exploration, measurements=())
     with pytest.raises(WorkbenchError, match=r"measured no budget in common"):
         study_drift(planned, replace(planned, exploration=nothing))
+
+
+def test_a_loss_can_end_a_schedule(planned):
+    refuse_loss(study_drift(planned, planned))
+    refuse_loss(study_drift(planned, scaled(planned, 1.5)))
+    with pytest.raises(
+        CapacityFellError, match=r"of nexmark:q1 fell by 40.0% since .*, more than .* that repeats"
+    ):
+        refuse_loss(study_drift(planned, scaled(planned, 0.6)))

@@ -89,7 +89,7 @@ def test_report_is_one_offline_file_from_this_interpreter(notebook, tmp_path, mo
     assert '<html lang="en">' in html
     assert "&lt;script&gt;q&lt;/script&gt; &lt;i&gt;" in html
     page = html5lib.parse(html, namespaceHTMLElements=False)
-    charts = page.findall(".//div[@role='img']")
+    charts = page.findall(".//div[@role='figure']")
     assert [chart.get("aria-label") for chart in charts] == ["</script> 'finding' <b>"]
     assert html.count('id="chart-library"') == 1
     assert [path.name for path in out.parent.iterdir()] == ["report.html"]

@@ -3,11 +3,14 @@
 from workbench.capacity._bids2 import Allocation, bids2
 from workbench.capacity.costs import OperatorCost, fit_costs
 from workbench.capacity.estimator import CapacityEstimator
+from workbench.capacity.explorer import Exploration, ResourceExplorer, Space
 from workbench.capacity.layout import BatchLayout, Stage, micro_batch_layout
 from workbench.capacity.measurement import Measurement, probe_from_dict, probe_to_dict
 from workbench.capacity.measuring import Configuration, measure, verify
 from workbench.capacity.model import CapacityModel
 from workbench.capacity.model_checks import ModelFinding, check_model
+from workbench.capacity.optimizer import ConfigurationOptimizer
+from workbench.capacity.plan import CapacityPlan, plan
 from workbench.capacity.probes import MstEstimate, Probe, SearchSettings, Step
 from workbench.capacity.readings import Readings, StuckReadings, review_readings
 from workbench.capacity.selection import exploration_cost, leave_one_out_error, select_model
@@ -21,7 +24,10 @@ __all__ = [
     "BatchLayout",
     "CapacityEstimator",
     "CapacityModel",
+    "CapacityPlan",
     "Configuration",
+    "ConfigurationOptimizer",
+    "Exploration",
     "Judgement",
     "Measurement",
     "ModelFinding",
@@ -29,7 +35,9 @@ __all__ = [
     "OperatorCost",
     "Probe",
     "Readings",
+    "ResourceExplorer",
     "SearchSettings",
+    "Space",
     "Stage",
     "Step",
     "StreamBedSchedule",
@@ -43,6 +51,7 @@ __all__ = [
     "leave_one_out_error",
     "measure",
     "micro_batch_layout",
+    "plan",
     "probe_from_dict",
     "probe_to_dict",
     "review_readings",

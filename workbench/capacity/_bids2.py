@@ -93,6 +93,11 @@ def bids2(
         For CBC only; when it strikes, the best allocation found so far is returned with status ``"feasible"``, and the
         outcome depends on the machine's speed.
 
+    Raises
+    ------
+    WorkbenchError
+        When the budget is below one slot per operator, or a name or number is wrong.
+
     Notes
     -----
     No operator without a bound enters the problem: it gets one task (``Allocation.unbounded`` says why). The authors'
@@ -100,11 +105,6 @@ def bids2(
     text are garbled; here 1 <= p <= slots - (operators - 1).
 
     The rate is known to overstate what is then measured: the operators are taken to be linear and independent.
-
-    Raises
-    ------
-    WorkbenchError
-        When the budget is below one slot per operator, or a name or number is wrong.
 
     References
     ----------

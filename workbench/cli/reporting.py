@@ -11,7 +11,7 @@ import yaml
 
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_file
 from workbench.errors import WorkbenchError
-from workbench.report import find_template, parameters_of, render
+from workbench.report import Report, export_executed, find_template, parameters_of, render
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -31,6 +31,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="set a parameter"
     )
     reported.add_argument("-f", "--file", metavar="YAML", help="set the parameters in this file")
+    reported.add_argument(
+        "--executed", action="store_true", help="NAME is a notebook that a scheduler has run: only write it as HTML"
+    )
     reported.add_argument("--parameters", action="store_true", help="list the report's parameters and end")
     reported.add_argument("--title", help="of the page")
     reported.add_argument("--timeout", type=float, metavar="S", help="longest time of one step, seconds")
@@ -39,15 +42,25 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _report(options: argparse.Namespace) -> int:
+    if options.executed:
+        return _written(export_executed(options.name, _output(options), options.title), as_json=options.json)
     name, given = _named(options.name)
     if options.parameters:
         return _list(name, as_json=options.json)
+    output = _output(options)
+    parameters = {**given, **_from_file(options.file), **_from_options(name, options.parameter)}
+    return _written(render(name, parameters, output, options.title, options.timeout), as_json=options.json)
+
+
+def _output(options: argparse.Namespace) -> str:
     if options.output is None:
         raise WorkbenchError("No file is named to write the report to; give one, such as report.html.")
     check_file(options.output)
-    parameters = {**given, **_from_file(options.file), **_from_options(name, options.parameter)}
-    report = render(name, parameters, options.output, options.title, options.timeout)
-    if options.json:
+    return str(options.output)
+
+
+def _written(report: Report, *, as_json: bool) -> int:
+    if as_json:
         print(json.dumps({"report": str(report.path), "complete": report.complete, "error": report.error}))
     else:
         print(f"report: {report.path}")

@@ -11,12 +11,13 @@ import nbformat
 
 from workbench import __version__
 from workbench.errors import WorkbenchError
-from workbench.report.execution import Execution, Failure, execute
+from workbench.report.execution import Execution, Failure, execute, read_executed
 from workbench.report.html import export, fetched_urls
 from workbench.report.parameters import check
 from workbench.report.templates import find_template, template_folder
 from workbench.views.cards import STYLE, error_card
 
+_MINUTE = "%Y-%m-%d %H:%M UTC"
 _BANNERS = frozenset({"papermill-error-cell-tag"})
 
 
@@ -77,21 +78,55 @@ def render(
     """
     notebook = find_template(template)
     values = check(notebook, parameters)
-    target = Path(output)
-    if target.is_dir():
-        raise WorkbenchError(f"The report's path {target} is a folder; name a file, such as {target / 'report.html'}.")
+    target = _checked(output)
     started = datetime.now(UTC)
     with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
         execution = execute(notebook, parameters, Path(folder), timeout_s)
-    page = _presentable(execution)
     facts = (
-        ("Report notebook", notebook.name),
-        ("Rendered", started.strftime("%Y-%m-%d %H:%M UTC")),
-        ("Workbench", __version__),
+        ("Rendered", started.strftime(_MINUTE)),
         *((f"Parameter {name}", _without_folder(value)) for name, value in values.items()),
     )
-    heading = title or notebook_title(page, notebook.stem)
-    html = export(page, template_folder(), heading, facts)
+    return _finish(execution, notebook, target, title, facts)
+
+
+def export_executed(notebook: str | Path, output: str | Path, title: str | None = None) -> Report:
+    """Write a report notebook that something else has run, such as a scheduler, as one self-contained HTML file.
+
+    Parameters
+    ----------
+    notebook
+        The executed copy; where a cell failed, the page says so as `render` does.
+    output, title
+        As for `render`.
+
+    Raises
+    ------
+    WorkbenchError
+        When the notebook cannot be read or the output cannot be written.
+    """
+    path, target = Path(notebook), _checked(output)
+    try:
+        execution = read_executed(path)
+    except (OSError, ValueError) as error:
+        raise WorkbenchError(f"The notebook {path} cannot be read ({error}); give an executed notebook.") from error
+    facts = (("Run", datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime(_MINUTE)),)
+    return _finish(execution, path, target, title, facts)
+
+
+def _checked(output: str | Path) -> Path:
+    target = Path(output)
+    if target.is_dir():
+        raise WorkbenchError(f"The report's path {target} is a folder; name a file, such as {target / 'report.html'}.")
+    return target
+
+
+def _finish(
+    execution: Execution, notebook: Path, target: Path, title: str | None, facts: tuple[tuple[str, str], ...]
+) -> Report:
+    """Write what was executed as a page."""
+    page = _presentable(execution)
+    facts = (("Report notebook", notebook.name), ("Workbench", __version__), *facts)
+    html = export(page, template_folder(), title or notebook_title(page, notebook.stem), facts)
     if elsewhere := fetched_urls(html):
         raise WorkbenchError(
             f"The report would load {elsewhere[0]} and so not work offline; "

@@ -73,6 +73,25 @@ def execute(
     return Execution(nbformat.read(str(source), as_version=4), failure)  # type: ignore[no-untyped-call]
 
 
+def read_executed(path: Path) -> Execution:
+    """Read a notebook that something else has run; its first error output says what failed.
+
+    Raises
+    ------
+    OSError, ValueError
+        When the file cannot be read or is no notebook.
+    """
+    notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
+    errors = (
+        Failure(output.ename, output.evalue)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "error"
+    )
+    return Execution(notebook, next(errors, None))
+
+
 def _kernel_manager(folder: Path) -> type[AsyncKernelManager]:
     """Make a class of kernel managers whose only kernel is this interpreter."""
 

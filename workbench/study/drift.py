@@ -38,6 +38,10 @@ _SLACK = 1e-9
 Judgement = Literal["lower", "higher", "within noise", "cannot tell"]
 
 
+class CapacityFellError(WorkbenchError):
+    """The capacity is lower than before, beyond the noise."""
+
+
 @dataclass(frozen=True)
 class Scatter:
     """Relative standard deviation of one measurement, and the degrees of freedom that it is known with."""
@@ -213,6 +217,23 @@ def study_drift(before: Planned, now: Planned) -> Drift:
         scatter,
         tuple(_promises(before, now)),
     )
+
+
+def refuse_loss(found: Drift) -> None:
+    """Let a schedule end with an error where capacity was lost.
+
+    Raises
+    ------
+    CapacityFellError
+        When the overall capacity fell beyond the noise.
+    """
+    overall = found.overall
+    if overall.judgement == "lower":
+        fell = "" if overall.ratio is None else f" by {1 - overall.ratio:.1%}"
+        raise CapacityFellError(
+            f"The capacity of {found.query} fell{fell} since {found.before_at}, more than the {overall.noise:.1%} that "
+            "repeats differ by. Look at what else changed, and measure again."
+        )
 
 
 def scatter_of(explorations: Iterable[Exploration]) -> Scatter:

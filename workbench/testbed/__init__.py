@@ -3,5 +3,6 @@
 from workbench.testbed.base import Run, Testbed
 from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.recorded import RecordedRate, RecordedTestbed
+from workbench.testbed.spark import SparkTestbed
 
-__all__ = ["FluidTestbed", "RecordedRate", "RecordedTestbed", "Run", "Testbed"]
+__all__ = ["FluidTestbed", "RecordedRate", "RecordedTestbed", "Run", "SparkTestbed", "Testbed"]

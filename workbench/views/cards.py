@@ -11,13 +11,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 import plotly.graph_objects as go
 from IPython.display import display
 
-from workbench.errors import WorkbenchError
 from workbench.views import units
 from workbench.views.theme import QUIET
 
@@ -26,6 +25,11 @@ Cell = str | float | None
 
 _WORDS: dict[Kind, str] = {"result": "", "health": "⚠ Advice", "error": "✖ Error", "not-yet": "… Not yet"}
 
+_TITLES = {
+    "WorkbenchError": "This result is missing",
+    "CapacityFellError": "The capacity fell, so this report ends with an error as asked",
+}
+_DIGITS = 7  # of numbers in charts
 _LONG = 40  # characters above which a cell is a sentence
 
 STYLE = """<style>
@@ -190,11 +194,24 @@ def show(cards: Iterable[Card]) -> None:
 
 
 def chart(figure: go.Figure) -> dict[str, object]:
-    """Return the figure as a notebook output: its JSON with quiet settings, never the chart library."""
+    """Return the figure as a notebook output: its JSON with quiet settings, never the chart library.
+
+    Numbers keep as many digits as a screen can show; tables and their CSV keep all.
+    """
     return {
-        "application/vnd.plotly.v1+json": {**json.loads(figure.to_json()), "config": dict(QUIET)},
+        "application/vnd.plotly.v1+json": {**_rounded(json.loads(figure.to_json())), "config": dict(QUIET)},
         "text/plain": str((figure.layout.meta or {}).get("finding", "chart")),
     }
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return value
 
 
 def error_card(kind: str, message: str) -> Card:
@@ -207,8 +224,8 @@ def error_card(kind: str, message: str) -> Card:
     message
         Its text. That of a `WorkbenchError` says the next step itself; anything else is a defect of ours.
     """
-    if kind == WorkbenchError.__name__:
-        return Card("error", "This result is missing", message, kind="error")
+    if kind in _TITLES:
+        return Card("error", _TITLES[kind], message, kind="error")
     return Card(
         "error",
         "This result is missing because of a defect of the workbench",

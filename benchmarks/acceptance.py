@@ -1,0 +1,108 @@
+"""Everything the project promises, shown one after the other with its figure.
+
+    python benchmarks/acceptance.py [--spark] [--long] [--browser] [--all] [--issue N] [--only WORDS] [--list]
+
+What is shown by what stands in ``acceptance.toml``. Without flags only what takes minutes on any machine runs. The
+whole output of each command is kept in ``artifacts/acceptance``. Ends with 1 if a command fails or is missing.
+"""
+
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "artifacts" / "acceptance"
+NEEDS = ("", "long", "spark", "browser")
+SHOWN, FAILED, MISSING, LEFT_OUT = "shown", "FAILED", "MISSING", "left out"
+_MOST_LINES = 40
+
+
+class Promise(NamedTuple):
+    """One entry of the file."""
+
+    issue: int
+    shows: str
+    run: tuple[str, ...]
+    needs: str
+    figure: str | None
+
+    @property
+    def name(self):
+        return f"{self.issue}-{'-'.join(re.findall('[a-z0-9]+', self.shows.lower())[:6])}"
+
+    @property
+    def missing(self):
+        """Scripts and test files that are not there."""
+        files = [word for command in self.run for word in shlex.split(command) if word.endswith(".py")]
+        return [file for file in files if not (ROOT / file).is_file()]
+
+
+def promises():
+    entries = tomllib.loads((ROOT / "benchmarks" / "acceptance.toml").read_text())["promise"]
+    for entry in entries:
+        commands = entry["run"] if isinstance(entry["run"], list) else [entry["run"]]
+        if entry["needs"] not in NEEDS:
+            raise SystemExit(f"{entry['shows']!r} needs {entry['needs']!r}; use one of {NEEDS}.")
+        yield Promise(entry["issue"], entry["shows"], tuple(commands), entry["needs"], entry.get("figure"))
+
+
+def show(promise):
+    """Run a promise's commands; return its outcome, the seconds, and the lines with its figure."""
+    if promise.missing:
+        return MISSING, 0.0, [f"not there: {', '.join(promise.missing)}"]
+    KEPT.mkdir(parents=True, exist_ok=True)
+    begun, text, code = time.monotonic(), "", 0
+    for command in promise.run:
+        done = subprocess.run(
+            [sys.executable, *shlex.split(command)], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        text += f"$ python {command}\n{done.stdout}{done.stderr}"
+        code = code or done.returncode
+    (KEPT / f"{promise.name}.txt").write_text(text)
+    return (FAILED if code else SHOWN), time.monotonic() - begun, figure(promise, text, failed=bool(code))
+
+
+def figure(promise, text, *, failed):
+    lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("$ ")]
+    if failed or promise.figure is None:
+        return lines[-1:]
+    return [line for line in lines if re.search(promise.figure, line)][-_MOST_LINES:]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Show what the project promises, each with its figure.")
+    for need in filter(None, NEEDS):
+        parser.add_argument(f"--{need}", action="store_true", help=f"also what needs {need}")
+    parser.add_argument("--all", action="store_true", help="everything")
+    parser.add_argument("--issue", type=int, help="only promises of this issue")
+    parser.add_argument("--only", default="", metavar="WORDS", help="only promises with these words")
+    parser.add_argument("--list", action="store_true", help="say what there is and run nothing")
+    options = parser.parse_args()
+    asked = [
+        one for one in promises() if options.issue in {None, one.issue} and options.only.lower() in one.shows.lower()
+    ]
+    if options.list:
+        for one in asked:
+            there = f"  (not there: {', '.join(one.missing)})" if one.missing else ""
+            print(f"{one.issue}  {one.needs or 'minutes':8} {one.shows}{there}")
+        return 0
+    outcomes = []
+    for one in asked:
+        wanted = not one.needs or options.all or getattr(options, one.needs)
+        outcome, seconds, lines = show(one) if wanted else (LEFT_OUT, 0.0, [f"needs --{one.needs}"])
+        outcomes.append(outcome)
+        print(f"{outcome:8}  issue {one.issue}: {one.shows}  [{seconds:.0f} s]", flush=True)
+        for line in lines:
+            print(f"          {line}", flush=True)
+    print(", ".join(f"{outcomes.count(word)} {word}" for word in (SHOWN, FAILED, MISSING, LEFT_OUT)))
+    return 1 if FAILED in outcomes or MISSING in outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

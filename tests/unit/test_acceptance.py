@@ -1,0 +1,51 @@
+"""The list of promises: well-formed, and the tests it names are there."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def acceptance():
+    spec = importlib.util.spec_from_file_location("acceptance", ROOT / "benchmarks" / "acceptance.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_issue_has_promises_under_names_of_their_own(acceptance):
+    found = list(acceptance.promises())
+    assert {promise.issue for promise in found} == {2, 3, 4, 5, 6}
+    assert len({promise.name for promise in found}) == len(found)
+
+
+def test_tests_that_are_named_are_there(acceptance):
+    missing = [file for promise in acceptance.promises() for file in promise.missing if file.startswith("tests/")]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("-c 'print(1); print(2.5)'", ("shown", ["2.5"])),
+        ("-c 'print(1); raise SystemExit(3)'", ("FAILED", ["1"])),
+        ("benchmarks/none.py", ("MISSING", ["not there: benchmarks/none.py"])),
+    ],
+)
+def test_a_promise_is_shown_with_its_figure(acceptance, monkeypatch, tmp_path, command, expected):
+    monkeypatch.setattr(acceptance, "KEPT", tmp_path)
+    promise = acceptance.Promise(9, "Something Good", (command,), "", None)
+    assert acceptance.show(promise)[::2] == expected
+    if expected[0] != "MISSING":
+        assert (tmp_path / "9-something-good.txt").read_text().startswith("$ python -c")
+
+
+def test_nothing_of_the_list_runs_when_it_is_listed(acceptance, monkeypatch, capsys):
+    monkeypatch.setattr(acceptance, "show", None)
+    monkeypatch.setattr(sys, "argv", ["acceptance", "--list", "--issue", "6"])
+    assert acceptance.main() == 0
+    assert "axe-core" in capsys.readouterr().out

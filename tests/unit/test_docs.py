@@ -1,0 +1,85 @@
+"""The examples of the documentation, executed as a reader would; the cron line as cron would."""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from workbench import cli
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+FENCED = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BIN = Path(sys.executable).parent
+
+
+def blocks(page, language=None, mark=None):
+    found = FENCED.findall((DOCS / page).read_text())
+    return [text for kind, how, text in found if language in {None, kind} and mark in {None, how}]
+
+
+@pytest.mark.parametrize("page", sorted(page.name for page in DOCS.glob("*.md") if blocks(page.name, mark="run")))
+def test_examples_run_in_order(page, tmp_path):
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
+    for kind, how, text in FENCED.findall((DOCS / page).read_text()):
+        if how != "run":
+            continue
+        command = ["sh", "-e", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("text", [text for page in DOCS.glob("*.md") for text in blocks(page.name, "python")])
+def test_python_examples_are_python(text):
+    compile(text, "example", "exec")
+
+
+@pytest.mark.parametrize("text", [text for page in DOCS.glob("*.md") for text in blocks(page.name, "yaml")])
+def test_yaml_examples_are_yaml(text):
+    assert yaml.safe_load(text)
+
+
+def commands():
+    """Every call of the workbench in a shell block, a cron line or a CI step."""
+    for page in (*DOCS.glob("*.md"), ROOT / "README.md"):
+        for _, _, text in FENCED.findall(page.read_text()):
+            joined = text.replace("\\\n", " ")
+            for call in re.findall(r"(?:^|run: |&& )(?:\.venv/bin/)?workbench (.+)$", joined, re.MULTILINE):
+                yield re.split(r" +(?:#|>>|&&)", call)[0].strip()
+
+
+@pytest.mark.parametrize("call", sorted(set(commands())))
+def test_every_command_shown_exists(call):
+    options = cli._parser().parse_args(shlex.split(call))
+    assert isinstance(options, argparse.Namespace)
+
+
+def test_the_cron_line_runs_with_crons_environment(tmp_path):
+    (line,) = blocks("schedules.md", "cron")
+    assert "%" not in line.replace(r"\%", "")  # cron ends the command at a bare one
+    command = line.split(None, 5)[5].strip().replace(r"\%", "%")
+    checkout = tmp_path / "streaming-capacity-workbench"
+    (checkout / "studies").mkdir(parents=True)
+    (checkout / ".venv").symlink_to(BIN.parent)
+    (checkout / "studies" / "weekly.yaml").write_text(
+        "query: nexmark:q1\ntargets: [2000000]\nslots: [2, 4, 8]\nmemory_mb: [512]\ntestbed: fluid\n"
+        "slot_cpus: 1\nmost_runs: 3\nform: linear\n"
+    )
+    crons = {"HOME": str(tmp_path), "LOGNAME": "nobody", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], env=crons, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    log = (checkout / "reports" / "cron.log").read_text()
+    assert done.returncode == 0, log
+    assert (done.stdout, done.stderr) == ("", "")  # else cron sends mail
+    (page,) = (checkout / "reports").glob("weekly-*.html")
+    assert re.fullmatch(r"weekly-\d{4}-W\d\d\.html", page.name)
+    assert log.strip() == f"report: reports/{page.name}"
+    assert "What do I deploy?" in page.read_text()

@@ -1,0 +1,59 @@
+"""Runs of a study over time: measured afresh, resumed when killed, never two at once."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.study.history import StudyHistory
+from workbench.study.planning import read_planned
+from workbench.study.spec import Study
+from workbench.testbed.fluid import FluidTestbed
+
+STUDY = Study("nexmark:q1", (2e6,), (2, 4, 8), (512,), testbed="fluid", slot_cpus=1.0, most_runs=3, form="linear")
+
+
+class Failing(FluidTestbed):
+    """Fails at the deployment that is asked for."""
+
+    failing_at = 3
+
+    def deploy(self, *arguments, **options):
+        object.__setattr__(self, "deployed", getattr(self, "deployed", 0) + 1)
+        if self.deployed == self.failing_at:
+            raise WorkbenchError("The disk is full; free some of it.")
+        return super().deploy(*arguments, **options)
+
+
+@pytest.fixture
+def history(tmp_path):
+    ticks = count()
+    return StudyHistory(
+        tmp_path / "weekly", clock=lambda: datetime(2026, 1, 31, tzinfo=UTC) + timedelta(days=next(ticks))
+    )
+
+
+def test_every_run_is_measured_afresh_and_knows_the_one_before(history):
+    first, before = history.run(STUDY, testbed=FluidTestbed(seed=1))
+    assert before is None
+    second, before = history.run(STUDY, testbed=FluidTestbed(seed=2))
+    assert [path.name for path in history.runs] == ["20260131T000000Z.json", "20260201T000000Z.json"]
+    assert read_planned(before).exploration.rates.tolist() == first.exploration.rates.tolist()
+    assert first.exploration.rates.tolist() != second.exploration.rates.tolist()
+    assert history.measured == ()
+
+
+def test_a_run_that_failed_goes_on_from_its_journal(history):
+    with pytest.raises(WorkbenchError, match="disk is full"):
+        history.run(STUDY, testbed=Failing(seed=1))
+    assert len(history.measured) == 2
+    assert history.runs == ()
+    whole, _ = history.run(STUDY, testbed=FluidTestbed(seed=1))
+    deployed = history.runs[0].with_suffix(".jsonl").read_text().count('"kind": "deployed"')
+    assert deployed == len(whole.exploration.measurements)
+
+
+def test_two_runs_at_once_are_refused(history):
+    with history._alone(), pytest.raises(WorkbenchError, match="is under way; wait for it"):
+        history.run(STUDY)

@@ -1,0 +1,63 @@
+"""What is found about a placement."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from placement_file import PROBLEM, written
+
+from workbench.errors import WorkbenchError
+from workbench.placement import count_plans, read_placement_input, search
+from workbench.study.placing import DRAWN, neighbouring_shapes, study_placement
+from workbench.views.placement_cards import cards
+
+SHIPPED = Path(__file__).parents[2] / "data" / "placement.yaml"
+
+
+@pytest.fixture(scope="module")
+def study():
+    return study_placement(read_placement_input(SHIPPED), samples=5)
+
+
+def test_what_is_found_for_the_shipped_file(study):
+    problem = study.given.problem
+    everything = search(problem)
+    assert everything.exhausted
+    assert max(study.best.cost) == pytest.approx(max(everything.best.cost), rel=1e-3)
+    assert study.front.exhausted
+    assert [plan.cost for plan in study.front.pareto] == [plan.cost for plan in everything.pareto]
+    counts = [result.count for _, result in study.searches]
+    assert counts == sorted(counts)
+    assert counts[0] >= 1
+    assert counts[-1] <= count_plans(problem.parallelism, problem.workers, problem.slots)
+    assert {name: len(plans) for name, plans in study.methods.items() if len(plans) > 1} == dict.fromkeys(DRAWN, 5)
+    own = [p for name, plans in study.methods.items() if name != "odrp" for p in plans]
+    assert all(max(plan.cost) >= max(everything.best.cost) - 1e-9 for plan in own)
+    assert {(one.workers, one.slots) for one in study.shapes} == {(8, 4), (4, 8), (2, 16)}
+
+
+def test_the_cards_answer_in_order(study):
+    made = cards(study)
+    assert [card.kind for card in made] == ["result"] * len(made)
+    assert [card.name for card in made][:3] == ["best", "methods", "shapes"]
+    assert np.array([row[1:] for row in made[0].table.rows]).sum() == study.given.problem.tasks
+    assert all(card.finding.endswith(".") for card in made)
+    assert made[1].table.rows[0][0] == "optimal"
+
+
+def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
+    bare = {key: value for key, value in PROBLEM.items() if key not in {"rate", "worker"}}
+    found = study_placement(read_placement_input(written(tmp_path, bare)), samples=1)
+    card = next(card for card in cards(found) if card.name == "shapes")
+    assert card.kind == "not-yet"
+    assert "add 'rate' and 'worker'" in card.finding
+
+
+def test_shapes_have_as_many_slots():
+    assert neighbouring_shapes(4, 8) == ((8, 4), (4, 8), (2, 16))
+    assert neighbouring_shapes(3, 3) == ((3, 3),)
+
+
+def test_at_least_one_plan_is_drawn():
+    with pytest.raises(WorkbenchError, match="samples is 0"):
+        study_placement(read_placement_input(SHIPPED), samples=0)

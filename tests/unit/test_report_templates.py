@@ -1,0 +1,229 @@
+"""The reports that come with the workbench, rendered by its command line."""
+
+import json
+from pathlib import Path
+
+import html5lib
+import papermill
+import pytest
+from example_measurement import example_measurement
+
+from workbench import cli
+from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
+from workbench.journal import Journal
+from workbench.report import find_template
+from workbench.study.history import StudyHistory
+
+DATA = Path(__file__).parents[2] / "data"
+
+STUDY = """query: {query}
+targets: [2000000]
+slots: [2, 4, 8]
+memory_mb: [512]
+testbed: fluid
+slot_cpus: 1
+most_runs: 3
+form: linear
+dataset: {dataset}
+"""
+
+# A user's module: from the third deployment on, the testbed fails as a full disk would make it fail.
+FAILING = """
+from workbench.errors import WorkbenchError
+from workbench.testbed.fluid import FluidTestbed
+from workbench.workload.query import Dataset, Query
+
+deploy, deployed = FluidTestbed.deploy, []
+
+def failing(self, *arguments, **options):
+    deployed.append(1)
+    if len(deployed) == 3:
+        raise WorkbenchError("The disk <b>is</b> full; free some of it.")
+    return deploy(self, *arguments, **options)
+
+FluidTestbed.deploy = failing
+
+def build(stream):
+    return stream
+
+query = Query("q1", build, Dataset.at("rows.csv"), None)
+"""
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments):
+        code = cli.main(("report", *arguments))
+        return code, capsys.readouterr()
+
+    return command
+
+
+def words(path):
+    text = path.read_text()
+    assert len(text.encode()) < 3_000_000
+    page = html5lib.parse(text, namespaceHTMLElements=False)
+    for unseen in (*page.iter("script"), *page.iter("style")):
+        unseen.text = ""
+    return " ".join(" ".join(page.itertext()).split())
+
+
+def test_capacity_twice_says_what_changed(run, tmp_path):
+    study = tmp_path / "weekly.yaml"
+    study.write_text(STUDY.format(query="nexmark:q1", dataset="null"))
+    assert run("capacity", "one.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")[0] == DONE
+    assert "This is the first run of the study" in words(tmp_path / "one.html")
+    study.write_text(study.read_text() + "seed: 3\n")
+    code, output = run("capacity", "two.html", "-p", "study", "weekly.yaml", "-p", "history", "kept", "--json")
+    assert code == DONE
+    assert json.loads(output.out) == {"report": "two.html", "complete": True, "error": None}
+    text = words(tmp_path / "two.html")
+    assert "The capacity of nexmark:q1" in text
+    assert "Do the previous plans still hold?" in text
+    assert "Testbed fluid, seed 0" in text
+    assert len(StudyHistory(tmp_path / "kept" / "weekly").runs) == 2
+
+
+def test_a_loss_of_capacity_ends_with_an_error_where_that_is_asked_for(run, tmp_path):
+    study = tmp_path / "weekly.yaml"
+    study.write_text(STUDY.format(query="nexmark:q1", dataset="null"))
+    given = ("-p", "study", "weekly.yaml", "-p", "history", "kept", "-p", "alarm", "true")
+    assert run("capacity", "one.html", *given)[0] == DONE
+    (earlier,) = (tmp_path / "kept" / "weekly").glob("*.json")
+    document = json.loads(earlier.read_text())
+    for measured in document["runs"]:  # as if every rate had been twice as high
+        for name in ("rate", "low", "high"):
+            measured["estimate"][name] *= 2
+    earlier.write_text(json.dumps(document))
+    code, output = run("capacity", "two.html", *given)
+    assert code == NOT_SUSTAINED
+    assert "The capacity of nexmark:q1 fell by 50.0%" in output.err
+    text = words(tmp_path / "two.html")
+    assert "What do I deploy?" in text
+    assert "✖ Error The capacity fell, so this report ends with an error as asked" in text
+
+
+def test_a_measurement_is_compared_with_one_before(run, tmp_path):
+    example_measurement().to_json(tmp_path / "now.json")
+    example_measurement().to_json(tmp_path / "before.json")
+    assert run("now.json", "out.html", "-p", "previous", "before.json")[0] == DONE
+    assert "The capacity of q5 did not change beyond the noise" in words(tmp_path / "out.html")
+    assert run("now.json", "alone.html")[0] == DONE
+    assert "What changed" not in words(tmp_path / "alone.html")
+
+
+def test_third_measurement_fails(run, tmp_path):
+    (tmp_path / "failing.py").write_text(FAILING)
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    study = tmp_path / "weekly.yaml"
+    study.write_text(STUDY.format(query="failing:query", dataset="null"))
+    given = ("capacity", "out.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")
+    code, output = run(*given)
+    assert code == NOT_SUSTAINED
+    assert "the report is partial: The disk <b>is</b> full" in output.err
+    text = words(tmp_path / "out.html")
+    assert "What was asked?" in text
+    assert "2 runs had been finished and are kept" in text
+    assert "✖ Error This result is missing The disk <b>is</b> full; free some of it." in text
+    assert "What do I deploy?" not in text
+    assert "Traceback" not in text
+    journal = tmp_path / "kept" / "weekly" / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in lines].count("finished") == 2
+    assert len(Journal(journal).entries()) == len(lines)
+    # the next try goes on from there: one more deployment, which now succeeds
+    (tmp_path / "failing.py").write_text(FAILING.replace("len(deployed) == 3", "False"))
+    assert run(*given)[0] == DONE
+    (finished,) = (tmp_path / "kept" / "weekly").glob("*.jsonl")
+    assert finished.read_text().startswith(lines[0])
+    assert finished.name != "journal.jsonl"
+
+
+def test_placement(run, tmp_path):
+    assert run("placement", "out.html", "-p", "placement", str(DATA / "placement.yaml"), "-p", "samples", "5")[0] == 0
+    text = words(tmp_path / "out.html")
+    assert "Where do the tasks go?" in text
+    assert "What would an ordinary scheduler do?" in text
+    assert "Parameter samples 5" in text
+
+
+def test_scaling(run, tmp_path):
+    given = ("-p", "rates", str(DATA / "day.csv"), "-p", "policies", "[static, flink]", "-p", "slots", "20")
+    assert run("scaling", "out.html", *given)[0] == DONE
+    text = words(tmp_path / "out.html")
+    assert "Which policy keeps up, and at what cost?" in text
+    assert "What does flink do?" in text
+    assert "Parameter policies ['static', 'flink']" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("capacity", "x.html", "-p", "studdy", "a"),
+            "has no parameter 'studdy'; did you mean 'study'?",
+        ),
+        (
+            ("placement", "x.html", "-p", "seed", "many"),
+            "'seed' of placement.ipynb is 'many' (str); it must be",
+        ),
+        (
+            ("scaling", "x.html", "-p", "slots", "2.5"),
+            "'slots' of scaling.ipynb is 2.5 (float); it must be",
+        ),
+        (("scaling", "x.html", "-p", "policies", "ds2"), "'policies' of scaling.ipynb is 'ds2' (str); it must be of"),
+        (("nothing", "x.html"), "no report notebook 'nothing'; give the path of one, or one of: capacity, measure"),
+        (("scaling",), "No file is named to write the report to"),
+        (("scaling", "."), "is a folder"),
+        (("scaling", "x.html", "-f", "none.yaml"), "The parameters none.yaml cannot be read"),
+        (("none.json", "x.html"), "none.json cannot be read as a result"),
+    ],
+)
+def test_bad_parameters_fail_before_anything_runs(run, monkeypatch, tmp_path, arguments, message):
+    monkeypatch.setattr("workbench.report._render.execute", None)
+    code, output = run(*arguments)
+    assert code == BAD_INPUT
+    assert output.err.startswith("workbench: ")
+    assert message in output.err
+    assert output.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parameters_can_stand_in_a_file_and_are_listed(run, tmp_path):
+    (tmp_path / "given.yaml").write_text("slots: many\nmemory_mb: 1024\n")
+    code, output = run("scaling", "x.html", "-f", "given.yaml", "-p", "slots", "none")
+    assert code == BAD_INPUT
+    assert "is 'none' (str)" in output.err  # the command line counts more than the file
+    code, output = run("capacity", "--parameters")
+    assert code == DONE
+    assert output.out.splitlines()[0] == "study (str, ''): path of the study's YAML file"
+    code, output = run("scaling", "--parameters", "--json")
+    slots = json.loads(output.out)[2]
+    assert (slots["name"], slots["kind"], slots["default"]) == ("slots", "int", 30)
+    assert slots["help"].startswith("at the beginning, dealt out by BIDS2")
+
+
+def test_a_result_names_its_report_itself(run, tmp_path):
+    (tmp_path / "x.json").write_text("[]")
+    code, output = run("x.json", "x.html")
+    assert code == BAD_INPUT
+    assert "is no result of the workbench" in output.err
+
+
+def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
+    study = STUDY.format(query="nexmark:q1", dataset="null")
+    (tmp_path / "weekly.yaml").write_text(study)
+    template = str(find_template("capacity"))
+    options = {"kernel_name": "python3", "progress_bar": False}
+    papermill.execute_notebook(template, "ran.ipynb", {"study": "weekly.yaml"}, **options)
+    assert run("ran.ipynb", "ran.html", "--executed")[0] == DONE
+    assert "What do I deploy?" in words(tmp_path / "ran.html")
+    with pytest.raises(papermill.PapermillExecutionError):
+        papermill.execute_notebook(template, "failed.ipynb", {}, **options)
+    code, output = run("failed.ipynb", "failed.html", "--executed")
+    assert code == NOT_SUSTAINED
+    assert "No study is named; set the parameter 'study'" in output.err
+    assert "✖ Error" in words(tmp_path / "failed.html")
+    assert run("none.ipynb", "x.html", "--executed")[0] == BAD_INPUT

@@ -1,0 +1,151 @@
+"""The steps of the report notebooks, so that their cells stay thin: do the work, show its cards."""
+
+from pathlib import Path
+
+from workbench.capacity.measurement import Measurement
+from workbench.errors import WorkbenchError
+from workbench.placement import read_placement_input
+from workbench.simulation import RateTrace, Worker
+from workbench.study.drift import refuse_loss, study_drift
+from workbench.study.history import StudyHistory
+from workbench.study.placing import study_placement
+from workbench.study.planning import Planned, read_planned
+from workbench.study.scaling import Pool, planned_start, preset_start, replay_start
+from workbench.study.spec import Study, read_study
+from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, scaling_cards
+from workbench.views.cards import show
+from workbench.views.study_cards import asked_card, so_far_card
+
+
+def ask(study: str) -> Study:
+    """Read the study file and show what it asks.
+
+    Raises
+    ------
+    WorkbenchError
+        When no file is named, or it is no study.
+    """
+    if not study:
+        raise WorkbenchError("No study is named; set the parameter 'study' to the path of its YAML file.")
+    asked = read_study(study)
+    show([asked_card(asked)])
+    return asked
+
+
+def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path | None]:
+    """Carry out the study; if it stops half-way, show how far it came and let the error pass.
+
+    Parameters
+    ----------
+    study
+        Path of its file, whose name names the runs in `history`.
+
+    Returns
+    -------
+    The plans, and the file of the previous run's.
+    """
+    runs = StudyHistory(Path(history) / Path(study).stem)
+    try:
+        return runs.run(asked)
+    except Exception:
+        show([so_far_card(runs.measured)])
+        raise
+
+
+def show_capacity(planned: Planned, previous: Path | None) -> None:
+    """Show what to deploy, what changed since the previous run, and what the answer rests on."""
+    answer, *rest = plan_cards.cards(planned)
+    show([answer])
+    drift_cards.show_plans_drift(str(previous or ""), planned)
+    show(rest)
+
+
+def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
+    """End the report with an error if `alarm` is set and the capacity fell beyond the noise.
+
+    Raises
+    ------
+    CapacityFellError
+        When it did.
+    """
+    if alarm and previous is not None:
+        refuse_loss(study_drift(read_planned(previous), planned))
+
+
+def show_measurement(measurement: str, previous: str) -> None:
+    """Show a measurement, and what changed since the one in the file `previous` if one is named.
+
+    Raises
+    ------
+    WorkbenchError
+        When no measurement is named, or the file is none.
+    """
+    if not measurement:
+        raise WorkbenchError("No measurement is named; set the parameter 'measurement' to the path of its JSON file.")
+    now = Measurement.from_json(measurement)
+    answer, *rest = measurement_cards.cards(now)
+    show([answer, *drift_cards.previous_measurement(previous, now), *rest])
+
+
+def show_planned(planned: str, previous: str) -> None:
+    """Show the plans in a file, and what changed since those in the file `previous` if one is named.
+
+    Raises
+    ------
+    WorkbenchError
+        When no plans are named, or the file holds none.
+    """
+    if not planned:
+        raise WorkbenchError("No plans are named; set the parameter 'planned' to the path of their JSON file.")
+    now = read_planned(Path(planned))
+    answer, *rest = plan_cards.cards(now)
+    show([answer, *drift_cards.previous_plans(previous, now), *rest])
+
+
+def show_placement(
+    placement: str, *, workers: int, slots: int, rate: float, seed: int, samples: int, timeout_s: float
+) -> None:
+    """Place what the file describes and show the result; 0 workers, slots or rate: as the file says.
+
+    Raises
+    ------
+    WorkbenchError
+        When no file is named, or it cannot be placed.
+    """
+    if not placement:
+        raise WorkbenchError("No placement is named; set the parameter 'placement' to the path of its file.")
+    given = read_placement_input(placement, workers=workers or None, slots=slots or None, rate=rate or None)
+    show(placement_cards.cards(study_placement(given, seed=seed, samples=samples, timeout_s=timeout_s)))
+
+
+def show_scaling(
+    query: str,
+    rates: str,
+    *,
+    slots: int,
+    memory_mb: float,
+    policies: list[str],
+    restart_s: float,
+    workers: int,
+    worker_slots: int,
+) -> None:
+    """Replay the load under the policies and show what happened.
+
+    Parameters
+    ----------
+    query
+        A simulated query, or the path of plans, of which the last is the beginning.
+    workers, worker_slots
+        For policies that place tasks; 0 workers: there are none.
+
+    Raises
+    ------
+    WorkbenchError
+        When no load is named, it cannot be read, or there is no such query or policy.
+    """
+    if not rates:
+        raise WorkbenchError("No load is named; set the parameter 'rates' to the path of its CSV file.")
+    trace = RateTrace.from_csv(rates)
+    start = planned_start(Path(query)) if query.endswith(".json") else preset_start(query, slots, memory_mb)
+    pool = Pool(workers, worker_slots, Worker(cpus=worker_slots * start.slot_cpus)) if workers else None
+    show(scaling_cards.cards(replay_start(start, trace, policies, restart_s=restart_s, pool=pool)))

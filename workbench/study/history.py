@@ -1,0 +1,97 @@
+"""Runs of one study over time, each measured afresh and kept, so that a scheduled report can say what changed.
+
+A folder holds, per study, the plans of every finished run and its journal::
+
+    history/
+      weekly/
+        journal.jsonl                 the run under way: one that was killed or failed goes on from here
+        20260131T040000Z.json         plans of a finished run
+        20260131T040000Z.jsonl        its journal
+
+A run takes its journal away when it is finished, so the next one measures anew.
+"""
+
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from workbench.capacity.measurement import Measurement, measurement_from_dict
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.study.planning import Planned, run_study, write_planned
+from workbench.study.spec import Study
+from workbench.testbed.base import Testbed
+
+_STAMP = "%Y%m%dT%H%M%SZ"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class StudyHistory:
+    """The runs of one study.
+
+    Parameters
+    ----------
+    folder
+        Of this study; made by the first run.
+    clock
+        Tells the time that names a run.
+    """
+
+    folder: Path
+    clock: Callable[[], datetime] = _now
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of the run under way."""
+        return Journal(self.folder / "journal.jsonl")
+
+    @property
+    def runs(self) -> tuple[Path, ...]:
+        """Plans of the finished runs, oldest first."""
+        return tuple(sorted(self.folder.glob("*.json")))
+
+    @property
+    def measured(self) -> tuple[Measurement, ...]:
+        """Finished measurements of the run under way."""
+        entries = self.journal.entries("finished")
+        return tuple(measurement_from_dict(entry.data, "A recorded measurement") for entry in entries)
+
+    def run(
+        self, study: Study, *, testbed: Testbed | None = None, progress: Callable[[str], None] = lambda _: None
+    ) -> tuple[Planned, Path | None]:
+        """Carry out `study`, keep the result, and return it with the plans of the run before, None for the first.
+
+        Raises
+        ------
+        WorkbenchError
+            When the study cannot be carried out, or another process is running it.
+        """
+        with self._alone():
+            before = self.runs[-1] if self.runs else None
+            planned = run_study(study, self.journal, progress=progress, testbed=testbed)
+            finished = self.folder / f"{self.clock().strftime(_STAMP)}.json"
+            if finished.exists():
+                raise WorkbenchError(f"{finished} exists already; wait a second and run the study again.")
+            write_planned(planned, finished)
+            self.journal.path.rename(finished.with_suffix(".jsonl"))
+        return planned, before
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep a second run of the same study out: a schedule may fire while the last run is still at work."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise WorkbenchError(
+                    f"Another run of the study in {self.folder} is under way; wait for it, or name another history."
+                ) from error
+            yield

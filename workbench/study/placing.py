@@ -1,0 +1,143 @@
+"""What is worth knowing about a placement: every method's plan, the front, the thresholds, worker shapes."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.errors import WorkbenchError
+from workbench.placement import (
+    METHODS,
+    CostVector,
+    Placed,
+    PlacementInput,
+    PlacementProblem,
+    SearchResult,
+    Spread,
+    Tuning,
+    place,
+    search,
+    shape_spreads,
+    tune,
+)
+from workbench.simulation import Worker
+
+DRAWN = ("flink-default", "flink-evenly", "random")
+"""Methods in which chance has a part."""
+
+_METHODS = tuple(method for method in METHODS if method != "caps")  # the whole search is the front
+_LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
+_ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest first
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementStudy:
+    """What was found.
+
+    Parameters
+    ----------
+    given
+        What was to be placed, on which workers.
+    methods
+        Plans by method, the optimum first; of methods in which chance has a part as many as were drawn.
+    refused
+        Methods that found no plan, with the reason.
+    tuning
+        Thresholds that just admit a plan.
+    front
+        Plans to choose between: a search within the widest thresholds that time allowed to search through.
+    within
+        These thresholds.
+    searches
+        The same search under several thresholds of the CPU.
+    shapes
+        Rates of random placements by worker shape; none without the rate of the loads and a worker's capacities.
+    """
+
+    given: PlacementInput
+    methods: Mapping[str, tuple[Placed, ...]]
+    refused: Mapping[str, str]
+    tuning: Tuning
+    front: SearchResult
+    within: CostVector
+    searches: tuple[tuple[CostVector, SearchResult], ...]
+    shapes: tuple[Spread, ...]
+
+    @property
+    def best(self) -> Placed:
+        """The plan of the least worst cost."""
+        return self.methods["optimal"][0]
+
+
+def study_placement(
+    given: PlacementInput, *, seed: int = 0, samples: int = 50, timeout_s: float = 5.0
+) -> PlacementStudy:
+    """Find the best plan, what other methods do, the front, and how tight thresholds can be.
+
+    Parameters
+    ----------
+    given
+        See `read_placement_input`.
+    seed, samples
+        Of the methods that draw; how often each draws.
+    timeout_s
+        Longest time of each search; the optimum is bounded by effort instead, so it is the same on every machine.
+
+    Raises
+    ------
+    WorkbenchError
+        When a number is out of its range.
+    """
+    if samples < 1:
+        raise WorkbenchError(f"samples is {samples!r}; it must be a whole number of at least 1.")
+    problem = given.problem
+    methods, refused = _by_method(given, seed, samples, timeout_s)
+    tuning = tune(problem, timeout_s=min(1.0, timeout_s))
+    within, front = _widest(problem, tuning.thresholds, timeout_s / len(_ROOMS))
+    levels = sorted({level for level in _LEVELS if level > tuning.thresholds.cpu} | {tuning.thresholds.cpu})
+    searches = tuple(
+        (limits, search(problem, limits, timeout_s=timeout_s / len(levels)))
+        for limits in (CostVector(cpu=level, io=within.io, net=within.net) for level in levels)
+    )
+    return PlacementStudy(given, methods, refused, tuning, front, within, searches, _shapes(given, samples, seed))
+
+
+def _by_method(
+    given: PlacementInput, seed: int, samples: int, timeout_s: float
+) -> tuple[dict[str, tuple[Placed, ...]], dict[str, str]]:
+    made: dict[str, tuple[Placed, ...]] = {}
+    refused: dict[str, str] = {}
+    for method in _METHODS:
+        seeds = range(seed, seed + (samples if method in DRAWN else 1))
+        limit = None if method == "optimal" else timeout_s
+        try:
+            made[method] = tuple(place(given, method, seed=one, timeout_s=limit) for one in seeds)
+        except WorkbenchError as error:
+            refused[method] = str(error)
+    return made, refused
+
+
+def _widest(problem: PlacementProblem, tightest: CostVector, timeout_s: float) -> tuple[CostVector, SearchResult]:
+    """Search within the widest thresholds whose plans can all be met in time; else within the narrowest."""
+    for room in _ROOMS:
+        within = CostVector(*(room * limit if limit > 0 else 0.0 for limit in tightest))
+        front = search(problem, within, timeout_s=timeout_s)
+        if front.exhausted:
+            break
+    return within, front
+
+
+def _shapes(given: PlacementInput, samples: int, seed: int) -> tuple[Spread, ...]:
+    limits = tuple(vars(given.worker).values())
+    if given.rate is None or not any(map(math.isfinite, limits)):
+        return ()
+    problem = given.problem
+    core = Worker(*(limit / problem.slots for limit in limits))
+    shapes = neighbouring_shapes(problem.workers, problem.slots)
+    return shape_spreads(problem, given.rate, core=core, shapes=shapes, samples=samples, seed=seed)
+
+
+def neighbouring_shapes(workers: int, slots: int) -> Sequence[tuple[int, int]]:
+    """Give (workers, slots) with as many slots in all: half as large, the same, twice as large, where that is whole."""
+    halved = [(2 * workers, slots // 2)] if slots % 2 == 0 else []
+    doubled = [(workers // 2, 2 * slots)] if workers % 2 == 0 else []
+    return (*halved, (workers, slots), *doubled)

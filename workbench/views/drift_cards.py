@@ -1,0 +1,173 @@
+"""The card of a comparison with an earlier run: what changed, and is it outside the noise."""
+
+from pathlib import Path
+
+from workbench.capacity.measurement import Measurement
+from workbench.errors import WorkbenchError
+from workbench.study.drift import Change, Drift, drift, study_drift
+from workbench.study.planning import Planned, read_planned
+from workbench.views import units
+from workbench.views.cards import Card, Column, Table, show
+
+TITLE = "What changed since the previous run?"
+
+_WORDS = {"lower": "fell", "higher": "rose", "within noise": "did not change beyond the noise"}
+_COLUMNS = (
+    Column("What"),
+    Column("Unit"),
+    Column("Before"),
+    Column("Now"),
+    Column("Change", "%"),
+    Column("Noise", "± %"),
+    Column("Judgement"),
+)
+
+
+def drift_cards(found: Drift) -> list[Card]:
+    """Make the cards of `found`: the changes, the earlier plans, the circumstances that differ."""
+    rows = (found.overall, *found.changes) if found.overall not in found.changes else found.changes
+    caption = f"Changes from {_day(found.before_at)} to {_day(found.now_at)}"
+    table = Table(caption, _COLUMNS, tuple(map(_row, rows)), opened=True)
+    bad = found.overall.judgement == "lower"
+    made = [Card("drift", TITLE, finding(found), table=table, kind="health" if bad else "result")]
+    if found.promises:
+        made.append(_promises(found))
+    if found.differences:
+        made.append(_differences(found))
+    return made
+
+
+def finding(found: Drift) -> str:
+    """Say in a sentence or two what changed."""
+    overall = found.overall
+    since = f"since {_day(found.before_at)}"
+    if overall.judgement == "cannot tell" or overall.ratio is None:
+        return f"Whether the capacity of {found.query} changed {since} cannot be told: {_open(overall)}."
+    change = f"by {units.share(abs(overall.ratio - 1))}" if overall.ratio != 1 else "at all"
+    if overall.judgement == "within noise":
+        text = (
+            f"The capacity of {found.query} did not change beyond the noise {since}: {_signed(overall.ratio)} where "
+            f"repeats differ by up to {units.share(overall.noise)}"
+        )
+    else:
+        text = (
+            f"The capacity of {found.query} {_WORDS[overall.judgement]} {change} {since}; repeats alone differ by up "
+            f"to {units.share(overall.noise)}"
+        )
+    others = [each for each in found.changes if each is not overall and each.judgement in {"lower", "higher"}]
+    if others:
+        text += ". Outside the noise: " + ", ".join(f"{each.thing} {_signed(each.ratio)}" for each in others)
+    return text + "."
+
+
+def previous_measurement(path: str, now: Measurement) -> list[Card]:
+    """Compare `now` with the measurement in the file `path`; an empty path gives no card, a bad one says why not."""
+    if not path:
+        return []
+    try:
+        return drift_cards(drift(Measurement.from_json(path), now))
+    except WorkbenchError as error:
+        return [_impossible(str(error))]
+
+
+def previous_plans(path: str, now: Planned) -> list[Card]:
+    """Compare `now` with the study in the file `path`; an empty path gives no card, a bad one says why not."""
+    if not path:
+        return []
+    try:
+        return drift_cards(study_drift(read_planned(Path(path)), now))
+    except WorkbenchError as error:
+        return [_impossible(str(error))]
+
+
+def show_plans_drift(path: str, now: Planned) -> None:
+    """Display the comparison, or that there is no earlier run yet."""
+    first = Card(
+        "drift", TITLE, "This is the first run of the study; the next one is compared with it.", kind="not-yet"
+    )
+    show(previous_plans(path, now) or [first])
+
+
+def _impossible(reason: str) -> Card:
+    return Card("drift", TITLE, reason, kind="not-yet")
+
+
+def _row(change: Change) -> tuple[str | float | None, ...]:
+    return (
+        change.thing,
+        change.unit,
+        change.before,
+        change.now,
+        None if change.ratio is None else 100 * (change.ratio - 1),
+        100 * change.noise,
+        change.judgement,
+    )
+
+
+def _promises(found: Drift) -> Card:
+    kept = sum(promise.verdict == "holds" for promise in found.promises)
+    broken = [promise for promise in found.promises if promise.verdict != "holds"]
+    text = f"{kept} of {len(found.promises)} plans of the previous run hold with their margin by the present model."
+    for promise in broken:
+        then = "" if promise.slots_now is None else f"; now {promise.slots_now} slots are planned"
+        text += (
+            f" For {units.rate(promise.rate)} {promise.budget.slots} slots were planned, now expected to carry "
+            f"{units.rate(promise.expected)}: {_LONG[promise.verdict]}{then}."
+        )
+    columns = (
+        Column("Target", "records/s"),
+        Column("Planned then", "slots"),
+        Column("Memory per slot", "MB"),
+        Column("Capacity now", "records/s"),
+        Column("Interval low", "records/s"),
+        Column("Interval high", "records/s"),
+        Column("Planned now", "slots"),
+        Column("Judgement"),
+    )
+    rows = tuple(
+        (
+            promise.rate,
+            promise.budget.slots,
+            promise.budget.profile.memory_mb,
+            promise.expected,
+            promise.low,
+            promise.high,
+            promise.slots_now,
+            promise.verdict,
+        )
+        for promise in found.promises
+    )
+    table = Table("Plans of the previous run", columns, rows, opened=True)
+    return Card(
+        "promises", "Do the previous plans still hold?", text, table=table, kind="health" if broken else "result"
+    )
+
+
+_LONG = {"eats its margin": "enough, but with less margin than asked for", "too small": "too little"}
+
+
+def _differences(found: Drift) -> Card:
+    columns = (Column("What"), Column("Before"), Column("Now"))
+    rows = tuple((each.thing, each.before, each.now) for each in found.differences)
+    text = (
+        f"{units.count(len(rows))} circumstance{'' if len(rows) == 1 else 's'} differ{'s' if len(rows) == 1 else ''} "
+        "between the two runs; a change of capacity may come from there."
+    )
+    table = Table("Circumstances that differ", columns, rows, opened=True)
+    return Card("circumstances-changed", "Was it measured under the same circumstances?", text, table=table)
+
+
+def _open(change: Change) -> str:
+    if change.before is None and change.now is None:
+        return "neither run has a maximum that is known from both sides"
+    return "one of the two maxima is known from one side only"
+
+
+def _signed(ratio: float | None) -> str:
+    if ratio is None:
+        return "changed by an unknown share"
+    return f"{'+' if ratio >= 1 else '-'}{units.share(abs(ratio - 1))}"
+
+
+def _day(moment: str) -> str:
+    return moment[:16].replace("T", " ")

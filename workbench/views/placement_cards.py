@@ -1,0 +1,203 @@
+"""The cards of a placement: the best plan, how good it is, what other methods do, worker shapes, the thresholds."""
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from workbench.placement import Placed
+from workbench.placement.problem import DIMENSIONS
+from workbench.study.placing import PlacementStudy
+from workbench.views import units
+from workbench.views.cards import Card, Cell, Column, Table, error_card
+from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
+from workbench.views.figures.placement_map import draw_placement_map, placement_map
+from workbench.views.figures.pruning import draw_pruning, pruning
+from workbench.views.figures.spread import draw_spreads, spreads
+
+_COSTS = tuple(Column(f"Cost {name}", "0 to 1") for name in DIMENSIONS)
+_RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
+
+
+def cards(study: PlacementStudy) -> list[Card]:
+    """Make all cards; one that cannot be made becomes an error card and never hides the others."""
+    made: list[Card] = []
+    sections: tuple[Callable[[PlacementStudy], list[Card]], ...] = (
+        _best,
+        _methods,
+        _shapes,
+        _front,
+        _thresholds,
+        _problem,
+    )
+    for section in sections:
+        try:
+            made += section(study)
+        except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
+            made.append(error_card(type(error).__name__, str(error)))
+    return made
+
+
+def _best(study: PlacementStudy) -> list[Card]:
+    problem, best = study.given.problem, study.best
+    data = placement_map(problem, best.counts, "The best plan")
+    finding = (
+        f"{data.finding}. Its worst cost is {units.number(max(best.cost))} (0 is perfectly even, 1 the most uneven "
+        f"there is); {best.note}.{_limit(best)}"
+    )
+    columns = (Column("Operator"), *(Column(name) for name in data.workers))
+    rows = tuple((name, *counts) for name, counts in zip(problem.operators, best.counts.tolist(), strict=True))
+    table = Table("Tasks of each operator on each worker", columns, rows)
+    return [Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table)]
+
+
+def _limit(best: Placed) -> str:
+    if best.rate is None or not math.isfinite(best.rate.rate):
+        return ""
+    if best.rate.worker is None:
+        return f" It sustains {units.rate(best.rate.rate)}; then a task needs a whole core."
+    used = _RESOURCES.get(best.rate.resource or "", "capacity")
+    return f" It sustains {units.rate(best.rate.rate)}; then worker w{best.rate.worker} has no more {used}."
+
+
+def _methods(study: PlacementStudy) -> list[Card]:
+    rows = tuple(_method(name, plans) for name, plans in study.methods.items())
+    by_chance = {name: plans for name, plans in study.methods.items() if len(plans) > 1}
+    value = max(study.best.cost)
+    if by_chance:
+        nearest = min(by_chance, key=lambda name: median(_worst(by_chance[name])))
+        costs = _worst(by_chance[nearest])
+        finding = (
+            f"The nearest that knows no loads, {nearest}, has a worst cost of {units.number(median(costs))} in the "
+            f"median of {len(costs)} draws and up to {units.number(max(costs))}; the best plan has "
+            f"{units.number(value)}."
+        )
+    else:
+        finding = f"The best plan has a worst cost of {units.number(value)}."
+    able = {name: _median_rate(plans) for name, plans in study.methods.items()}
+    known = {name: rate for name, rate in able.items() if rate is not None}
+    if known:
+        first = max(known, key=lambda name: known[name])
+        finding += f" By sustained rate {first} comes first with {units.rate(known[first])}"
+        finding += "." if first == "optimal" else ": costs weigh all resources alike, rates only the scarcest."
+    refused = "".join(f" {name}: {reason}" for name, reason in study.refused.items())
+    columns = (
+        Column("Method"),
+        Column("Tasks"),
+        Column("Plans drawn"),
+        Column("Worst cost, luckiest"),
+        Column("Worst cost, median"),
+        Column("Worst cost, unluckiest"),
+        Column("Rate, lowest", "records/s"),
+        Column("Rate, median", "records/s"),
+        Column("Decided in", "s"),
+    )
+    table = Table("Methods side by side", columns, rows, opened=True)
+    return [Card("methods", "What would others do?", finding + refused, table=table)]
+
+
+def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:
+    costs = _worst(plans)
+    rates = [plan.rate.rate for plan in plans if plan.rate is not None and math.isfinite(plan.rate.rate)]
+    return (
+        name,
+        plans[0].problem.tasks,
+        len(plans),
+        min(costs),
+        median(costs),
+        max(costs),
+        min(rates, default=None),
+        _median_rate(plans),
+        round(median(plan.seconds for plan in plans), 6),
+    )
+
+
+def _median_rate(plans: Sequence[Placed]) -> float | None:
+    rates = [plan.rate.rate for plan in plans if plan.rate is not None and math.isfinite(plan.rate.rate)]
+    return median(rates) if rates else None
+
+
+def _worst(plans: Sequence[Placed]) -> list[float]:
+    return [max(plan.cost) for plan in plans]
+
+
+def _shapes(study: PlacementStudy) -> list[Card]:
+    title = "Which worker shape suits a scheduler that places at random, such as Spark's?"
+    if not study.shapes:
+        text = "The input names no rate and no worker's capacities; add 'rate' and 'worker' to have shapes compared."
+        return [Card("shapes", title, text, kind="not-yet")]
+    data = spreads(study.shapes)
+    columns = (
+        Column("Workers"),
+        Column("Slots of each"),
+        Column("Lowest", "records/s"),
+        Column("One in ten below", "records/s"),
+        Column("Median", "records/s"),
+        Column("Highest drawn", "records/s"),
+        Column("Best plan", "records/s"),
+    )
+    rows = tuple(
+        (one.workers, one.slots, *(_finite(one.quantile(q)) for q in (0.0, 0.1, 0.5, 1.0)), _finite(one.best))
+        for one in study.shapes
+    )
+    table = Table("Rates that random placements sustain, the shape to choose first", columns, rows)
+    return [Card("shapes", title, f"{data.finding}.", draw_spreads(data), table)]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _front(study: PlacementStudy) -> list[Card]:
+    front = study.front
+    title = "Which plans are worth choosing between?"
+    if not front.pareto:
+        return [Card("front", title, "The search found no plan within its time; give it more.", kind="not-yet")]
+    data = cost_vectors(front.pareto, thresholds=study.within)
+    finding = f"{data.finding}." + (
+        "" if front.exhausted else " The search ran out of time, so there may be better ones."
+    )
+    rows = tuple((number, *plan.cost) for number, plan in enumerate(front.pareto))
+    table = Table("Plans that no other dominates", (Column("Plan"), *_COSTS), rows)
+    made = [Card("front", title, finding, draw_cost_vectors(data), table)]
+    if len(front.pareto) > 1:
+        text = "A plan to the lower left of another is better in both costs."
+        made.append(Card("pareto", "How do the two costs trade against each other?", text, draw_pareto(data)))
+    return made
+
+
+def _thresholds(study: PlacementStudy) -> list[Card]:
+    tuning = study.tuning
+    data = pruning(study.searches)
+    tightest = zip(DIMENSIONS, tuning.thresholds, strict=True)
+    listed = ", ".join(f"{name} {units.number(limit)}" for name, limit in tightest)
+    late = "" if tuning.minimal else "; one ran out of time, so they may be loose"
+    finding = (
+        f"{data.finding}. The tightest thresholds that admit a plan are {listed}, found in "
+        f"{units.count(tuning.probes)} probes{late}."
+    )
+    columns = (Column("Threshold of the CPU"), Column("Plans"), Column("Nodes"), Column("Whole space searched"))
+    rows = tuple(
+        (limits.cpu, result.count, result.nodes, "yes" if result.exhausted else "no")
+        for limits, result in study.searches
+    )
+    table = Table("Searches under tightening thresholds", columns, rows)
+    return [Card("thresholds", "How tight can the thresholds be?", finding, draw_pruning(data), table)]
+
+
+def _problem(study: PlacementStudy) -> list[Card]:
+    problem = study.given.problem
+    finding = (
+        f"{problem.tasks} tasks of {len(problem.operators)} operators on {problem.workers} workers with "
+        f"{problem.slots} slots each."
+    )
+    columns = (
+        Column("Operator"),
+        Column("Tasks"),
+        Column("CPU", "cores per task"),
+        Column("State access", "bytes/s per task"),
+        Column("Network", "bytes/s per task"),
+    )
+    rows = tuple(zip(problem.operators, problem.parallelism, problem.cpu, problem.io, problem.net, strict=True))
+    return [
+        Card("problem", "What was placed?", finding, table=Table("Operators and loads", columns, rows, opened=True))
+    ]

@@ -1,0 +1,64 @@
+"""The card of what a study asks, and of how far it came when it stopped half-way."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from workbench.capacity.measurement import Measurement
+from workbench.study.spec import Study
+from workbench.views import units
+from workbench.views.cards import Card, Cell, Column, Table
+from workbench.views.tables import facts_table
+
+
+def asked_card(study: Study) -> Card:
+    """Say what the study asks."""
+    rates = " and ".join(units.rate(rate) for rate in study.targets)
+    finding = (
+        f"How much must be deployed for {study.query} to sustain {rates}, found from runs on {study.slots[0]} to "
+        f"{study.slots[-1]} slots ({'simulated' if study.testbed == 'fluid' else 'on this machine'})?"
+    )
+    facts: dict[str, Cell | bool] = {
+        "Query": study.query,
+        "Data": study.dataset,
+        "Testbed": study.testbed,
+        "Slots measured": ", ".join(map(str, study.slots)),
+        "Memory per slot (MiB)": ", ".join(map(str, study.memory_mb)),
+        "Cores per slot": study.slot_cpus,
+        "Trigger interval (s)": study.interval_s,
+        "Margin": study.margin,
+        "Accepted risk": study.risk,
+        "Form of the model": study.form,
+        "Seed": study.seed,
+    }
+    return Card("asked", "What was asked?", finding, table=replace(facts_table("The study", facts), opened=False))
+
+
+def so_far_card(measured: Sequence[Measurement]) -> Card:
+    """Say which runs were finished before the study stopped."""
+    title = "How far did it come?"
+    if not measured:
+        return Card("so-far", title, "No run was finished.", kind="not-yet")
+    columns = (
+        Column("Run"),
+        Column("Slots"),
+        Column("Memory per slot", "MB"),
+        Column("MST", "records/s"),
+        Column("Low", "records/s"),
+        Column("High", "records/s"),
+    )
+    rows = tuple(
+        (
+            number,
+            run.budget.slots,
+            run.budget.profile.memory_mb,
+            run.estimate.rate,
+            run.estimate.low,
+            run.estimate.high if run.estimate.high != float("inf") else None,
+        )
+        for number, run in enumerate(measured, start=1)
+    )
+    finding = (
+        f"{units.count(len(rows))} run{'' if len(rows) == 1 else 's'} had been finished and "
+        f"{'is' if len(rows) == 1 else 'are'} kept: the next try goes on from there."
+    )
+    return Card("so-far", title, finding, table=Table("Finished runs", columns, rows, opened=True), kind="not-yet")
