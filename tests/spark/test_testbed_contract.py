@@ -1,0 +1,49 @@
+"""Spark under the contract of every testbed, on one deployment."""
+
+import math
+import time
+
+import pytest
+import toy_query
+from testbed_contract import Case, ContractTests
+
+from workbench.capacity import CapacityEstimator
+from workbench.dataflow import Budget, SlotProfile
+from workbench.doctor import quota_permitted
+from workbench.testbed.spark import SparkTestbed
+
+pytestmark = pytest.mark.spark
+
+FRACTIONS = quota_permitted()
+
+
+class TestSpark(ContractTests):
+    @pytest.fixture(scope="class")
+    def case(self):
+        slot = SlotProfile(0.4, 600) if FRACTIONS else SlotProfile(1.0, 1200)
+        return Case(
+            SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=20),
+            toy_query.query(),
+            Budget(2 if FRACTIONS else 1, slot, 2.0),
+            Budget(1000, slot, 2.0),
+            r"1000 slots of .* cores need .* cores; of the .* cores of this machine at most .* can be slots",
+            time.monotonic,
+            warm_s=10.0,
+            settle_s=4.0,
+            window_s=9.0,
+            noise=0.4,  # code goes on compiling, and the machine may have other things to do
+            estimator=CapacityEstimator(
+                0.05, window_s=8.0, settle_s=4.0, warmup_min_s=10.0, warmup_cap_s=20.0, max_disturbance=1.0
+            ),
+        )
+
+    @pytest.fixture(scope="class")
+    def run(self, case):
+        with case.testbed.deploy(case.query, case.budget) as run:
+            yield run
+
+    @pytest.fixture(scope="class")
+    def capacity(self, case, run):
+        run.set_rate(math.inf)
+        run.settle(case.warm_s)
+        return run.observe(case.window_s).consumed_rate
