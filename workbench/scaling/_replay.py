@@ -32,6 +32,7 @@ def replay(
     tasks: Tasks | Decision,
     *,
     memory_mb: float = math.inf,
+    slot_cpus: float = 1.0,
     restart_s: float = 10.0,
     state_bytes_per_s: float = 100e6,
     step_s: float = 5.0,
@@ -48,6 +49,8 @@ def replay(
         policy with a method ``begin(dataflow, decision, source_rates)``, such as `Controller`, may complete it.
     memory_mb
         Memory of a slot, MB; with managed memory per operator, what a slot has beside it.
+    slot_cpus
+        Cores of a slot; a task uses at most one.
     restart_s
         Seconds nothing runs at a reconfiguration, state aside.
     state_bytes_per_s
@@ -58,7 +61,7 @@ def replay(
     speed
         How fast everything works, 1 being the model.
     fleet
-        Workers that are paid as a whole; without it slots alone are paid for, one core and `memory_mb` each.
+        Workers that are paid as a whole; without it slots alone are paid for, `slot_cpus` and `memory_mb` each.
     keys
         Popularity of the keys over time, by operator; the records of the others spread as the model says.
 
@@ -72,7 +75,7 @@ def replay(
     positive("step_s", step_s)
     step = whole_step(min(step_s, trace.duration_s), model.window_s)
     arrivals = np.asarray(trace.per_step(step), dtype=float)
-    deployment = _first(model, policy, tasks, memory_mb, trace.rate_at(0.0))
+    deployment = _first(model, policy, tasks, trace.rate_at(0.0), memory_mb, slot_cpus)
     popularity = _Popularity(keys or {})
     deployment = popularity.at(0.0, deployment)
     state = State.empty(deployment)
@@ -145,8 +148,8 @@ def compare(
     return {name: replay(trace, model, policy, tasks, **options).summary() for name, policy in policies.items()}
 
 
-def _first(
-    model: QueryModel, policy: Policy, tasks: Tasks | Decision, memory_mb: float, rate_per_s: float
+def _first(  # noqa: PLR0917 - private, called once
+    model: QueryModel, policy: Policy, tasks: Tasks | Decision, rate_per_s: float, memory_mb: float, slot_cpus: float
 ) -> Deployment:
     """Build the deployment at the beginning."""
     start = tasks if isinstance(tasks, Decision) else Decision(tasks)
@@ -154,7 +157,7 @@ def _first(
     if begin is not None:
         rates = {name: rate_per_s * share for name, share in model.source_shares.items()}
         start = begin(model.dataflow, start, rates)
-    return Deployment(model, start.tasks, memory_mb, cluster=start.cluster, managed_mb=start.managed_mb)
+    return Deployment(model, start.tasks, memory_mb, slot_cpus, cluster=start.cluster, managed_mb=start.managed_mb)
 
 
 def _next(present: Deployment, wanted: Tasks | Decision) -> Deployment | None:
@@ -202,7 +205,7 @@ def _paid(deployment: Deployment, fleet: Fleet | None) -> Paid:
     slot = 0.0 if math.isinf(deployment.memory_mb) else deployment.memory_mb
     managed: Managed = deployment.managed_mb or {}
     split = sum(count * (managed.get(name) or 0.0) for name, count in deployment.tasks.items())
-    return Paid(deployment.size, float(deployment.size), deployment.size * slot + split)
+    return Paid(deployment.size, deployment.size * deployment.cpus, deployment.size * slot + split)
 
 
 class _Meter:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from workbench.scaling._ds2 import Counters, ds2
 from workbench.scaling._justin import StateMetrics
 from workbench.scaling.autoscaler import (
@@ -119,16 +121,15 @@ def averaged(windows: Sequence[Window]) -> Window:
         seconds=seconds,
         source_rates={name: mean([window.source_rates[name] for window in windows]) for name in last.source_rates},
         busyness={name: mean([window.busyness[name] for window in windows]) for name in last.busyness},
-        counters={
-            name: tuple(_summed([window.counters[name][task] for window in windows]) for task in range(len(instances)))
-            for name, instances in last.counters.items()
-        },
+        counters={name: _summed([window.counters[name] for window in windows]) for name in last.counters},
         state={name: _mean_state([window.state[name] for window in windows], mean) for name in last.state},
     )
 
 
-def _summed(counters: Sequence[Counters]) -> Counters:
-    return (sum(one[0] for one in counters), sum(one[1] for one in counters), sum(one[2] for one in counters))
+def _summed(counters: Sequence[Sequence[Counters]]) -> tuple[Counters, ...]:
+    """Add up the counters of every instance."""
+    total = np.array(counters, dtype=float).sum(axis=0)
+    return tuple((processed, pushed, useful_s) for processed, pushed, useful_s in total.tolist())
 
 
 def _mean_state(metrics: Sequence[StateMetrics], mean: Callable[[Sequence[float]], float]) -> StateMetrics:

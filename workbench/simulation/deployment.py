@@ -243,6 +243,34 @@ class Deployment:
         )
 
     @cached_property
+    def source_records(self) -> Floats:
+        """Records that enter each task per record the sources emit, windowed operators holding theirs back."""
+        sources = self.flows[-1]
+        return np.array([self.model.source_shares[head] for head in sources.wave.heads]) @ sources.records
+
+    def source_seconds(self, age_s: float) -> Floats:
+        """Seconds of each task's time that such a record takes, `age_s` seconds after the deployment began."""
+        if age_s >= self.model.warm_up.seconds:
+            return self._steady_source_seconds
+        return self.source_records * self.costs(age_s).record_s
+
+    @cached_property
+    def _steady_source_seconds(self) -> Floats:
+        return self.source_records * self.steady_costs.record_s
+
+    @cached_property
+    def runs_free(self) -> bool:
+        """Whether tasks neither buffer input nor share workers."""
+        return self.buffer_s == 0 and self.cluster is None
+
+    @cached_property
+    def nothing(self) -> Floats:
+        """A zero for each task, not to be written to."""
+        zeros = np.zeros(self.size)
+        zeros.flags.writeable = False
+        return zeros
+
+    @cached_property
     def contention(self) -> Contention | None:
         """What the tasks take of their workers; None without a cluster."""
         if self.cluster is None:

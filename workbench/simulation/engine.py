@@ -111,6 +111,8 @@ def advance(
     window_s = deployment.model.window_s
     if window_s is not None and state.window_age_s >= window_s * (1 - _FULL):
         state = replace(state, window_age_s=0.0, held=np.zeros_like(state.held), pending=state.pending + state.held)
+    if deployment.runs_free and (deployment.model.window_s is None or not state.pending.any()):
+        return _undisturbed(deployment, state, offered, step_s, speed)
     work = _Work(deployment, state, deployment.costs(state.age_s), step_s * speed)
     pending, emitted = state.pending, np.zeros(deployment.size)
     for wave, flow in deployment.flows[:-1]:
@@ -124,9 +126,7 @@ def advance(
         for head, volume in zip(wave.heads, volumes, strict=True):
             if volume > 0:
                 work.close(head)
-    sources = deployment.flows[-1]
-    shares = np.array([deployment.model.source_shares[head] for head in sources.wave.heads])
-    consumed = work.flow(shares @ sources.records, offered)
+    consumed = work.flow(deployment.source_records, offered)
     waiting_s, useful_s = work.finish()
     held = state.held + np.where(deployment.windowed, work.records * deployment.selectivity, 0.0)
     after = State(
@@ -137,6 +137,34 @@ def advance(
         np.maximum(pending - emitted, 0.0),
     )
     return after, Step(consumed, work.now_s / speed, work.records, emitted, useful_s / speed)
+
+
+def _undisturbed(
+    deployment: Deployment, state: State, offered: float, step_s: float, speed: float
+) -> tuple[State, Step]:
+    """Let one step pass in which the sources' wave flows alone and nothing is buffered: the fullest task decides."""
+    seconds = deployment.source_seconds(state.age_s)
+    fullest, left_s = float(seconds.max()), step_s * speed
+    most = left_s / fullest if fullest > 0 else math.inf
+    done = offered if most >= offered * (1 - _FULL) else most
+    if math.isinf(done):
+        raise _unlimited(deployment)
+    active_s = left_s if done < offered else min(left_s, left_s * done / most)
+    records = done * deployment.source_records
+    held = state.held
+    if deployment.model.window_s is not None:
+        held = held + np.where(deployment.windowed, records * deployment.selectivity, 0.0)
+    nothing = deployment.nothing
+    after = State(state.age_s + step_s, state.window_age_s + step_s, nothing, held, state.pending)
+    useful_s = np.minimum(done * seconds, left_s)
+    return after, Step(done, active_s / speed, records, nothing, useful_s / speed)
+
+
+def _unlimited(deployment: Deployment) -> WorkbenchError:
+    return WorkbenchError(
+        f"Nothing limits the rate of query {deployment.model.name!r}: no record costs any time. Give an operator cpu_s "
+        "above 0, or offer a finite rate."
+    )
 
 
 def carry(state: State, old: Deployment, new: Deployment) -> State:
@@ -189,10 +217,7 @@ class _Work:
             most = min(most, _times(np.full_like(crowded_s, left_s), crowded_s))
         done = amount if most >= amount * (1 - _FULL) else most
         if math.isinf(done):
-            raise WorkbenchError(
-                f"Nothing limits the rate of query {self._deployment.model.name!r}: no record costs any time. Give an "
-                "operator cpu_s above 0, or offer a finite rate."
-            )
+            raise _unlimited(self._deployment)
         self.records += done * records
         self._arrived_s += done * arriving_s
         if emitting_s is not None:

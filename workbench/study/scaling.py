@@ -1,28 +1,89 @@
-"""What a replay on the command line starts from, and its steps as a table."""
+"""What a replay starts from, policies by name, and its steps as a table."""
 
 import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 
-from workbench.capacity import bids2
+from workbench.capacity import Measurement, bids2
+from workbench.capacity.plan import CapacityPlan
 from workbench.errors import WorkbenchError
-from workbench.scaling import Ds2Policy, Policy, Static, Timeline, replay
-from workbench.scaling.autoscaler import FLINK, AutoscalerSettings
-from workbench.simulation import Deployment, QueryModel, RateTrace, preset, steady_state
+from workbench.placement.inputs import measured_query
+from workbench.scaling import (
+    Controller,
+    Decision,
+    Ds2Policy,
+    Fleet,
+    JustinPolicy,
+    JustinVariant,
+    Policy,
+    Static,
+    Timeline,
+    replay,
+)
+from workbench.scaling.autoscaler import FLINK, JUSTIN, AutoscalerSettings
+from workbench.scaling.controller import Strategy
+from workbench.simulation import (
+    PRESETS,
+    Deployment,
+    KeyTrace,
+    OperatorModel,
+    QueryModel,
+    RateTrace,
+    Worker,
+    preset,
+    steady_state,
+)
+from workbench.study.planning import read_planned
+
+_EACH_MINUTE = AutoscalerSettings(policy_interval_s=60.0, metrics_window_s=60.0, utilization_target=0.8)
+_JUSTIN_SETTINGS = replace(JUSTIN, utilization_target=0.8)  # the upper end of the band it leaves alone
+_HYSTERESIS = JustinVariant(min_gain=0.05)
+_GIVES_BACK = JustinVariant("exceeds", 0.05, 0.95)
 
 POLICIES: Mapping[str, Policy] = MappingProxyType(
     {
         "static": Static(),
-        "ds2": Ds2Policy(AutoscalerSettings(policy_interval_s=60.0, utilization_target=0.8)),
+        "ds2": Ds2Policy(_EACH_MINUTE),
         "flink": Ds2Policy(FLINK),
     }
 )
-"""Policies by name: leave everything, DS2 every minute with a fifth of head-room, Flink's autoscaler as shipped."""
+"""Policies that are compared when none is named: leave everything, DS2 every minute with a fifth of head-room, Flink's
+autoscaler as shipped."""
+_JUSTIN: Mapping[str, JustinVariant] = MappingProxyType(
+    {"justin": JustinVariant(), "justin-hysteresis": _HYSTERESIS, "justin-gives-back": _GIVES_BACK}
+)
+_CONTROLLERS: Mapping[str, Strategy] = MappingProxyType(
+    {"capsys": "caps", "capsys-default": "default", "capsys-evenly": "evenly"}
+)
+NAMES = (*POLICIES, *_JUSTIN, *_CONTROLLERS)
+"""All policies there are: Justin; with a hysteresis of 5 %; one that also shrinks when DS2 says so and gives memory
+back at a hit rate of 95 %; DS2 every minute with CAPSys's placement, or Flink's two."""
 
-COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks")
+COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
+_MANAGED_SHARE = 0.4  # of a slot's memory, as Flink's default
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Workers that a controller places tasks on: how many, slots of each, and what one can give."""
+
+    workers: int
+    slots: int
+    worker: Worker = field(default_factory=Worker)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What runs at the beginning: a query, tasks per operator on slots of this memory (MB) and so many cores."""
+
+    model: QueryModel
+    tasks: Mapping[str, int]
+    memory_mb: float
+    slot_cpus: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +94,11 @@ class Replayed:
     trace: RateTrace
     tasks: Mapping[str, int]
     timelines: Mapping[str, Timeline]
+
+    @property
+    def rows(self) -> dict[str, dict[str, float]]:
+        """One row of `Timeline.summary` by policy."""
+        return {name: line.summary() for name, line in self.timelines.items()}
 
 
 def replay_policies(
@@ -51,16 +117,154 @@ def replay_policies(
     WorkbenchError
         When there is no such query or policy, or there are fewer slots than operators.
     """
-    model = preset(query.removeprefix("nexmark:"))
-    unknown = [name for name in policies if name not in POLICIES]
-    if unknown or not policies:
-        missing = f"There is no policy {unknown[0]!r}" if unknown else "There are no policies"
-        raise WorkbenchError(f"{missing}; use one of {', '.join(POLICIES)}.")
-    tasks = initial_tasks(model, slots, memory_mb)
+    return replay_start(preset_start(query, slots, memory_mb), trace, policies, restart_s=restart_s)
+
+
+def replay_start(
+    start: Start,
+    trace: RateTrace,
+    policies: Sequence[str] = tuple(POLICIES),
+    *,
+    restart_s: float = 10.0,
+    managed_mb: float | None = None,
+    pool: Pool | None = None,
+    fleet: Fleet | None = None,
+    keys: Mapping[str, KeyTrace] | None = None,
+    seed: int = 0,
+) -> Replayed:
+    """Replay `trace` under policies by name, from the same deployment.
+
+    Parameters
+    ----------
+    managed_mb
+        Managed memory of every task at the beginning, MB, part of a slot's; Justin's level 0. By default four tenths
+        if a Justin is among the policies, else memory is not split.
+    pool
+        Workers, for the policies that place tasks. The others run as if tasks never got into each other's way.
+    fleet
+        Workers that are paid as a whole; a task takes its slot's memory of them.
+    keys
+        As for `replay`.
+    seed
+        Of the random placements.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no such policy, or it needs workers and there are none.
+    """
+    made = named_policies(policies, start.model, managed_mb or _MANAGED_SHARE * start.memory_mb, pool, seed)
+    split = managed_mb is not None or any(name in _JUSTIN for name in policies)
+    managed = managed_mb or _MANAGED_SHARE * start.memory_mb
+    if split and not 0 < managed < start.memory_mb:
+        raise WorkbenchError(
+            f"Managed memory of {managed:g} MB is no part of a slot of {start.memory_mb:g} MB; give less than the slot."
+        )
+    beside = start.memory_mb - managed if split else start.memory_mb
+    first = Decision(start.tasks, dict.fromkeys(start.tasks, managed) if split else None)
     lines = {
-        name: replay(trace, model, POLICIES[name], tasks, memory_mb=memory_mb, restart_s=restart_s) for name in policies
+        name: replay(
+            trace,
+            start.model,
+            policy,
+            first,
+            memory_mb=beside,
+            slot_cpus=start.slot_cpus,
+            restart_s=restart_s,
+            fleet=fleet and replace(fleet, task_memory_mb=beside),
+            keys=keys,
+        )
+        for name, policy in made.items()
     }
-    return Replayed(model.name, trace, tasks, lines)
+    return Replayed(start.model.name, trace, start.tasks, lines)
+
+
+def named_policies(
+    names: Sequence[str], model: QueryModel, base_mb: float, pool: Pool | None = None, seed: int = 0
+) -> dict[str, Policy]:
+    """Make the policies of these names; `base_mb` is Justin's level 0."""
+    unknown = [name for name in names if name not in NAMES]
+    if unknown or not names:
+        missing = f"There is no policy {unknown[0]!r}" if unknown else "There are no policies"
+        raise WorkbenchError(f"{missing}; use one of {', '.join(NAMES)}.")
+    made: dict[str, Policy] = {}
+    for name in names:
+        if name in _JUSTIN:
+            made[name] = JustinPolicy(_JUSTIN_SETTINGS, _JUSTIN[name], base_mb=base_mb)
+        elif name in _CONTROLLERS:
+            if pool is None:
+                raise WorkbenchError(f"Policy {name!r} places tasks on workers; give their number and slots.")
+            profiles = {operator: one.profile for operator, one in model.operators.items()}
+            made[name] = Controller(
+                Ds2Policy(_EACH_MINUTE), profiles, pool.workers, pool.slots, pool.worker, _CONTROLLERS[name], seed
+            )
+        else:
+            made[name] = POLICIES[name]
+    return made
+
+
+def preset_start(query: str, slots: int, memory_mb: float) -> Start:
+    """Begin with `slots` slots of a preset, dealt out by BIDS2."""
+    model = preset(query.removeprefix("nexmark:"))
+    return Start(model, initial_tasks(model, slots, memory_mb), memory_mb)
+
+
+def planned_start(path: Path, rate: float | None = None) -> Start:
+    """Begin with a deployment that ``workbench plan`` planned.
+
+    A plan made on the fluid testbed is of a preset; another query is modelled by what its operators cost in the run
+    nearest to the plan, so its capacity is in proportion to its tasks.
+
+    Parameters
+    ----------
+    path
+        What ``workbench plan --output`` wrote.
+    rate
+        Which plan, by the rate it was made for; by default the last.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file holds no such plan, or no run says what its operators cost.
+    """
+    planned = read_planned(path)
+    plans = [one for one in planned.plans if rate is None or math.isclose(one.rate, rate, rel_tol=1e-6)]
+    if not plans:
+        rates = ", ".join(f"{one.rate:g}" for one in planned.plans) or "none"
+        raise WorkbenchError(f"{path} has no plan for {rate} records/s; there are plans for {rates}.")
+    chosen = plans[-1]
+    memory, cpus = float(chosen.budget.profile.memory_mb), chosen.budget.profile.cpus
+    name = chosen.query.removeprefix("nexmark:")
+    if planned.study.testbed == "fluid" and name in PRESETS:
+        model = preset(name)
+    else:
+        model = measured_model(name, planned.exploration.measurements, chosen)
+    allocated = None if chosen.allocation is None else chosen.allocation.tasks
+    if allocated is None or set(allocated) != set(model.modelled):
+        allocated = initial_tasks(model, max(chosen.budget.slots, len(model.modelled)), memory)
+    return Start(model, dict(allocated), memory, cpus)
+
+
+def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:
+    """Model a query by the unit costs observed in the run nearest to a plan: by memory first, then by slots."""
+    usable = [run for run in runs if run.estimate.observation is not None and run.estimate.observation.operators]
+    if not usable:
+        raise WorkbenchError(f"No run of {name!r} sustained a rate, so its operators' costs are unknown; plan again.")
+    budget = chosen.budget
+    nearest = min(
+        usable,
+        key=lambda run: (
+            abs(run.budget.profile.memory_mb - budget.profile.memory_mb),
+            abs(run.budget.slots - budget.slots),
+        ),
+    )
+    assert nearest.estimate.observation is not None  # noqa: S101 - `usable` has some
+    measured = measured_query(name, nearest.estimate.observation.operators)
+    sources = measured.dataflow.sources
+    return QueryModel(
+        measured.dataflow,
+        {name: OperatorModel(profile) for name, profile in measured.profiles.items() if name not in sources},
+    )
 
 
 def initial_tasks(model: QueryModel, slots: int, memory_mb: float) -> dict[str, int]:
@@ -82,14 +286,8 @@ def timelines_csv(lines: Mapping[str, Timeline]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for name, line in lines.items():
-        steps = zip(
-            line.times_s.tolist(),
-            line.offered.tolist(),
-            line.consumed.tolist(),
-            line.backlog.tolist(),
-            line.latency_s.tolist(),
-            line.tasks.tolist(),
-            strict=True,
-        )
-        writer.writerows([(name, *step) for step in steps])
+        columns = (
+            line.times_s, line.offered, line.consumed, line.backlog, line.latency_s, line.tasks, line.workers
+        )  # fmt: skip
+        writer.writerows((name, *step) for step in zip(*(column.tolist() for column in columns), strict=True))
     return text.getvalue()
