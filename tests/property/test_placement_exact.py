@@ -9,8 +9,10 @@ from placement_oracle import all_plans, exact_cost, problems
 from scipy.optimize import linprog
 
 from workbench.placement import optimal
+from workbench.placement._branch import plan_below
 from workbench.placement._effort import Effort
-from workbench.placement._level import instance, raise_level
+from workbench.placement._instance import instance
+from workbench.placement._level import Pool, raise_level
 from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, TWO, find_pattern, pattern_cost
 from workbench.placement._patterns import pattern_costs, patterns
 
@@ -94,6 +96,8 @@ def test_patterns_are_found_as_by_enumeration(problem, data):
     reach, cost = float(data.draw(st.integers(-6, 6))), data.draw(st.sampled_from([0.1, 0.4, 0.8, 5.0]))
     share, goal = data.draw(st.sampled_from([ALONE, TWO])), data.draw(st.sampled_from([CHEAPEST, FARTHEST]))
     total = np.array([data.draw(st.integers(0, int(tasks))) for tasks in graph.tasks], dtype=np.int64)
+    low = np.array([data.draw(st.integers(0, int(most))) for most in total], dtype=np.int64)
+    low *= share == ALONE and data.draw(st.booleans())
     assume(share == ALONE or total.sum() >= 2 * graph.least)
 
     def costs_of(pattern):
@@ -104,10 +108,12 @@ def test_patterns_are_found_as_by_enumeration(problem, data):
         used, rest = pattern.sum(), (total - pattern).sum()
         return graph.least <= used and (share == ALONE or graph.least <= rest <= graph.slots)
 
-    rows = [row for row in patterns(total.tolist(), graph.slots) if fits(row) and gain @ row >= reach]
-    rows = [row for row in rows if costs_of(row) <= cost]
+    rows = [row for row in patterns(total.tolist(), graph.slots) if fits(row) and (row >= low).all()]
+    rows = [row for row in rows if gain @ row >= reach and costs_of(row) <= cost]
     found = np.zeros(len(total), dtype=np.int64)
-    best_gain, best_cost, _ = find_pattern(graph, speeds, total, share, gain, reach, goal, cost, -1.0, found, 10**6)
+    target = math.inf if goal == FARTHEST else -1.0
+    limits = (cost, target)
+    best_gain, best_cost, _ = find_pattern(graph, speeds, low, total, share, gain, reach, goal, *limits, found, 10**6)
     if not rows:
         assert best_gain == -np.inf
         return
@@ -117,3 +123,17 @@ def test_patterns_are_found_as_by_enumeration(problem, data):
         assert best_gain >= max(gain @ row for row in rows) - 1e-8
     else:
         assert best_cost <= min(map(costs_of, rows)) + 1e-8
+
+
+@settings(max_examples=150, deadline=None)
+@given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)), part=st.sampled_from([0.0, 0.5, 0.9, 1.0, 1.2]))
+def test_branching_finds_a_plan_of_a_given_cost_or_proves_that_there_is_none(problem, objective, part):
+    costs = sorted(value(exact_cost(problem, plan), DIMENSIONS[objective]) for plan in all_plans(problem))
+    limit = costs[0] * part + 1e-7 * (part == 1.0)
+    given = instance(problem, DIMENSIONS[objective])
+    plan, proven = plan_below(given, limit, Pool(), Effort(math.inf))
+    if costs[0] <= limit:
+        assert value(problem.cost(given.counts(plan)), DIMENSIONS[objective]) <= limit + 1e-9
+    else:
+        assert plan is None
+        assert proven

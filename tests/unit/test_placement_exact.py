@@ -7,7 +7,8 @@ from placement_oracle import chain, example_a, example_b
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementProblem, optimal, search
 from workbench.placement._effort import Effort
-from workbench.placement._level import instance, raise_level
+from workbench.placement._instance import instance
+from workbench.placement._level import raise_level
 
 
 def test_example_a_s_bound_is_met():

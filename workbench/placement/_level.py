@@ -24,6 +24,7 @@ from workbench.placement._pattern_search import ALONE, CHEAPEST, FARTHEST, Float
 
 _EPS = 1e-9
 _NODES = 2_000_000
+_PREPARING = 50  # about what all else around a search of patterns costs, in nodes
 _RESOLUTION = 1e-7
 
 
@@ -56,7 +57,7 @@ class Pool:
         self._rows[speed] = (np.vstack([rows, pattern]), np.append(costs, cost))
 
     def farthest(self, given: Instance, index: int, direction: Floats, level: float) -> tuple[Ints | None, float]:
-        """Of a class's patterns of cost at most `level` the farthest in `direction`, and how far; None, -inf if none."""
+        """Choose the farthest of a class's patterns of cost at most `level`, and say how far; None, -inf if none."""
         if given.speeds[index] not in self._rows:
             return None, -math.inf
         rows, costs = self._rows[given.speeds[index]]
@@ -129,7 +130,7 @@ def _level(given: Instance, hull: Hull, bound: float) -> Level:
     return Level(bound, columns, hull.weights)
 
 
-def _farthest(
+def _farthest(  # noqa: PLR0917
     given: Instance, direction: Floats, reach: float, level: float, pool: Pool, effort: Effort
 ) -> tuple[Ints | None, bool]:
     """One pattern per class of cost at most `level`, their average farthest in `direction`, or far enough and known.
@@ -142,25 +143,27 @@ def _farthest(
     classes = range(len(given.speeds))
     share = given.sizes / given.sizes.sum()
     known = [pool.farthest(given, index, direction, level) for index in classes]
-    column = [pattern for pattern, _ in known]
+    column, proven = [pattern for pattern, _ in known], True
     gains = np.array([gain for _, gain in known])
     if reach > -math.inf and share @ gains >= reach:
         return np.array(column), False
     for index in classes:
+        needed = (reach - share @ gains) / share[index] + gains[index] if np.isfinite(gains).all() else math.inf
         least = reach if len(classes) == 1 else gains[index] + _EPS
         found, gain, _, finished = _pattern(
-            given, index, direction, least, FARTHEST, (level + _EPS, 0.0), pool, effort
+            given, index, direction, least, FARTHEST, (level + _EPS, needed), pool, effort
         )
+        proven = proven and finished
         if gain > -math.inf:
             column[index], gains[index] = found, gain
-        elif not finished:
-            return None, False
-        if column[index] is None:
-            return None, finished
-    return (np.array(column), False) if share @ gains >= reach else (None, True)
+        elif column[index] is None:
+            return None, proven
+        if share @ gains >= reach and gains.min() > -math.inf:
+            return np.array(column), False
+    return None, proven
 
 
-def _raised(
+def _raised(  # noqa: PLR0917
     given: Instance, direction: Floats, reach: float, between: tuple[float, float], pool: Pool, effort: Effort
 ) -> tuple[float, float, Ints | None]:
     """Raise the level until patterns reach far enough in `direction`.
@@ -220,7 +223,7 @@ def _pattern(  # noqa: PLR0917
         found,
         allowed,
     )
-    effort.spend(nodes)
+    effort.spend(nodes + _PREPARING)
     if gain > -math.inf:
         pool.add(speed, found, cost)
     return found, gain, cost, nodes <= allowed

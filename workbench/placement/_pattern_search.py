@@ -28,6 +28,7 @@ _FITS = 1e-8
 _PIVOT = 1e-11
 _PIVOTS = 80
 _FREE = 1e30
+_PATIENCE = 500
 
 
 class Graph(NamedTuple):
@@ -282,7 +283,9 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
         ``ALONE``, what is not taken of `total` is left out; or ``TWO``, it goes to the other worker, and must cost no
         more than `cost` there.
     goal
-        ``FARTHEST``, most gain; or ``CHEAPEST``, least cost, which is good enough at `target`.
+        ``FARTHEST``, most gain; or ``CHEAPEST``, least cost.
+    target
+        Gain at which little more is tried, or cost that is good enough.
     found
         Written: the best pattern.
     nodes
@@ -306,7 +309,7 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
         np.zeros(operators + 6, dtype=np.int64),
     )
     pattern, rest = np.zeros(operators, dtype=np.int64), total.copy()
-    highest = np.zeros(operators, dtype=np.int64)
+    left, step = np.zeros(operators, dtype=np.int64), np.ones(operators, dtype=np.int64)
     gained, used = np.zeros(operators + 1), np.zeros(operators + 1, dtype=np.int64)
     relaxation.width[GAIN] = math.inf
     relaxation.coef[GAIN] = -gain
@@ -325,16 +328,20 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             relaxation.room[GAIN] = gained[depth] - reach + _EPS if reach > -math.inf else _FREE
             if share:
                 _relax_there(graph, pattern, depth, cost, speeds, total, relaxation)
-            highest[depth] = -1
+            left[depth] = 0
             most = _highest(depth, 1.0, depth, rows, relaxation) if _shift(depth, rows, relaxation) else -math.inf
             if most > -math.inf:
                 least = -_highest(depth, -1.0, depth, rows, relaxation)
-                highest[depth] = low[depth] + math.floor(most + _FITS)
-                pattern[depth] = low[depth] + math.ceil(least - _FITS) - 1
-        if pattern[depth] >= highest[depth]:
+                first, last = low[depth] + math.ceil(least - _FITS), low[depth] + math.floor(most + _FITS)
+                left[depth] = last - first + 1
+                descending = goal == FARTHEST and gain[depth] > 0.0  # most gain first
+                step[depth] = -1 if descending else 1
+                pattern[depth] = last + 1 if descending else first - 1
+        if left[depth] <= 0:
             depth -= 1
             continue
-        pattern[depth] += 1
+        left[depth] -= 1
+        pattern[depth] += step[depth]
         gained[depth + 1] = gained[depth] + gain[depth] * pattern[depth]
         used[depth + 1] = used[depth] + pattern[depth]
         if depth < operators - 1:
@@ -342,7 +349,11 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             entering = True
             continue
         seen += 1
-        if used[operators] < fewest or used[operators] > graph.slots or gained[operators] < reach:
+        if gained[operators] < reach:
+            if goal == FARTHEST:  # nor does any further count here
+                left[depth] = 0
+            continue
+        if used[operators] < fewest or used[operators] > graph.slots:
             continue
         here = pattern_cost(graph, pattern, speeds[0])
         if share and here <= cost:
@@ -355,6 +366,9 @@ def find_pattern(  # noqa: C901, PLR0912, PLR0915, PLR0917
             found[:] = pattern
             if goal == FARTHEST:
                 reach = best_gain + _EPS
+                left[depth] = 0
+                if best_gain >= target:
+                    nodes = min(nodes, seen + _PATIENCE)
             else:
                 cost = here - _EPS
                 if here <= target:
@@ -438,7 +452,7 @@ def improve(  # noqa: C901, PLR0915, PLR0917
             both[0], both[1] = speeds[one], speeds[other]
             total = plan[one] + plan[other]
             _, cost, tried = find_pattern(
-                graph, both, none, total, TWO, gain, -math.inf, FARTHEST, top - _EPS, target, kept, nodes
+                graph, both, none, total, TWO, gain, -math.inf, FARTHEST, top - _EPS, math.inf, kept, nodes
             )
             seen += tried
             if cost == math.inf:

@@ -1,11 +1,12 @@
 """Plans to start from: dealt out evenly, and rounded from the patterns of the linear programme."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from workbench.placement._level import Instance, Level
+from workbench.placement._instance import Instance
+from workbench.placement._level import Level
 from workbench.placement._pattern_search import CHEAPEST, TWO, Floats, Ints, find_pattern
 from workbench.placement.problem import SLACK
 
@@ -21,26 +22,32 @@ def dealt(given: Instance) -> Ints:
     return plan
 
 
-def rounded(given: Instance, level: Level, enough: float) -> Iterator[Ints]:
+def rounded(
+    given: Instance, level: Level, enough: float, looser: Sequence[float] = (_LOOSE, math.inf)
+) -> Iterator[Ints]:
     """Make plans of the patterns that hold the average; one of cost at most `enough` is the last.
 
     The workers of every class take the patterns by largest remainder. Then any two of them give theirs back and share
-    what is left at least cost.
+    what is left at least cost, `looser` times the cost where need be.
     """
     if not len(level.columns):
         return
     workers, speeds = len(given.workers), given.worker_speeds
-    kind = _kinds(given, level)
-    plan = level.columns[kind, np.repeat(np.arange(len(given.sizes)), given.sizes)]
+    kind, member = _kinds(given, level), np.repeat(np.arange(len(given.sizes)), given.sizes)
+    plan = level.columns[kind, member]
+    if (plan.sum(axis=0) == given.graph.tasks).all():
+        yield plan
+        if given.value(plan) <= enough:
+            return
     tried = set()
     for one in range(workers):
         for other in range(one + 1, workers):
-            pair = (kind[one], speeds[one], kind[other], speeds[other])
+            pair = (kind[one], member[one], kind[other], member[other])
             left = given.graph.tasks - plan.sum(axis=0) + plan[one] + plan[other]
             if pair in tried or (left < 0).any() or left.sum() > 2 * given.graph.slots:
                 continue
             tried.add(pair)
-            for limit in (enough, _LOOSE * enough, math.inf):
+            for limit in (enough, *(factor * enough for factor in looser)):
                 found, cost = _shared(given, left, speeds[[one, other]], limit)
                 if cost <= limit:
                     made = plan.copy()
@@ -65,6 +72,7 @@ def _kinds(given: Instance, level: Level) -> Ints:
 
 def _shared(given: Instance, left: Ints, speeds: Floats, limit: float) -> tuple[Ints, float]:
     """Share tasks out to two workers, both of cost at most `limit`."""
-    found, nowhere = np.zeros(len(left), dtype=np.int64), np.zeros(len(left))
-    _, cost, _ = find_pattern(given.graph, speeds, left, TWO, nowhere, -math.inf, CHEAPEST, limit, limit, found, _NODES)
+    found, nowhere, none = np.zeros_like(left), np.zeros(len(left)), np.zeros_like(left)
+    goal = (-math.inf, CHEAPEST, limit, limit)
+    _, cost, _ = find_pattern(given.graph, speeds, none, left, TWO, nowhere, *goal, found, _NODES)
     return found, cost

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.placement._effort import Effort, deadline
-from workbench.placement._level import Instance, instance, raise_level
+from workbench.placement._instance import Instance, instance
+from workbench.placement._level import raise_level
 from workbench.placement._pattern_search import Ints, improve
 from workbench.placement._starts import dealt, rounded
 from workbench.placement._tree import DONE, FOUND, FRONT_FULL, Front, Layers, explore, new_state

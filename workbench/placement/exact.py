@@ -3,30 +3,32 @@
 All loads of a worker depend on its own pattern alone, so a plan is a multiset of patterns and its cost the highest
 cost of a pattern in it (reference of the method: ``_level`` for the bound, ``_pattern_search`` for the patterns). The
 patterns that attain the bound are rounded to a plan, which is improved two workers at a time. Where a gap remains,
-the search of CAPS, with all thresholds just below the plan's cost, finds a better plan or proves that there is none.
+branching finds a better plan or proves that there is none (``_branch``).
 
 CAPS itself tunes thresholds until some plan meets them and knows no bound (CAPSys, section 5.2).
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from workbench.errors import WorkbenchError
+from workbench.placement._branch import plan_below
 from workbench.placement._effort import Effort, deadline
-from workbench.placement._level import instance, raise_level
+from workbench.placement._instance import instance
+from workbench.placement._level import Pool, raise_level
 from workbench.placement._pattern_search import Ints, improve
 from workbench.placement._starts import dealt, rounded
-from workbench.placement.caps import explore_plans
 from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, Counts, PlacementProblem
 
 Objective = Literal["worst", "cpu", "io", "net"]
 
 _FEW = 200
-_MORE = 50_000
+_MORE = 2_000
+_BRANCHING = 40_000
 _NODES = 30_000_000
 _STARTS = 3
+_JUST = 1e-12
 _SEED = 48_271
 
 
@@ -83,18 +85,17 @@ def optimal(
         raise WorkbenchError(f"The objective is {objective!r}; use one of {', '.join(get_args(Objective))}.")
     effort = Effort(deadline(timeout_s), math.inf if timeout_s else _NODES)
     counting = [objective in {"worst", name} for name in DIMENSIONS]
-    given = instance(problem, counting)
+    given, pool = instance(problem, counting), Pool()
     speeds, seed = given.worker_speeds, _SEED
     plan = dealt(given)
     value, tried, seed = improve(given.graph, speeds, plan, 0.0, seed, _FEW * len(speeds))
     effort.spend(tried)
-    level = raise_level(given, value, effort.part(0.7))
+    level = raise_level(given, value, effort.part(0.7), pool=pool)
     bound = min(level.bound, value)
     starts: list[Ints] = []
-    nodes = _MORE
+    nodes, branching = _MORE, _BRANCHING
     while value > _enough(bound, gap) and not effort.spent:
-        if not starts:
-            starts = sorted([plan, *rounded(given, level, _enough(bound, gap))], key=given.value)[:_STARTS]
+        starts = starts or sorted([plan, *rounded(given, level, _enough(bound, gap))], key=given.value)[:_STARTS]
         for start in starts:
             allowed = effort.allowed(nodes)
             reached, tried, seed = improve(given.graph, speeds, start, _enough(bound, gap), seed, allowed)
@@ -104,17 +105,18 @@ def optimal(
             if value <= _enough(bound, gap) or effort.spent:
                 break
         else:
-            below = value * (1 - gap) - 2 * SLACK
-            found, none = _below(problem, counting, below, Effort(effort.until, effort.allowed(nodes)))
-            effort.spend(nodes)
+            below = min(value * (1 - gap) + _JUST, value - 2 * SLACK)
+            part = Effort(effort.until, min(effort.nodes, branching))
+            left = part.nodes
+            found, none = plan_below(given, below, pool, part)
+            effort.spend(int(left - part.nodes))
             if none:
                 bound = max(bound, below)
             elif found is not None:
-                plan = given.patterns(found)
-                value = given.value(plan)
+                plan, value = found, given.value(found)
                 starts[-1] = plan.copy()
         starts.sort(key=given.value)
-        nodes *= 2
+        nodes, branching = 2 * nodes, 4 * branching
     best = problem.plan(given.counts(plan))
     value = max(cost for cost, counts in zip(best.cost, counting, strict=True) if counts)
     bound = max(0.0, min(bound, value))
@@ -124,14 +126,3 @@ def optimal(
 def _enough(bound: float, gap: float) -> float:
     """Give a cost that closes the gap."""
     return max(bound / (1 - gap) if gap < 1 else math.inf, bound + 2 * SLACK)
-
-
-def _below(
-    problem: PlacementProblem, counting: Sequence[bool], cost: float, effort: Effort
-) -> tuple[Counts | None, bool]:
-    """Look for a plan of at most this cost; the second answer is whether there is proven to be none."""
-    if cost < 0:
-        return None, True
-    thresholds = CostVector(*(cost if counts else math.inf for counts in counting))
-    result = explore_plans(problem, thresholds, effort, first=True)
-    return (None if result.best is None else result.best.counts), result.exhausted

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort, deadline
-from workbench.placement._level import instance, raise_level
+from workbench.placement._instance import instance
+from workbench.placement._level import raise_level
 from workbench.placement.caps import explore_plans, search
 from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
 

@@ -1,0 +1,110 @@
+"""A placement problem in the form of the pattern search: scaled loads, operators in search order, classes of workers.
+
+Workers of a class have one speed and may have patterns within one box; at first the classes are those of the problem.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.placement._pattern_search import Floats, Graph, Ints, pattern_cost
+from workbench.placement.problem import PlacementProblem
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A placement problem in the form of the pattern search.
+
+    Parameters
+    ----------
+    graph
+        Its operators in search order.
+    operators, workers
+        Positions in the problem, in the order of the search: workers by class, the fastest first.
+    speeds, sizes
+        Speed and number of workers of every class.
+    low, high
+        Least and most tasks of every operator on a worker of every class, shape (classes, operators).
+    """
+
+    graph: Graph
+    operators: list[int]
+    workers: list[int]
+    speeds: Floats
+    sizes: Ints
+    low: Ints
+    high: Ints
+
+    @property
+    def worker_speeds(self) -> Floats:
+        """Speed of every worker, in the order of the search."""
+        return np.repeat(self.speeds, self.sizes)
+
+    def counts(self, plan: Ints) -> Ints:
+        """Make counts of the problem, shape (operators, workers), from patterns in search order."""
+        counts = np.zeros((len(self.operators), len(self.workers)), dtype=np.int64)
+        counts[np.ix_(self.operators, self.workers)] = plan.T
+        return counts
+
+    def patterns(self, counts: Ints) -> Ints:
+        """Make patterns in search order, shape (workers, operators), from counts of the problem."""
+        return np.ascontiguousarray(counts[np.ix_(self.operators, self.workers)].T)
+
+    def value(self, plan: Ints) -> float:
+        """Cost a plan: the highest cost of its patterns."""
+        speeds = self.worker_speeds
+        return max(pattern_cost(self.graph, pattern, speed) for pattern, speed in zip(plan, speeds, strict=True))
+
+
+def instance(problem: PlacementProblem, weights: Sequence[float]) -> Instance:
+    """Put the operators in search order, a vertex cover of the edges first; the cost is the highest weighted one.
+
+    Parameters
+    ----------
+    problem
+        What to place where.
+    weights
+        Of cpu, io and net; a dimension of weight 0 does not count.
+    """
+    order = _cover_first(problem)
+    position = {operator: index for index, operator in enumerate(order)}
+    scale = np.divide(1.0, problem.span, out=np.zeros(3), where=problem.span > 0) * np.array(weights)
+    idle = problem.workers * problem.slots - problem.tasks
+    load = np.ones((3, len(order)))
+    load[1:] = (problem.loads * scale[:, None])[:2, order]
+    graph = Graph(
+        np.array([problem.parallelism[operator] for operator in order], dtype=np.int64),
+        load,
+        problem.ideal * scale,
+        np.array([int(weight > 0) for weight in weights], dtype=np.int64),
+        np.array([position[edge.upstream] for edge in problem.edges], dtype=np.int64),
+        np.array([position[edge.downstream] for edge in problem.edges], dtype=np.int64),
+        np.array([int(edge.partitioning == "forward") for edge in problem.edges], dtype=np.int64),
+        problem.link_loads * scale[2],
+        problem.slots,
+        max(0, problem.slots - idle),
+    )
+    classes = problem.classes
+    return Instance(
+        graph,
+        order,
+        [worker for members in classes for worker in members],
+        np.array([problem.speeds[members[0]] for members in classes]),
+        np.array([len(members) for members in classes], dtype=np.int64),
+        np.zeros((len(classes), len(order)), dtype=np.int64),
+        np.tile(np.minimum(graph.tasks, graph.slots), (len(classes), 1)),
+    )
+
+
+def _cover_first(problem: PlacementProblem) -> list[int]:
+    """Operators with a vertex cover of the edges first, greedily the one with most uncovered edges."""
+    open_edges = [{edge.upstream, edge.downstream} for edge in problem.edges]
+    rest = list(range(len(problem.operators)))
+    cover = []
+    while open_edges:
+        operator = max(rest, key=lambda candidate: sum(candidate in edge for edge in open_edges))
+        cover.append(operator)
+        rest.remove(operator)
+        open_edges = [edge for edge in open_edges if operator not in edge]
+    return cover + rest
