@@ -1,18 +1,17 @@
 """Elastic executors (Elasticutor): how many cores, which ones, and how shards spread over them."""
 
+from workbench.scaling.elastic._controllers import ElasticSettings
 from workbench.scaling.elastic.advice import ExecutorAdvice, advise_executors
 from workbench.scaling.elastic.assignment import Assignment, assign_cores
 from workbench.scaling.elastic.jackson import CoreAllocation, allocate_cores, erlang_c, jackson_latency
 from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
 from workbench.scaling.elastic.paradigms import (
     PARADIGMS,
-    ElasticSettings,
     Paradigm,
     ParadigmRun,
     compare_paradigms,
     simulate_paradigm,
 )
-from workbench.scaling.elastic.popularity import KeyTrace, zipf_shares
 from workbench.scaling.elastic.shards import ShardPlan, rebalance_shards
 from workbench.scaling.elastic.traffic import migrated_bytes, remote_transfer_rate, shard_migration_bytes
 
@@ -23,7 +22,6 @@ __all__ = [
     "ElasticCluster",
     "ElasticSettings",
     "ExecutorAdvice",
-    "KeyTrace",
     "KeyedOperator",
     "Paradigm",
     "ParadigmRun",
@@ -39,5 +37,4 @@ __all__ = [
     "remote_transfer_rate",
     "shard_migration_bytes",
     "simulate_paradigm",
-    "zipf_shares",
 ]

@@ -1,0 +1,364 @@
+"""What each paradigm does with what it measured: nothing, repartition keys, or move cores and shards."""
+
+import heapq
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.scaling._validation import positive, whole
+from workbench.scaling.elastic._queues import Floats, Ints, Queues
+from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD, assign_cores
+from workbench.scaling.elastic.jackson import allocate_cores, jackson_latency
+from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
+from workbench.scaling.elastic.shards import DEFAULT_IMBALANCE, rebalance_shards
+
+LEAST_GAIN = 0.05  # a global synchronisation that lowers the imbalance by less is not worth it; not in the paper
+KEEP = 0.9  # cores are kept when they meet the target and at least this share of them is needed; not in the paper
+
+
+@dataclass(frozen=True)
+class ElasticSettings:
+    """How often, and at what price, elasticity acts; defaults as far as Elasticutor states them.
+
+    Parameters
+    ----------
+    window_s, rebalance_s, threshold
+        Load is measured over sliding windows of 1 s, shards are moved every 0.5 s while the imbalance exceeds 1.2
+        (section 3.1).
+    schedule_s
+        Seconds between two decisions of the core scheduler; not stated, 1 s here.
+    sync_s
+        To redirect one shard inside an executor, 2 ms (figure 12).
+    upstream_sync_s
+        For a repartitioning of the operator, per upstream executor: 20 ms, so that 32 of them take 0.64 s, the middle
+        of the "2-3 orders of magnitude" above 2 ms (figure 12).
+    moves_per_sync
+        Shards that one such synchronisation moves; None: all of a plan at once.
+    target_latency
+        T_max as a multiple of the service time.
+    data_threshold
+        phi to start with, bytes/s per core.
+    """
+
+    window_s: float = 1.0
+    rebalance_s: float = 0.5
+    threshold: float = DEFAULT_IMBALANCE
+    schedule_s: float = 1.0
+    sync_s: float = 0.002
+    upstream_sync_s: float = 0.02
+    moves_per_sync: int | None = None
+    target_latency: float = 1.25
+    data_threshold: float = DEFAULT_THRESHOLD
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__.keys() - {"moves_per_sync"}:
+            positive(name, getattr(self, name))
+        if self.moves_per_sync is not None:
+            whole("moves_per_sync", self.moves_per_sync, 1)
+
+
+class LoadWindow:
+    """Records admitted in the last seconds, and their spread over the shards then."""
+
+    def __init__(self, window_s: float) -> None:
+        self.window_s = window_s
+        self._steps: deque[tuple[float, float, Floats]] = deque()
+        self._since = 0.0
+
+    def add(self, now: float, admitted: float, shares: Floats) -> None:
+        """Take the records of a step that ended `now`."""
+        self._steps.append((now, admitted, shares))
+        while self._steps[0][0] <= now - self.window_s + 1e-9:
+            self._steps.popleft()
+
+    def clear(self, now: float) -> None:
+        """Forget everything: what was measured before holds no more."""
+        self._steps.clear()
+        self._since = now
+
+    def full(self, now: float) -> bool:
+        """Whether a whole window was measured."""
+        return now - self._since >= self.window_s - 1e-9
+
+    def counts(self, shards: int) -> Floats:
+        """Count the records of each shard in the window, as its share says."""
+        total = np.zeros(shards)
+        parts: dict[int, tuple[Floats, float]] = {}
+        for _, admitted, shares in self._steps:
+            parts[id(shares)] = shares, parts.get(id(shares), (shares, 0.0))[1] + admitted
+        for shares, admitted in parts.values():
+            total += admitted * shares
+        return total
+
+
+class Controller(Protocol):
+    """A paradigm: called after every step, with the load measured every `rebalance_s`."""
+
+    core_moves: int
+    repartitions: int
+
+    @property
+    def cores_used(self) -> int:
+        """Cores in use."""
+
+    def measured(self, counts: Floats, demand: float | None) -> None:
+        """Act on the load of each shard in the last window, in records.
+
+        `demand` scales it to what the sources had; None: they were held back, and would send more than is known.
+        """
+
+    def step(self) -> None:
+        """Go on with what takes several steps."""
+
+
+class StaticExecutors:
+    """One executor per core, keys bound to it for good."""
+
+    def __init__(self, queues: Queues) -> None:
+        self.cores_used, self.core_moves, self.repartitions = queues.cluster.cores, 0, 0
+
+    def measured(self, counts: Floats, demand: float | None) -> None:
+        """Nothing to decide."""
+
+    def step(self) -> None:
+        """Nothing to go on with."""
+
+
+class ResourceCentric:
+    """One executor per core, shards repartitioned over all of them under a global synchronisation.
+
+    The sources stop, records in flight are worked off while routing tables change upstream, state moves, the sources
+    go on. All moves of a plan share one synchronisation by default, which favours this paradigm: Elasticutor's figure
+    11 gives the time per shard.
+    """
+
+    def __init__(self, queues: Queues, window: LoadWindow, settings: ElasticSettings) -> None:
+        self.queues, self.window, self.settings = queues, window, settings
+        self.cores_used, self.core_moves, self.repartitions = queues.cluster.cores, 0, 0
+        self._plan: list[tuple[int, int]] = []
+        self._until = 0.0
+
+    def measured(self, counts: Floats, demand: float | None) -> None:
+        """Stop the sources when moving shards makes the cores' work more even."""
+        del demand
+        queues = self.queues
+        if queues.stopped or not self.window.full(queues.now) or not counts.any():
+            return
+        cores = queues.cluster.cores
+        before = np.bincount(queues.route, counts, cores).max() / counts.sum() * cores
+        if before <= self.settings.threshold:
+            return
+        plan = rebalance_shards(counts.tolist(), queues.route.tolist(), cores, self.settings.threshold)
+        if plan.imbalance <= before * (1 - LEAST_GAIN):
+            target = np.asarray(plan.assignment)
+            self._plan = [(int(shard), int(target[shard])) for shard in np.flatnonzero(target != queues.route)]
+            syncs = math.ceil(len(self._plan) / (self.settings.moves_per_sync or len(self._plan)))
+            self._until = queues.now + syncs * self.settings.upstream_sync_s * queues.operator.upstream
+            self.repartitions += 1
+            queues.stopped = True
+
+    def step(self) -> None:
+        """Move the shards once nothing is in flight, resume once they have arrived."""
+        queues = self.queues
+        if not queues.stopped:
+            return
+        if self._plan and queues.empty:
+            queues.move(self._plan, 0.0)
+            self._plan = []
+        if not self._plan and queues.settled and queues.now >= self._until:
+            queues.stopped = False
+            self.window.clear(queues.now)
+
+
+class ExecutorCentric:
+    """Elastic executors: shards bound to executors, cores move between them.
+
+    `optimised` False is the paper's naive executor-centric variant: cores are taken anywhere, at random, without
+    regard to migrated state and locality.
+    """
+
+    def __init__(self, queues: Queues, settings: ElasticSettings, *, optimised: bool, rng: np.random.Generator) -> None:
+        self.queues, self.settings, self.optimised = queues, settings, optimised
+        self.core_moves, self.repartitions = 0, 0
+        operator, cluster = queues.operator, queues.cluster
+        self.executor = np.arange(operator.executors * operator.shards) // operator.shards  # of each shard
+        self.home = np.arange(operator.executors) % cluster.nodes
+        self.owner = even_owners(cluster, operator.executors)
+        self._rng = rng
+        self._next_schedule = settings.schedule_s
+        self._own()
+
+    @property
+    def cores_used(self) -> int:
+        """Cores that belong to an executor."""
+        return int((self.owner >= 0).sum())
+
+    def measured(self, counts: Floats, demand: float | None) -> None:
+        """Schedule cores when it is time, then even out the work inside the executors."""
+        if not counts.any():
+            return
+        queues = self.queues
+        if queues.now >= self._next_schedule - 1e-9:
+            self._next_schedule = queues.now + self.settings.schedule_s
+            self._schedule(counts, demand)
+        self._rebalance(counts)
+
+    def step(self) -> None:
+        """Nothing to go on with: shards move while the others work."""
+
+    def _schedule(self, counts: Floats, demand: float | None) -> None:
+        operator, cluster = self.queues.operator, self.queues.cluster
+        arrivals = np.bincount(self.executor, counts) / self.settings.window_s * (demand or 1.0)
+        held = self._matrix()
+        if demand is None:  # the model would ask for what back-pressure lets through
+            required = _proportional(arrivals, cluster.cores)
+        else:
+            required = self._required(arrivals, held.sum(axis=0))
+        if (required == held.sum(axis=0)).all():
+            return
+        # cores that nobody needs belong to one more executor without state: giving them back costs what moving costs
+        idle = cluster.node_cores - held.sum(axis=1)
+        current = np.column_stack([held, idle])
+        required = np.append(required, cluster.cores - required.sum())
+        if self.optimised:
+            intensity = arrivals * (operator.record_bytes + operator.output_bytes) / required[:-1]
+            state = [operator.shard_bytes * operator.shards] * operator.executors
+            matrix = np.asarray(
+                assign_cores(
+                    current.tolist(),
+                    required.tolist(),
+                    [cluster.node_cores] * cluster.nodes,
+                    [*state, 0.0],
+                    [*self.home.tolist(), 0],
+                    [*intensity.tolist(), 0.0],
+                    self.settings.data_threshold,
+                ).matrix
+            )
+        else:
+            matrix = self._anywhere(current, required)
+        self._take(matrix[:, :-1], held, counts)
+
+    def _required(self, arrivals: Floats, held: Ints) -> Ints:
+        """Cores per executor for the target latency; all cores, evenly used, when that is out of reach."""
+        service, rate = 1 / self.queues.operator.cpu_s, float(arrivals.sum())
+        target, supply = self.settings.target_latency / service, self.queues.cluster.cores
+        services = [service] * len(arrivals)
+        answer = allocate_cores(arrivals.tolist(), services, rate, target, supply)
+        if answer.status == "insufficient":
+            return _proportional(arrivals, supply)
+        cores = np.asarray(answer.cores)
+        enough = jackson_latency(arrivals.tolist(), services, rate, held.tolist()) <= target
+        return held if enough and cores.sum() >= KEEP * held.sum() else cores
+
+    def _anywhere(self, current: Ints, required: Ints) -> Ints:
+        """Take every surplus core and give it to an executor that lacks some, at random (naive executor-centric)."""
+        matrix, nodes = current.copy(), np.arange(len(current))
+        surplus = []
+        for j, cores in enumerate(current.sum(axis=0) - required):
+            taken = self._rng.choice(np.repeat(nodes, current[:, j]), max(0, int(cores)), replace=False)
+            np.subtract.at(matrix[:, j], taken, 1)
+            surplus += taken.tolist()
+        lacking = np.repeat(np.arange(len(required)), np.maximum(0, required - current.sum(axis=0)))
+        np.add.at(matrix, (self._rng.permutation(surplus), lacking), 1)
+        return matrix
+
+    def _take(self, matrix: Ints, current: Ints, counts: Floats) -> None:
+        """Turn numbers of cores into cores; shards of lost cores go to the least loaded core of their executor."""
+        queues = self.queues
+        lost = []
+        for node, executor in np.argwhere(matrix < current):
+            mine = np.flatnonzero((self.owner == executor) & (queues.node == node))
+            lost += [(int(core), int(executor)) for core in mine[matrix[node, executor] :]]
+        for core, _ in lost:
+            self.owner[core] = -1
+        for node, executor in np.argwhere(matrix > current):
+            free = np.flatnonzero((self.owner == -1) & (queues.node == node))
+            self.owner[free[: matrix[node, executor] - current[node, executor]]] = executor
+        self.core_moves += len(lost)
+        self._own()
+        load = np.bincount(queues.route, counts, queues.cluster.cores)
+        for core, executor in lost:
+            mine = np.flatnonzero(self.owner == executor)
+            work = [(float(load[other]), int(other)) for other in mine]
+            heapq.heapify(work)
+            shards = np.flatnonzero((queues.route == core) & (self.executor == executor))
+            moves = []
+            for shard in shards[np.argsort(-counts[shards], kind="stable")]:
+                least, target = work[0]
+                heapq.heapreplace(work, (least + float(counts[shard]), target))
+                moves.append((int(shard), target))
+            queues.move(moves, self.settings.sync_s)
+            load = np.bincount(queues.route, counts, queues.cluster.cores)
+
+    def _rebalance(self, counts: Floats) -> None:
+        queues, executors = self.queues, len(self.home)
+        load = np.bincount(queues.route, counts, queues.cluster.cores)
+        taken = np.flatnonzero(self.owner >= 0)
+        cores = np.bincount(self.owner[taken], minlength=executors)
+        total = np.bincount(self.executor, counts, executors)
+        uneven = load[taken] > self.settings.threshold * (total / np.maximum(cores, 1))[self.owner[taken]]
+        busy = set(self.executor[queues.moving].tolist())
+        for executor in sorted(set(self.owner[taken[uneven]].tolist()) - busy):
+            mine = np.flatnonzero(self.owner == executor)
+            shards = np.flatnonzero(self.executor == executor)
+            here = np.searchsorted(mine, queues.route[shards])
+            plan = rebalance_shards(counts[shards].tolist(), here.tolist(), len(mine), self.settings.threshold)
+            new = np.asarray(plan.assignment)
+            moved = np.flatnonzero(new != here)
+            queues.move(zip(shards[moved].tolist(), mine[new[moved]].tolist(), strict=True), self.settings.sync_s)
+
+    def _matrix(self) -> NDArray[np.int64]:
+        """Cores [node][executor]."""
+        cluster = self.queues.cluster
+        matrix = np.zeros((cluster.nodes, len(self.home)), dtype=np.int64)
+        taken = self.owner >= 0
+        np.add.at(matrix, (self.queues.node[taken], self.owner[taken]), 1)
+        return matrix
+
+    def _own(self) -> None:
+        home = np.where(self.owner >= 0, self.home[self.owner], self.queues.node)
+        self.queues.set_homes(home)
+
+
+def even_owners(cluster: ElasticCluster, executors: int) -> Ints:
+    """Executor of each core, equally many each, on its own node as far as they go."""
+    quota = np.full(executors, cluster.cores // executors)
+    quota[: cluster.cores % executors] += 1
+    owner = np.full(cluster.cores, -1)
+    node = np.arange(cluster.cores) // cluster.node_cores
+    for local in (True, False):
+        for executor in range(executors):
+            free = owner == -1
+            if local:
+                free &= node == executor % cluster.nodes
+            cores = np.flatnonzero(free)[: quota[executor]]
+            owner[cores] = executor
+            quota[executor] -= len(cores)
+    return owner
+
+
+def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
+    """Core of each shard, the shards of an executor in turn over its cores."""
+    shards = np.arange(operator.executors * operator.shards)
+    route = np.zeros(len(shards), dtype=np.int64)
+    for executor in range(operator.executors):
+        cores = np.flatnonzero(owner == executor)
+        mine = shards // operator.shards == executor
+        route[mine] = cores[np.arange(operator.shards) % len(cores)]
+    return route
+
+
+def _proportional(arrivals: Floats, cores: int) -> Ints:
+    """One core each, every further one to the executor with most work per core."""
+    given = np.ones(len(arrivals), dtype=np.int64)
+    most = [(-float(rate), j) for j, rate in enumerate(arrivals)]
+    heapq.heapify(most)
+    for _ in range(cores - len(arrivals)):
+        _, j = most[0]
+        given[j] += 1
+        heapq.heapreplace(most, (-float(arrivals[j]) / int(given[j]), j))
+    return given
