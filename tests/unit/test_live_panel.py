@@ -4,10 +4,12 @@ import pytest
 
 from workbench.capacity import CapacityEstimator
 from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.simulation import preset
 from workbench.study.runner import Runner, Snapshot, measuring
 from workbench.testbed.fluid import FluidTestbed
+from workbench.views.measurement_cards import cards
 from workbench.views.widgets import LivePanel
 from workbench.views.widgets.live_panel import standing
 
@@ -16,14 +18,16 @@ ESTIMATOR = CapacityEstimator(tolerance=0.02)
 PATIENCE_S = 60
 
 
-def panel_of(work, tmp_path, on_done=None):
-    return LivePanel(Runner("the work", work, Journal(tmp_path / "j.jsonl"), ESTIMATOR), on_done)
+def panel_of(work, tmp_path):
+    return LivePanel(Runner("the work", work, Journal(tmp_path / "j.jsonl"), ESTIMATOR))
 
 
 def test_start_measures_and_shows_the_probes(tmp_path):
-    results = []
     runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "j.jsonl"), ESTIMATOR)
-    panel = LivePanel(runner, results.append)
+    panel = LivePanel(runner)
+    later = panel.then("What does it sustain?", cards)
+    assert not later.filled
+    assert "It appears here when the work above is done." in later.children[0].value
     assert (panel.start.description, panel.start.disabled, panel.cancel.disabled) == ("Start", False, True)
     assert "not started" in panel.state.value
     panel.start.click()
@@ -37,7 +41,11 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     assert panel.chart.finding.startswith("q1 sustains")
     assert panel.chart.widget in panel.place.children
     assert "finished" in panel.lines.value
-    assert results == [runner.result]
+    assert later.filled
+    shown = later.children[0].outputs
+    assert any("q1 sustains" in output["data"].get("text/html", "") for output in shown)
+    assert any("application/vnd.plotly.v1+json" in output["data"] for output in shown)
+    assert panel.then("again", cards).filled
 
 
 def test_cancel_sets_a_flag_and_resume_goes_on(tmp_path):
@@ -81,10 +89,20 @@ def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start(tmp_p
 
 
 def test_an_error_of_what_follows_shows_as_a_card(tmp_path):
-    panel = panel_of(lambda *_: "result", tmp_path, on_done=lambda result: result.missing)
+    panel = panel_of(lambda *_: "result", tmp_path)
+    later = panel.then("What follows", lambda result: result.missing)
     panel.start.click()
     panel.wait(PATIENCE_S)
-    assert "AttributeError" in panel.alarm.widget.value
+    assert "AttributeError" in later.children[0].value
+
+
+def test_waiting_tells_why_there_is_no_result(tmp_path):
+    def work(*_):
+        raise WorkbenchError("The slots are too small; give more.")
+
+    panel = panel_of(work, tmp_path)
+    with pytest.raises(WorkbenchError, match="has no result yet: it is failed \\(The slots are too small; give more"):
+        panel.begin(wait=True)
 
 
 @pytest.mark.parametrize(

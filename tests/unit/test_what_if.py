@@ -122,8 +122,8 @@ def test_a_worker_type_sets_shape_and_price(planned):
 def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
     panel = WhatIf(planned)
     panel.rate.value = panel.rate.value / 2
-    panel.rate.max = 14
-    panel.rate.value = 1e13
+    panel.rate.max = 17
+    panel.rate.value = 1e16
     assert 'role="alert"' in panel.alarm.widget.value
     assert "the model levels off" in panel.alarm.widget.value
     assert panel.answer is None

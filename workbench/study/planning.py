@@ -69,8 +69,14 @@ def run_study(
     *,
     progress: Callable[[str], None] = lambda _: None,
     testbed: Testbed | None = None,
+    estimator: CapacityEstimator | None = None,
 ) -> Planned:
     """Explore, model and plan; what the journal holds is not measured again.
+
+    Parameters
+    ----------
+    testbed, estimator
+        Where and how to measure; by default as the study says.
 
     Raises
     ------
@@ -84,7 +90,7 @@ def run_study(
     if isinstance(testbed, SparkTestbed):
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
             testbed.check(budget)
-    estimator = CapacityEstimator(tolerance=study.tolerance, warmup_cap_s=WARM_UP_CAP_S)
+    estimator = estimator or CapacityEstimator(tolerance=study.tolerance, warmup_cap_s=WARM_UP_CAP_S)
     optimizer = ConfigurationOptimizer(
         testbed,
         estimator,
@@ -129,6 +135,7 @@ def plan_targets(study: Study, exploration: Exploration, swept: Sequence[Measure
                     risk=study.risk,
                     instances=instances,
                     interval_gains=allowed,
+                    low_rate=study.low_rate,
                 )
             )
         except WorkbenchError as error:

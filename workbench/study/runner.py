@@ -338,7 +338,9 @@ def measuring(
     return runner
 
 
-def planning(study: Study, journal: Journal, testbed: Testbed | None = None) -> Runner[Planned]:
+def planning(
+    study: Study, journal: Journal, testbed: Testbed | None = None, estimator: CapacityEstimator | None = None
+) -> Runner[Planned]:
     """Explore and plan a study in a thread: a runner whose result is the planned study.
 
     Parameters
@@ -347,19 +349,19 @@ def planning(study: Study, journal: Journal, testbed: Testbed | None = None) -> 
         What to plan.
     journal
         Where every probe is recorded; finished measurements are not repeated.
-    testbed
-        Where to measure; the study's own by default.
+    testbed, estimator
+        Where and how to measure; as the study says by default.
     """
 
     def work(report: Report, watched: Journal) -> Planned:
         chosen = testbed or testbed_of(study, report.say)
-        return run_study(study, watched, progress=report.say, testbed=_watched(chosen, report))
+        return run_study(study, watched, progress=report.say, testbed=_watched(chosen, report), estimator=estimator)
 
     runner = Runner(
         f"{study.query} for {len(study.targets)} target rates",
         work,
         journal,
-        CapacityEstimator(tolerance=study.tolerance),
+        estimator or CapacityEstimator(tolerance=study.tolerance),
         most_runs=max(study.most_runs, len(study.space.corners)),
     )
     runner.on_budget(study.space.corners[0])

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -13,6 +14,7 @@ from workbench.study.runner import Runner, Snapshot, State
 from workbench.views import findings, theme, units
 from workbench.views.figures.probes import draw_probes, probes
 from workbench.views.widgets.alarm import Alarm
+from workbench.views.widgets.later import Later
 from workbench.views.widgets.live_chart import LiveChart
 
 _EVERY_S = 0.5
@@ -87,14 +89,12 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
     ----------
     runner
         Long work, from ``workbench.study.runner``: `measuring` or `planning`.
-    on_done
-        Called once with the result, for what is to follow.
     """
 
-    def __init__(self, runner: Runner[Any], on_done: Callable[[Any], object] | None = None) -> None:
+    def __init__(self, runner: Runner[Any]) -> None:
         self.runner = runner
         self.alarm = Alarm()
-        self._on_done = on_done
+        self._later: list[Later] = []
         self._drawn: MstEstimate | None = None
         self._ticker: threading.Thread | None = None
         self._end = threading.Event()
@@ -110,7 +110,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.chart = LiveChart(theme.figure("No probe has been made yet", height=200))
         self.chart.widget.layout.update(xaxis_visible=False, yaxis_visible=False)
         self.place = ipywidgets.VBox([])
-        self.start.on_click(self.alarm.guard(lambda _: self._begin()))
+        self.start.on_click(self.alarm.guard(lambda _: self.begin()))
         self.cancel.on_click(self.alarm.guard(lambda _: self._stop()))
         super().__init__(
             [
@@ -146,19 +146,38 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             self.chart.show(draw_probes(probes(now.what.split(" on ")[0], now.budget, now.estimate)))
             self.place.children = (self.chart.widget,)
 
+    def then(self, title: str, build: Callable[[Any], Any]) -> Later:
+        """Give a place under `title` that shows what `build` makes of the result: cards, or a widget."""
+        later = Later(title, build)
+        if self.runner.snapshot().state == "done":
+            later.fill(self.runner.result)
+        else:
+            self._later.append(later)
+        return later
+
     def wait(self, seconds: float | None = None) -> Snapshot:
-        """Wait until the work and the panel have ended, at most `seconds` each; blocks the kernel."""
+        """Wait until the work and the panel have ended, at most `seconds` each; meanwhile the buttons are dead."""
         now = self.runner.wait(seconds)
         if self._ticker is not None:
             self._ticker.join(seconds)
         return now
 
-    def _begin(self) -> None:
+    def begin(self, *, wait: bool = False) -> None:
+        """Start the work, or resume it, and follow it; the kernel stays free unless it is to `wait` for the result.
+
+        Raises
+        ------
+        WorkbenchError
+            When it was waited for, and failed or was cancelled.
+        """
         self.runner.start()
         if self._ticker is None or not self._ticker.is_alive():
             self._ticker = threading.Thread(target=self._follow, name="live panel", daemon=True)
             self._ticker.start()
         self.refresh()
+        if wait:
+            self.wait()
+            _ = self.runner.result
 
     def _stop(self) -> None:
         self.runner.cancel()
@@ -171,9 +190,10 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             self._guarded(self.refresh)
             if now.may_start or now.state == "done":
                 break
-        if now.state == "done" and self._on_done is not None:
-            done = self._on_done
-            self._guarded(lambda: done(self.runner.result))
+        if now.state == "done":
+            for later in self._later:
+                self._guarded(partial(later.fill, self.runner.result))
+            self._later.clear()
 
     def _guarded(self, action: Callable[[], object]) -> None:
         try:

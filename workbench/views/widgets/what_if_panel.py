@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import ipywidgets
 
@@ -12,7 +13,7 @@ from workbench.study.planning import Planned
 from workbench.study.what_if import Answer, Question, ask, common_range, shape_of
 from workbench.views import units
 from workbench.views.cards import STYLE, Card, Column, Table
-from workbench.views.figures.capacity import capacity, draw_capacity
+from workbench.views.figures.capacity import Capacity, capacity_of, draw_capacity
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import choice, choice_slider, slider, tick, whole_slider
 from workbench.views.widgets.live_chart import LiveChart
@@ -97,7 +98,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.skew = slider("More skew (% on the fullest task)", 0.0, 0.0, 100.0, 5.0, form=".0f")
         self.text = ipywidgets.HTML()
         self.answer: Answer | None = ask(self.exploration, self.question())
-        self.chart = LiveChart(draw_capacity(capacity(self.exploration, [self.answer.plan])))
+        self._curves: dict[tuple[int, int], Capacity] = {}
+        self.chart = LiveChart(draw_capacity(self._capacity(self.answer)))
         self.instance.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         self.controls = (self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew)
         for control in self.controls:
@@ -131,7 +133,28 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.margin.disabled = bool(self.risk.value)
         self.answer = ask(self.exploration, self.question())
         self._tell(self.answer)
-        self.chart.show(draw_capacity(capacity(self.exploration, [self.answer.plan])))
+        self.chart.show(draw_capacity(self._capacity(self.answer)))
+
+    def _capacity(self, answer: Answer) -> Capacity:
+        """Give what the figure shows; its curves are kept, since only they take long."""
+        model, plan, memory = self.exploration.model, answer.plan, answer.question.memory_mb
+        measured = (int(model.slots_[0]), int(model.slots_[-1]))
+        room = max(measured[1], 2 ** math.ceil(math.log2(plan.budget.slots)))
+        if (memory, room) not in self._curves:
+            runs = [
+                (run.budget.profile.memory_mb, run.budget.slots, run.estimate.rate, row in self.exploration.fitted)
+                for row, run in enumerate(self.exploration.measurements)
+                if run.estimate.rate
+            ]
+            found = capacity_of(model, runs, [(room, plan.rate, memory)], [memory], "")
+            kept = tuple(curve for curve in found.memory_curves if curve.slots in measured)
+            self._curves[memory, room] = replace(found, memory_curves=kept)
+        beyond = f", {plan.extrapolation:.1f} times the most that was measured" if plan.extrapolation > 1 else ""
+        return replace(
+            self._curves[memory, room],
+            targets=((plan.budget.slots, plan.rate, memory),),
+            finding=f"{units.rate(plan.rate)} of {plan.query} take {plan.budget.slots} slots of {memory} MB{beyond}",
+        )
 
     def _tell(self, answer: Answer) -> None:
         chosen = self._instances.get(self.instance.value)

@@ -1,0 +1,58 @@
+"""Results inside a live panel: cards, at once or when long work is done."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import ipywidgets
+
+from workbench.views.cards import STYLE, Card, chart
+from workbench.views.widgets.alarm import Alarm
+
+
+class CardsView(ipywidgets.Output):  # type: ignore[misc]
+    """Cards as a widget: their figures are plain, so the page carries the chart library once."""
+
+    def __init__(self, cards: Iterable[Card]) -> None:
+        bundles: list[dict[str, object]] = [{"text/html": STYLE}]
+        for card in cards:
+            bundles.append({"text/html": card.heading_html(), "text/plain": f"{card.title}: {card.finding}"})
+            if card.figure is not None:
+                bundles.append(chart(card.figure))
+            if card.table is not None:
+                bundles.append({"text/html": card.table_html(), "text/plain": card.table.csv()})
+        super().__init__(
+            outputs=tuple({"output_type": "display_data", "data": data, "metadata": {}} for data in bundles)
+        )
+
+
+class Later(ipywidgets.VBox):  # type: ignore[misc]
+    """A place that is filled when its result is there; until then a card says that it is not.
+
+    Parameters
+    ----------
+    title
+        What will be shown.
+    build
+        Makes it of the result: cards, or a widget.
+    """
+
+    def __init__(self, title: str, build: Callable[[Any], Any]) -> None:
+        self._build = build
+        self.alarm = Alarm()
+        waiting = Card("later", title, "It appears here when the work above is done.", kind="not-yet")
+        super().__init__([ipywidgets.HTML(STYLE + waiting.heading_html())])
+
+    @property
+    def filled(self) -> bool:
+        """Whether the result is shown."""
+        return not isinstance(self.children[0], ipywidgets.HTML)
+
+    def fill(self, result: object) -> None:
+        """Show `result`; an error on the way shows as a card."""
+        self.alarm.guard(self._fill)(result)
+        if self.alarm.widget.value:
+            self.children = (self.alarm.widget,)
+
+    def _fill(self, result: object) -> None:
+        made = self._build(result)
+        self.children = (made if isinstance(made, ipywidgets.Widget) else CardsView(made),)
