@@ -26,6 +26,7 @@ LEVEL = 0.9
 ROCKSDB_SHARE = 0.4  # of a slot's memory; the rest is heap, as on the testbed
 LEAST_HEAP_MB = 600
 VERSION = 1
+_RANGE_COUNTS = 16  # slot counts between lowest and highest load that the state's partitions are chosen for, about
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class CapacityPlan:
         Median of measured / predicted rate of the optimizer's objective in the runs; None without.
     cards
         What is doubtful, with advice.
+    low_slots
+        Slots that carry the lowest load, where one was given. The state's partition count in `layout`, which the
+        checkpoint freezes, is then the one of least maximum regret from these slots to the planned ones.
+    low_layout
+        Partitions by stage to restart with at `low_slots`.
     """
 
     query: str
@@ -80,6 +86,8 @@ class CapacityPlan:
     price: Price | None = None
     overstatement: float | None = None
     cards: tuple[ModelFinding, ...] = ()
+    low_slots: int | None = None
+    low_layout: BatchLayout | None = None
     _stateful: bool = field(default=False, repr=False)
 
     def spark_conf(self) -> dict[str, str]:
@@ -128,7 +136,7 @@ class CapacityPlan:
         """Write the plan as JSON text, with what Spark is to be told."""
         data = asdict(self)
         del data["_stateful"]
-        for name in ("allocation", "layout"):
+        for name in ("allocation", "layout", "low_layout"):
             data[name] = None if data[name] is None else _plain(data[name])
         data |= {"version": VERSION, "spark_conf": self.spark_conf(), "kubernetes": self.kubernetes()}
         return json.dumps(_finite(data), allow_nan=False, indent=1)
@@ -160,6 +168,7 @@ def plan(
     risk: float | None = None,
     instances: Sequence[InstanceType] = (),
     interval_gains: Mapping[float, float] | None = None,
+    low_rate: float | None = None,
 ) -> CapacityPlan:
     """Plan the cheapest budget that carries `rate`.
 
@@ -179,12 +188,20 @@ def plan(
     interval_gains
         Trigger intervals to choose from, with the capacity at each relative to that at the explored one (see
         ``intervals.gains``); None: the explored one.
+    low_rate
+        Lowest load, records/s, if the deployment is to shrink: the state's partitions then suit all slots in between.
 
     Raises
     ------
     WorkbenchError
-        When no number of slots carries the rate at any memory, or no instance type holds a slot.
+        When no number of slots carries the rate at any memory, no instance type holds a slot, or `low_rate` is not
+        between 0 and `rate`.
     """
+    if low_rate is not None and not 0 < low_rate <= rate:
+        raise WorkbenchError(
+            f"low_rate is {low_rate:g} records/s; it must be above 0 and at most the rate planned for, {rate:g}. Lower "
+            "it, or leave it out."
+        )
     sample = exploration.measurements[exploration.fitted[-1]]
     least = min(run.budget.slots for run in exploration.measurements)
     gains = interval_gains or {sample.budget.interval_s: 1.0}
@@ -210,6 +227,12 @@ def plan(
     minimal = _minimal(exploration, memory)
     costed = max(exploration.measurements, key=lambda run: sum(cost.levels for cost in run.costs))
     stages = stages_of(costed)
+    low_slots = None
+    if low_rate is not None:
+        low_slots = min(
+            budget.slots, exploration.model.slots_for(low_rate / gain, memory, margin, min_slots=least, risk=risk)
+        )
+    layout, low_layout = _layouts(stages, budget, rate, low_slots, low_rate)
     return CapacityPlan(
         query=sample.query,
         rate=rate,
@@ -223,11 +246,32 @@ def plan(
         runs=len(rates),
         extrapolation=budget.slots / float(points[:, 1].max()),
         allocation=None if minimal is None else allocate(minimal, budget.slots),
-        layout=micro_batch_layout(stages, budget.slots, budget.interval_s, rate=rate) if stages else None,
+        layout=layout,
         price=price,
         overstatement=overstatement(exploration.measurements),
         cards=(*check_model(exploration.model, points, rates, budget.slots, memory), *_gained(budget, sample, gain)),
+        low_slots=low_slots,
+        low_layout=low_layout,
         _stateful=any(keeps_state(run) for run in exploration.measurements),
+    )
+
+
+def _layouts(
+    stages: Sequence[Stage], budget: Budget, rate: float, low_slots: int | None, low_rate: float | None
+) -> tuple[BatchLayout | None, BatchLayout | None]:
+    """Partitions at the planned slots and at those of the lowest load, with one count for the state at both."""
+    if not stages:
+        return None, None
+    most, interval = budget.slots, budget.interval_s
+    if low_slots is None or low_rate is None:
+        return micro_batch_layout(stages, most, interval, rate=rate), None
+    step = max(1, (most - low_slots) // _RANGE_COUNTS)
+    counts = sorted({*range(low_slots, most, step), most})
+    load = {n: low_rate + (rate - low_rate) * (n - low_slots) / max(1, most - low_slots) for n in counts}
+    frozen = micro_batch_layout(stages, counts, interval, rate=load).stateful_partitions
+    return (
+        micro_batch_layout(stages, most, interval, rate=rate, stateful_partitions=frozen),
+        micro_batch_layout(stages, low_slots, interval, rate=low_rate, stateful_partitions=frozen),
     )
 
 

@@ -50,6 +50,8 @@ class Study:
     margin, risk
         Capacity asked for over the rate, and the probability of falling short that is accepted; see
         `CapacityModel.slots_for`.
+    low_rate
+        Lowest load, records/s, if the deployment is to shrink and grow between it and a target; None: it stays.
     prices
         CSV file of instance types; empty: slots x memory is the cost.
     form
@@ -76,6 +78,7 @@ class Study:
     plan_memory_mb: tuple[int, ...] = ()
     margin: float = MARGIN
     risk: float | None = None
+    low_rate: float | None = None
     prices: str | None = None
     form: str = "scaling"
     most_runs: int = 20
@@ -229,6 +232,7 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "plan_memory_mb": (_list(_whole(1)), _ROOM),
     "margin": (_number(0), "a number above 0, such as 1.1"),
     "risk": (_or_none(_number(0, 1)), "a probability between 0 and 1"),
+    "low_rate": (_or_none(_number(0)), "a rate above 0, records/s"),
     "prices": (_or_none(_text), "the path of a CSV file of instance types"),
     "form": (_one_of(*FORMS, "halves"), f"one of {', '.join((*FORMS, 'halves'))}"),
     "most_runs": (_whole(3), "a whole number of at least 3"),
