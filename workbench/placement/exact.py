@@ -24,8 +24,8 @@ from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, Counts, P
 Objective = Literal["worst", "cpu", "io", "net"]
 
 _FEW = 200
-_MORE = 2_000
-_BRANCHING = 40_000
+_MORE = 30  # for every task
+_BRANCHING = 15
 _NODES = 30_000_000
 _STARTS = 3
 _JUST = 1e-12
@@ -93,7 +93,7 @@ def optimal(
     level = raise_level(given, value, effort.part(0.7), pool=pool)
     bound = min(level.bound, value)
     starts: list[Ints] = []
-    nodes, branching = _MORE, _BRANCHING
+    nodes = _MORE * problem.tasks
     while value > _enough(bound, gap) and not effort.spent:
         starts = starts or sorted([plan, *rounded(given, level, _enough(bound, gap))], key=given.value)[:_STARTS]
         for start in starts:
@@ -106,7 +106,7 @@ def optimal(
                 break
         else:
             below = min(value * (1 - gap) + _JUST, value - 2 * SLACK)
-            part = Effort(effort.until, min(effort.nodes, branching))
+            part = Effort(effort.until, min(effort.nodes, _BRANCHING * nodes))
             left = part.nodes
             found, none = plan_below(given, below, pool, part)
             effort.spend(int(left - part.nodes))
@@ -116,7 +116,7 @@ def optimal(
                 plan, value = found, given.value(found)
                 starts[-1] = plan.copy()
         starts.sort(key=given.value)
-        nodes, branching = 2 * nodes, 4 * branching
+        nodes *= 2
     best = problem.plan(given.counts(plan))
     value = max(cost for cost, counts in zip(best.cost, counting, strict=True) if counts)
     bound = max(0.0, min(bound, value))
