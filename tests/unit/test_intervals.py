@@ -16,6 +16,7 @@ from workbench.journal import Journal
 from workbench.study.planning import plan_targets, read_planned, run_study, write_planned
 from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed
+from workbench.views.plan_cards import cards
 from workbench.workload import nexmark
 
 POINTS = (
@@ -116,6 +117,9 @@ def test_a_latency_nobody_keeps_refuses_the_targets(explored, tmp_path):
     assert "No trigger interval keeps a latency of 0.5 s" in planned.refused[0][1]
     study = replace(study, latency_s=None)
     planned = plan_targets(study, explored.exploration, runs)
+    shown = {card.name: card for card in cards(planned)}
+    assert shown["intervals"].finding.startswith("From 1 s to 2 s the capacity of nexmark:q1 grows")
+    assert not [card for card in shown.values() if card.kind == "error"]
     write_planned(planned, tmp_path / "plans.json")
     again = read_planned(tmp_path / "plans.json")
     assert again.sweep == planned.sweep

@@ -10,12 +10,21 @@ from workbench.views import units
 from workbench.views.cards import Card, Column, Table, error_card, show
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.exploration import convergence, draw_convergence
+from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
 
 
 def cards(planned: Planned) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
     made: list[Card] = []
-    sections: tuple[Callable[[Planned], list[Card]], ...] = (_answer, _model, _advice, _spark, _exploration, _runs)
+    sections: tuple[Callable[[Planned], list[Card]], ...] = (
+        _answer,
+        _model,
+        _intervals,
+        _advice,
+        _spark,
+        _exploration,
+        _runs,
+    )
     for section in sections:
         try:
             made += section(planned)
@@ -50,6 +59,7 @@ def _answer(planned: Planned) -> list[Card]:
             Column("Target", "records/s"),
             Column("Slots"),
             Column("Memory per slot", "MB"),
+            Column("Trigger interval", "s"),
             Column("Capacity", "records/s"),
             Column("Interval low", "records/s"),
             Column("Interval high", "records/s"),
@@ -70,6 +80,7 @@ def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
         plan.rate,
         plan.budget.slots,
         plan.budget.profile.memory_mb,
+        plan.budget.interval_s,
         plan.expected_rate,
         plan.low,
         plan.high,
@@ -92,6 +103,15 @@ def _model(planned: Planned) -> list[Card]:
             finding + planned.exploration.measurements[0].testbed + ".",
             draw_capacity(data),
         )
+    ]
+
+
+def _intervals(planned: Planned) -> list[Card]:
+    if not planned.sweep:
+        return []
+    data = trigger_intervals(planned.sweep)
+    return [
+        Card("intervals", "What does more latency buy?", f"{data.finding}.", draw_trigger_intervals(data)),
     ]
 
 
@@ -119,6 +139,11 @@ def _spark(planned: Planned) -> list[Card]:
         rows: list[tuple[str, str]] = sorted(plan.spark_conf().items())
         if plan.layout is not None:
             rows += [(f"partitions of {stage}", str(count)) for stage, count in plan.layout.partitions.items()]
+        if plan.low_layout is not None:
+            rows += [
+                (f"partitions of {stage}, restarted with {plan.low_slots} slots at the lowest load", str(count))
+                for stage, count in plan.low_layout.partitions.items()
+            ]
         if plan.allocation is not None:
             rows += [(f"tasks of {name}", str(count)) for name, count in plan.allocation.tasks.items()]
         finding = "Start it with these settings; the last rows are no configuration but the query's own partitions."

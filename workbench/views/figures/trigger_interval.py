@@ -8,21 +8,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench.capacity import Measurement
+from workbench.capacity.intervals import IntervalPoint, interval_points
 from workbench.views import theme, units
-
-
-@dataclass(frozen=True)
-class IntervalPoint:
-    """One measurement: interval (s), MST and its bracket (records/s), and the mean latency of a record at it (s).
-
-    A record waits half an interval for its batch on average, and then for the batch to end.
-    """
-
-    interval_s: float
-    rate: float
-    low: float
-    high: float | None
-    latency_s: float
 
 
 @dataclass(frozen=True)
@@ -35,27 +22,13 @@ class TriggerIntervals:
 
 def trigger_intervals(measurements: Sequence[Measurement]) -> TriggerIntervals:
     """Group measurements of one query by slots and profile; those that sustained no rate are left out."""
-    groups: dict[str, list[IntervalPoint]] = {}
+    groups: dict[str, list[Measurement]] = {}
     for run in measurements:
-        estimate, observation = run.estimate, run.estimate.observation
-        if estimate.rate is None or observation is None:
-            continue
-        whole = observation.batches[1:]
-        batch_s = sum(batch.duration_s for batch in whole) / len(whole) if whole else run.budget.interval_s
         slots = f"{run.budget.slots} slot{'' if run.budget.slots == 1 else 's'}"
         label = f"{slots} of {units.number(run.budget.profile.cpus)} cores, {run.budget.profile.memory_mb} MB"
-        point = IntervalPoint(
-            run.budget.interval_s,
-            estimate.rate,
-            min(estimate.low, estimate.rate),
-            estimate.high if isfinite(estimate.high) else None,
-            run.budget.interval_s / 2 + batch_s,
-        )
-        groups.setdefault(label, []).append(point)
-    deployments = tuple(
-        (label, tuple(sorted(points, key=lambda point: (point.interval_s, point.rate))))
-        for label, points in groups.items()
-    )
+        groups.setdefault(label, []).append(run)
+    found = ((label, interval_points(runs)) for label, runs in groups.items())
+    deployments = tuple((label, points) for label, points in found if points)
     return TriggerIntervals(_finding(measurements[0].query if measurements else "", deployments), deployments)
 
 
@@ -76,16 +49,18 @@ def draw_trigger_intervals(data: TriggerIntervals) -> go.Figure:
                 name=label,
                 legendgroup=label,
                 showlegend=column == 1,
-                x=[point.interval_s if column == 1 else point.latency_s for point in points],
+                x=[point.interval_s if column == 1 else point.mean_latency_s for point in points],
                 y=[point.rate for point in points],
                 error_y={
                     "type": "data",
                     "symmetric": False,
-                    "array": [max(0.0, (point.high or point.rate) - point.rate) for point in points],
+                    "array": [
+                        max(0.0, (point.high if isfinite(point.high) else point.rate) - point.rate) for point in points
+                    ],
                     "arrayminus": [max(0.0, point.rate - point.low) for point in points],
                     "thickness": 1.2,
                 },
-                customdata=[[units.seconds(point.interval_s), units.seconds(point.latency_s)] for point in points],
+                customdata=[[units.seconds(point.interval_s), units.seconds(point.mean_latency_s)] for point in points],
                 mode="lines+markers",
                 line={"color": colour},
                 marker={"color": colour, "symbol": symbol, "size": 9},
@@ -119,7 +94,7 @@ def _finding(query: str, deployments: Sequence[tuple[str, tuple[IntervalPoint, .
     first, last = points[0], points[-1]
     if first.interval_s == last.interval_s:
         return f"{query} was measured at one trigger interval only, {units.seconds(first.interval_s)}"
-    more, waits = last.rate / first.rate, last.latency_s / first.latency_s
+    more, waits = last.rate / first.rate, last.mean_latency_s / first.mean_latency_s
     return (
         f"From {units.seconds(first.interval_s)} to {units.seconds(last.interval_s)} the capacity of {query} grows "
         f"{units.number(more, 2)} times, from {units.rate(first.rate)} to {units.rate(last.rate)}, and the latency "
