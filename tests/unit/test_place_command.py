@@ -39,6 +39,7 @@ def test_every_method_places_all_tasks(problem):
         assert placed.rate.rate > 0
         assert placed.method == method
     best = place(given, "optimal")
+    assert place(given).method == "fastest"
     assert best.cost == optimal(given.problem).cost
     assert place(given, "caps").cost.worst == pytest.approx(best.cost.worst)
 
@@ -48,8 +49,9 @@ def test_chance_follows_its_seed(problem):
     plans = [place(given, "random", seed=seed).counts for seed in (1, 1, *range(8))]
     assert np.array_equal(plans[0], plans[1])
     assert any(not np.array_equal(plans[0], plan) for plan in plans)
-    rows = {row.placed.method: row for row in compare(given, ("optimal", "random"), draws=10)}
-    assert rows["optimal"].draws == 1
+    rows = {row.placed.method: row for row in compare(given, ("fastest", "random"), draws=10)}
+    assert rows["fastest"].draws == 1
+    assert rows["random"].highest <= rows["fastest"].placed.rate.rate * 1.001
     assert rows["random"].lowest <= rows["random"].placed.rate.rate <= rows["random"].highest
 
 
@@ -71,8 +73,8 @@ def test_thresholds_that_no_plan_meets_are_refused(problem):
 def test_the_plan_is_shown_and_exported(capsys, problem, tmp_path):
     code, output = run(capsys, problem, "--flink", tmp_path / "plan.csv")
     assert code == 0
-    assert "cost: cpu 0.5556, io 0.3333, net 0.3333; proven optimal" in output.out
-    assert "sustains 125 records/s; then the cores of worker 0 are used up" in output.out
+    assert "cost: cpu 0.1111, io 0.3333, net 0.6970; no plan sustains more than 142.9 records/s" in output.out
+    assert "sustains 143 records/s; then the cores of worker 0 are used up" in output.out
     with (tmp_path / "plan.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["operator"], row["subtask"]) for row in rows] == [
@@ -121,7 +123,10 @@ def test_capacities_and_files_can_be_added(capsys, problem, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--method", "magic"), "no placement method 'magic'; use one of optimal, caps-first, caps, flink-default"),
+        (
+            ("--method", "magic"),
+            "no placement method 'magic'; use one of fastest, optimal, caps-first, caps",
+        ),
         (("--workers", "0"), "workers is 0; give a whole number from 1 on"),
         (("--workers", "1"), "There are 6 tasks, but 1 workers with 3 slots offer 3 slots"),
         (("--thresholds", "0.1,0.2"), "--thresholds has 2 entries; give three"),
@@ -141,6 +146,16 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, problem, arguments,
     assert output.err.startswith("workbench: ")
     assert output.err.count("\n") == 1
     assert output.out == ""
+
+
+def test_without_rate_the_least_cost_is_looked_for(capsys, tmp_path):
+    bare = {key: value for key, value in CALM.items() if key not in {"rate", "worker"}}
+    code, output = run(capsys, written(tmp_path, bare))
+    assert (code, output.out.splitlines()[-1].endswith("proven optimal")) == (0, True)
+    code, output = run(capsys, written(tmp_path, bare), "--compare", "--draws", 2)
+    assert (code, "fastest" in output.out) == (0, False)
+    code, output = run(capsys, written(tmp_path, bare), "--method", "fastest")
+    assert (code, "The rate that the loads belong to is unknown" in output.err) == (2, True)
 
 
 def test_shapes_need_a_rate_and_capacities(capsys, tmp_path):

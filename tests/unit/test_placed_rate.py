@@ -7,7 +7,7 @@ import pytest
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementProblem, placed_rate, random_slots, shape_spreads, spread
+from workbench.placement import PlacementProblem, all_plans, fastest, placed_rate, random_slots, shape_spreads, spread
 from workbench.simulation import Cluster, Deployment, OperatorModel, QueryModel, Worker, steady_state
 
 PROFILES = {
@@ -95,3 +95,22 @@ def test_larger_workers_level_random_placement_out():
     shapes = shape_spreads(problem(), RATE, core=core, shapes=[(8, 1), (4, 2), (2, 4)], samples=60)
     assert (shapes[0].workers, shapes[0].slots) == (2, 4)
     assert shapes[0].quantile(0.1) >= shapes[-1].quantile(0.1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_plan_is_faster_than_the_fastest(seed):
+    random = np.random.default_rng(seed)
+    worker = Worker(*random.uniform([0.2, 3e5, 1e5], [1.0, 3e6, 2e6]))
+    placed = problem(workers=3, slots=3)
+    best = max(placed_rate(placed, counts, RATE, worker).rate for counts in all_plans(placed))
+    found = fastest(placed, RATE, worker)
+    assert best / 1.0011 <= found.rate.rate <= best * (1 + 1e-9)
+    assert found.rate == placed_rate(placed, found.counts, RATE, worker)
+    assert found.bound >= best * (1 - 1e-9)
+
+
+def test_without_capacities_only_a_task_limits():
+    assert fastest(problem(), RATE, Worker()).rate.resource == "task"
+    idle = PlacementProblem((2,), [], 2, 1, (0,), (0,), (0,))
+    with pytest.raises(WorkbenchError, match=r"Nothing limits the rate; give the workers' capacities"):
+        fastest(idle, RATE, Worker())

@@ -46,7 +46,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     placed.add_argument("--cpus", type=float, metavar="N", help="cores of a worker")
     placed.add_argument("--io", type=float, metavar="B", help="bytes/s of state access a worker can give")
     placed.add_argument("--net", type=float, metavar="B", help="bytes/s a worker can send")
-    placed.add_argument("--method", default="optimal", metavar="NAME", help=f"{', '.join(METHODS)} (optimal)")
+    placed.add_argument(
+        "--method",
+        metavar="NAME",
+        help=f"{', '.join(METHODS)} (fastest if rate and capacities are known)",
+    )
     placed.add_argument(
         "--thresholds", type=_numbers, metavar="CPU,IO,NET", help="for caps and caps-first; inf switches one off"
     )

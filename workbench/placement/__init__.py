@@ -23,9 +23,10 @@ from workbench.placement.groups import (
 )
 from workbench.placement.inputs import MeasuredQuery, PlacementInput, measured_query, read_placement_input
 from workbench.placement.methods import METHODS, Compared, Placed, compare, place
+from workbench.placement.outcomes import Outcome, all_plans, calibrated_worker, shared, simulated
 from workbench.placement.problem import CostVector, Link, PlacementProblem, Plan, Subtask
 from workbench.placement.skew import PlacementGroups, placement_groups
-from workbench.placement.throughput import PlacedRate, Spread, placed_rate, shape_spreads, spread
+from workbench.placement.throughput import FastestPlan, PlacedRate, Spread, fastest, placed_rate, shape_spreads, spread
 from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import Tuning, tune, tune_range, tune_thresholds
 
@@ -34,6 +35,7 @@ __all__ = [
     "ODRP_SETTINGS",
     "Compared",
     "CostVector",
+    "FastestPlan",
     "GroupAllocation",
     "Job",
     "Link",
@@ -41,6 +43,7 @@ __all__ = [
     "OdrpPlan",
     "OdrpWeights",
     "OptimalPlan",
+    "Outcome",
     "Placed",
     "PlacedRate",
     "PlacementGroups",
@@ -54,11 +57,14 @@ __all__ = [
     "Spread",
     "Subtask",
     "Tuning",
+    "all_plans",
     "balanced_capacity",
     "best_allocation",
+    "calibrated_worker",
     "compare",
     "count_plans",
     "count_within",
+    "fastest",
     "finest_tasks",
     "flink_default",
     "flink_evenly",
@@ -78,6 +84,8 @@ __all__ = [
     "round_robin",
     "search",
     "shape_spreads",
+    "shared",
+    "simulated",
     "split_skewed",
     "spread",
     "task_level",

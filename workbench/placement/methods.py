@@ -1,5 +1,6 @@
 """Every way to place, behind one call, and all of them side by side."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +23,12 @@ from workbench.placement.caps import search
 from workbench.placement.exact import optimal
 from workbench.placement.inputs import PlacementInput
 from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem, arriving_rates
-from workbench.placement.throughput import PlacedRate, placed_rate
+from workbench.placement.throughput import PlacedRate, fastest, placed_rate
 from workbench.placement.tuning import tune
 
-Method = Literal["optimal", "caps-first", "caps", "flink-default", "flink-evenly", "round-robin", "random", "odrp"]
+Method = Literal[
+    "fastest", "optimal", "caps-first", "caps", "flink-default", "flink-evenly", "round-robin", "random", "odrp"
+]
 METHODS: tuple[str, ...] = get_args(Method)
 
 BASELINES: Mapping[str, Baseline] = {
@@ -82,7 +85,7 @@ class Compared:
 
 def place(
     given: PlacementInput,
-    method: str = "optimal",
+    method: str | None = None,
     *,
     thresholds: CostVector | None = None,
     seed: int = 0,
@@ -96,9 +99,10 @@ def place(
     given
         What, on which workers.
     method
-        One of ``METHODS``. ``"optimal"``: least highest cost, with a proof; ``"caps-first"``: the first plan within the
-        thresholds, tuned if none are given; ``"caps"``: the best of all plans within them. Flink and chance place
-        several queries one after the other, in random order.
+        One of ``METHODS``. ``"fastest"``: highest sustained rate, and ``"optimal"``: least worst cost, both with a
+        bound; ``"caps-first"``: the first plan within the thresholds, tuned if none are given; ``"caps"``: the best of
+        all plans within them. Flink and chance place several queries one after the other, in random order. None: see
+        `best_method`.
     thresholds
         For both kinds of CAPS.
     seed
@@ -113,6 +117,7 @@ def place(
     WorkbenchError
         For an unknown method, or thresholds that no plan meets.
     """
+    method = method or best_method(given)
     if method not in METHODS:
         raise WorkbenchError(f"There is no placement method {method!r}; use one of {', '.join(METHODS)}.")
     begun = time.perf_counter()
@@ -127,6 +132,8 @@ def place(
         proven = optimal(problem, timeout_s=timeout_s)
         bound = f"no plan costs less than {proven.bound:.4f} (gap {100 * proven.gap:.2g} %)"
         counts, note = proven.counts, "proven optimal" if proven.gap < SLACK else bound
+    elif method == "fastest":
+        counts, note = _fastest(given, timeout_s)
     elif method == "odrp":
         plan = odrp(*_dataflow(problem, given.rate or 1.0), problem.workers, problem.slots, weights=weights,
                     timeout_s=timeout_s)  # fmt: skip
@@ -139,9 +146,15 @@ def place(
     return Placed(method, problem, counts, problem.cost(counts), rate, seconds, note)
 
 
+def best_method(given: PlacementInput) -> str:
+    """``"fastest"`` where the rate of the loads and a capacity are known, else ``"optimal"``."""
+    limited = any(math.isfinite(limit) for limit in vars(given.worker).values())
+    return "fastest" if given.rate is not None and limited else "optimal"
+
+
 def compare(
     given: PlacementInput,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] | None = None,
     *,
     thresholds: CostVector | None = None,
     seed: int = 0,
@@ -150,6 +163,8 @@ def compare(
     weights: Setting | OdrpWeights = "default",
 ) -> tuple[Compared, ...]:
     """Place by every method; by those of chance `draws` times, with seeds from `seed` on. See `place`."""
+    if methods is None:
+        methods = [method for method in METHODS if method != "fastest" or best_method(given) == "fastest"]
     rows = []
     for method in methods:
         times = draws if method in BASELINES and method != "round-robin" else 1
@@ -160,6 +175,13 @@ def compare(
         rates = [one.rate.rate for one in placed if one.rate is not None]
         rows.append(Compared(placed[0], times, min(rates, default=None), max(rates, default=None)))
     return tuple(rows)
+
+
+def _fastest(given: PlacementInput, timeout_s: float | None) -> tuple[Counts, str]:
+    if given.rate is None:
+        raise WorkbenchError("The rate that the loads belong to is unknown, so no rate can be the highest; give it.")
+    found = fastest(given.problem, given.rate, given.worker, timeout_s=timeout_s or 10.0)
+    return found.counts, f"no plan sustains more than {found.bound:,.1f} records/s"
 
 
 def _caps(

@@ -9,6 +9,7 @@ what random placement costs on each.
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import WorkbenchError
-from workbench.placement._effort import Effort
-from workbench.placement.baselines import random_slots
-from workbench.placement.caps import explore_plans
-from workbench.placement.exact import optimal
+from workbench.placement._effort import Effort, deadline
+from workbench.placement.baselines import flink_evenly, random_slots
+from workbench.placement.caps import explore_plans, search
 from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
 from workbench.simulation import Worker
 
@@ -43,6 +43,25 @@ class PlacedRate:
     rate: float
     worker: int | None
     resource: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class FastestPlan:
+    """The plan of the highest rate that was found.
+
+    Parameters
+    ----------
+    counts
+        Shape (operators, workers), canonical.
+    rate
+        What it sustains.
+    bound
+        No plan sustains more, records/s.
+    """
+
+    counts: Counts
+    rate: PlacedRate
+    bound: float
 
 
 @dataclass(frozen=True)
@@ -108,6 +127,59 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
     return PlacedRate(rate * lowest, int(fullest[1]), DIMENSIONS[int(fullest[0])])
 
 
+def fastest(
+    problem: PlacementProblem, rate: float, worker: Worker, *, gap: float = 1e-3, timeout_s: float | None = 10.0
+) -> FastestPlan:
+    """Find the plan that sustains the highest source rate.
+
+    The least worst cost need not be it: costs are relative to the worst placement, not to what workers can give, so a
+    network that is far from full counts as much as a full CPU. Here the thresholds of CAPS follow from the workers'
+    capacities at a rate, which plans sustain just if they meet them (Equation 10), and the rate is bisected.
+
+    Parameters
+    ----------
+    problem, rate, worker
+        See `placed_rate`.
+    gap
+        Relative width of the last step; it shows between the rate and the bound.
+    timeout_s
+        Time limit; the bound tells how good the plan is then. None: no limit.
+
+    Raises
+    ------
+    WorkbenchError
+        When nothing limits the rate, or a number is out of its range.
+    """
+    if not 0 < gap < 1:
+        raise WorkbenchError(f"gap is {gap!r}; give a number between 0 and 1.")
+    until = deadline(timeout_s)
+    counts = problem.canonical(flink_evenly(problem, np.random.default_rng(0)))
+    found = placed_rate(problem, counts, rate, worker)
+    capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])
+    own = max(problem.speeds) / max(problem.cpu) if max(problem.cpu) > 0 else math.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ideal = np.where(problem.ideal > 0, capacity / problem.ideal, math.inf)
+    if math.isinf(found.rate):
+        raise WorkbenchError("Nothing limits the rate; give the workers' capacities, or loads of CPU.")
+    high = rate * min(own, float(ideal.min()))
+    while high > found.rate * (1 + gap) and time.monotonic() < until:
+        middle = math.sqrt(found.rate * high) if math.isfinite(high) else 2 * found.rate
+        with np.errstate(invalid="ignore"):
+            limits = np.where(problem.span > 0, (capacity * rate / middle - problem.ideal) / problem.span, math.inf)
+        left = None if timeout_s is None else max(0.05, (until - time.monotonic()) / 4)
+        probe = search(problem, CostVector(*np.maximum(limits, 0.0).tolist()), first=True, timeout_s=left)
+        if probe.best is None:
+            if not probe.exhausted:
+                break
+            high = middle
+            continue
+        reached = placed_rate(problem, probe.best.counts, rate, worker)
+        if reached.rate <= found.rate:  # a task's own core limits it, not the workers
+            break
+        counts, found = probe.best.counts, reached
+    return FastestPlan(counts, found, max(high, found.rate))
+
+
 def spread(
     problem: PlacementProblem,
     rate: float,
@@ -125,14 +197,14 @@ def spread(
         Number of random placements, and their seed.
     nodes
         Effort of the search for the best plan: the rate falls with every cost, so it is one of the Pareto front. Where
-        not all plans can be searched, that of the least worst cost and the random ones compete as well.
+        not all plans can be searched, the fastest and the random ones compete as well.
     """
     random = np.random.default_rng(seed)
     rates = np.sort([placed_rate(problem, random_slots(problem, random), rate, worker).rate for _ in range(samples)])
     found = explore_plans(problem, CostVector(), Effort(math.inf, nodes), first=False)
     plans = [plan.counts for plan in found.pareto]
     if not found.exhausted:
-        plans.append(optimal(problem).counts)
+        plans.append(fastest(problem, rate, worker).counts)
     best = max(placed_rate(problem, counts, rate, worker).rate for counts in plans)
     return Spread(problem.workers, problem.slots, max(best, float(rates[-1])), rates, found.exhausted)
 

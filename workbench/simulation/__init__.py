@@ -6,6 +6,7 @@ solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace
 """
 
 from workbench.simulation._steady_state import SteadyState, steady_state
+from workbench.simulation.capsys import CAPSYS_QUERIES, ProfiledQuery, capsys_query
 from workbench.simulation.contention import Cluster, Worker
 from workbench.simulation.deployment import Deployment
 from workbench.simulation.engine import State, Step, advance, carry, whole_step
@@ -16,12 +17,14 @@ from workbench.simulation.response import StateResponse
 from workbench.simulation.trace import RateTrace
 
 __all__ = [
+    "CAPSYS_QUERIES",
     "PRESETS",
     "STEADY",
     "Cluster",
     "Deployment",
     "KeyTrace",
     "OperatorModel",
+    "ProfiledQuery",
     "QueryModel",
     "RateTrace",
     "State",
@@ -32,6 +35,7 @@ __all__ = [
     "WarmUp",
     "Worker",
     "advance",
+    "capsys_query",
     "carry",
     "preset",
     "steady_state",

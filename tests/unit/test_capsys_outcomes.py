@@ -1,0 +1,119 @@
+"""CAPSys's queries, and what placements do to them (sections 3.2, 3.3, 6.2)."""
+
+import numpy as np
+import pytest
+from placement_oracle import all_plans as oracle
+from placement_oracle import example_a
+
+from workbench.errors import WorkbenchError
+from workbench.placement import (
+    PlacementProblem,
+    all_plans,
+    calibrated_worker,
+    count_plans,
+    optimal,
+    placed_rate,
+    random_slots,
+    shared,
+    simulated,
+)
+from workbench.simulation import CAPSYS_QUERIES, Worker, capsys_query
+
+Q1_TASKS = {"source": 2, "transform": 5, "sliding window": 8, "sink": 1}
+
+
+def placed(query, tasks=None, workers=4, slots=8, rate=None):
+    return PlacementProblem.from_dataflow(
+        query.model.dataflow, query.profiles, query.rates(rate), workers, slots, parallelism=tasks or query.tasks
+    )
+
+
+@pytest.mark.parametrize("name", CAPSYS_QUERIES)
+def test_loads_are_the_published_ones(name):
+    query = capsys_query(name)
+    problem = placed(query)
+    assert problem.tasks <= 32
+    assert max(problem.cpu) < 1
+    assert query.rate_for(query.tasks) == query.rate
+    loads = {"Q1-sliding": 666.877, "Q2-join": 1880.537, "Q3-inf": 1045.162}
+    if name in loads:
+        assert 2000 * max(problem.cpu) == pytest.approx(loads[name])
+
+
+def test_the_source_of_the_inference_sends_images():
+    assert capsys_query("Q3-inf").profiles["source"].output_bytes == pytest.approx(8 * 3 * 128 * 128, rel=0.01)
+
+
+def test_an_unknown_query_is_named():
+    with pytest.raises(WorkbenchError, match=r"no query 'Q7'; it has Q1-sliding, Q2-join"):
+        capsys_query("Q7")
+
+
+def test_exactly_the_three_balanced_plans_of_q1_meet_the_target():
+    query = capsys_query("Q1-sliding")
+    rate = query.rate_for(Q1_TASKS)
+    problem = placed(query, Q1_TASKS, 4, 4, rate)
+    worker = calibrated_worker(problem)
+    plans = list(all_plans(problem))
+    rates = [simulated(query.model, problem, counts, rate, worker).throughput for counts in plans]
+    balanced = [bool((counts[2] == 2).all()) for counts in plans]
+    assert len(plans) == 80
+    assert sum(balanced) == 3
+    assert [got == pytest.approx(rate) for got in rates] == balanced
+    assert min(rates) < 0.7 * rate  # Figure 2: 9k of 14k
+
+
+@pytest.mark.parametrize("problem", [example_a(), PlacementProblem((2, 2, 4, 1), [(0, 1)], 3, 3, *[(1, 2, 3, 4)] * 3)])
+def test_every_plan_is_listed_once(problem):
+    mine = {problem.canonical(counts).tobytes() for counts in all_plans(problem)}
+    assert len(mine) == count_plans(problem.parallelism, problem.workers, problem.slots) == len(list(oracle(problem)))
+
+
+def test_too_many_plans_are_not_listed():
+    with pytest.raises(WorkbenchError, match=r"There are 80 plans, more than 50"):
+        next(all_plans(placed(capsys_query("Q1-sliding"), Q1_TASKS, 4, 4), most=50))
+
+
+@pytest.mark.parametrize("name", CAPSYS_QUERIES)
+def test_the_engine_and_the_fullest_worker_agree(name):
+    query = capsys_query(name)
+    problem = placed(query)
+    worker = Worker(1.9, 1.2e8, 6e7)
+    random = np.random.default_rng(1)
+    for _ in range(5):
+        counts = random_slots(problem, random)
+        share = min(1, placed_rate(problem, counts, query.rate, worker).rate / query.rate)
+        got = simulated(query.model, problem, counts, query.rate, worker)
+        assert got.throughput == pytest.approx(share * query.rate)
+        assert got.back_pressure == pytest.approx(1 - share)
+        together = shared({name: problem}, {name: query.rate}, counts, worker)
+        assert together[name].throughput == pytest.approx(got.throughput)
+
+
+def test_queries_share_a_worker_fairly():
+    # x and y on one worker of 1 core, z on another with x: x and y stop at half, z rises to what x leaves.
+    def one(tasks, cpu):
+        return PlacementProblem({"map": tasks}, [], 2, 3, {"map": cpu}, {"map": 0}, {"map": 0})
+
+    queries = {"x": one(2, 0.5), "y": one(1, 1.5), "z": one(1, 0.7)}
+    counts = [[1, 1], [1, 0], [0, 1]]
+    got = shared(queries, dict.fromkeys(queries, 100.0), counts, Worker(cpus=1.0))
+    assert got["x"].throughput == pytest.approx(50)
+    assert got["y"].throughput == pytest.approx(50)
+    assert got["z"].throughput == pytest.approx(100)
+    assert got["y"].back_pressure == pytest.approx(0.5)
+    tight = shared(queries, dict.fromkeys(queries, 100.0), counts, Worker(cpus=0.6))
+    assert tight["x"].throughput == pytest.approx(30)
+    assert tight["z"].throughput == pytest.approx(100 * (0.6 - 0.15) / 0.7)
+
+
+def test_a_calibrated_cluster_just_carries_a_balanced_plan():
+    query = capsys_query("Q5-aggregate")
+    problem = placed(query)
+    worker = calibrated_worker(problem)
+    balanced = optimal(problem, objective="io").counts
+    assert problem.worker_loads(balanced)[1].max() <= worker.io_bytes_per_s * (1 + 1e-9)
+    random = np.random.default_rng(0)
+    plans = [balanced, *(random_slots(problem, random) for _ in range(20))]
+    rates = [simulated(query.model, problem, counts, 1.02 * query.rate, worker).back_pressure for counts in plans]
+    assert min(rates) > 0.01  # 2 % more than the target is more than any plan carries

@@ -1,0 +1,150 @@
+"""What plans do under load, in the fluid engine: throughput and back-pressure, alone or beside other queries.
+
+A cluster is calibrated as CAPSys does it (section 3.1): the target rate is what the workers just carry, so a worker has
+what the fullest worker of a balanced plan needs. Then every plan that balances worse loses throughput.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from workbench.errors import WorkbenchError
+from workbench.placement.counting import count_plans
+from workbench.placement.exact import optimal
+from workbench.placement.problem import Counts, PlacementProblem
+from workbench.simulation import Cluster, Deployment, QueryModel, Worker, steady_state
+
+TEN_GBIT, ONE_GBIT = 1.25e9, 1.25e8  # bytes/s
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a query does at its target rate.
+
+    Parameters
+    ----------
+    throughput
+        Records/s of its sources, at most the target.
+    back_pressure
+        Share of the offered records that its sources must hold back. Flink's figure is the share of time in which a
+        source is stopped, which is higher for sources that could emit faster.
+    """
+
+    throughput: float
+    back_pressure: float
+
+
+def all_plans(problem: PlacementProblem, most: int = 100_000) -> Iterator[Counts]:
+    """Give every plan of a small problem once, workers in canonical order.
+
+    Raises
+    ------
+    WorkbenchError
+        For more than `most` plans, or workers of unequal speed.
+    """
+    if len(problem.classes) > 1:
+        raise WorkbenchError("The plans of workers of unequal speed are not listed; use search, which counts them.")
+    plans = count_plans(problem.parallelism, problem.workers, problem.slots)
+    if plans > most:
+        raise WorkbenchError(f"There are {plans:,} plans, more than {most:,}; use search, which keeps the best.")
+    patterns = sorted(
+        (p for p in product(*(range(tasks + 1) for tasks in problem.parallelism)) if sum(p) <= problem.slots),
+        reverse=True,
+    )
+    chosen: list[tuple[int, ...]] = []
+
+    def extend(begin: int, left: tuple[int, ...]) -> Iterator[Counts]:
+        rest = problem.workers - len(chosen)
+        if rest == 0:
+            if not any(left):
+                yield np.array(chosen, dtype=np.int64).T
+            return
+        for index in range(begin, len(patterns)):
+            pattern = patterns[index]
+            after = tuple(a - b for a, b in zip(left, pattern, strict=True))
+            if min(after) < 0 or sum(after) > problem.slots * (rest - 1):
+                continue
+            chosen.append(pattern)
+            yield from extend(index, after)
+            chosen.pop()
+
+    yield from extend(0, problem.parallelism)
+
+
+def calibrated_worker(
+    problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT, timeout_s: float | None = None
+) -> Worker:
+    """Give the worker that the plan which balances CPU and state access best just fills."""
+    quiet = PlacementProblem(
+        problem.parallelism,
+        (),
+        problem.workers,
+        problem.slots,
+        problem.cpu,
+        problem.io,
+        [0.0] * len(problem.operators),
+        problem.speeds,
+        problem.operators,
+    )
+    loads = (quiet.worker_loads(optimal(quiet, timeout_s=timeout_s).counts) / np.array(problem.speeds)).max(axis=1)
+    cpus, io = (float(load) if load > 0 else math.inf for load in loads[:2])
+    return Worker(cpus, io, net_bytes_per_s)
+
+
+def simulated(
+    model: QueryModel, problem: PlacementProblem, counts: ArrayLike, target: float, worker: Worker
+) -> Outcome:
+    """Let a query run at `target` records/s where a plan puts it: the engine's steady state."""
+    plan = problem.checked(counts)
+    by_name = {name: row.tolist() for name, row in zip(problem.operators, plan, strict=True)}
+    cluster = Cluster((worker,) * problem.workers, by_name)
+    rate = steady_state(
+        Deployment(model, dict(zip(problem.operators, problem.parallelism, strict=True)), cluster=cluster)
+    ).rate
+    return _outcome(rate / target, target)
+
+
+def shared(
+    queries: Mapping[str, PlacementProblem], targets: Mapping[str, float], counts: ArrayLike, worker: Worker
+) -> dict[str, Outcome]:
+    """Let several queries share the workers of ``PlacementProblem.together(queries)``, each at its target.
+
+    Fair sharing: all queries rise together in proportion to their targets; when a worker is full, those with tasks
+    there that need what is used up stay where they are, and the others rise on. For one query it is `simulated`.
+
+    Parameters
+    ----------
+    queries, targets
+        Loads are those at the targets, records/s.
+    counts
+        Shape (operators of all queries, workers).
+    """
+    plan = PlacementProblem.together(queries).checked(counts)
+    loads, first = [], 0
+    for problem in queries.values():
+        loads.append(problem.worker_loads(plan[first : first + len(problem.operators)]))
+        first += len(problem.operators)
+    use = np.array(loads).reshape(len(queries), -1)  # one column per resource of a worker
+    speeds = next(iter(queries.values())).speeds
+    capacity = np.outer([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s], speeds).ravel()
+    own = np.array([1 / max(1e-12, *problem.cpu) for problem in queries.values()])  # a task has one core
+    share, rising = np.zeros(len(queries)), np.ones(len(queries), dtype=bool)
+    while rising.any():
+        growing = use[rising].sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(growing > 0, (capacity - use.T @ share) / growing, np.inf)
+        level = share[rising].max()
+        step = max(0.0, min(float(room.min()), float((np.minimum(own, 1.0) - share)[rising].min())))
+        share[rising] = level + step
+        full = room <= step * (1 + 1e-9) + 1e-12
+        rising &= (share < np.minimum(own, 1.0) - 1e-12) & ~(use[:, full] > 0).any(axis=1)
+    return {name: _outcome(float(part), targets[name]) for name, part in zip(queries, share, strict=True)}
+
+
+def _outcome(share: float, target: float) -> Outcome:
+    share = 1.0 if share >= 1.0 - 1e-9 else share
+    return Outcome(target * share, 1.0 - share)
