@@ -6,6 +6,11 @@ budget that should lower the model's cost most: the lowest leave-one-out error o
 
 What to ask next is a function of the runs so far and the seed, so an interrupted exploration goes on where it was.
 
+With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
+again, at the least and the most memory in turn. What many slots carry is best told by the most that can be had; the
+middle ones tell a hot key, whose share of a task grows with the tasks, from keys that are spread unevenly; repeats
+average out luck. It ends after a number of calls, not by the cost, and all runs are fitted.
+
 Deviations: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
 measured again, as in the paper; scikit-optimize would put a random one in its place, so this is switched off. The
 Gaussian process lives on the indices of the grid.
@@ -15,6 +20,7 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from skopt import Optimizer
@@ -36,6 +42,8 @@ LEAST_RUNS = 7
 MOST_RUNS = 20
 GROWTH = 1.10
 SLACK = 1e-9
+
+Choice = Literal["improvement", "edge"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,14 @@ class ResourceExplorer:
         Fixes the form whose leave-one-out error is the cost, to replay Table III; None: the lowest of the three.
     most_runs
         Ends the exploration.
+    most_calls
+        Ends it, too: calls of the optimizer, of which the first at a memory takes a run more, the minimal
+        configuration's, unless it is that itself. None: as many as the runs allow.
+    choice
+        Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
+    estimates
+        Runs per call after the corners. More of them average out luck, and take less time than as many calls of the
+        paper, which are up to two runs each.
     """
 
     def __init__(
@@ -141,7 +157,19 @@ class ResourceExplorer:
         form: str = SCALING,
         score_form: str | None = None,
         most_runs: int = MOST_RUNS,
+        most_calls: int | None = None,
+        choice: Choice = "improvement",
+        estimates: int = 1,
     ) -> None:
+        if estimates < 1:
+            raise WorkbenchError(f"estimates is {estimates!r}; a call of the optimizer takes at least 1 run.")
+        if choice not in get_args(Choice):
+            raise WorkbenchError(f"The choice is {choice!r}; use one of {', '.join(get_args(Choice))}.")
+        if most_calls is not None and most_calls < len(space.corners):
+            raise WorkbenchError(
+                f"most_calls is {most_calls!r}; the corners of the space alone are {len(space.corners)} calls. Raise "
+                "it."
+            )
         if most_runs < len(space.corners):
             raise WorkbenchError(
                 f"most_runs is {most_runs!r}; the corners of the space alone are {len(space.corners)} runs. Raise it."
@@ -152,6 +180,10 @@ class ResourceExplorer:
         self.form = form
         self.score_forms = STREAMBED_FORMS if score_form is None else (score_form,)
         self.most_runs = most_runs
+        self.most_calls = most_calls
+        self.choice = choice
+        self.estimates = estimates
+        self._calls = 0
         self._asked: list[tuple[Budget, int]] = []
         self._runs: list[Measurement] = []
 
@@ -183,10 +215,12 @@ class ResourceExplorer:
             When a budget cannot be measured, or too few runs sustained a rate for a model.
         """
         while (budget := self.ask()) is not None:
-            repeat = sum(asked == budget for asked, _ in self._asked)
-            for measurement in self.optimizer.steps(query, budget, repeat):
-                self.tell(measurement)
-            self._asked.append((budget, len(self._runs)))
+            for _ in range(self.estimates if self._calls >= len(self.space.corners) else 1):
+                repeat = sum(asked == budget for asked, _ in self._asked)
+                for measurement in self.optimizer.steps(query, budget, repeat):
+                    self.tell(measurement)
+                self._asked.append((budget, len(self._runs)))
+            self._calls += 1
         return self.conclude()
 
     def conclude(self) -> Exploration:
@@ -197,6 +231,7 @@ class ResourceExplorer:
             form=self.form,
             score_forms=self.score_forms,
             most_runs=self.most_runs,
+            choice=self.choice,
         )
 
     def reason(self) -> str | None:
@@ -204,17 +239,21 @@ class ResourceExplorer:
         if len(self._asked) < len(self.space.corners):
             return None
         costs = costs_of(self._runs, self.score_forms)
-        stop = stopping_row(costs, self.most_runs)
+        stop = stopping_row(costs, self.most_runs) if self.choice == "improvement" else None
         if stop is not None:
             return f"run {stop + 1} raised the cost by {costs[stop] / costs[stop - 1] - 1:.0%}"
         if len(self._runs) >= self.most_runs:
             return f"{self.most_runs} runs were made"
+        if self.most_calls is not None and self._calls >= self.most_calls:
+            return f"{self.most_calls} budgets were asked for"
         return None
 
     def _next(self) -> Budget:
         corners = self.space.corners
         if len(self._asked) < len(corners):
             return corners[len(self._asked)]
+        if self.choice == "edge":
+            return edge(self.space, self._calls - len(corners))
         costs = costs_of(self._runs, self.score_forms)
         place = {self.space.budget(n, m): (i, j) for i, n in enumerate(self.space.slots)
                  for j, m in enumerate(self.space.memory_mb)}  # fmt: skip
@@ -235,6 +274,7 @@ def conclude(
     form: str = SCALING,
     score_forms: Sequence[str] = STREAMBED_FORMS,
     most_runs: int = MOST_RUNS,
+    choice: Choice = "improvement",
 ) -> Exploration:
     """Fit the model to the runs that count: before the one that ended it, with a rate, and not stuck at a limit.
 
@@ -244,7 +284,7 @@ def conclude(
         When fewer than three runs are left.
     """
     costs = costs_of(runs, score_forms)
-    stop = stopping_row(costs, most_runs)
+    stop = stopping_row(costs, most_runs) if choice == "improvement" else None
     rows = [row for row, run in enumerate(runs[:stop]) if run.estimate.rate]
     if len(rows) >= LEAST_FITTED:
         kept = [runs[row] for row in rows]
@@ -260,7 +300,7 @@ def conclude(
     if form == "halves":
         model = select_model(points, rates, stateful=stateful)
     else:
-        model = CapacityModel(form, stateful=stateful).fit(points, rates)
+        model = CapacityModel(form, stateful=stateful).fit(points, rates, [runs[row] for row in rows])
     return Exploration(tuple(runs), costs, tuple(rows), model, reason)
 
 
@@ -277,6 +317,13 @@ def costs_of(runs: Sequence[Measurement], forms: Sequence[str] = STREAMBED_FORMS
         usable = [run for run in runs[:count] if run.estimate.rate]
         costs.append(exploration_cost(_points(usable), _rates(usable), forms) if len(usable) >= CORNERS else math.inf)
     return tuple(costs)
+
+
+def edge(space: Space, number: int) -> Budget:
+    """Give the budget that is asked for as `number` after the corners, counted from 0: the middle, then the edge."""
+    ends = tuple(dict.fromkeys((space.memory_mb[0], space.memory_mb[-1])))
+    middle = number < len(ends) and len(space.slots) > CORNERS // 2
+    return space.budget(space.slots[len(space.slots) // 2 if middle else -1], ends[number % len(ends)])
 
 
 def propose(

@@ -1,15 +1,16 @@
 """The capacity model: rate over memory and slots, its interval, and the least slots for a rate.
 
 Forms ``linear``, ``log`` and ``sqrt`` are StreamBed's (section VI, Equations 6-8), fitted as there by ordinary least
-squares; ``log1p`` is the log of the authors' code. ``scaling`` is ours (`scaling_law`) and the workbench's own choice.
+squares; ``log1p`` is the log of the authors' code. ``scaling`` is ours and the workbench's own choice: the `mechanism`
+where the runs tell of their operators and it explains them, the `scaling_law` of rates alone otherwise.
 
-Every form has the same interval, the scaling law's: a form's own residuals know nothing of the other forms, and on
+Every form has the same interval, that of ``scaling``: a form's own residuals know nothing of the other forms, and on
 simulated truths the textbook interval of the selected form holds the truth far less often than it says
 (``benchmarks/model.py``). It is widened where needed to hold the form's own prediction.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Self
 
@@ -19,6 +20,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from workbench.capacity.forms import COLUMNS, TRANSFORMS, Floats, as_points, as_runs, fit_least_squares, transform
+from workbench.capacity.measurement import Measurement
+from workbench.capacity.mechanism import Mechanism, fit_mechanism
 from workbench.capacity.scaling_law import ScalingLaw, believe, fit_scaling_law
 from workbench.errors import WorkbenchError
 
@@ -40,7 +43,7 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     form
         ``"linear"``, ``"log"``, ``"sqrt"`` or ``"log1p"``: a g(memory) + b g(slots) + c by least squares;
-        ``"scaling"``: the scaling law.
+        ``"scaling"``: the mechanism, or the scaling law.
     stateful
         Whether the query has a stateful operator, where the records of one key meet on one task: then capacity may
         level off, and the interval says so. None: not known. Only the scaling law and the interval depend on it.
@@ -48,14 +51,15 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     coef_ : ndarray of shape (2,)
-        a and b. For ``"scaling"`` the expected exponents of memory and of the slots that carry load.
+        a and b. For ``"scaling"`` the expected exponents of memory and of the slots that carry load; those of the
+        mechanism hold at the most slots measured.
     intercept_ : float
         c. For ``"scaling"`` the constant of ln rate, such that the plain law
         ``exp(intercept_) * memory ** coef_[0] * (slots - overhead_) ** coef_[1]`` meets the prediction at the most
         slots measured; predictions average over all credible laws.
     overhead_ : float
-        Slots expected not to carry load at the fewest slots measured; 0 but for ``"scaling"``.
-    law_ : ScalingLaw or None
+        Slots expected not to carry load at the fewest slots measured; 0 but for the scaling law.
+    law_ : Mechanism, ScalingLaw or None
         Where the interval comes from; None if a rate, a memory or a number of slots was not positive.
     memory_, slots_ : ndarray
         Distinct values measured, ascending.
@@ -80,7 +84,12 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.form = form
         self.stateful = stateful
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  scikit-learn's name
+    def fit(
+        self,
+        X: ArrayLike,  # noqa: N803  scikit-learn's name
+        y: ArrayLike,
+        runs: Sequence[Measurement] | None = None,
+    ) -> Self:
         """Fit the form.
 
         Parameters
@@ -89,25 +98,31 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Columns memory_mb and slots; a data frame with these names may have them in any order.
         y : array-like of shape (runs,)
             Maximum sustainable throughput, records/s.
+        runs
+            The measurement behind each row, for what it tells of the operators; None: only rates are known.
 
         Raises
         ------
         WorkbenchError
-            When the form is unknown, it is not defined at a row, or the rows are not a table of finite numbers.
+            When the form is unknown, it is not defined at a row, the rows are not a table of finite numbers, or there
+            is not one run for each.
         """
         if self.form not in FORMS:
             raise WorkbenchError(f"The form of a capacity model is {self.form!r}; use one of {', '.join(FORMS)}.")
         points, rates = as_runs(X, y)
         self.n_features_in_ = len(COLUMNS)
         self.memory_, self.slots_ = np.unique(points[:, 0]), np.unique(points[:, 1])
-        self.law_: ScalingLaw | None = None
+        if runs is not None and len(runs) != len(rates):
+            raise WorkbenchError(f"There are {len(runs)} runs for {len(rates)} rows; give the one behind each row.")
+        self.law_: Mechanism | ScalingLaw | None = None
         if self.form == SCALING or bool((points > 0).all() and (rates > 0).all()):
-            beliefs = believe(float(self.slots_[0]), stateful=self.stateful)
-            self.law_ = fit_scaling_law(points, rates, beliefs)
+            self.law_ = (fit_mechanism(runs) if runs else None) or fit_scaling_law(
+                points, rates, believe(float(self.slots_[0]), stateful=self.stateful)
+            )
         if self.form == SCALING and self.law_ is not None:
             self.coef_ = np.array(self.law_.expected_exponents)
             self.overhead_ = self.law_.expected_overhead
-            there = np.array([[math.exp(self.law_.memory.centre), self.slots_[-1]]])
+            there = np.array([[np.exp(np.log(points[:, 0]).mean()), self.slots_[-1]]])
             plain = np.log([there[0, 0], there[0, 1] - self.overhead_]) @ self.coef_
             self.intercept_ = float(np.log(self.law_.quantile(there, 0.5)[0]) - plain)
         else:
@@ -202,8 +217,8 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return self._law(points).quantile(points, 0.5)
         return np.asarray(transform(self.form, points) @ self.coef_ + self.intercept_)
 
-    def _law(self, points: Floats) -> ScalingLaw:
-        """Give the scaling law, which must be defined for the runs and at `points`."""
+    def _law(self, points: Floats) -> Mechanism | ScalingLaw:
+        """Give the law, which must be defined for the runs and at `points`."""
         if self.law_ is None:
             raise WorkbenchError(
                 "There is no interval, because a rate, a memory or a number of slots of the runs was not positive; "

@@ -186,6 +186,7 @@ def _levels_off(model: CapacityModel) -> ModelFinding | None:
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {law.levelling:.0%} capacity levels off: at 100 slots a tenth or more of each is lost.",
+        f"With probability {law.levelling:.0%} capacity levels off: at {law.levelling_slots:g} slots a tenth or more "
+        "of each is lost.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )

@@ -176,6 +176,11 @@ class ScalingLaw:
         )
 
     @property
+    def levelling_slots(self) -> float:
+        """Slots that `levelling` is about."""
+        return 100.0
+
+    @property
     def levelling(self) -> float:
         """Probability of a shape that is far from proportional: it loses a tenth or more at 100 slots."""
         return float(self.weight[(self.exponent < 0.9) | (self.contention >= 1e-3)].sum())
