@@ -155,7 +155,5 @@ def test_studies_of_other_things_cannot_be_compared(planned):
 def test_a_loss_can_end_a_schedule(planned):
     refuse_loss(study_drift(planned, planned))
     refuse_loss(study_drift(planned, scaled(planned, 1.5)))
-    with pytest.raises(
-        CapacityFellError, match=r"of nexmark:q1 fell by 40.0% since .*, more than .* that repeats"
-    ):
+    with pytest.raises(CapacityFellError, match=r"of nexmark:q1 fell by 40.0% since .*, more than .* that repeats"):
         refuse_loss(study_drift(planned, scaled(planned, 0.6)))

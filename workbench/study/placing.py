@@ -24,7 +24,6 @@ from workbench.simulation import Worker
 DRAWN = ("flink-default", "flink-evenly", "random")
 """Methods in which chance has a part."""
 
-_METHODS = tuple(method for method in METHODS if method != "caps")  # the whole search is the front
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest first
 
@@ -38,7 +37,7 @@ class PlacementStudy:
     given
         What was to be placed, on which workers.
     methods
-        Plans by method, the optimum first; of methods in which chance has a part as many as were drawn.
+        Plans by method, the best first; of methods in which chance has a part as many as were drawn.
     refused
         Methods that found no plan, with the reason.
     tuning
@@ -64,8 +63,8 @@ class PlacementStudy:
 
     @property
     def best(self) -> Placed:
-        """The plan of the least worst cost."""
-        return self.methods["optimal"][0]
+        """The plan of the highest rate where rates are known, else of the least worst cost."""
+        return next(iter(self.methods.values()))[0]
 
 
 def study_placement(
@@ -106,9 +105,11 @@ def _by_method(
 ) -> tuple[dict[str, tuple[Placed, ...]], dict[str, str]]:
     made: dict[str, tuple[Placed, ...]] = {}
     refused: dict[str, str] = {}
-    for method in _METHODS:
+    best = [method for method in METHODS if method == "fastest" and _limited(given)] + ["optimal"]
+    others = [method for method in METHODS if method not in {"fastest", "optimal", "caps"}]  # all plans: the front
+    for method in (*best, *others):
         seeds = range(seed, seed + (samples if method in DRAWN else 1))
-        limit = None if method == "optimal" else timeout_s
+        limit = None if method in best else timeout_s
         try:
             made[method] = tuple(place(given, method, seed=one, timeout_s=limit) for one in seeds)
         except WorkbenchError as error:
@@ -127,13 +128,17 @@ def _widest(problem: PlacementProblem, tightest: CostVector, timeout_s: float) -
 
 
 def _shapes(given: PlacementInput, samples: int, seed: int) -> tuple[Spread, ...]:
-    limits = tuple(vars(given.worker).values())
-    if given.rate is None or not any(map(math.isfinite, limits)):
+    if given.rate is None or not _limited(given):
         return ()
     problem = given.problem
-    core = Worker(*(limit / problem.slots for limit in limits))
+    core = Worker(*(limit / problem.slots for limit in vars(given.worker).values()))
     shapes = neighbouring_shapes(problem.workers, problem.slots)
     return shape_spreads(problem, given.rate, core=core, shapes=shapes, samples=samples, seed=seed)
+
+
+def _limited(given: PlacementInput) -> bool:
+    """Whether costs can be turned into rates."""
+    return given.rate is not None and any(map(math.isfinite, vars(given.worker).values()))
 
 
 def neighbouring_shapes(workers: int, slots: int) -> Sequence[tuple[int, int]]:

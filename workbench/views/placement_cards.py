@@ -68,7 +68,7 @@ def _methods(study: PlacementStudy) -> list[Card]:
         costs = _worst(by_chance[nearest])
         finding = (
             f"The nearest that knows no loads, {nearest}, has a worst cost of {units.number(median(costs))} in the "
-            f"median of {len(costs)} draws and up to {units.number(max(costs))}; the best plan has "
+            f"median of {len(costs)} draws and up to {units.number(max(costs))}; {study.best.method} has "
             f"{units.number(value)}."
         )
     else:
@@ -78,7 +78,7 @@ def _methods(study: PlacementStudy) -> list[Card]:
     if known:
         first = max(known, key=lambda name: known[name])
         finding += f" By sustained rate {first} comes first with {units.rate(known[first])}"
-        finding += "." if first == "optimal" else ": costs weigh all resources alike, rates only the scarcest."
+        finding += ": costs weigh all resources alike, rates only the scarcest."
     refused = "".join(f" {name}: {reason}" for name, reason in study.refused.items())
     columns = (
         Column("Method"),
