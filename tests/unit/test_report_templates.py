@@ -145,7 +145,7 @@ def test_placement(run, tmp_path):
     assert run("placement", "out.html", "-p", "placement", str(DATA / "placement.yaml"), "-p", "samples", "5")[0] == 0
     text = words(tmp_path / "out.html")
     assert "Where do the tasks go?" in text
-    assert "What would an ordinary scheduler do?" in text
+    assert "What would others do?" in text
     assert "Parameter samples 5" in text
 
 
