@@ -97,7 +97,8 @@ def capacity_of(
     memory_curves = []
     if len(model.memory_) > 1:
         memory_grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
-        for slots in sorted({int(model.slots_[0]), most, *(slots for slots, _, _ in targets[:1])}):
+        measured = [int(slots) for slots in model.slots_]
+        for slots in sorted({measured[0], measured[len(measured) // 2], most}):
             rate, low, high = _predicted(model, np.column_stack([memory_grid, np.full_like(memory_grid, slots)]))
             memory_curves.append(MemoryCurve(slots, tuple(memory_grid.tolist()), rate, low, high))
     return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves))
@@ -118,12 +119,6 @@ def draw_capacity(data: Capacity) -> go.Figure:
         horizontal_spacing=0.04,
         figure=figure,
     )
-    last = max(curve.slots[-1] for curve in data.curves)
-    if last > data.most_measured:
-        panels.add_vrect(x0=data.most_measured, x1=last, fillcolor=theme.GREY, opacity=0.08, line_width=0, row=1, col=1)
-        panels.add_annotation(
-            x=data.most_measured, y=1, yref="paper", text="extrapolated", showarrow=False, xanchor="left", yanchor="top"
-        )
     for number, curve in enumerate(data.curves):
         label = f"model, {curve.memory_mb} MB per slot"
         _curve(
@@ -137,9 +132,18 @@ def draw_capacity(data: Capacity) -> go.Figure:
     for number, across in enumerate(data.memory_curves):
         label = f"model, {units.count(across.slots)} slots"
         lines = (across.memory_mb, across.rate, across.low, across.high)
-        _curve(panels, f"slots-{number}", label, number, lines, column=2)
+        _curve(panels, f"slots-{number}", label, number + len(data.curves), lines, column=2)
     _runs(panels, data, two=two)
     _targets(panels, data)
+    last = max(curve.slots[-1] for curve in data.curves)
+    if last > data.most_measured:
+        where = {"row": 1, "col": 1}
+        panels.add_vrect(
+            x0=data.most_measured, x1=last, fillcolor=theme.GREY, opacity=0.1, line_width=0, layer="below", **where
+        )
+        panels.add_annotation(
+            x=data.most_measured, y=1, yref="paper", text="extrapolated", showarrow=False, xanchor="left", yanchor="top"
+        )
     panels.update_xaxes(title_text="Slots", rangemode="tozero", row=1, col=1)
     panels.update_yaxes(tickformat="~s", rangemode="tozero")
     panels.update_yaxes(title_text="Capacity (records/s)", row=1, col=1)
@@ -153,6 +157,7 @@ def draw_capacity(data: Capacity) -> go.Figure:
             row=1,
             col=2,
         )
+    panels.update_layout(legend_traceorder="normal")
     theme.room_for_legend(panels)
     return panels
 
@@ -199,11 +204,12 @@ def _curve(
 def _runs(panels: go.Figure, data: Capacity, *, two: bool) -> None:
     """Draw the runs: a shape for each memory, crosses for those that were not fitted."""
     memories = sorted({memory for memory, _, _, _ in data.runs})
+    across = {curve.slots for curve in data.memory_curves}
     for fitted in (True, False):
-        runs = [run for run in data.runs if run[3] == fitted]
         word = "measured" if fitted else "measured, not fitted"
-        symbols = [_SYMBOLS[memories.index(run[0]) % len(_SYMBOLS)] if fitted else "x" for run in runs]
         for column in (1, 2) if two else (1,):
+            runs = [run for run in data.runs if run[3] == fitted and (column == 1 or run[1] in across)]
+            symbols = [_SYMBOLS[memories.index(run[0]) % len(_SYMBOLS)] if fitted else "x" for run in runs]
             panels.add_scatter(
                 uid=f"capacity-runs-{'fitted' if fitted else 'left-out'}-{column}",
                 name=word,
@@ -243,7 +249,7 @@ def _targets(panels: go.Figure, data: Capacity) -> None:
                 "font": {"size": 12, "color": theme.VERMILLION},
                 "bgcolor": "rgba(255,255,255,0.8)",
             },
-            annotation_position="top left",
+            annotation_position="top right",
             row=1,
             col=1,
         )

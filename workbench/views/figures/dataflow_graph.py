@@ -162,7 +162,7 @@ def _label(node: GraphNode, letters: int) -> str:
     if node.tasks is not None:
         lines.append(units.count(node.tasks, "task" if node.tasks == 1 else "tasks"))
     if node.records_per_s is not None:
-        lines.append(units.scaled(node.records_per_s, "/s"))
+        lines.append(units.scaled(node.records_per_s, "rec/s"))
     if node.busyness is not None:
         lines.append(f"{units.share(round(node.busyness, 3))} busy")
     return "<br>".join(lines)

@@ -105,7 +105,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         customdata=[point.slots for _, point in data.marks],
         text=[f"{label}: {units.count(point.slots)} slots" for label, point in data.marks],
         mode="markers+text",
-        textposition=["top right" if point.cost < middle else "top left" for _, point in data.marks],
+        textposition=["top right" if point.cost < middle else "bottom left" for _, point in data.marks],
         marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
         hovertemplate=f"%{{text}}, %{{x:.4~g}} {unit}: short with %{{y:.2~g}} %<extra></extra>",
         cliponaxis=False,
@@ -121,7 +121,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         type="log",
         tickvals=_TICKS,
         ticktext=[f"{tick:g}" for tick in _TICKS],
-        range=[low - 0.15, high + 0.2],
+        range=[low - 0.35, high + 0.25],
     )
     theme.room_for_legend(figure)
     return figure

@@ -110,7 +110,7 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
             mode="lines",
             line={"color": colour, "dash": dash, "width": 1.8, "shape": "hv" if row == _DEPLOYED else "linear"},
             hovertemplate=f"%{{x:.4~g}} {unit}: {hover}<extra></extra>",
-            showlegend=row == 1 or (row == _DEPLOYED and bool(memory)),
+            showlegend=row == 1,
             row=row,
             col=1,
             **({"secondary_y": name == "memory"} if row == _DEPLOYED else {}),
@@ -121,7 +121,8 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
         title_text="Tasks", rangemode="tozero", tickformat="d", nticks=5, row=2, col=1, secondary_y=False
     )
     panels.update_yaxes(
-        title_text="Memory (GiB)",
+        title={"text": "Memory (GiB), dashed", "font": {"color": theme.GREEN}},
+        tickmode="auto",
         rangemode="tozero",
         nticks=5,
         showgrid=False,
