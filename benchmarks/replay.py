@@ -44,7 +44,7 @@ def chain(window_s=None):
 
 def main():
     print(
-        f"a day at 1 s steps, {OPERATORS} operators, {OPERATORS * TASKS} tasks at first      seconds  changes  mean tasks"
+    print(f"a day, {OPERATORS} operators, {OPERATORS * TASKS} tasks at first; CPU seconds, changes, mean tasks")
     )
     for label, policy, window_s, keys in (
         ("static", Static(), None, None),

@@ -6,9 +6,11 @@ metrics say that tasks are slow, and the policy asks for more of them than are n
 knows no loads does to an autoscaler (section 6.4).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
 
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.placement import PlacementProblem, flink_default, flink_evenly, optimal
@@ -40,8 +42,9 @@ class Controller:
     worker
         Capacities of a worker.
     strategy
-        ``"caps"`` balances the loads: the plan of the least worst cost, proven within `gap`; ``"default"`` fills one
-        worker after the other and ``"evenly"`` spreads tasks, both in random order, as Flink does.
+        ``"caps"`` balances the loads of the resources that a worker could run short of: the plan of the least worst
+        cost, proven within `gap`. ``"default"`` fills one worker after the other and ``"evenly"`` spreads tasks, both
+        in random order, as Flink does.
     seed
         Of the random orders; decision n has its own.
     gap
@@ -98,17 +101,33 @@ class Controller:
         WorkbenchError
             When an operator has no profile, or there are fewer slots than tasks.
         """
-        profiles = {name: self.profiles[name] for name in tasks if name in self.profiles}
-        problem = PlacementProblem.from_dataflow(
-            dataflow, profiles, dict(source_rates), self.workers, self.slots, parallelism=dict(tasks)
-        )
+        problem = self._problem(dataflow, tasks, source_rates, (True, True, True))
         if self.strategy == "caps":
+            # A resource that no placement can exhaust must not outweigh those that some can.
+            limits = (self.worker.cpus, self.worker.io_bytes_per_s, self.worker.net_bytes_per_s)
+            scarce = tuple((problem.ideal + problem.span > np.array(limits)).tolist())
+            if any(scarce) and not all(scarce):
+                problem = self._problem(dataflow, tasks, source_rates, scarce)
             counts = optimal(problem, self.gap).counts
         else:
             random = stream("placement", self.seed, number)
             counts = (flink_default if self.strategy == "default" else flink_evenly)(problem, random)
         rows = zip(problem.operators, counts.tolist(), strict=True)
         return Cluster((self.worker,) * self.workers, {name: tuple(row) for name, row in rows})
+
+    def _problem(
+        self, dataflow: Dataflow, tasks: Tasks, source_rates: Mapping[str, float], counting: Sequence[bool]
+    ) -> PlacementProblem:
+        """Build the placement problem with the loads of the counting resources: cpu, io, net."""
+        cpu, io, net = counting
+        profiles = {
+            name: OperatorProfile(one.cpu_s * cpu, one.state_bytes * io, one.output_bytes * net, one.selectivity)
+            for name, one in self.profiles.items()
+            if name in tasks
+        }
+        return PlacementProblem.from_dataflow(
+            dataflow, profiles, dict(source_rates), self.workers, self.slots, parallelism=dict(tasks)
+        )
 
     def fitting(self, tasks: Tasks) -> dict[str, int]:
         """Take tasks off, one by one from the operator with most (ties: the first), until the slots suffice."""

@@ -1,0 +1,92 @@
+"""What every replay keeps, whatever the load, the memory and the policy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.scaling import AutoscalerSettings, Decision, Ds2Policy, JustinPolicy, JustinVariant, Static, replay
+from workbench.simulation import Deployment, KeyTrace, OperatorModel, QueryModel, RateTrace, StateModel, steady_state
+
+FLOW = Dataflow(
+    "chain",
+    (Operator("source", "source"), Operator("a", "map"), Operator("b", "count", stateful=True), Operator("c", "map")),
+    (Edge("source", "a"), Edge("a", "b"), Edge("b", "c")),
+)
+MILLI = st.integers(1, 20).map(lambda value: value / 1e4)
+MEMORY = st.none() | st.sampled_from([158.0, 316.0, 632.0])
+
+
+@st.composite
+def queries(draw, linear=False):
+    def operator(name):
+        state = StateModel(draw(st.integers(1, 3000)), miss_s=draw(MILLI)) if name == "b" and not linear else None
+        return OperatorModel(OperatorProfile(draw(MILLI), 0, 0, draw(st.sampled_from([0.5, 1.0, 2.0]))), state=state)
+
+    return QueryModel(FLOW, {name: operator(name) for name in "abc"})
+
+
+STEPS = st.lists(st.tuples(st.sampled_from([30.0, 60.0]), st.integers(0, 20_000)), min_size=1, max_size=4)
+SETTINGS = st.builds(
+    AutoscalerSettings,
+    activation_s=st.sampled_from([5.0, 20.0]),
+    policy_interval_s=st.just(10.0),
+    metrics_window_s=st.sampled_from([5.0, 10.0]),
+    utilization_target=st.sampled_from([0.7, 1.0]),
+    utilization_min=st.sampled_from([None, 0.2]),
+    utilization_max=st.sampled_from([None, 0.8]),
+    max_parallelism=st.just(40),
+)
+VARIANTS = st.builds(
+    JustinVariant, st.sampled_from(["differs", "exceeds"]), st.just(0.05), st.sampled_from([None, 0.9])
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(model=queries(), steps=STEPS, limits=SETTINGS, variant=VARIANTS, max_level=st.integers(1, 3))
+def test_justin_in_a_replay(model, steps, limits, variant, max_level):
+    trace = RateTrace.steps(steps)
+    start = Decision(dict.fromkeys("abc", 1), dict.fromkeys("abc", 158.0))
+    line = replay(trace, model, JustinPolicy(limits, variant, max_level), start, step_s=1.0)
+    for change in line.reconfigurations:
+        assert change.managed_mb["a"] is None is change.managed_mb["c"]
+        assert change.managed_mb["b"] in [158.0 * 2**level for level in range(max_level)]
+        assert max(change.tasks.values()) <= 40
+    done = line.consumed.sum() * line.step_s
+    assert done + line.backlog[-1] == pytest.approx(trace.records_until(trace.duration_s), rel=1e-6, abs=1e-3)
+    assert (line.latency_s >= 0).all()
+    assert (line.latency_s <= trace.duration_s).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(model=queries(linear=True), rate=st.integers(100, 20_000))
+def test_ds2_converges_in_one_step_on_linear_costs(model, rate):
+    once = AutoscalerSettings(activation_s=5.0, policy_interval_s=5.0)
+    line = replay(RateTrace.constant(rate, 120), model, Ds2Policy(once), dict.fromkeys("abc", 1), step_s=1.0)
+    assert len(line.reconfigurations) <= 1
+    tasks = line.reconfigurations[0].tasks if line.reconfigurations else dict.fromkeys("abc", 1)
+    assert steady_state(Deployment(model, tasks)).rate >= rate * (1 - 1e-9)
+    for name, count in tasks.items():
+        if count > 1:
+            assert steady_state(Deployment(model, {**tasks, name: count - 1})).rate < rate
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    model=queries(),
+    tasks=st.lists(st.integers(1, 6), min_size=3, max_size=3),
+    memory=MEMORY,
+    exponent=st.sampled_from([None, 0.0, 1.0]),
+)
+def test_a_flooded_deployment_reaches_the_closed_form_of_its_memory_and_keys(model, tasks, memory, exponent):
+    layout, managed = dict(zip("abc", tasks, strict=True)), {"b": memory}
+    keys = {} if exponent is None else {"b": KeyTrace.zipf(200, exponent)}
+    shares = {name: trace.task_shares(0, layout[name]) for name, trace in keys.items()}
+    truth = steady_state(Deployment(model, layout, managed_mb=managed, key_shares=shares or None)).rate
+    line = replay(RateTrace.constant(2 * truth, 20), model, Static(), Decision(layout, managed), step_s=1.0, keys=keys)
+    assert line.consumed == pytest.approx(np.full(20, truth))
+    more = {"b": 2 * (memory or 79.0)}
+    assert steady_state(Deployment(model, layout, managed_mb=more)).rate >= steady_state(
+        Deployment(model, layout, managed_mb=managed)
+    ).rate * (1 - 1e-9)
