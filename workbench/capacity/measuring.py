@@ -121,9 +121,10 @@ def measure(
     """
     query, budget = configuration.query, configuration.budget
     key = measurement_key(configuration, testbed, estimator)
-    finished = journal.entries("finished", key)
-    if reuse and finished:
-        return measurement_from_dict(finished[-1].data, "The recorded measurement")
+    if reuse:
+        finished = journal.entries("finished", key)
+        if finished:
+            return measurement_from_dict(finished[-1].data, "The recorded measurement")
     if isinstance(testbed, Simulated):
         estimator = replace(estimator, clock=testbed.clock)
     deployments = _unfinished(journal, key)
@@ -151,6 +152,9 @@ def measure(
                 curve.append(probe)
                 present.load_curve.append(probe)
         facts, source = run.facts, run.source
+    earlier = [
+        measurement_from_dict(entry.data).estimate for entry in journal.entries(key=key) if entry.kind == "finished"
+    ]
     measurement = Measurement(
         query=query.name,
         budget=budget,
@@ -164,7 +168,7 @@ def measure(
         load_curve=tuple(curve),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
-        interval=mst_interval(estimate, [measurement_from_dict(entry.data).estimate for entry in finished]),
+        interval=mst_interval(estimate, earlier),
     )
     if output is not None:
         measurement.to_json(output)
