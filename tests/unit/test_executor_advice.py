@@ -46,3 +46,13 @@ def test_keys_bound_shards_and_cores():
     )
     with pytest.raises(WorkbenchError, match=r"^key_counts has no key with a count above 0; leave it out or count\.$"):
         advise_executors(4, 8, key_counts=[0, 0])
+
+
+def test_keys_that_were_not_tracked_count_too():
+    assert advise_executors(4, 8, key_counts=[50, 30], untracked_keys=10_000, untracked_records=9000.0).reasons == (
+        "one executor per node: each can grow on its own node",
+        "256 shards each: 8 per task, within 256 to 1024",
+    )
+    few = advise_executors(4, 8, key_counts=[50, 30], untracked_keys=98, untracked_records=20.0)
+    assert few.shards == 25
+    assert few.reasons[-1] == "the most frequent key alone fills a core at 2 cores; more do not help it"

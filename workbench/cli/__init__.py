@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 from workbench import __version__
-from workbench.cli import checking, measuring, placing, planning, reporting, scaling
+from workbench.cli import checking, keys, measuring, placing, planning, reporting, scaling
 from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED
 from workbench.errors import WorkbenchError
 
@@ -52,6 +52,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for group in (checking, measuring, planning, placing, scaling, reporting):
+    for group in (checking, measuring, planning, keys, placing, scaling, reporting):
         group.add(commands)
     return parser

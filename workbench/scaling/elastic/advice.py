@@ -30,6 +30,8 @@ def advise_executors(
     data_intensity: float = 0.0,
     shuffles_per_minute: float = 0.0,
     key_counts: Sequence[float] | None = None,
+    untracked_keys: int = 0,
+    untracked_records: float = 0.0,
 ) -> ExecutorAdvice:
     """Executors and shards for one operator by the rules of section 5.3.
 
@@ -50,6 +52,13 @@ def advise_executors(
     key_counts
         Frequency of each key, when known: a key is never split, so there are no more useful shards than keys and no
         more useful cores than total / largest.
+    untracked_keys, untracked_records
+        Keys beyond those in `key_counts`, and the records of all of them together (as ``KeyFrequencies`` says).
+
+    Raises
+    ------
+    WorkbenchError
+        When a number is out of its range, or no key has a count above 0.
     """
     nodes, node_cores = whole("nodes", nodes, 1), whole("node_cores", node_cores, 1)
     cores = nodes * node_cores if operator_cores is None else whole("operator_cores", operator_cores, 1)
@@ -70,19 +79,26 @@ def advise_executors(
     shards = min(MOST_SHARDS, max(LEAST_SHARDS, 2 ** math.ceil(math.log2(SHARDS_PER_TASK * tasks))))
     reasons.append(f"{shards} shards each: {SHARDS_PER_TASK} per task, within {LEAST_SHARDS} to {MOST_SHARDS}")
     if key_counts is not None:
-        shards, more = _limited_by_keys(not_negatives("The count of key {}", key_counts), cores, executors, shards)
+        keys, records, largest = _keys(key_counts, untracked_keys, untracked_records)
+        shards, more = _limited_by_keys(keys, records / largest, cores, executors, shards)
         reasons += more
     return ExecutorAdvice(executors, shards, tuple(reasons))
 
 
-def _limited_by_keys(counts: list[float], cores: int, executors: int, shards: int) -> tuple[int, list[str]]:
-    require(len(counts) > 0 and max(counts) > 0, "key_counts has no key with a count above 0; leave it out or count.")
+def _keys(counts: Sequence[float], untracked_keys: int, untracked_records: float) -> tuple[int, float, float]:
+    """Count the keys, their records, and those of the most frequent key."""
+    counted = not_negatives("The count of key {}", counts)
+    require(len(counted) > 0 and max(counted) > 0, "key_counts has no key with a count above 0; leave it out or count.")
+    rest = whole("untracked_keys", untracked_keys, 0)
+    records = math.fsum(counted) + not_negative("untracked_records", untracked_records)
+    return sum(count > 0 for count in counted) + rest, records, max(counted)
+
+
+def _limited_by_keys(keys: int, useful: float, cores: int, executors: int, shards: int) -> tuple[int, list[str]]:
     reasons = []
-    keys = sum(count > 0 for count in counts)
     if keys < executors * shards:
         shards = max(1, keys // executors)
         reasons.append(f"{shards} shards each suffice: there are only {keys} keys")
-    useful = sum(counts) / max(counts)
     if useful < cores:
         reasons.append(f"the most frequent key alone fills a core at {useful:.3g} cores; more do not help it")
     return shards, reasons

@@ -1,0 +1,277 @@
+"""How often each key occurs in the user's own data, counted by Spark: exactly, or by a sketch whose error is stated.
+
+The sketch is Spark's ``approx_top_k`` (a frequent-items sketch of DataSketches) for the counts and HyperLogLog++
+(``approx_count_distinct``) for the number of keys; either takes one pass and little memory whatever the number of keys.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal, get_args
+
+from workbench.errors import WorkbenchError
+from workbench.simulation import KeyTrace
+from workbench.workload.dataset import check
+from workbench.workload.query import Dataset
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Method = Literal["exact", "sketch"]
+MOST_EXACT = 1_000_000  # keys; beyond, an exact count shuffles more than the sketch is worth
+TRACKED = 10_000  # items of the frequent-items sketch
+DISTINCT_DEVIATION = 0.02  # relative standard deviation asked of HyperLogLog++
+_LOAD_FACTOR = 0.75  # of the sketch's hash map; its size is a power of two
+_ERROR_FACTOR = 3.5  # DataSketches: a count exceeds the true one by at most 3.5 / map size of all records
+
+
+@dataclass(frozen=True)
+class KeyFrequencies:
+    """Frequencies of the keys in one column.
+
+    Parameters
+    ----------
+    column
+        Name of the column.
+    records
+        Rows with a key; exact.
+    missing
+        Rows without one (null); exact, and left out of everything else.
+    keys
+        The most frequent keys as text, most frequent first.
+    counts
+        Rows of each of `keys`.
+    distinct
+        Number of different keys.
+    method
+        ``"exact"`` or ``"sketch"``.
+    count_error
+        A count may exceed the true one by so many rows, and is never below it; 0 when exact. A key that is not listed
+        has at most this many rows more than the last one listed.
+    distinct_deviation
+        Relative standard deviation of `distinct`; 0 when exact.
+    partition_shares
+        For each number of shuffle partitions that was asked for, the share of `records` of every partition, exactly as
+        Spark would spread them.
+    """
+
+    column: str
+    records: int
+    missing: int
+    keys: tuple[str, ...]
+    counts: tuple[int, ...]
+    distinct: int
+    method: Method = "exact"
+    count_error: int = 0
+    distinct_deviation: float = 0.0
+    partition_shares: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _require(
+            self.records > 0,
+            f"Column {self.column!r} has no key in any row ({self.missing} rows are empty); name another column.",
+        )
+        _require(
+            0 < len(self.keys) == len(self.counts) <= self.distinct,
+            f"Column {self.column!r} has {len(self.keys)} keys listed, {len(self.counts)} counts and {self.distinct} "
+            "keys in all; give one count for each key, and no more keys than there are.",
+        )
+        _require(
+            min(self.counts) > 0 and list(self.counts) == sorted(self.counts, reverse=True),
+            f"The counts of column {self.column!r} must be above 0 and descend.",
+        )
+        _require(
+            self.method in get_args(Method),
+            f"method is {self.method!r}; use one of {', '.join(map(repr, get_args(Method)))}.",
+        )
+
+    @property
+    def untracked_keys(self) -> int:
+        """Keys that are not listed."""
+        return self.distinct - len(self.keys)
+
+    @property
+    def untracked_records(self) -> int:
+        """Rows of the keys that are not listed; with a sketch at least so many."""
+        return max(0, self.records - sum(self.counts)) if self.untracked_keys else 0
+
+    @property
+    def hottest_share(self) -> float:
+        """Share of the rows with the most frequent key, at most 1; with a sketch at most so much."""
+        return min(1.0, self.counts[0] / self.records)
+
+    @property
+    def useful_tasks(self) -> float:
+        """Tasks at which the most frequent key alone has a task's even share: more do not raise the rate."""
+        return 1 / self.hottest_share
+
+    @property
+    def zipf_exponent(self) -> float:
+        """Slope of log count against log rank over the listed keys, by least squares; 0 is no skew, nan for one key."""
+        if len(self.counts) < 2:
+            return math.nan
+        x = [math.log(rank) for rank in range(1, len(self.counts) + 1)]
+        y = [math.log(count) for count in self.counts]
+        mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
+        above = math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+        return -above / math.fsum((a - mean_x) ** 2 for a in x)
+
+    def imbalance(self, partitions: int) -> float:
+        """Rows of the fullest of `partitions` shuffle partitions over the mean.
+
+        Raises
+        ------
+        WorkbenchError
+            When that number of partitions was not counted.
+        """
+        _require(
+            partitions in self.partition_shares,
+            f"{partitions} partitions of column {self.column!r} were not counted; counted are "
+            f"{', '.join(map(str, self.partition_shares)) or 'none'}. Count again with partitions=[{partitions}].",
+        )
+        return max(self.partition_shares[partitions]) * partitions
+
+    def trace(
+        self, changes_per_minute: float = 0.0, change: Literal["shuffle", "wander"] = "shuffle", seed: int = 0
+    ) -> KeyTrace:
+        """Return the popularity of these keys for a simulation; those not listed share their rows evenly."""
+        return KeyTrace.from_counts(
+            self.counts, self.untracked_keys, self.untracked_records, changes_per_minute, change, seed
+        )
+
+
+def count_keys(
+    spark: "SparkSession",
+    data: "Dataset | DataFrame",
+    column: str,
+    *,
+    method: Method | Literal["auto"] = "auto",
+    top: int = 1000,
+    tracked: int = TRACKED,
+    partitions: Sequence[int] = (),
+) -> KeyFrequencies:
+    """Count the keys of a column.
+
+    Parameters
+    ----------
+    spark
+        A session.
+    data
+        Data at rest, or a batch DataFrame.
+    column
+        The key.
+    method
+        ``"exact"`` groups by the key; ``"sketch"`` takes one pass and bounded memory; ``"auto"`` counts exactly where
+        HyperLogLog++ finds no more than a million keys.
+    top
+        Keys listed, the most frequent ones.
+    tracked
+        Items the sketch keeps; more lower its error, which is at most 3.5 rows in so many as its hash map has places
+        (the next power of two above ``tracked / 0.75``).
+    partitions
+        Numbers of shuffle partitions to spread the rows over, by Spark's own hash.
+
+    Raises
+    ------
+    WorkbenchError
+        When the data cannot be read, has no such column, or the column no key.
+    """
+    _require(top >= 1, f"top is {top!r}; list at least one key.")
+    _require(
+        tracked >= top, f"tracked is {tracked!r} and top is {top!r}; the sketch must track at least the keys listed."
+    )
+    _require(all(p >= 1 for p in partitions), f"partitions is {list(partitions)!r}; each must be at least 1.")
+    _require(
+        method in {"auto", *get_args(Method)},
+        f"method is {method!r}; use one of 'auto', {', '.join(map(repr, get_args(Method)))}.",
+    )
+    frame = _keys(spark, data, column)
+    from pyspark.sql import functions as sql  # noqa: PLC0415 - importing the workbench must not import pyspark
+
+    key = frame["key"]
+    rows, records, about = frame.agg(
+        sql.count(sql.lit(1)), sql.count(key), sql.approx_count_distinct(key, DISTINCT_DEVIATION)
+    ).first() or (0, 0, 0)
+    present = frame.where(key.isNotNull())
+    _require(records > 0, f"Column {column!r} has no key in any of its {rows} rows; name another column.")
+    shares = {count: _spread(present, count, records) for count in partitions}
+    if method == "sketch" or (method == "auto" and about > MOST_EXACT):
+        return _sketched(present, column, top, tracked, int(about), records, rows - records, shares)
+    counted = present.groupBy("key").count()
+    listed = counted.orderBy(sql.desc("count"), sql.col("key").cast("string")).limit(top).collect()
+    return KeyFrequencies(
+        column,
+        records,
+        rows - records,
+        tuple(str(row[0]) for row in listed),
+        tuple(int(row[1]) for row in listed),
+        counted.count(),
+        partition_shares=shares,
+    )
+
+
+def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "DataFrame":
+    """One column, named key."""
+    if isinstance(data, Dataset):
+        check(data, None)
+        options = {"header": "true", "inferSchema": "true"} if data.format == "csv" else {}
+        frame = spark.read.format(data.format).options(**options).load(data.path)
+    else:
+        frame = data
+    names = frame.columns
+    if column not in names:
+        near = get_close_matches(column, names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise WorkbenchError(f"The data has no column {column!r}; its columns are {', '.join(names)}.{hint}")
+    quoted = column.replace("`", "``")
+    return frame.selectExpr(f"`{quoted}` AS key")
+
+
+def _spread(present: "DataFrame", partitions: int, records: int) -> tuple[float, ...]:
+    """Share of each partition by Spark's hash partitioning: Murmur3 of the key, modulo."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415
+
+    counted = present.groupBy(sql.expr(f"pmod(hash(key), {partitions})").alias("partition")).count().collect()
+    found = {int(row[0]): int(row[1]) for row in counted}
+    return tuple(found.get(partition, 0) / records for partition in range(partitions))
+
+
+def _sketched(  # noqa: PLR0917 - what was counted before
+    present: "DataFrame",
+    column: str,
+    top: int,
+    tracked: int,
+    about: int,
+    records: int,
+    missing: int,
+    shares: Mapping[int, tuple[float, ...]],
+) -> KeyFrequencies:
+    row = present.selectExpr(f"approx_top_k(key, {tracked}, {tracked})").first()
+    items = row[0] if row else []
+    places = 2 ** math.ceil(math.log2(math.ceil(tracked / _LOAD_FACTOR)))
+    complete = sum(int(item[1]) for item in items) == records  # no count is too low, so now none is too high
+    error = 0 if complete else min(records, math.ceil(_ERROR_FACTOR / places * records))
+    listed = sorted(((str(item[0]), int(item[1])) for item in items), key=lambda pair: (-pair[1], pair[0]))[:top]
+    if not listed:
+        raise WorkbenchError(
+            f"No key of column {column!r} is frequent enough for a sketch of {tracked} items; "
+            "count exactly (method='exact') or track more."
+        )
+    return KeyFrequencies(
+        column,
+        records,
+        missing,
+        tuple(name for name, _ in listed),
+        tuple(count for _, count in listed),
+        len(items) if complete else max(about, len(listed)),
+        "sketch",
+        error,
+        0.0 if complete else DISTINCT_DEVIATION,
+        shares,
+    )
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise WorkbenchError(message)
