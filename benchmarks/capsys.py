@@ -36,7 +36,7 @@ from workbench.placement import (
     tune,
 )
 from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT
-from workbench.simulation import CAPSYS_QUERIES, capsys_query
+from workbench.simulation import CAPSYS_QUERIES, Worker, capsys_query
 
 MOTIVATION = {  # tasks on 16 slots (the artefact's motivation runs)
     "Q1-sliding": {"source": 2, "transform": 5, "sliding window": 8, "sink": 1},
@@ -160,32 +160,35 @@ def figure8(seeds, timeout):
     queries = {name: placed(capsys_query(name), 18, 8) for name in CAPSYS_QUERIES}
     targets = {name: capsys_query(name).rate for name in CAPSYS_QUERIES}
     together = PlacementProblem.together(queries)
-    worker = calibrated_worker(together, timeout_s=timeout)
+    least = calibrated_worker(together, timeout_s=timeout)
     print(f"\nFigure 8: all six queries on 18 workers x 8 slots, {together.tasks} tasks, {seeds} orders (paper: only")
     print("  CAPS meets all six targets; evenly meets one (Q2), default three)")
     begun = time.perf_counter()
     tuning = tune(together, timeout_s=timeout / 4)
     seconds = time.perf_counter() - begun
+    limits = ", ".join(f"{limit:.3f}" for limit in tuning.thresholds)
+    print(f"  CAPS tuned in {seconds:.1f} s to thresholds {limits}; every probe finished: {tuning.minimal}")
     begun = time.perf_counter()
-    best = fastest(together, 1.0, worker, timeout_s=timeout)
+    best = fastest(together, 1.0, least, timeout_s=timeout)
     print(
-        f"  CAPS tuned in {seconds:.1f} s to thresholds {', '.join(f'{limit:.3f}' for limit in tuning.thresholds)}"
-        f"{'' if tuning.minimal else ' (a probe ran out of time)'};"
-        f" fastest: {100 * best.rate.rate:.1f} % of the targets, at most {100 * best.bound:.1f} %,"
-        f" in {time.perf_counter() - begun:.1f} s"
+        f"  fastest: {100 * best.rate.rate:.1f} % of the targets, none above {100 * best.bound:.1f} %, in"
+        f" {time.perf_counter() - begun:.1f} s"
     )
     plans = {"CAPS, tuned": [tuning.plan.counts], "fastest": [best.counts]} | {
         label: [query_by_query(queries, baseline, np.random.default_rng(seed)) for seed in range(seeds)]
         for label, baseline in BASELINES.items()
     }
-    print(f"  {'strategy':12}" + "".join(f"{name:>14}" for name in CAPSYS_QUERIES) + "   met (mean >= 99 %)")
-    for label, drawn in plans.items():
-        outcomes = [shared(queries, targets, counts, worker) for counts in drawn]
-        means = {
-            name: statistics.mean(one[name].throughput / targets[name] for one in outcomes) for name in CAPSYS_QUERIES
-        }
-        met = sum(mean >= 0.99 for mean in means.values())
-        print(f"  {label:12}" + "".join(f"{100 * mean:12.1f} %" for mean in means.values()) + f"   {met} of 6")
+    for room in (1.0, 1.25):
+        worker = Worker(room * least.cpus, room * least.io_bytes_per_s, least.net_bytes_per_s)
+        print(f"  workers with {room:g} x what the best balanced plan needs: mean share of the target")
+        print(f"  {'strategy':12}" + "".join(f"{name:>14}" for name in CAPSYS_QUERIES) + "   met (mean >= 99 %)")
+        for label, drawn in plans.items():
+            outcomes = [shared(queries, targets, counts, worker) for counts in drawn]
+            means = [
+                statistics.mean(one[name].throughput / targets[name] for one in outcomes) for name in CAPSYS_QUERIES
+            ]
+            met = sum(mean >= 0.99 for mean in means)
+            print(f"  {label:12}" + "".join(f"{100 * mean:12.1f} %" for mean in means) + f"   {met} of 6")
 
 
 def table3(timeout):
@@ -217,9 +220,7 @@ def table3(timeout):
     print_plan("CAPS", problem, sustained(problem, tuning.plan.counts), seconds, paper="4236, 27, 0.2")
     paper = {"default": "680, 14, 1636", "weighted": "3396, 26, 4037", "latency": "4043, 32, 1607"}
     for setting, said in paper.items():
-        plan = odrp(
-            flow, profiles, rate, 4, 8, weights=setting, fixed={"source": 6}, timeout_s=timeout, link_delay_s=1e-4
-        )
+        plan = odrp(flow, profiles, rate, 4, 8, weights=setting, most=16, fixed={"source": 6}, timeout_s=timeout)
         got = sustained(plan.problem, plan.counts)
         print_plan(f"ODRP-{setting}", plan.problem, got, plan.seconds, gap=plan.gap, paper=said)
 

@@ -45,14 +45,20 @@ def arriving(flow):
     return rates
 
 
+def stay(service, rate, replicas):
+    """Seconds at one of the replicas, each an M/M/1 queue as far as it is not overloaded."""
+    room = 1 / service - rate / replicas
+    limit = CAP * service * max(1, rate / replicas * service)
+    return min(1 / room, limit) if room > 0 else limit
+
+
 def worth(flow, counts):
     """Response, slots, traffic and -log availability of a plan, written down anew."""
     rates = arriving(flow)
 
     def time(name):
         profile, replicas = PROFILES[name], sum(counts[name])
-        room = 1 / profile.cpu_s - rates[name] / replicas
-        return min(1 / room if room > 0 else math.inf, CAP * profile.cpu_s)
+        return stay(profile.cpu_s, rates[name], replicas)
 
     def remote(edge):
         pairs = [(a, b) for a in places(counts[edge.upstream]) for b in places(counts[edge.downstream])]
@@ -123,8 +129,7 @@ def ranges(flow, workers, slots, most):
 
     def longest(replicas, delay):
         def finish(name):
-            room = 1 / PROFILES[name].cpu_s - rates[name] / replicas
-            own = min(1 / room if room > 0 else math.inf, CAP * PROFILES[name].cpu_s)
+            own = stay(PROFILES[name].cpu_s, rates[name], replicas)
             return own + max((finish(e.upstream) + delay for e in flow.edges if e.downstream == name), default=0)
 
         return max(map(finish, names))

@@ -5,8 +5,9 @@ response time, cost (slots), traffic and availability, each between its best and
 the rate be sustained: an operator with too few replicas only counts as slow, which is why ODRP under-provisions when
 slots are worth something.
 
-Choices of ours, where the account is silent: execution time is that of a queue, service / (1 - utilisation), and at
-most `congestion` times the service time, also when overloaded; a link's delay and traffic count for the share of task
+Choices of ours, where the account is silent: execution time is that of a queue, service / (1 - utilisation), at most
+`congestion` times the service time, and when overloaded that times the utilisation, for otherwise one replica would do
+as well as nearly enough; a link's delay and traffic count for the share of task
 pairs on different workers; every consumer gets a full copy; an operator is up while all workers that run it are.
 The programme counts replicas per worker instead of naming every multiset of workers as the published one does: the
 same plans and the same optimum with fewer variables, so decision times are lower than the published programme's.
@@ -124,7 +125,7 @@ def odrp(
     link_delay_s
         Delay between two workers.
     congestion
-        Longest execution time, in service times.
+        Longest execution time of a replica that is not overloaded, in service times.
     availability
         Probability that a worker is up.
     timeout_s
@@ -236,9 +237,10 @@ def _replicas(thing: str, value: float) -> int:
 
 
 def _execution(service_s: float, arriving: float, sizes: Sequence[int], congestion: float) -> dict[int, float]:
-    """Seconds a record stays with an operator of p replicas: 1 / (mu - lambda / p), or the cap."""
+    """Seconds a record stays with an operator of p replicas: 1 / (mu - lambda / p), limited."""
     seconds = {}
     for size in sizes:
-        idle = 1.0 - arriving * service_s / size
-        seconds[size] = service_s * (min(1.0 / idle, congestion) if idle > 0 else congestion)
+        utilisation = arriving * service_s / size
+        slowed = min(1.0 / (1.0 - utilisation), congestion) if utilisation < 1 else congestion * utilisation
+        seconds[size] = service_s * slowed
     return seconds

@@ -20,6 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.placement._effort import Effort, deadline
 from workbench.placement.baselines import flink_evenly, random_slots
 from workbench.placement.caps import explore_plans, search
+from workbench.placement.exact import optimal
 from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
 from workbench.simulation import Worker
 
@@ -153,15 +154,15 @@ def fastest(
     if not 0 < gap < 1:
         raise WorkbenchError(f"gap is {gap!r}; give a number between 0 and 1.")
     until = deadline(timeout_s)
-    counts = problem.canonical(flink_evenly(problem, np.random.default_rng(0)))
-    found = placed_rate(problem, counts, rate, worker)
+    if math.isinf(placed_rate(problem, flink_evenly(problem, np.random.default_rng(0)), rate, worker).rate):
+        raise WorkbenchError("Nothing limits the rate; give the workers' capacities, or loads of CPU.")
     capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])
+    counts = _start(problem, rate, worker, capacity, timeout_s)
+    found = placed_rate(problem, counts, rate, worker)
     own = max(problem.speeds) / max(problem.cpu) if max(problem.cpu) > 0 else math.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         ideal = np.where(problem.ideal > 0, capacity / problem.ideal, math.inf)
-    if math.isinf(found.rate):
-        raise WorkbenchError("Nothing limits the rate; give the workers' capacities, or loads of CPU.")
-    high = rate * min(own, float(ideal.min()))
+    bound = high = rate * min(own, float(ideal.min()))
     while high > found.rate * (1 + gap) and time.monotonic() < until:
         middle = math.sqrt(found.rate * high) if math.isfinite(high) else 2 * found.rate
         with np.errstate(invalid="ignore"):
@@ -169,15 +170,37 @@ def fastest(
         left = None if timeout_s is None else max(0.05, (until - time.monotonic()) / 4)
         probe = search(problem, CostVector(*np.maximum(limits, 0.0).tolist()), first=True, timeout_s=left)
         if probe.best is None:
-            if not probe.exhausted:
-                break
             high = middle
+            bound = middle if probe.exhausted else bound
             continue
         reached = placed_rate(problem, probe.best.counts, rate, worker)
         if reached.rate <= found.rate:  # a task's own core limits it, not the workers
             break
         counts, found = probe.best.counts, reached
-    return FastestPlan(counts, found, max(high, found.rate))
+    return FastestPlan(counts, found, max(bound, found.rate))
+
+
+def _start(
+    problem: PlacementProblem, rate: float, worker: Worker, capacity: NDArray[np.float64], timeout_s: float | None
+) -> Counts:
+    """Balance what can run out, with Flink's even spread as the alternative."""
+    even = problem.canonical(flink_evenly(problem, np.random.default_rng(0)))
+    reached = placed_rate(problem, even, rate, worker).rate
+    scarce = problem.ideal + problem.span > capacity * rate / reached
+    cpu, io, net = (problem.loads * scarce[:, None]).tolist()
+    reduced = PlacementProblem(
+        problem.parallelism,
+        problem.edges,
+        problem.workers,
+        problem.slots,
+        cpu,
+        io,
+        net,
+        problem.speeds,
+        problem.operators,
+    )
+    balanced = optimal(reduced, gap=0.01, timeout_s=None if timeout_s is None else timeout_s / 4).counts
+    return max((balanced, even), key=lambda counts: placed_rate(problem, counts, rate, worker).rate)
 
 
 def spread(
