@@ -43,9 +43,7 @@ def chain(window_s=None):
 
 
 def main():
-    print(
     print(f"a day, {OPERATORS} operators, {OPERATORS * TASKS} tasks at first; CPU seconds, changes, mean tasks")
-    )
     for label, policy, window_s, keys in (
         ("static", Static(), None, None),
         ("static, a window of 10 s", Static(), 10.0, None),

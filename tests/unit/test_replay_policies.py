@@ -253,3 +253,17 @@ def test_a_hot_key_slows_the_task_it_is_on_wherever_it_wanders():
 def test_keys_of_an_unknown_operator_are_refused():
     with pytest.raises(WorkbenchError, match="keys for join, no operator with tasks; use map, count"):
         replay(RateTrace.constant(1, 10), MODEL, Static(), ONE, keys={"join": KeyTrace.zipf(10, 1.0)})
+
+
+def test_sources_that_have_tasks_keep_them():
+    query = QueryModel(
+        Dataflow("fed", (Operator("source", "source"), Operator("map", "map")), (Edge("source", "map"),)),
+        {name: OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)) for name in ("source", "map")},
+    )
+    start = {"source": 3, "map": 1}
+    line = replay(RateTrace.constant(25_000, 100), query, Ds2Policy(QUICK), start, step_s=1.0)
+    assert [change.tasks for change in line.reconfigurations] == [{"source": 3, "map": 3}]
+    profiles = {name: one.profile for name, one in query.operators.items()}
+    placing = Controller(JustinPolicy(QUICK), profiles, 2, 4, strategy="caps")
+    line = replay(RateTrace.constant(25_000, 100), query, placing, start, step_s=1.0)
+    assert line.reconfigurations[-1].tasks == {"source": 3, "map": 3}

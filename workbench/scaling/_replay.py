@@ -231,6 +231,8 @@ def _seen(deployment: Deployment, meter: _Meter, waiting: float, now_s: float, d
     pushed = np.where(deployment.windowed, meter.results, meter.records * deployment.selectivity)
     counters, busyness = {}, {}
     for name, where in deployment.slices.items():
+        if name in model.dataflow.sources:
+            continue
         rows = zip(meter.records[where].tolist(), pushed[where].tolist(), meter.useful_s[where].tolist(), strict=True)
         counters[name] = tuple(rows)
         busyness[name] = float(meter.useful_s[where].mean() / meter.up_s)

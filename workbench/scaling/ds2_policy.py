@@ -83,13 +83,13 @@ class Ds2Policy:
         after = Remembered(seen, whole.now_s, found.selectivity)
         # Only operators that would change count: a sink of one task that is hardly busy asks for nothing.
         at_once = replace(self.settings, scale_down_interval_s=0.0)
-        wanted = limit_parallelism(at_once, whole.tasks, found.parallelism, whole.now_s).parallelism
+        wanted = limit_parallelism(at_once, whole.tasks, found.parallelism, whole.now_s).parallelism  # without sources
         if not needs_scaling(
             self.settings, {name: busy for name, busy in whole.busyness.items() if wanted[name] != whole.tasks[name]}
         ):
             return None, after
         limited = limit_parallelism(self.settings, whole.tasks, found.parallelism, whole.now_s, before.pending)
-        return Proposal(limited.parallelism, whole), replace(after, pending=limited.pending)
+        return Proposal({**whole.tasks, **limited.parallelism}, whole), replace(after, pending=limited.pending)
 
     def _collect(self, window: Window, before: Remembered) -> tuple[Window, ...]:
         """Add a window to those a decision averages over: of this deployment, after its activation."""

@@ -38,15 +38,15 @@ class Window:
     dataflow
         The query.
     tasks
-        Tasks per operator now.
+        Tasks per operator now; sources are among them only if the model has tasks for them.
     source_rates
         Records/s that arrived per source.
     backlog
         Records that wait per source.
     counters
-        ``(processed, pushed, useful_s)`` per instance of every operator, as `ds2` takes them.
+        ``(processed, pushed, useful_s)`` per instance of every operator but the sources, as `ds2` takes them.
     busyness
-        Share of their time that the tasks of each operator worked.
+        Share of their time that the tasks of each of these operators worked.
     seconds
         Length of the window, downtime left out.
     state
