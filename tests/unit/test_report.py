@@ -131,6 +131,26 @@ def test_fetched_urls():
     assert fetched_urls(html) == ["b.js", "https://c/d.png", "e.png"]
 
 
+WITHOUT_KERNEL = nbformat.writes(
+    nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("a = 1", metadata={"tags": ["parameters"]})])
+)
+
+
+@pytest.mark.parametrize("text", ["{}", "no notebook", WITHOUT_KERNEL])
+def test_what_is_no_report_notebook_is_refused(tmp_path, text):
+    (tmp_path / "x.ipynb").write_text(text)
+    with pytest.raises(WorkbenchError, match="cannot be read as a report notebook"):
+        render(tmp_path / "x.ipynb", {}, tmp_path / "out.html")
+
+
+def test_a_title_is_text(notebook, tmp_path):
+    report = render(notebook(), {"name": "<i>"}, tmp_path / "out.html", title="<b>&</b><script>alert(1)</script>")
+    html = report.path.read_text()
+    assert "<script>alert(1)" not in html
+    assert html5lib.parse(html, namespaceHTMLElements=False).find(".//title").text.startswith("<b>&</b>")
+    assert "<dd>&lt;i&gt;</dd>" in html
+
+
 def test_find_template(tmp_path):
     assert find_template("measure") == find_template("measure.ipynb")
     with pytest.raises(WorkbenchError, match=r"no report notebook 'nothing'.*one of: .*measure"):

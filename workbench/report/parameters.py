@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from nbformat import ValidationError
+from nbformat.reader import NotJSONError
 from papermill import inspect_notebook
 
 from workbench.errors import WorkbenchError
@@ -37,8 +39,20 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
     """List the parameters that `notebook` declares, in order.
 
     A parameter is a line ``name: type = value  # meaning`` of the cell tagged ``parameters``.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file is no notebook, or names no kernel.
     """
-    return tuple(_parameter(name, entry) for name, entry in inspect_notebook(str(notebook)).items())
+    try:
+        declared = inspect_notebook(str(notebook))
+    except (ValueError, NotJSONError, ValidationError) as error:
+        raise WorkbenchError(
+            f"{notebook} cannot be read as a report notebook ({str(error).splitlines()[0]}); open it in JupyterLab, "
+            "choose a Python kernel and save it."
+        ) from error
+    return tuple(_parameter(name, entry) for name, entry in declared.items())
 
 
 def _parameter(name: str, entry: Mapping[str, str]) -> Parameter:

@@ -1,7 +1,8 @@
 """Capacity drift: what changed since the previous run of the same study, and whether noise alone explains it.
 
 Two measurements of one thing differ, because a deployment is faster or slower than the last one by chance. A change is
-called one only if it is larger than chance makes it in 19 of 20 cases. How large that is follows from
+called one only if it is larger than chance makes it in 19 of 20 cases; of several things compared one by one, none is
+called one by chance in 19 of 20 cases. How large that is follows from
 
 - the width of both brackets: the maximum lies anywhere between their ends;
 - the scatter of repeats: of both studies' runs about their models. With few of them a general expectation counts too:
@@ -49,10 +50,12 @@ class Scatter:
     deviation: float = EXPECTED_DEVIATION
     freedom: int = EXPECTED_WEIGHT
 
-    @property
-    def quantile(self) -> float:
-        """How many standard deviations chance makes in all but one of twenty cases."""
-        return float(student.ppf((1 + LEVEL) / 2, self.freedom))
+    def quantile(self, comparisons: int = 1) -> float:
+        """How many standard deviations chance makes in all but one of twenty cases.
+
+        Of several `comparisons` none is to be called a change by chance in so many cases (Bonferroni's inequality).
+        """
+        return float(student.ppf(1 - (1 - LEVEL) / (2 * comparisons), self.freedom))
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,7 @@ def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None)
     _require_same("kind of testbed", _kind(before), _kind(now))
     _require_same("tasks", str(before.tasks), str(now.tasks))
     scatter = scatter or Scatter()
-    capacity = _capacity_change(before, now, scatter)
+    capacity = _capacity_change(before, now, scatter, scatter.quantile())
     return Drift(
         now.query,
         before.started_at,
@@ -206,7 +209,8 @@ def study_drift(before: Planned, now: Planned) -> Drift:
         )
     scatter = scatter_of((before.exploration, now.exploration))
     pairs = [(earlier[budget][-1], later[budget][-1]) for budget in common]
-    changes = tuple(_capacity_change(one, other, scatter) for one, other in pairs)
+    each = scatter.quantile(len(pairs))
+    changes = tuple(_capacity_change(one, other, scatter, each) for one, other in pairs)
     return Drift(
         now.study.query,
         min(run.started_at for run in before.exploration.measurements),
@@ -248,9 +252,9 @@ def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
     return Scatter(math.sqrt(squares / freedom), freedom)
 
 
-def _capacity_change(before: Measurement, now: Measurement, scatter: Scatter) -> Change:
+def _capacity_change(before: Measurement, now: Measurement, scatter: Scatter, quantile: float) -> Change:
     was, became = _Bracket.of(before), _Bracket.of(now)
-    tolerated = scatter.quantile * math.sqrt(2 * scatter.deviation**2 + was.variance + became.variance)
+    tolerated = quantile * math.sqrt(2 * scatter.deviation**2 + was.variance + became.variance)
     least, most = became.low - was.high, became.high - was.low
     thing = f"Capacity of {_words(now.budget)}"
     ratio = math.exp(most) if least == most else None
@@ -271,7 +275,7 @@ def _overall(pairs: Sequence[tuple[Measurement, Measurement]], changes: Sequence
         2 * scatter.deviation**2 + _Bracket.of(before).variance + _Bracket.of(now).variance
         for (before, now), _ in known
     )
-    tolerated = scatter.quantile * math.sqrt(variance) / len(known)
+    tolerated = scatter.quantile() * math.sqrt(variance) / len(known)
     return Change(thing, "", None, None, math.exp(mean), math.expm1(tolerated), _judge(mean, mean, tolerated))
 
 
@@ -306,13 +310,14 @@ class _Bracket:
 def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -> list[Change]:
     """CPU time per record of every operator; taken as scattering like rates, plus the errors of the two fits."""
     was = {cost.operator: cost for cost in before.costs}
+    pairs = [(was[cost.operator], cost) for cost in now.costs if cost.operator in was]
+    quantile = scatter.quantile(max(1, len(pairs)))
     changes = []
-    for cost in now.costs:
-        old = was.get(cost.operator)
-        if old is None or not old.per_record_s or not cost.per_record_s:
+    for old, cost in pairs:
+        if not old.per_record_s or not cost.per_record_s:
             continue
-        errors = [(one.per_record_error or 0.0) / one.per_record_s for one in (old, cost) if one.per_record_s]
-        tolerated = scatter.quantile * math.sqrt(2 * scatter.deviation**2 + sum(error**2 for error in errors))
+        errors = ((old.per_record_error or 0.0) / old.per_record_s, (cost.per_record_error or 0.0) / cost.per_record_s)
+        tolerated = quantile * math.sqrt(2 * scatter.deviation**2 + sum(error**2 for error in errors))
         ratio = cost.per_record_s / old.per_record_s
         changes.append(
             Change(
