@@ -154,3 +154,15 @@ def test_a_faulty_load_is_refused_with_its_line(tmp_path, capsys, rows, message)
     path.write_text("time_s,rate_per_s\n" + rows, encoding="utf-8")
     assert main(["replay", "q11", str(path), "--slots", "9"]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_measured_response_feeds_the_replay(rates, tmp_path, capsys):
+    table = tmp_path / "response.csv"
+    table.write_text("memory_mb,hit_rate,latency_s,true_rate\n100,0.1,0.002,20000\n900,0.95,0.0001,60000\n")
+    base = ["q11", rates, "--slots", "16", "--policy", "static", "justin"]
+    measured = rows_of([*base, "--response", "sessions", str(table), "8"], capsys)
+    assert measured != rows_of(base, capsys)
+    assert main(["replay", *base, "--response", "join", str(table), "8"]) == 2
+    assert "measured for 'join', no operator of q11; there are filter, sessions" in capsys.readouterr().err
+    assert main(["replay", *base, "--response", "sessions", str(table), "few"]) == 2
+    assert "measured with 'few' tasks" in capsys.readouterr().err

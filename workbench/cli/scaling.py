@@ -9,7 +9,7 @@ from workbench.capacity.prices import read_instances
 from workbench.cli.console import DONE, check_file
 from workbench.errors import WorkbenchError
 from workbench.scaling import Fleet, WorkerShape
-from workbench.simulation import PRESETS, KeyTrace, RateTrace, Worker
+from workbench.simulation import PRESETS, KeyTrace, RateTrace, StateResponse, Worker
 from workbench.study.scaling import (
     NAMES,
     POLICIES,
@@ -19,6 +19,7 @@ from workbench.study.scaling import (
     preset_start,
     replay_start,
     timelines_csv,
+    with_response,
 )
 from workbench.views import units
 
@@ -45,6 +46,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--policy", nargs="+", default=list(POLICIES), metavar="NAME", help=f"of {', '.join(NAMES)} (the first three)"
     )
     replayed.add_argument("--restart", type=float, default=10.0, help="downtime of a reconfiguration, seconds (10)")
+    replayed.add_argument(
+        "--response",
+        nargs=3,
+        metavar=("OPERATOR", "FILE", "TASKS"),
+        help="hit rate, latency and true rate against memory as measured with so many tasks, CSV",
+    )
     _add_workers(replayed)
     replayed.add_argument(
         "--hot-key",
@@ -107,6 +114,16 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _start(options: argparse.Namespace) -> Start:
+    start = _deployed(options)
+    if options.response is None:
+        return start
+    operator, path, tasks = options.response
+    if not tasks.isdigit():
+        raise WorkbenchError(f"--response was measured with {tasks!r} tasks; give a whole number of at least 1.")
+    return with_response(start, operator, StateResponse.from_csv(path, int(tasks)))
+
+
+def _deployed(options: argparse.Namespace) -> Start:
     if options.query.endswith(".json"):
         return planned_start(Path(options.query), options.plan_rate)
     if options.slots is None:

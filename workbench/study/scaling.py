@@ -33,6 +33,8 @@ from workbench.simulation import (
     OperatorModel,
     QueryModel,
     RateTrace,
+    StateModel,
+    StateResponse,
     Worker,
     preset,
     steady_state,
@@ -207,6 +209,25 @@ def preset_start(query: str, slots: int, memory_mb: float) -> Start:
     """Begin with `slots` slots of a preset, dealt out by BIDS2."""
     model = preset(query.removeprefix("nexmark:"))
     return Start(model, initial_tasks(model, slots, memory_mb), memory_mb)
+
+
+def with_response(start: Start, operator: str, response: StateResponse) -> Start:
+    """Let the state of an operator respond to memory as it was measured, instead of as the model computes.
+
+    Raises
+    ------
+    WorkbenchError
+        When the model has no such operator, or its CPU seconds exceed what was measured.
+    """
+    operators = dict(start.model.operators)
+    if operator not in operators:
+        raise WorkbenchError(
+            f"A response was measured for {operator!r}, no operator of {start.model.name}; there are "
+            f"{', '.join(operators)}."
+        )
+    state = operators[operator].state or StateModel(0.0)
+    operators[operator] = replace(operators[operator], state=replace(state, response=response))
+    return replace(start, model=replace(start.model, operators=operators))
 
 
 def planned_start(path: Path, rate: float | None = None) -> Start:
