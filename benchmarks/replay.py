@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.scaling import Decision, Ds2Policy, JustinPolicy, Static, replay
+from workbench.scaling import Decision, Ds2Policy, Fleet, JustinPolicy, Static, WorkerShape, replay
 from workbench.scaling.autoscaler import FLINK, JUSTIN
 from workbench.simulation import (
     Deployment,
@@ -44,6 +44,7 @@ def chain(window_s=None):
 
 def main():
     print(f"a day, {OPERATORS} operators, {OPERATORS * TASKS} tasks at first; CPU seconds, changes, mean tasks")
+    fleet = Fleet(WorkerShape(4.0, 8192.0), 1024.0)
     for label, policy, window_s, keys in (
         ("static", Static(), None, None),
         ("static, a window of 10 s", Static(), 10.0, None),
@@ -58,7 +59,9 @@ def main():
         rate = steady_state(Deployment(model, tasks, 1024.0, managed_mb=managed)).rate
         trace = RateTrace.diurnal(0.2 * rate, 0.9 * rate)
         started = time.process_time()
-        line = replay(trace, model, policy, Decision(tasks, managed), memory_mb=1024.0, step_s=1.0, keys=keys)
+        line = replay(
+            trace, model, policy, Decision(tasks, managed), memory_mb=1024.0, step_s=1.0, keys=keys, fleet=fleet
+        )
         seconds = time.process_time() - started
         print(f"  {label:64} {seconds:7.2f}  {len(line.reconfigurations):7}  {line.tasks.mean():10.0f}")
 

@@ -128,19 +128,22 @@ def _best_fit(
     workers: list[dict[str, int]] = []
     used: list[_Size] = []
     for name in sorted(demands, key=lambda name: -order(sizes[name])):
-        cpus, memory = sizes[name]
-        for _ in range(demands[name].tasks):
-            fitting = [
-                (-(held[0] + held[1]), index)
-                for index, held in enumerate(used)
-                if held[0] + cpus <= 1 + SLACK and held[1] + memory <= 1 + SLACK
-            ]
+        left = demands[name].tasks
+        while left:
+            fitting = [(-sum(held), index) for index, held in enumerate(used) if _fits(held, sizes[name])]
             if fitting:
                 _, chosen = min(fitting)
             else:
                 chosen = len(workers)
                 workers.append({})
                 used.append((0.0, 0.0))
-            workers[chosen][name] = workers[chosen].get(name, 0) + 1
-            used[chosen] = (used[chosen][0] + cpus, used[chosen][1] + memory)
+            # The next equal task fits nowhere better: the worker has become fuller still.
+            while left and _fits(used[chosen], sizes[name]):
+                workers[chosen][name] = workers[chosen].get(name, 0) + 1
+                used[chosen] = (used[chosen][0] + sizes[name][0], used[chosen][1] + sizes[name][1])
+                left -= 1
     return workers
+
+
+def _fits(held: _Size, size: _Size) -> bool:
+    return held[0] + size[0] <= 1 + SLACK and held[1] + size[1] <= 1 + SLACK

@@ -94,7 +94,11 @@ Answer = tuple[Tasks | Decision | None, Any]
 
 
 class Policy(Protocol):
-    """Decides what to deploy; `memory` is what it returned the last time, None at first."""
+    """Decides what to deploy; `memory` is what it returned the last time, None at first.
+
+    One that places tasks may also have ``begin(dataflow, decision, source_rates) -> Decision``, which places those at
+    the beginning.
+    """
 
     @property
     def interval_s(self) -> float:
