@@ -16,9 +16,9 @@ are right if no more tasks run than DS2 wants where nothing disturbs. Figure 9: 
 by the strategy, then 20 min of a high and of a low rate in turn, DS2 acting when it wants to.
 
 What does not come out, and why: Evenly misses targets but hardly over-provisions. DS2 averages true rates over an
-operator's tasks, so two slow inference tasks among four do not make it ask for a fifth, and what it does not ask for it
-does not place anew; in the paper Evenly oscillates. Default over-provisions by more than the paper's four slots, because
-here eight busy tasks on four cores halve each other. The paper shows one run; single runs differ by as much.
+operator's tasks, so two slow inference tasks among four do not make it ask for a fifth, and what it does not ask for
+it does not place anew; in the paper Evenly oscillates. Default over-provisions by more than the paper's four slots:
+here eight busy tasks on four cores halve each other.
 """
 
 import argparse
