@@ -2,9 +2,10 @@
 
     python benchmarks/model.py [explorations]
 
-Three tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured; StreamBed's
-published runs of q1 and q2, small runs in, large-scale validation out (where the files lie beside the repository); and
-the same small runs, fitted to the fewer slots and judged on the more. Least-squares forms have the textbook prediction
+Four tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured, of which only rates
+are known; random queries whose operators are seen too, 5 and 20 times beyond; StreamBed's published runs of q1 and q2,
+small runs in, large-scale validation out (where the files lie beside the repository); and the same small runs, fitted
+to the fewer slots and judged on the more. Least-squares forms have the textbook prediction
 interval here, to show what it is worth. Asserts nothing.
 """
 
@@ -19,9 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from capacity_truths import LEVELLING, MECHANISMS, explore
 from published_runs import FOLDER, columns, saturated, small_runs
+from query_truths import capacity, explored, random_query
 
 from workbench.capacity import CapacityModel, review_readings, select_model
 from workbench.capacity.forms import transform
+from workbench.capacity.mechanism import Mechanism
 
 LEVEL = 0.9
 
@@ -113,6 +116,33 @@ def simulated(count):
             line(name, judge(METHODS[name], explorations))
 
 
+def mechanisms(count):
+    """Ten runs of a random query at the edge, with the luck of the query's noise; memory as measured."""
+    rows = {(name, factor): [] for name in ("rates alone", "operators seen") for factor in (5, 20)}
+    explained = 0
+    for seed in range(count):
+        query = random_query(seed)
+        most = 5 * len(query.modelled)
+        runs = explored(query, most, seed=seed)
+        points = [[run.budget.profile.memory_mb, run.budget.slots] for run in runs]
+        rates = [run.estimate.rate for run in runs]
+        stateful = any(one.stateful for one in query.dataflow.operators)
+        models = {
+            "rates alone": CapacityModel("scaling", stateful=stateful).fit(points, rates),
+            "operators seen": CapacityModel("scaling", stateful=stateful).fit(points, rates, runs),
+        }
+        explained += isinstance(models["operators seen"].law_, Mechanism)
+        for (name, factor), found in rows.items():
+            target = np.array([[4096.0, factor * most]])
+            truth = capacity(query, 4096, factor * most)
+            (middle,), ((low,), (high,)) = models[name].predict(target), models[name].interval(target, LEVEL)
+            found.append((middle / truth - 1, low <= truth <= high, (high - low) / middle))
+    print(f"{count} random queries, ten runs each, in {explained} of which the mechanism explains the runs")
+    print(HEADER)
+    for (name, factor), found in rows.items():
+        line(f"{name}, {factor} times", np.array(found, dtype=float))
+
+
 def published():
     for query in ("q1", "q2"):
         runs = small_runs(query)
@@ -149,6 +179,7 @@ def held_out():
 def main():
     begun = time.perf_counter()
     simulated(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
+    mechanisms(300)
     if FOLDER.is_dir():
         published()
         held_out()

@@ -235,3 +235,38 @@ def test_a_dry_run_says_what_and_how_long():
     assert len(would.first) == 4
     assert would.runs == (7, 9)
     assert would.seconds[0] < would.seconds[1]
+
+
+def asked_for(tmp_path, **settings):
+    """Explore q2 and give the budgets of all runs."""
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    explorer = ResourceExplorer(optimizer, Space((2, 4, 6), (512, 1024, 2048)), choice="edge", **settings)
+    found = explorer.run(nexmark.query("q2"))
+    return found, [(run.budget.slots, run.budget.profile.memory_mb) for run in found.measurements]
+
+
+def test_the_edge_is_measured_after_the_corners_and_the_middle(tmp_path):
+    found, budgets = asked_for(tmp_path, most_calls=9)
+    assert budgets == [(2, 512), (6, 512), (2, 2048), (6, 2048), (4, 512), (4, 2048), (6, 512), (6, 2048), (6, 512)]
+    assert found.reason == "9 budgets were asked for"
+    assert found.fitted == tuple(range(9))  # no run ends it, so none is left out
+    assert len({run.estimate.rate for run in found.measurements}) == 9
+
+
+def test_calls_may_make_several_runs_after_the_corners(tmp_path):
+    _, budgets = asked_for(tmp_path, most_calls=6, estimates=2)
+    assert budgets[4:] == [(4, 512), (4, 512), (4, 2048), (4, 2048)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"most_calls": 3}, r"most_calls is 3; the corners of the space alone are 4 calls\. Raise it\."),
+        ({"estimates": 0}, r"estimates is 0; a call of the optimizer takes at least 1 run\."),
+        ({"choice": "edges"}, r"The choice is 'edges'; use one of improvement, edge\."),
+    ],
+)
+def test_a_wrong_way_to_explore_is_refused(tmp_path, settings, message):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    with pytest.raises(WorkbenchError, match=message):
+        ResourceExplorer(optimizer, Space((2, 4), (512, 1024)), **settings)
