@@ -11,9 +11,8 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
-
-import plotly.graph_objects as go
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -24,8 +23,8 @@ from workbench.capacity.prices import read_instances
 from workbench.dataflow import SlotProfile
 from workbench.placement import CostVector, PlacementProblem, search, trace_search
 from workbench.report import render
-from workbench.views import theme
 from workbench.views.figures import (
+    aimed_at,
     capacity_of,
     cost_risk,
     cost_vectors,
@@ -37,6 +36,7 @@ from workbench.views.figures import (
     placement_map,
     search_tree,
 )
+from workbench.views.widgets.live_chart import LiveChart
 
 PRICES = Path(__file__).parents[1] / "data" / "instances.csv"
 NODES = 2000
@@ -71,11 +71,19 @@ def what_if():
         rate, slots = answer()
         return capacity_of(model, runs, [(slots, rate, 2048)], [2048], f"{rate:g} records/s take {slots} slots")
 
-    live = go.FigureWidget(draw_capacity(data()))
+    curves = capacity_of(model, runs, [], [2048], "", reach=80)
+
+    def aimed():
+        rate, slots = answer()
+        return aimed_at(curves, [(slots, rate, 2048)], f"{rate:g} records/s take {slots} slots")
+
+    live = LiveChart(draw_capacity(data()))
     report("what-if: least slots for a rate, from the model", median(answer))
-    report("what-if: capacity figure, its data", median(data))
-    report("what-if: capacity figure, data and drawing", median(lambda: draw_capacity(data())))
-    report("what-if: capacity figure, into the live figure", median(lambda: theme.redraw(live, draw_capacity(data()))))
+    report("what-if: another memory: data of the capacity figure", median(data))
+    report("what-if: another rate: data of the capacity figure", median(aimed))
+    report("what-if: capacity figure, drawing", median(lambda: draw_capacity(curves)))
+    report("what-if: another rate, into the live figure", median(lambda: live.show(draw_capacity(aimed()))))
+    report("what-if: another memory, into the live figure", median(lambda: live.show(draw_capacity(data()))))
     instances = read_instances(PRICES)
     profile = SlotProfile(1.0, 2048)
     report("cost against risk, data", median(lambda: cost_risk(model, 2e6, profile, instances), 5))
@@ -124,15 +132,15 @@ def placement():
         f"search tree of {size:,} nodes, traced", median(lambda: trace_search(wide, CostVector(limit, limit, limit)), 3)
     )
     for rows, word in ((56, "folded"), (None, "every node")):
+        report(f"  laid out, {word}", median(partial(search_tree, tree, rows=rows)))
         data = search_tree(tree, rows=rows)
-        report(f"  laid out, {word}", median(lambda: search_tree(tree, rows=rows)), f"{len(data.nodes)} marks")  # noqa: B023
-        report(f"  drawn, {word}", median(lambda: draw_search_tree(data)))  # noqa: B023
-        text = draw_search_tree(data).to_json()
-        report(
-            f"  drawn and written as JSON, {word}",
-            median(lambda: draw_search_tree(data).to_json()),
-            f"{len(text) / 1e3:,.0f} kB",
-        )  # noqa: B023
+        report(f"  drawn, {word}", median(partial(draw_search_tree, data)), f"{len(data.nodes)} marks")
+        text = f"{len(draw_search_tree(data).to_json()) / 1e3:,.0f} kB"
+        report(f"  drawn and written as JSON, {word}", median(partial(written, data)), text)
+
+
+def written(data):
+    return draw_search_tree(data).to_json()
 
 
 def reports():

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from example_measurement import example_measurement
 from figure_checks import axis_titles, check_empty, check_figure, trace
@@ -12,8 +11,9 @@ from workbench.capacity import Allocation, CapacityModel, Measurement, MstEstima
 from workbench.capacity.explorer import conclude
 from workbench.capacity.prices import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
-from workbench.views import theme, units
+from workbench.views import units
 from workbench.views.figures import (
+    aimed_at,
     capacity,
     capacity_of,
     cost_risk,
@@ -69,6 +69,26 @@ def test_targets_are_lines_and_what_lies_beyond_is_shaded(exploration):
     assert (shade.x0, shade.x1) == (data.most_measured, pytest.approx(46))
     (middle,) = data.curves
     assert all(low <= rate <= high for low, rate, high in zip(middle.low, middle.rate, middle.high, strict=True))
+
+
+def test_curves_are_the_model_s(exploration):
+    (curve,) = capacity_of(exploration.model, (), (), [2048], "A finding", reach=200).curves
+    assert curve.slots[-1] > 200
+    points = [[2048, slots] for slots in curve.slots]
+    assert curve.rate == pytest.approx(exploration.model.predict(points), rel=5e-3)
+    low, high = exploration.model.interval(points)
+    assert curve.low == pytest.approx(low, rel=5e-3)
+    assert curve.high == pytest.approx(high, rel=5e-3)
+    flat = CapacityModel("linear").fit([[512, 4], [512, 8], [512, 16]], [1e3, 9e4, 2.5e5])
+    (straight,) = capacity_of(flat, (), (), [512], "A finding").curves
+    assert straight.rate == pytest.approx(flat.predict([[512, slots] for slots in straight.slots]), rel=0.02, abs=2e3)
+
+
+def test_other_targets_need_no_new_curves(exploration):
+    data = capacity_of(exploration.model, (), (), [512], "Before", reach=50)
+    after = aimed_at(data, [(30, 2e6, 512)], "After")
+    assert after.curves is data.curves
+    assert (after.targets, after.finding) == (((30, 2e6, 512),), "After")
 
 
 def test_forms_are_compared_by_curve_and_by_error(exploration):
@@ -190,19 +210,10 @@ def test_an_observation_fills_the_graph():
     assert data.busiest.busyness == max(metrics.busyness for metrics in seen.operators)
 
 
-def test_a_live_figure_is_redrawn_in_place(exploration):
-    live = go.Figure(draw_capacity(capacity_of(exploration.model, (), [(40, 2e6, 512)], [512, 2048], "Before")))
-    traces = list(live.data)
-    after = draw_capacity(capacity_of(exploration.model, (), [(20, 1.5e6, 512)], [512], "After"))
-    theme.redraw(live, after)
-    assert list(live.data) == traces
-    assert live.layout.title.text == "After"
-    assert live.layout.meta["finding"] == "After"
-    assert list(trace(live, "capacity-targets").x) == [20]
-    assert trace(live, "capacity-model-memory-2048").visible is False
-    assert len(live.layout.annotations) == len(after.layout.annotations)
-    theme.redraw(live, theme.not_enough(theme.figure("Nothing"), "gone."))
-    assert all(one.visible is False for one in live.data)
-    theme.redraw(live, draw_capacity(capacity_of(exploration.model, (), [], [2048], "Again")))
-    assert trace(live, "capacity-model-memory-2048").visible is True
-    assert live.layout.xaxis.visible is not False
+def test_traces_stay_the_same_when_the_targets_change(exploration):
+    """A live figure is updated trace by trace."""
+    data = capacity_of(exploration.model, (), [], [512], "Before", reach=50)
+    before, after = draw_capacity(data), draw_capacity(aimed_at(data, [(30, 2e6, 512)], "After"))
+    assert [one.uid for one in before.data] == [one.uid for one in after.data]
+    assert [one.type for one in before.data] == [one.type for one in after.data]
+    assert list(trace(after, "capacity-targets").x) == [30]

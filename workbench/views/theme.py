@@ -151,27 +151,6 @@ def not_enough(drawn: go.Figure, reason: str) -> go.Figure:
     return drawn
 
 
-def redraw(live: go.Figure, drawn: go.Figure) -> None:
-    """Make `live`, which may be a `FigureWidget`, show what `drawn` shows, in one message and without new traces.
-
-    Traces are matched by their ``uid``, which every drawing function sets and keeps from one drawing to the next;
-    a trace that `drawn` lacks is hidden, one that `live` lacks is added.
-    """
-    new = {trace.uid: trace for trace in drawn.data}
-    with live.batch_update():
-        for trace in live.data:
-            found = new.pop(trace.uid, None)
-            if found is None:
-                trace.visible = False
-            else:
-                trace.update(found.to_plotly_json() | {"visible": found.visible or True}, overwrite=False)
-        layout = drawn.layout.to_plotly_json()
-        layout.pop("template", None)
-        live.layout.update({"shapes": [], "annotations": []} | layout, overwrite=True)
-    if new:
-        live.add_traces(list(new.values()))
-
-
 def plain(text: str) -> str:
     """Keep plotly from reading `text` as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

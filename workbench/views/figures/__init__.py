@@ -1,11 +1,11 @@
 """Figures in two pure steps: a data function says what is shown, a drawing function shows it.
 
-A drawing function returns a plain plotly figure whose traces carry a stable ``uid``, so that a live figure can be
-updated in place (`workbench.views.theme.redraw`); ``layout.meta`` holds the finding and a text alternative.
+A drawing function returns a plain plotly figure whose traces keep their ``uid`` and order, so that a live figure can
+be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
 from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
-from workbench.views.figures.capacity import Capacity, capacity, capacity_of, draw_capacity
+from workbench.views.figures.capacity import Capacity, aimed_at, capacity, capacity_of, draw_capacity
 from workbench.views.figures.cost_vectors import CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
@@ -53,6 +53,7 @@ __all__ = [
     "StageLayout",
     "TimelineSeries",
     "TriggerIntervals",
+    "aimed_at",
     "batch_times",
     "capacity",
     "capacity_of",

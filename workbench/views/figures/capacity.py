@@ -1,11 +1,11 @@
 """Capacity over slots and memory: what was measured, what the model says, and where the targets meet it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
+from scipy.interpolate import PchipInterpolator
 
 from workbench.capacity import CapacityModel
 from workbench.capacity.explorer import Exploration
@@ -13,9 +13,13 @@ from workbench.capacity.plan import LEVEL, CapacityPlan
 from workbench.views import theme, units
 
 _POINTS = 60
+_KNOTS = 9  # points at which the model is asked; between them its smooth curves are interpolated
 _ROOM = 1.15
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+
+Lines = tuple[tuple[float, ...], ...]
+Properties = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -85,171 +89,177 @@ def capacity_of(
     targets: Sequence[tuple[int, float, int]],
     memories: Sequence[int],
     finding: str,
+    *,
+    reach: int = 0,
 ) -> Capacity:
-    """Collect the curves of a fitted model; runs and targets are as in `Capacity`. What what-if questions call."""
+    """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
+
+    Runs and targets are as in `Capacity`. A what-if question whose model and memory stay needs no new curves: with a
+    `reach` beyond all its answers, replace the targets and the finding by `aimed_at`.
+    """
     most = int(model.slots_[-1])
-    last = max([most, *(slots for slots, _, _ in targets)]) * _ROOM
+    last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
     grid = np.linspace(float(model.slots_[0]), last, _POINTS)
     curves = []
     for memory in memories:
-        rate, low, high = _predicted(model, np.column_stack([np.full_like(grid, memory), grid]))
+        rate, low, high = _predicted(model, grid, memory=memory)
         curves.append(Curve(memory, tuple(grid.tolist()), rate, low, high))
     memory_curves = []
     if len(model.memory_) > 1:
         memory_grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
         measured = [int(slots) for slots in model.slots_]
         for slots in sorted({measured[0], measured[len(measured) // 2], most}):
-            rate, low, high = _predicted(model, np.column_stack([memory_grid, np.full_like(memory_grid, slots)]))
+            rate, low, high = _predicted(model, memory_grid, slots=slots)
             memory_curves.append(MemoryCurve(slots, tuple(memory_grid.tolist()), rate, low, high))
     return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves))
 
 
+def aimed_at(data: Capacity, targets: Sequence[tuple[int, float, int]], finding: str) -> Capacity:
+    """Keep the curves, and show other targets."""
+    return replace(data, targets=tuple(targets), finding=finding)
+
+
 def draw_capacity(data: Capacity) -> go.Figure:
-    """Draw points, curves with their intervals, target lines, and the extrapolated part shaded; memory on the right."""
+    """Draw points, curves with their intervals, target lines, and the extrapolated part shaded; memory on the right.
+
+    Traces and layout are made as plain dictionaries and added at once, which takes a quarter of the time: sliders wait
+    for this figure.
+    """
     figure = theme.figure(
         data.finding, 470, "Capacity over slots: measured points, model with its interval, targets; and over memory."
     )
     if not data.curves:
         return theme.not_enough(figure, "no model was fitted.")
     two = bool(data.memory_curves)
-    panels = make_subplots(
-        cols=2 if two else 1,
-        column_widths=[0.64, 0.36] if two else None,
-        shared_yaxes=True,
-        horizontal_spacing=0.04,
-        figure=figure,
-    )
+    traces: list[Properties] = []
     for number, curve in enumerate(data.curves):
-        label = f"model, {curve.memory_mb} MB per slot"
-        _curve(
-            panels,
-            f"memory-{curve.memory_mb}",
-            label,
-            number,
-            (curve.slots, curve.rate, curve.low, curve.high),
-            column=1,
-        )
-    for number, across in enumerate(data.memory_curves):
-        label = f"model, {units.count(across.slots)} slots"
+        lines = (curve.slots, curve.rate, curve.low, curve.high)
+        traces += _curve(f"memory-{curve.memory_mb}", f"model, {curve.memory_mb} MB per slot", number, lines, "x")
+    for number, across in enumerate(data.memory_curves, start=len(data.curves)):
         lines = (across.memory_mb, across.rate, across.low, across.high)
-        _curve(panels, f"slots-{number}", label, number + len(data.curves), lines, column=2)
-    _runs(panels, data, two=two)
-    _targets(panels, data)
-    last = max(curve.slots[-1] for curve in data.curves)
-    if last > data.most_measured:
-        where = {"row": 1, "col": 1}
-        panels.add_vrect(
-            x0=data.most_measured, x1=last, fillcolor=theme.GREY, opacity=0.1, line_width=0, layer="below", **where
-        )
-        panels.add_annotation(
-            x=data.most_measured, y=1, yref="paper", text="extrapolated", showarrow=False, xanchor="left", yanchor="top"
-        )
-    panels.update_xaxes(title_text="Slots", rangemode="tozero", row=1, col=1)
-    panels.update_yaxes(tickformat="~s", rangemode="tozero")
-    panels.update_yaxes(title_text="Capacity (records/s)", row=1, col=1)
+        traces += _curve(f"slots-{number - len(data.curves)}", f"model, {across.slots} slots", number, lines, "x2")
+    traces += [_runs(data, axis, fitted=fitted) for fitted in (True, False) for axis in ("x", "x2")[: 1 + two]]
+    traces.append(_targets(data))
+    figure.add_traces(traces)
+    shapes, notes = _marks(data)
+    ticks = sorted({memory for memory, _, _, _ in data.runs})
+    figure.update_layout(
+        shapes=shapes,
+        annotations=notes,
+        legend_traceorder="normal",
+        xaxis={"title_text": "Slots", "rangemode": "tozero", "domain": [0, 0.64 if two else 1]},
+        yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", "rangemode": "tozero"},
+    )
     if two:
-        ticks = sorted({memory for memory, _, _, _ in data.runs})
-        panels.update_xaxes(
-            title_text="Memory per slot (MB)",
-            type="log",
-            tickvals=ticks,
-            ticktext=[f"{t:g}" for t in ticks],
-            row=1,
-            col=2,
+        figure.update_layout(
+            xaxis2={
+                "title_text": "Memory per slot (MB)",
+                "type": "log",
+                "domain": [0.68, 1],
+                "tickvals": ticks,
+                "ticktext": [f"{tick:g}" for tick in ticks],
+            }
         )
-    panels.update_layout(legend_traceorder="normal")
-    theme.room_for_legend(panels)
-    return panels
+    theme.room_for_legend(figure)
+    return figure
 
 
-def _predicted(model: CapacityModel, points: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    """Prediction and ends of the interval, records/s."""
-    low, high = model.interval(points, LEVEL)
-    return tuple(tuple(map(float, line)) for line in (model.predict(points), low, high))
+def _predicted(model: CapacityModel, grid: np.ndarray, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
+    """Prediction and ends of the interval, records/s, over slots at a memory or over memories at a number of slots."""
+    knots = np.geomspace(grid[0], grid[-1], _KNOTS)
+    fixed = np.full_like(knots, memory or slots)
+    points = np.column_stack([fixed, knots] if memory else [knots, fixed])
+    lines = [model.predict(points), *model.interval(points, LEVEL)]
+    positive = all(bool((line > 0).all()) for line in lines)
+    where, asked = np.log(knots), np.log(grid)
+    if positive:
+        found = [np.exp(PchipInterpolator(where, np.log(line))(asked)) for line in lines]
+    else:  # a straight line may begin below 0
+        found = [PchipInterpolator(where, line)(asked) for line in lines]
+    return tuple(tuple(line.tolist()) for line in found)
 
 
-def _curve(
-    panels: go.Figure, uid: str, label: str, number: int, lines: tuple[tuple[float, ...], ...], *, column: int
-) -> None:
-    """Draw one curve with its interval: x, prediction, low, high."""
+def _curve(uid: str, label: str, number: int, lines: Lines, axis: str) -> list[Properties]:
+    """Make one curve with its interval: x, prediction, low, high."""
     x, rate, low, high = lines
-    colour = theme.SEQUENCE[number % len(theme.SEQUENCE)]
-    band = {"hoverinfo": "skip", "mode": "lines", "line": {"width": 0}, "row": 1, "col": column}
-    first = number == 0 and column == 1
-    panels.add_scatter(uid=f"capacity-high-{uid}", name="interval's high end", x=x, y=high, showlegend=False, **band)
-    panels.add_scatter(
-        uid=f"capacity-low-{uid}",
-        name=f"{LEVEL:.0%} interval",
-        x=x,
-        y=low,
-        fill="tonexty",
-        fillcolor=theme.BAND,
-        showlegend=first,
-        **band,
-    )
-    what = "slots" if column == 1 else "MB"
-    panels.add_scatter(
-        uid=f"capacity-model-{uid}",
-        name=label,
-        x=x,
-        y=rate,
-        mode="lines",
-        line={"color": colour, "dash": _DASHES[number % len(_DASHES)]},
-        hovertemplate=f"{label}, %{{x:.0f}} {what}: %{{y:.4~s}} records/s<extra></extra>",
-        row=1,
-        col=column,
-    )
+    band = {"x": x, "xaxis": axis, "type": "scatter", "hoverinfo": "skip", "mode": "lines", "line": {"width": 0}}
+    what = "slots" if axis == "x" else "MB"
+    return [
+        {**band, "uid": f"capacity-high-{uid}", "name": "interval's high end", "y": high, "showlegend": False},
+        {
+            **band,
+            "uid": f"capacity-low-{uid}",
+            "name": f"{LEVEL:.0%} interval",
+            "y": low,
+            "fill": "tonexty",
+            "fillcolor": theme.BAND,
+            "showlegend": number == 0,
+        },
+        {
+            "type": "scatter",
+            "uid": f"capacity-model-{uid}",
+            "name": label,
+            "x": x,
+            "xaxis": axis,
+            "y": rate,
+            "mode": "lines",
+            "line": {"color": theme.SEQUENCE[number % len(theme.SEQUENCE)], "dash": _DASHES[number % len(_DASHES)]},
+            "hovertemplate": f"{label}, %{{x:.0f}} {what}: %{{y:.4~s}} records/s<extra></extra>",
+        },
+    ]
 
 
-def _runs(panels: go.Figure, data: Capacity, *, two: bool) -> None:
-    """Draw the runs: a shape for each memory, crosses for those that were not fitted."""
+def _runs(data: Capacity, axis: str, *, fitted: bool) -> Properties:
+    """Make the points of the runs: a shape for each memory, crosses for those that were not fitted."""
     memories = sorted({memory for memory, _, _, _ in data.runs})
     across = {curve.slots for curve in data.memory_curves}
-    for fitted in (True, False):
-        word = "measured" if fitted else "measured, not fitted"
-        for column in (1, 2) if two else (1,):
-            runs = [run for run in data.runs if run[3] == fitted and (column == 1 or run[1] in across)]
-            symbols = [_SYMBOLS[memories.index(run[0]) % len(_SYMBOLS)] if fitted else "x" for run in runs]
-            panels.add_scatter(
-                uid=f"capacity-runs-{'fitted' if fitted else 'left-out'}-{column}",
-                name=word,
-                x=[run[1] if column == 1 else run[0] for run in runs],
-                y=[rate for _, _, rate, _ in runs],
-                customdata=[[memory, slots] for memory, slots, _, _ in runs],
-                mode="markers",
-                marker={"color": theme.BLACK, "symbol": symbols, "size": 8},
-                hovertemplate="%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s<extra></extra>",
-                showlegend=bool(runs) and column == 1,
-                row=1,
-                col=column,
-            )
+    runs = [run for run in data.runs if run[3] == fitted and (axis == "x" or run[1] in across)]
+    symbols = [_SYMBOLS[memories.index(run[0]) % len(_SYMBOLS)] if fitted else "x" for run in runs]
+    return {
+        "type": "scatter",
+        "uid": f"capacity-runs-{'fitted' if fitted else 'left-out'}-{'1' if axis == 'x' else '2'}",
+        "name": "measured" if fitted else "measured, not fitted",
+        "x": [run[1] if axis == "x" else run[0] for run in runs],
+        "xaxis": axis,
+        "y": [rate for _, _, rate, _ in runs],
+        "customdata": [[memory, slots] for memory, slots, _, _ in runs],
+        "mode": "markers",
+        "marker": {"color": theme.BLACK, "symbol": symbols, "size": 8},
+        "hovertemplate": "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s<extra></extra>",
+        "showlegend": bool(runs) and axis == "x",
+    }
 
 
-def _targets(panels: go.Figure, data: Capacity) -> None:
-    panels.add_scatter(
-        uid="capacity-targets",
-        name="planned for a target",
-        x=[slots for slots, _, _ in data.targets],
-        y=[rate for _, rate, _ in data.targets],
-        mode="markers+text",
-        text=[f"{slots} slots" for slots, _, _ in data.targets],
-        textposition="bottom center",
-        marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
-        hovertemplate="%{y:.4~s} records/s: %{x} slots<extra></extra>",
-        showlegend=bool(data.targets),
-        row=1,
-        col=1,
-    )
+def _targets(data: Capacity) -> Properties:
+    return {
+        "type": "scatter",
+        "uid": "capacity-targets",
+        "name": "planned for a target",
+        "x": [slots for slots, _, _ in data.targets],
+        "y": [rate for _, rate, _ in data.targets],
+        "text": [f"{slots} slots" for slots, _, _ in data.targets],
+        "mode": "markers+text",
+        "textposition": "bottom center",
+        "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
+        "hovertemplate": "%{y:.4~s} records/s: %{x} slots<extra></extra>",
+        "showlegend": bool(data.targets),
+    }
+
+
+def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
+    """Make the shading of what is extrapolated and the lines of the targets, with their words."""
+    shapes: list[Properties] = []
+    notes: list[Properties] = []
+    last = max(curve.slots[-1] for curve in data.curves)
+    if last > data.most_measured:
+        beyond = {"x0": data.most_measured, "x1": last, "y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
+        shapes.append({"type": "rect", **beyond, "fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0})
+        where = {"x": data.most_measured, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top"}
+        notes.append({**where, "text": "extrapolated", "showarrow": False})
     for rate in sorted({rate for _, rate, _ in data.targets}):
-        panels.add_hline(
-            y=rate,
-            line={"color": theme.VERMILLION, "width": 1, "dash": "dash"},
-            annotation={
-                "text": f"target {units.rate(rate)}",
-                "font": {"size": 12, "color": theme.VERMILLION},
-                "bgcolor": "rgba(255,255,255,0.8)",
-            },
-            annotation_position="top right",
-            row=1,
-            col=1,
-        )
+        line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
+        shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
+        where = {"xref": "x domain", "x": 1, "y": rate, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
+        look = {"font": {"size": 12, "color": theme.VERMILLION}, "bgcolor": "rgba(255,255,255,0.8)"}
+        notes.append({**where, **look, "text": f"target {units.rate(rate)}"})
+    return shapes, notes
