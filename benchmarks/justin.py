@@ -16,6 +16,8 @@ What cannot come out, and why:
   of 158 MB, one more task of 158 MB saves the others more work than one task does (the slope of DS2's map there is
   below -1.2), so DS2 overshoots and returns until busyness happens to lie within its band. In the paper the state grows
   while DS2 scales; here it is there from the start.
+- Steps are fewer on q3: the stateless operators are never short of anything here, and one estimate suffices but for the
+  exchange that the first task does not pay.
 - Memory is that of tasks (354 MB beside managed memory) and of whole workers; the paper's totals do not follow from
   its profiles.
 """

@@ -1,5 +1,7 @@
 """What every replay keeps, whatever the load, the memory and the policy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,20 @@ from hypothesis import strategies as st
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.scaling import AutoscalerSettings, Decision, Ds2Policy, JustinPolicy, JustinVariant, Static, replay
-from workbench.simulation import Deployment, KeyTrace, OperatorModel, QueryModel, RateTrace, StateModel, steady_state
+from workbench.simulation import (
+    Cluster,
+    Deployment,
+    KeyTrace,
+    OperatorModel,
+    QueryModel,
+    RateTrace,
+    State,
+    StateModel,
+    WarmUp,
+    Worker,
+    advance,
+    steady_state,
+)
 
 FLOW = Dataflow(
     "chain",
@@ -90,3 +105,33 @@ def test_a_flooded_deployment_reaches_the_closed_form_of_its_memory_and_keys(mod
     assert steady_state(Deployment(model, layout, managed_mb=more)).rate >= steady_state(
         Deployment(model, layout, managed_mb=managed)
     ).rate * (1 - 1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    model=queries(),
+    windowed=st.booleans(),
+    cold=st.booleans(),
+    steps=st.lists(st.tuples(st.integers(0, 5_000), st.sampled_from([1.0, 0.5])), min_size=1, max_size=12),
+)
+def test_a_step_without_contention_is_that_of_the_general_engine(model, windowed, cold, steps):
+    operators = dict(model.operators)
+    if windowed:
+        operators["a"] = replace(operators["a"], windowed=True, emission_s=1e-4)
+    warm_up = WarmUp(5.0, 1.0, 5.0) if cold else WarmUp(0.0, 0.0, 0.0)
+    query = QueryModel(FLOW, operators, window_s=4.0 if windowed else None, warm_up=warm_up)
+    tasks = {"a": 2, "b": 3, "c": 1}
+    somewhere = Cluster((Worker(),), {name: (count,) for name, count in tasks.items()})
+    lone, placed = (Deployment(query, tasks, managed_mb={"b": 158.0}, cluster=one) for one in (None, somewhere))
+    states = [State.empty(lone), State.empty(placed)]
+    for offered, speed in steps:
+        (states[0], one), (states[1], other) = (
+            advance(deployment, state, offered, 1.0, speed)
+            for deployment, state in zip((lone, placed), states, strict=True)
+        )
+        assert one.consumed == pytest.approx(other.consumed, rel=1e-9, abs=1e-9)
+        assert one.active_s == pytest.approx(other.active_s, rel=1e-9, abs=1e-9)
+        for field in ("records", "results", "useful_s"):
+            assert getattr(one, field) == pytest.approx(getattr(other, field), rel=1e-9, abs=1e-9)
+        for field in ("held", "pending", "waiting_s"):
+            assert getattr(states[0], field) == pytest.approx(getattr(states[1], field), rel=1e-9, abs=1e-9)
