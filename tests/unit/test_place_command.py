@@ -99,7 +99,11 @@ def test_the_comparison_has_every_method(capsys, problem):
     lines = output.out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == list(METHODS)
     assert "5 draws" in lines[1 + METHODS.index("random")]
-    code, output = run(capsys, problem, "--compare", "--draws", 5, "--json")
+    csv_file = problem.parent / "plan.csv"
+    code, output = run(
+        capsys, problem, "--compare", "--draws", 5, "--json", "--method", "round-robin", "--flink", csv_file
+    )
+    assert "B,1,0\n" in csv_file.read_text(encoding="utf-8")
     assert [row["method"] for row in json.loads(output.out)] == list(METHODS)
 
 

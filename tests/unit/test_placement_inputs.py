@@ -1,5 +1,6 @@
 """Placement problems from files, measurements and plans."""
 
+import json
 import math
 
 import pytest
@@ -9,8 +10,11 @@ from placement_file import PROBLEM, written
 from workbench.capacity import CapacityEstimator
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.journal import Journal
 from workbench.placement import measured_query, read_placement_input
 from workbench.simulation import preset
+from workbench.study.planning import run_study, write_planned
+from workbench.study.spec import Study
 from workbench.testbed import FluidTestbed
 
 
@@ -137,3 +141,36 @@ def test_other_edges_can_be_said(simulated):
         (names[0], names[2]),
         (names[1], names[2]),
     }
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planned")
+    study = Study("nexmark:q8", (2e6, 4e6), (9, 12, 16), (2048,), testbed="fluid", slot_cpus=1.0, most_runs=4)
+    made = run_study(study, Journal(folder / "journal.jsonl"))
+    write_planned(made, folder / "plans.json")
+    return made, folder / "plans.json"
+
+
+def test_a_plan_is_placed_as_it_was_allocated(planned):
+    made, path = planned
+    for plan in made.plans:
+        workers = -(-plan.budget.slots // 4)
+        given = read_placement_input(path, workers=workers, slots=4, rate=plan.rate)
+        problem = given.problem
+        assert dict(zip(problem.operators, problem.parallelism, strict=True)) == dict(plan.allocation.tasks)
+        assert given.rate == plan.rate
+        assert given.worker.cpus == 4
+        assert len(problem.edges) == 9 - 1  # the graph of q8 without its source
+    assert read_placement_input(path, workers=9, slots=16).rate == made.plans[0].rate
+    with pytest.raises(WorkbenchError, match=r"no plan for 5 records/s; there are plans for 2e\+06, 4e\+06"):
+        read_placement_input(path, workers=9, slots=16, rate=5)
+
+
+def test_a_micro_batch_plan_has_the_fewest_tasks(planned, tmp_path):
+    document = json.loads(planned[1].read_text(encoding="utf-8"))
+    for plan in document["plans"]:
+        plan["allocation"] = None
+    problem = read_placement_input(written(tmp_path, document), workers=9, slots=16).problem
+    assert max(problem.cpu) <= 1
+    assert max(problem.cpu[i] * n / max(1, n - 1) for i, n in enumerate(problem.parallelism) if n > 1) > 1

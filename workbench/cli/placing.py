@@ -55,20 +55,22 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--thresholds", type=_numbers, metavar="CPU,IO,NET", help="for caps and caps-first; inf switches one off"
     )
     placed.add_argument("--odrp", default="default", metavar="NAME", help=f"weights: {', '.join(ODRP_SETTINGS)}")
-    placed.add_argument("--timeout", type=float, metavar="S", help="time limit of a search, seconds (compare: 10)")
+    placed.add_argument("--timeout", type=float, metavar="S", help="time limit of a search, seconds (60; compare: 10)")
     placed.add_argument("--seed", type=int, default=0, help="for methods that draw (0)")
     placed.add_argument("--draws", type=int, default=20, help="placements drawn by --compare and --shapes (20)")
     placed.add_argument("--compare", action="store_true", help="all methods: cost vector and sustained rate")
     placed.add_argument(
         "--shapes", type=_shapes, metavar="4x4,8x2", help="worker shapes for random placement, as on Spark: the best"
     )
-    placed.add_argument("--flink", metavar="FILE", help="the plan as CSV: operator, subtask, worker")
+    placed.add_argument("--flink", metavar="FILE", help="the plan (of --method) as CSV: operator, subtask, worker")
     placed.add_argument("--json", action="store_true", help="print JSON")
     placed.set_defaults(command=_place)
 
 
 def _place(options: argparse.Namespace) -> int:
     check_file(options.flink)
+    if options.method not in {None, *METHODS}:
+        raise WorkbenchError(f"There is no placement method {options.method!r}; use one of {', '.join(METHODS)}.")
     if options.seed < 0 or options.draws < 1:
         raise WorkbenchError(f"--seed is {options.seed}, --draws {options.draws}; give whole numbers from 0 and 1 on.")
     if options.shapes and (options.workers is None or options.slots is None):  # the tasks need some room to be read
@@ -88,7 +90,7 @@ def _place(options: argparse.Namespace) -> int:
             weights=options.odrp,
         )
         _print_compared(given, rows, as_json=options.json)
-        chosen = rows[0].placed
+        chosen = next((row.placed for row in rows if row.placed.method == options.method), rows[0].placed)
     else:
         chosen = place(
             given,

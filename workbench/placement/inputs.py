@@ -103,7 +103,8 @@ def measured_query(
     """
     seen = list(operators)
     names = [one.operator for one in seen]
-    known = preset(name).dataflow if name in PRESETS else None
+    simulated = name.removeprefix("nexmark:")
+    known = preset(simulated).dataflow if simulated in PRESETS else None
     if edges is None and known is not None and {o.name for o in known.operators} - set(known.sources) == set(names):
         flow = known
     else:

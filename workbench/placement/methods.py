@@ -31,6 +31,8 @@ Method = Literal[
 ]
 METHODS: tuple[str, ...] = get_args(Method)
 
+_LONGEST_S = 60.0
+
 BASELINES: Mapping[str, Baseline] = {
     "flink-default": flink_default,
     "flink-evenly": flink_evenly,
@@ -108,7 +110,8 @@ def place(
     seed
         Of chance.
     timeout_s
-        Time limit of searches and solvers; per probe when tuning.
+        Time limit of searches and solvers; per probe when tuning. If left out: 60 s for ODRP and all plans of CAPS,
+        10 s for the fastest, 5 s per probe; the optimum's effort is bounded otherwise.
     weights
         For ODRP, which takes operators that nothing feeds for sources, and cpu loads for cores.
 
@@ -135,8 +138,9 @@ def place(
     elif method == "fastest":
         counts, note = _fastest(given, timeout_s)
     elif method == "odrp":
-        plan = odrp(*_dataflow(problem, given.rate or 1.0), problem.workers, problem.slots, weights=weights,
-                    timeout_s=timeout_s)  # fmt: skip
+        flow, profiles, rates = _dataflow(problem, given.rate or 1.0)
+        limit = timeout_s or _LONGEST_S
+        plan = odrp(flow, profiles, rates, problem.workers, problem.slots, weights=weights, timeout_s=limit)
         problem, counts = plan.problem, plan.counts
         note = f"{plan.slots} slots, score {plan.score:.4f}, bound {plan.bound:.4f}"
     else:
@@ -191,7 +195,7 @@ def _caps(
         tuning = tune(problem, timeout_s=timeout_s or 5.0)
         limits = ", ".join(f"{limit:.4f}" for limit in tuning.thresholds)
         return tuning.plan.counts, f"tuned thresholds {limits}{'' if tuning.minimal else ' (not minimal: out of time)'}"
-    found = search(problem, thresholds, first=first, timeout_s=timeout_s)
+    found = search(problem, thresholds, first=first, timeout_s=timeout_s or _LONGEST_S)
     if found.best is None:
         limits = ", ".join(f"{limit:g}" for limit in thresholds or CostVector())
         proof = "No plan meets" if found.exhausted else "In the time given no plan was found that meets"

@@ -98,10 +98,19 @@ def calibrated_worker(
 def simulated(
     model: QueryModel, problem: PlacementProblem, counts: ArrayLike, target: float, worker: Worker
 ) -> Outcome:
-    """Let a query run at `target` records/s where a plan puts it: the engine's steady state."""
+    """Let a query run at `target` records/s where a plan puts it: the engine's steady state.
+
+    A worker of speed 2 has twice the capacities; a task is one thread of speed 1 everywhere.
+    """
     plan = problem.checked(counts)
     by_name = {name: row.tolist() for name, row in zip(problem.operators, plan, strict=True)}
-    cluster = Cluster((worker,) * problem.workers, by_name)
+    cluster = Cluster(
+        tuple(
+            Worker(worker.cpus * speed, worker.io_bytes_per_s * speed, worker.net_bytes_per_s * speed)
+            for speed in problem.speeds
+        ),
+        by_name,
+    )
     rate = steady_state(
         Deployment(model, dict(zip(problem.operators, problem.parallelism, strict=True)), cluster=cluster)
     ).rate

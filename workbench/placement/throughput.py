@@ -227,7 +227,7 @@ def spread(
     found = explore_plans(problem, CostVector(), Effort(math.inf, nodes), first=False)
     plans = [plan.counts for plan in found.pareto]
     if not found.exhausted:
-        plans.append(fastest(problem, rate, worker).counts)
+        plans.append(fastest(problem, rate, worker, timeout_s=5.0).counts)
     best = max(placed_rate(problem, counts, rate, worker).rate for counts in plans)
     return Spread(problem.workers, problem.slots, max(best, float(rates[-1])), rates, found.exhausted)
 
