@@ -166,3 +166,15 @@ def test_a_measured_response_feeds_the_replay(rates, tmp_path, capsys):
     assert "measured for 'join', no operator of q11; there are filter, sessions" in capsys.readouterr().err
     assert main(["replay", *base, "--response", "sessions", str(table), "few"]) == 2
     assert "measured with 'few' tasks" in capsys.readouterr().err
+
+
+def test_an_autoscalers_settings_are_options(rates, capsys):
+    base = ["q11", rates, "--slots", "12", "--policy", "ds2"]
+    calm = rows_of([*base, "--setting", "scale_down_interval_s=7200", "max_parallelism=20"], capsys)["ds2"]
+    assert calm["reconfigurations"] < rows_of(base, capsys)["ds2"]["reconfigurations"]
+    assert main(["replay", *base, "--setting", "speed=2"]) == 2
+    assert "no setting 'speed' of an autoscaler; there are activation_s" in capsys.readouterr().err
+    assert main(["replay", *base, "--setting", "activation_s"]) == 2
+    assert "--setting activation_s is not NAME=VALUE" in capsys.readouterr().err
+    assert main(["replay", *base, "--setting", "utilization_target=0"]) == 2
+    assert "utilization_target" in capsys.readouterr().err

@@ -45,6 +45,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     replayed.add_argument(
         "--policy", nargs="+", default=list(POLICIES), metavar="NAME", help=f"of {', '.join(NAMES)} (the first three)"
     )
+    replayed.add_argument(
+        "--setting",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the autoscalers but flink's, such as activation_s=90 max_parallelism=40 scale_down_interval_s=600",
+    )
     replayed.add_argument("--restart", type=float, default=10.0, help="downtime of a reconfiguration, seconds (10)")
     replayed.add_argument(
         "--response",
@@ -95,6 +102,7 @@ def _replay(options: argparse.Namespace) -> int:
         fleet=_fleet(options, start),
         keys=_keys(options),
         seed=options.seed,
+        settings=dict(_setting(text) for text in options.setting),
     )
     if options.output:
         write_whole(options.output, timelines_csv(found.timelines))
@@ -111,6 +119,16 @@ def _replay(options: argparse.Namespace) -> int:
             f"{units.size(row['moved_bytes'])} moved"
         )
     return DONE
+
+
+def _setting(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name, float(value)
+    except ValueError as error:
+        raise WorkbenchError(
+            f"--setting {text} is not NAME=VALUE with a number; such as utilization_target=0.7."
+        ) from error
 
 
 def _start(options: argparse.Namespace) -> Start:

@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -66,6 +66,7 @@ NAMES = (*POLICIES, *_JUSTIN, *_CONTROLLERS)
 back at a hit rate of 95 %; DS2 every minute with CAPSys's placement, or Flink's two."""
 
 COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
+_AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
 _MANAGED_SHARE = 0.4  # of a slot's memory, as Flink's default
 
 
@@ -133,6 +134,7 @@ def replay_start(
     fleet: Fleet | None = None,
     keys: Mapping[str, KeyTrace] | None = None,
     seed: int = 0,
+    settings: Mapping[str, float] = _AS_THEY_ARE,
 ) -> Replayed:
     """Replay `trace` under policies by name, from the same deployment.
 
@@ -149,19 +151,21 @@ def replay_start(
         As for `replay`.
     seed
         Of the random placements.
+    settings
+        Fields of `AutoscalerSettings` that all policies but ``static`` and ``flink`` shall have otherwise.
 
     Raises
     ------
     WorkbenchError
         When there is no such policy, or it needs workers and there are none.
     """
-    made = named_policies(policies, start.model, managed_mb or _MANAGED_SHARE * start.memory_mb, pool, seed)
+    managed = _MANAGED_SHARE * start.memory_mb if managed_mb is None else managed_mb
     split = managed_mb is not None or any(name in _JUSTIN for name in policies)
-    managed = managed_mb or _MANAGED_SHARE * start.memory_mb
     if split and not 0 < managed < start.memory_mb:
         raise WorkbenchError(
             f"Managed memory of {managed:g} MB is no part of a slot of {start.memory_mb:g} MB; give less than the slot."
         )
+    made = named_policies(policies, start.model, managed, pool=pool, seed=seed, settings=settings)
     beside = start.memory_mb - managed if split else start.memory_mb
     first = Decision(start.tasks, dict.fromkeys(start.tasks, managed) if split else None)
     lines = {
@@ -182,9 +186,21 @@ def replay_start(
 
 
 def named_policies(
-    names: Sequence[str], model: QueryModel, base_mb: float, pool: Pool | None = None, seed: int = 0
+    names: Sequence[str],
+    model: QueryModel,
+    base_mb: float,
+    *,
+    pool: Pool | None = None,
+    seed: int = 0,
+    settings: Mapping[str, float] = _AS_THEY_ARE,
 ) -> dict[str, Policy]:
-    """Make the policies of these names; `base_mb` is Justin's level 0."""
+    """Make the policies of these names; `base_mb` is Justin's level 0, the rest as for `replay_start`."""
+    known = [one.name for one in fields(AutoscalerSettings)]
+    strange = [name for name in settings if name not in known]
+    if strange:
+        raise WorkbenchError(f"There is no setting {strange[0]!r} of an autoscaler; there are {', '.join(known)}.")
+    # `replace` takes what the check above let through; the settings check the values.
+    each_minute, justin = (replace(one, **settings) for one in (_EACH_MINUTE, _JUSTIN_SETTINGS))  # type: ignore[arg-type]
     unknown = [name for name in names if name not in NAMES]
     if unknown or not names:
         missing = f"There is no policy {unknown[0]!r}" if unknown else "There are no policies"
@@ -192,16 +208,16 @@ def named_policies(
     made: dict[str, Policy] = {}
     for name in names:
         if name in _JUSTIN:
-            made[name] = JustinPolicy(_JUSTIN_SETTINGS, _JUSTIN[name], base_mb=base_mb)
+            made[name] = JustinPolicy(justin, _JUSTIN[name], base_mb=base_mb)
         elif name in _CONTROLLERS:
             if pool is None:
                 raise WorkbenchError(f"Policy {name!r} places tasks on workers; give their number and slots.")
             profiles = {operator: one.profile for operator, one in model.operators.items()}
             made[name] = Controller(
-                Ds2Policy(_EACH_MINUTE), profiles, pool.workers, pool.slots, pool.worker, _CONTROLLERS[name], seed
+                Ds2Policy(each_minute), profiles, pool.workers, pool.slots, pool.worker, _CONTROLLERS[name], seed
             )
         else:
-            made[name] = POLICIES[name]
+            made[name] = Ds2Policy(each_minute) if name == "ds2" else POLICIES[name]
     return made
 
 
