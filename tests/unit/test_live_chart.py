@@ -20,7 +20,7 @@ def figure(y, text=None, note=None, kind=go.Scatter):
 def plain(drawn):
     found = json.loads(drawn.to_json())
     for part in (*found["data"], found["layout"]):
-        for key in [key for key, value in part.items() if key == "uid" or value == []]:
+        for key in [key for key, value in part.items() if key in {"uid", "autosize"} or value == []]:
             del part[key]
     return found
 

@@ -99,16 +99,18 @@ def test_moving_each_control_changes_answer_and_figure(planned):
         (panel.lost, True),
     )
     for control, value in moves:
-        before, text = panel.answer, panel.text.value
+        before, text, figure = panel.answer, panel.text.value, panel.chart.widget.to_json()
         control.value = value
         assert panel.alarm.widget.value == "", control.description
         assert panel.answer != before, control.description
         assert panel.text.value != text, control.description
-        assert panel.chart.finding == panel.chart.widget.layout.meta["finding"]
+        assert panel.chart.widget.to_json() != figure, control.description
     assert panel.margin.disabled
     assert panel.question().margin == 1.0
-    shown = next(trace for trace in panel.chart.widget.data if trace.name == "planned for a target")
-    assert shown.x[0] == panel.answer.plan.budget.slots
+    shown = {trace.name: trace for trace in panel.chart.widget.data}
+    assert shown["planned for a target"].x[0] == panel.answer.plan.budget.slots
+    assert shown["with one worker lost"].y[0] == panel.answer.lost_rate
+    assert shown["capacity it must have"].y[0] == pytest.approx(panel.rate.value * 1.2)
 
 
 def test_a_worker_type_sets_shape_and_price(planned):

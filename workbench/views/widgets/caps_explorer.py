@@ -13,6 +13,7 @@ from workbench.views.figures.search_tree import plan_at, search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, slider, whole_slider
+from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.search_steps import MOST_NODES, OFF, cost_words, threshold, traced
 
@@ -75,6 +76,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
                 self.tree.widget,
                 self.map.widget,
                 self.vectors.widget,
+                FullWidth(),
             ]
         )
         self._tell()

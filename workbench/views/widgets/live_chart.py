@@ -33,6 +33,7 @@ class LiveChart:
     def __init__(self, figure: go.Figure, on_click: Clicked | None = None) -> None:
         self._on_click = on_click
         self.widget = go.FigureWidget(figure)
+        self.widget.layout.autosize = True  # not from the template: else it stays 700 pixels wide
         self.widget._config = {**self.widget._config, **QUIET}  # noqa: SLF001
         self._listen()
 
@@ -63,6 +64,7 @@ class LiveChart:
 
     def _lay_out(self, figure: go.Figure) -> None:
         now, wanted = self.widget.layout.to_plotly_json(), figure.layout.to_plotly_json()
+        wanted["autosize"] = True
         self.widget.layout.update(_changes(now, wanted), overwrite=True)
 
     def _listen(self) -> None:

@@ -14,6 +14,7 @@ from workbench.study.runner import Runner, Snapshot, State
 from workbench.views import findings, theme, units
 from workbench.views.figures.probes import draw_probes, probes
 from workbench.views.widgets.alarm import Alarm
+from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.later import Later
 from workbench.views.widgets.live_chart import LiveChart
 
@@ -120,6 +121,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
                 self.alarm.widget,
                 self.place,
                 self.lines,
+                FullWidth(),
             ]
         )
         self.refresh()

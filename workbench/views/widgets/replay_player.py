@@ -14,6 +14,7 @@ from workbench.views.figures.policies import draw_policies, policies
 from workbench.views.figures.timeline import draw_timeline, timeline
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, whole_slider
+from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 
 _FRAMES = 120
@@ -94,6 +95,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
                 self.text,
                 self.chart.widget,
                 self.comparison.widget,
+                FullWidth(),
             ]
         )
         self._tell()

@@ -5,17 +5,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import ipywidgets
+import plotly.graph_objects as go
 
 from workbench.capacity.explorer import Exploration
 from workbench.capacity.model import MARGIN
 from workbench.capacity.prices import InstanceType
 from workbench.study.planning import Planned
 from workbench.study.what_if import Answer, Question, ask, common_range, shape_of
-from workbench.views import units
+from workbench.views import theme, units
 from workbench.views.cards import STYLE, Card, Column, Table
 from workbench.views.figures.capacity import Capacity, capacity_of, draw_capacity
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import choice, choice_slider, slider, tick, whole_slider
+from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 
 _RISKS = (("by the margin alone", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
@@ -36,9 +38,8 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         if plan.extrapolation > 1
         else ""
     )
-    money = f" for {units.number(answer.per_hour)} {currency}".rstrip() + " per hour" if question.worker_price else ""
-    workers = "1 worker" if answer.workers == 1 else f"{answer.workers} workers"
-    finding = f"{units.rate(plan.rate)} take {budget.slots} slots on {workers}{money}. {lost}.{beyond}"
+    on = f"{_workers(answer.workers)}{_money(answer, currency)}"
+    finding = f"{units.rate(plan.rate)} take {budget.slots} slots on {on}. {lost}.{beyond}"
     rows: list[tuple[str, str]] = [
         ("Slots", f"{budget.slots} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB"),
         ("Workers", f"{answer.workers} of {question.worker_slots} slots" + (", one spare" * question.one_lost)),
@@ -54,6 +55,16 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         finding,
         table=Table("The least deployment", (Column("What"), Column("Value")), tuple(rows), opened=True),
     )
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count} workers"
+
+
+def _money(answer: Answer, currency: str) -> str:
+    if not answer.question.worker_price:
+        return ""
+    return f" for {units.number(answer.per_hour)} {currency}".rstrip() + " per hour"
 
 
 class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
@@ -99,7 +110,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.text = ipywidgets.HTML()
         self.answer: Answer | None = ask(self.exploration, self.question())
         self._curves: dict[tuple[int, int], Capacity] = {}
-        self.chart = LiveChart(draw_capacity(self._capacity(self.answer)))
+        self.chart = LiveChart(self._figure(self.answer))
         self.instance.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         self.controls = (self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew)
         for control in self.controls:
@@ -107,7 +118,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         super().__init__(
             [
                 self.rate, self.memory, self.margin, self.risk, self.instance, self.shape, self.price, self.skew,
-                self.lost, self.alarm.widget, self.text, self.chart.widget,
+                self.lost, self.alarm.widget, self.text, self.chart.widget, FullWidth(),
             ]
         )  # fmt: skip
         self._tell(self.answer)
@@ -133,7 +144,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.margin.disabled = bool(self.risk.value)
         self.answer = ask(self.exploration, self.question())
         self._tell(self.answer)
-        self.chart.show(draw_capacity(self._capacity(self.answer)))
+        self.chart.show(self._figure(self.answer))
 
     def _capacity(self, answer: Answer) -> Capacity:
         """Give what the figure shows; its curves are kept, since only they take long."""
@@ -150,15 +161,48 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             kept = tuple(curve for curve in found.memory_curves if curve.slots in measured)
             self._curves[memory, room] = replace(found, memory_curves=kept)
         beyond = f", {plan.extrapolation:.1f} times the most that was measured" if plan.extrapolation > 1 else ""
-        return replace(
-            self._curves[memory, room],
-            targets=((plan.budget.slots, plan.rate, memory),),
-            finding=f"{units.rate(plan.rate)} of {plan.query} take {plan.budget.slots} slots of {memory} MB{beyond}",
+        finding = (
+            f"{units.rate(plan.rate)} of {plan.query} take {plan.budget.slots} slots of {memory} MB on "
+            f"{_workers(answer.workers)}{_money(answer, self._currency)}{beyond}"
         )
+        targets = ((plan.budget.slots, plan.rate, memory),)
+        return replace(self._curves[memory, room], targets=targets, finding=finding)
+
+    def _figure(self, answer: Answer) -> go.Figure:
+        """Draw the capacity, what it must be, and what is left of it when one worker is lost."""
+        question = answer.question
+        data = self._capacity(answer)
+        figure = draw_capacity(data)
+        needed = question.rate * question.margin * (1 + question.more_skew)
+        last = max(curve.slots[-1] for curve in data.curves)
+        figure.add_scatter(
+            uid="what-if-needed",
+            name="capacity it must have",
+            x=[0, last],
+            y=[needed, needed],
+            mode="lines",
+            line={"color": theme.BLACK, "width": 1, "dash": "dot"},
+            hovertemplate="rate, margin and skew ask for %{y:.4~s} records/s<extra></extra>",
+        )
+        figure.add_scatter(
+            uid="what-if-lost",
+            name="with one worker lost",
+            x=[(answer.workers - 1) * question.worker_slots],
+            y=[answer.lost_rate],
+            mode="markers",
+            marker={"color": theme.PURPLE, "symbol": "square-open", "size": 12, "line": {"width": 2}},
+            hovertemplate="%{x} slots are left: %{y:.4~s} records/s<extra></extra>",
+        )
+        theme.room_for_legend(figure)
+        return figure
+
+    @property
+    def _currency(self) -> str:
+        chosen = self._instances.get(self.instance.value)
+        return chosen.currency if chosen else ""
 
     def _tell(self, answer: Answer) -> None:
-        chosen = self._instances.get(self.instance.value)
-        card = answer_card(answer, chosen.currency if chosen else "")
+        card = answer_card(answer, self._currency)
         self.text.value = STYLE + card.heading_html() + card.table_html()
 
     def _choose(self) -> None:

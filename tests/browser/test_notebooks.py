@@ -1,0 +1,347 @@
+"""The notebooks in a real JupyterLab, driven by Chromium."""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+ARTIFACTS = ROOT / "artifacts"
+PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "60000"))
+FOLDERS = {
+    "JUPYTER_CONFIG_DIR": "config",
+    "JUPYTER_DATA_DIR": "data",
+    "JUPYTER_RUNTIME_DIR": "runtime",
+    "JUPYTERLAB_SETTINGS_DIR": "settings",
+    "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+}
+# A measurement on the simulated engine that takes a while, as one on Spark does.
+LIVE = (
+    """
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from workbench.capacity import CapacityEstimator
+from workbench.dataflow import Budget, SlotProfile
+from workbench.journal import Journal
+from workbench.simulation import preset
+from workbench.study.runner import measuring
+from workbench.testbed.fluid import FluidTestbed
+from workbench.views import measurement_cards
+from workbench.views.widgets import LivePanel
+
+
+class Slow:
+    def __init__(self):
+        self.fluid = FluidTestbed()
+        self.clock, self.identity, self.operators = self.fluid.clock, "slow", self.fluid.operators
+
+    @contextmanager
+    def deploy(self, *what, **how):
+        with self.fluid.deploy(*what, **how) as run:
+            observe = run.observe
+            run.observe = lambda seconds: (time.sleep(1.5), observe(seconds))[1]
+            yield run
+
+
+journal = Journal(Path(mkdtemp()) / "journal.jsonl")
+budget = Budget(8, SlotProfile(1.0, 1024), 5.0)
+runner = measuring(preset("q1"), budget, Slow(), journal, CapacityEstimator(tolerance=0.01), costs=False)
+panel = LivePanel(runner)
+panel
+""",
+    'panel.then("Which rate does it sustain?", measurement_cards.cards)',
+    "free = 6 * 7",
+)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A private JupyterLab on loopback: address, token, folder of the notebooks."""
+    home = tmp_path_factory.mktemp("lab")
+    notebooks = home / "work" / "notebooks"
+    shutil.copytree(ROOT / "notebooks", notebooks, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    shutil.copytree(ROOT / "data", home / "work" / "data")
+    cells = [nbformat.v4.new_code_cell(text.strip()) for text in LIVE]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), notebooks / "live.ipynb")
+    quiet = home / "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+    quiet.parent.mkdir(parents=True)
+    quiet.write_text('{"fetchNews": "false", "checkForUpdates": false, "doNotDisturbMode": true}')
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    token = secrets.token_hex(16)
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
+        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={home / 'work'}",
+        "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
+    ]  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    with (home / "server.log").open("w") as log:
+        server = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            env=os.environ | {name: str(home / folder) for name, folder in FOLDERS.items()},
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                urllib.request.urlopen(f"{address}/api/status?token={token}", timeout=2).close()  # noqa: S310 - our own
+                break
+            except OSError:
+                assert server.poll() is None, (home / "server.log").read_text()
+                assert time.monotonic() < deadline, (home / "server.log").read_text()
+                time.sleep(0.25)
+        yield address, token
+    finally:
+        server.terminate()  # once: the server then stops its kernels
+        server.wait(30)
+
+
+@pytest.fixture
+def run_notebook(browser, lab):
+    """Open a notebook, run all of its cells, and wait until they have run."""
+    address, token = lab
+    pages = []
+
+    def run(name, quick=True):
+        page = browser.new_page(viewport={"width": 1300, "height": 2400})
+        pages.append(page)
+        page.outside, page.problems = [], []
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith((address, "data:", "blob:")) else page.outside.append(request.url)
+            ),
+        )
+        page.goto(f"{address}/lab/tree/notebooks/{name}.ipynb?reset&token={token}")
+        page.locator(".jp-Notebook").wait_for(timeout=PATIENCE_MS)
+        page.evaluate("""async () => {
+            const panel = window.jupyterapp.shell.currentWidget;
+            await panel.context.ready;
+            await panel.sessionContext.ready;
+            await panel.sessionContext.session.kernel.info;
+        }""")
+        if quick:
+            page.evaluate("""() => {
+                for (const {sharedModel} of window.jupyterapp.shell.currentWidget.content.model.cells)
+                    sharedModel.setSource(sharedModel.getSource().replace("quick: bool = False", "quick = True"));
+            }""")
+        page.evaluate("() => void window.jupyterapp.commands.execute('application:toggle-left-area')")
+        page.evaluate("() => void window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.wait_for_function(
+            """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
+                .every(cell => cell.type !== 'code' || cell.executionCount)""",
+            timeout=PATIENCE_MS,
+        )
+        return page
+
+    yield run
+    for page in pages:
+        picture(page, "last_page")
+        page.close()
+
+
+def healthy(page):
+    """No cell failed, no card tells of an error, nothing was fetched from elsewhere, no script complained."""
+    assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
+    assert page.get_by_role("alert").count() == 0
+    assert page.outside == []
+    assert page.problems == []
+
+
+def shown(chart):
+    """What a chart draws, as text."""
+    return chart.evaluate("it => JSON.stringify([it.data, it.layout.title, it.layout.shapes])")
+
+
+def changes(page, chart, action):
+    """Do `action` and wait until `chart` draws something else."""
+    before = shown(chart)
+    action()
+    handle = chart.element_handle()
+    page.wait_for_function(
+        "([it, before]) => JSON.stringify([it.data, it.layout.title, it.layout.shapes]) !== before",
+        arg=[handle, before],
+        timeout=PATIENCE_MS,
+    )
+
+
+def row_of(panel, description):
+    """A control with what stands before it."""
+    return panel.locator(".widget-inline-hbox", has=panel.page.get_by_text(description, exact=True))
+
+
+def press(panel, description, key):
+    """Press a key on a slider's handle, as those do who have no mouse."""
+    row_of(panel, description).locator(".noUi-handle").first.press(key)
+
+
+def enter(panel, description, value):
+    """Type a number into what stands behind a slider."""
+    readout = row_of(panel, description).locator(".widget-readout")
+    readout.fill(value)
+    readout.press("Enter")
+
+
+def click_mark(page, chart, trace, mark=0):
+    """Click a mark of the trace called so."""
+    chart.scroll_into_view_if_needed()
+    x, y = chart.evaluate(
+        """(it, [name, mark]) => {
+            const trace = it._fullData.find(one => one.name === name);
+            const {xaxis, yaxis} = it._fullLayout, box = it.getBoundingClientRect();
+            const place = it.data[trace.index], at = values => Array.from(values)[mark];
+            return [box.x + xaxis._offset + xaxis.d2p(at(trace.x)), box.y + yaxis._offset + yaxis.d2p(at(trace.y))];
+        }""",
+        [trace, mark],
+    )
+    page.mouse.move(x - 3, y - 3)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.up()
+
+
+def picture(page, name, element=None):
+    """Keep a screenshot for people to look at."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.mouse.move(0, 0)
+    (element or page).screenshot(path=ARTIFACTS / f"{name}.png")
+
+
+def panel_with(page, text):
+    """The panel that has a control called so."""
+    return page.locator(".jp-OutputArea-output .widget-vbox", has=page.get_by_text(text, exact=True)).first
+
+
+def test_every_what_if_slider_changes_the_figure(run_notebook):
+    page = run_notebook("02_plan")
+    panel = panel_with(page, "Target rate (records/s)")
+    chart = panel.locator(".js-plotly-plot")
+    chart.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    picture(page, "02_plan", page.locator(".jp-Notebook"))
+    for description, key in (
+        ("Target rate (records/s)", "PageUp"),
+        ("Memory per slot", "Home"),
+        ("Margin (capacity / rate)", "ArrowRight"),
+        ("Slots per worker", "ArrowRight"),
+        ("Price per worker and hour", "ArrowRight"),
+        ("More skew (% on the fullest task)", "ArrowRight"),
+        ("Risk of falling short", "ArrowRight"),
+    ):
+        changes(page, chart, lambda description=description, key=key: press(panel, description, key))
+    changes(page, chart, panel.get_by_role("checkbox").check)
+    healthy(page)
+    panel.scroll_into_view_if_needed()
+    picture(page, "02_what_if", panel)
+
+
+def test_what_cannot_be_answered_shows_as_a_card(run_notebook):
+    page = run_notebook("02_plan")
+    panel = panel_with(page, "Target rate (records/s)")
+    panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    press(panel, "Target rate (records/s)", "End")
+    enter(panel, "More skew (% on the fullest task)", "100")
+    press(panel, "Risk of falling short", "End")
+    panel.get_by_role("alert").wait_for(timeout=PATIENCE_MS)
+    picture(page, "02_error_card", panel)
+    press(panel, "Target rate (records/s)", "Home")
+    panel.get_by_role("alert").wait_for(state="hidden", timeout=PATIENCE_MS)
+
+
+def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
+    page = run_notebook("03_place")
+    panel = panel_with(page, "CPU cost at most (1: off)")
+    tree, plan_map, vectors = (panel.locator(".js-plotly-plot").nth(number) for number in range(3))
+    vectors.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    picture(page, "03_caps_whole", panel)
+    status = panel.get_by_role("status")
+    said = status.text_content()
+    changes(page, tree, lambda: enter(panel, "CPU cost at most (1: off)", "0.3"))
+    changes(page, tree, lambda: enter(panel, "Network cost at most (1: off)", "0.5"))
+    assert status.text_content() != said
+    assert "prune" in tree.locator(".gtitle").text_content()
+    picture(page, "03_caps_pruned", panel)
+    chosen = status.text_content()
+    changes(page, plan_map, lambda: click_mark(page, tree, "complete plan"))
+    assert status.text_content() != chosen
+    changes(page, plan_map, lambda: click_mark(page, vectors, "other plans", 2))
+    changes(page, tree, lambda: panel.get_by_role("button", name="One step back").click())
+    changes(page, tree, lambda: enter(panel, "Search shown until step", "30"))
+    assert "Step 30:" in status.text_content()
+    picture(page, "03_caps_step", panel)
+    changes(page, tree, lambda: panel.get_by_role("button", name="Tightest thresholds that leave a plan").click())
+    picture(page, "03_caps_tuned", panel)
+    healthy(page)
+    picture(page, "03_place", page.locator(".jp-Notebook"))
+
+
+def test_the_replay_plays(run_notebook):
+    page = run_notebook("04_scale")
+    panel = panel_with(page, "Policy")
+    timeline = panel.locator(".js-plotly-plot").first
+    timeline.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    picture(page, "04_scale", page.locator(".jp-Notebook"))
+    changes(page, timeline, lambda: row_of(panel, "Policy").locator("select").select_option("ds2"))
+    changes(page, timeline, panel.get_by_role("button", name="To the start").click)
+    changes(page, timeline, panel.get_by_role("button", name="To the next reconfiguration").click)
+    assert "Reconfiguration 1 of" in panel.get_by_role("status").text_content()
+    changes(page, timeline, lambda: press(panel, "Shown until (frame)", "PageUp"))
+    changes(page, timeline, panel.locator(".jupyter-widgets.widget-play button").first.click)
+    healthy(page)
+    picture(page, "04_player", panel)
+
+
+def test_elastic_executors(run_notebook):
+    page = run_notebook("05_elastic")
+    page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot:has(.main-svg)').length >= 2")
+    healthy(page)
+    picture(page, "05_elastic", page.locator(".jp-Notebook"))
+
+
+def test_the_live_panel_starts_cancels_and_resumes_while_the_kernel_is_free(run_notebook):
+    page = run_notebook("live")
+    follow(page, "Start")
+    picture(page, "live_panel", page.locator(".jp-Notebook"))
+
+
+@pytest.mark.spark
+def test_a_real_spark_estimate_is_cancelled_and_resumed(run_notebook):
+    page = run_notebook("01_measure")
+    follow(page, None)
+    picture(page, "01_measure", page.locator(".jp-Notebook"))
+
+
+def follow(page, start):
+    """Start, see probes, cancel, see that it ended, resume, see the result."""
+    button = lambda name: page.get_by_role("button", name=name, exact=True)  # noqa: E731
+    state = page.locator(".workbench-state")
+    if start:
+        button(start).click()
+    state.get_by_text("1 of at most").wait_for(timeout=PATIENCE_MS)
+    page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=PATIENCE_MS)
+    picture(page, f"live_{'panel' if start else 'spark'}_running", page.locator(".jp-Notebook"))
+    button("Cancel").click()
+    state.get_by_text("cancelled; it can be resumed").wait_for(timeout=PATIENCE_MS)
+    picture(page, f"live_{'panel' if start else 'spark'}_cancelled", page.locator(".jp-Notebook"))
+    button("Resume").click()
+    state.get_by_text("✔ done").wait_for(timeout=3 * PATIENCE_MS)
+    page.get_by_text("What rate does it sustain?").first.wait_for(timeout=PATIENCE_MS)
+    assert page.locator(".workbench-log").get_by_text("resuming:").count() == 1
+    healthy(page)

@@ -1,0 +1,37 @@
+"""Charts as wide as their panel: plotly draws a live figure before the page knows how wide it is."""
+
+import anywidget
+
+
+class FullWidth(anywidget.AnyWidget):  # type: ignore[misc]
+    """Put into a panel: its charts get the panel's width when they are first drawn and when that width changes.
+
+    plotly's responsive charts listen to the window's resize event only.
+    """
+
+    _esm = """
+    function render({ el }) {
+      const drawn = new WeakSet();
+      const fit = () => requestAnimationFrame(() => window.dispatchEvent(new Event("resize")));
+      const look = () => {
+        const charts = [...el.parentElement.querySelectorAll(".js-plotly-plot")];
+        const fresh = charts.filter(chart => !drawn.has(chart) && chart.querySelector(".main-svg"));
+        fresh.forEach(chart => drawn.add(chart));
+        if (fresh.length) fit();
+      };
+      const additions = new MutationObserver(look);
+      let panel = null;
+      const width = new ResizeObserver(() => {
+        if (!panel && el.parentElement) {
+          panel = el.parentElement;
+          additions.observe(panel, { childList: true, subtree: true });
+          look();
+        }
+        fit();
+      });
+      el.style.width = "100%";
+      width.observe(el);
+      return () => { width.disconnect(); additions.disconnect(); };
+    }
+    export default { render };
+    """
