@@ -61,6 +61,12 @@ def test_every_command_shown_exists(call):
     assert isinstance(options, argparse.Namespace)
 
 
+def test_the_reference_names_every_command():
+    (group,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    table = (DOCS / "reference.md").read_text().split("## Reports", 1)[0]
+    assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(group.choices)
+
+
 def test_the_cron_line_runs_with_crons_environment(tmp_path):
     (line,) = blocks("schedules.md", "cron")
     assert "%" not in line.replace(r"\%", "")  # cron ends the command at a bare one
