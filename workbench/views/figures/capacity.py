@@ -13,10 +13,10 @@ from workbench.capacity.plan import LEVEL, CapacityPlan
 from workbench.views import theme, units
 
 _POINTS = 60
-_KNOTS = 9  # points at which the model is asked; between them its smooth curves are interpolated
+_KNOTS, _FINE = 9, 24  # points at which the model is asked, in a hurry and not; between them curves are interpolated
 _ROOM = 1.15
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 Lines = tuple[tuple[float, ...], ...]
 Properties = dict[str, object]
@@ -80,7 +80,7 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
         )
     else:
         finding = f"Capacity of {query} over {units.count(len(runs))} runs; no target could be planned"
-    return capacity_of(exploration.model, runs, targets, memories, finding)
+    return capacity_of(exploration.model, runs, targets, memories, finding, knots=_FINE)
 
 
 def capacity_of(
@@ -91,25 +91,27 @@ def capacity_of(
     finding: str,
     *,
     reach: int = 0,
+    knots: int = _KNOTS,
 ) -> Capacity:
     """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
 
-    Runs and targets are as in `Capacity`. A what-if question whose model and memory stay needs no new curves: with a
-    `reach` beyond all its answers, replace the targets and the finding by `aimed_at`.
+    Runs and targets are as in `Capacity`; the model is asked at so many `knots` of a curve, which is what takes time. A
+    what-if question whose model and memory stay needs no new curves: with a `reach` beyond all its answers, replace the
+    targets and the finding by `aimed_at`.
     """
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
     grid = np.linspace(float(model.slots_[0]), last, _POINTS)
     curves = []
     for memory in memories:
-        rate, low, high = _predicted(model, grid, memory=memory)
+        rate, low, high = _predicted(model, grid, knots, memory=memory)
         curves.append(Curve(memory, tuple(grid.tolist()), rate, low, high))
     memory_curves = []
     if len(model.memory_) > 1:
         memory_grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
         measured = [int(slots) for slots in model.slots_]
         for slots in sorted({measured[0], measured[len(measured) // 2], most}):
-            rate, low, high = _predicted(model, memory_grid, slots=slots)
+            rate, low, high = _predicted(model, memory_grid, knots, slots=slots)
             memory_curves.append(MemoryCurve(slots, tuple(memory_grid.tolist()), rate, low, high))
     return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves))
 
@@ -164,14 +166,14 @@ def draw_capacity(data: Capacity) -> go.Figure:
     return figure
 
 
-def _predicted(model: CapacityModel, grid: np.ndarray, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
+def _predicted(model: CapacityModel, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
     """Prediction and ends of the interval, records/s, over slots at a memory or over memories at a number of slots."""
-    knots = np.geomspace(grid[0], grid[-1], _KNOTS)
-    fixed = np.full_like(knots, memory or slots)
-    points = np.column_stack([fixed, knots] if memory else [knots, fixed])
+    at = np.geomspace(grid[0], grid[-1], knots)
+    fixed = np.full_like(at, memory or slots)
+    points = np.column_stack([fixed, at] if memory else [at, fixed])
     lines = [model.predict(points), *model.interval(points, LEVEL)]
     positive = all(bool((line > 0).all()) for line in lines)
-    where, asked = np.log(knots), np.log(grid)
+    where, asked = np.log(at), np.log(grid)
     if positive:
         found = [np.exp(PchipInterpolator(where, np.log(line))(asked)) for line in lines]
     else:  # a straight line may begin below 0
@@ -259,7 +261,7 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
     for rate in sorted({rate for _, rate, _ in data.targets}):
         line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
         shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
-        where = {"xref": "x domain", "x": 1, "y": rate, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
-        look = {"font": {"size": 12, "color": theme.VERMILLION}, "bgcolor": "rgba(255,255,255,0.8)"}
+        where = {"xref": "x domain", "x": 0, "y": rate, "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+        look = {"font": {"size": 12, "color": theme.VERMILLION}}
         notes.append({**where, **look, "text": f"target {units.rate(rate)}"})
     return shapes, notes

@@ -1,13 +1,14 @@
 """The forms of capacity model side by side: their curves over slots, and their errors on a run left out."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.capacity import CapacityModel, leave_one_out_error
+from workbench.capacity import CapacityModel, Measurement, leave_one_out_error
 from workbench.capacity.explorer import Exploration
 from workbench.capacity.forms import STREAMBED_FORMS
 from workbench.capacity.model import SCALING
@@ -59,6 +60,7 @@ def model_forms(exploration: Exploration, memory_mb: float | None = None, *, bey
     The error of the scaling law is found by fitting it anew without each run; of the others it has a closed form.
     """
     points, rates, model = exploration.points, exploration.rates, exploration.model
+    runs = [exploration.measurements[row] for row in exploration.fitted]
     memory = float(memory_mb if memory_mb is not None else np.median(points[:, 0]) if len(points) else 0.0)
     if len(points) < _LEAST_RUNS:
         return ModelForms("Too few runs to compare forms", memory, (), (), (), 0.0)
@@ -70,13 +72,13 @@ def model_forms(exploration: Exploration, memory_mb: float | None = None, *, bey
     names = dict.fromkeys((model.form, *STREAMBED_FORMS, SCALING))
     curves = []
     for form in names:
-        fitted = model if form == model.form else _fitted(form, points, rates, model.stateful)
+        fitted = model if form == model.form else _fitted(form, points, rates, runs, model.stateful)
         if fitted is None:
             continue
-        error = _error(form, points, rates, model.stateful)
+        error = _error(form, points, rates, runs, model.stateful)
         curves.append(FormCurve(form, tuple(map(float, fitted.predict(where))), error))
-    runs = tuple((float(n), float(rate), bool(m == memory)) for (m, n), rate in zip(points, rates, strict=True))
-    return ModelForms(_finding(curves, most, beyond), memory, tuple(slots.tolist()), tuple(curves), runs, most)
+    measured = tuple((float(n), float(rate), bool(m == memory)) for (m, n), rate in zip(points, rates, strict=True))
+    return ModelForms(_finding(curves, most, beyond), memory, tuple(slots.tolist()), tuple(curves), measured, most)
 
 
 def draw_model_forms(data: ModelForms) -> go.Figure:
@@ -151,14 +153,18 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     return panels
 
 
-def _fitted(form: str, points: np.ndarray, rates: np.ndarray, stateful: bool | None) -> CapacityModel | None:
+def _fitted(
+    form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], stateful: bool | None
+) -> CapacityModel | None:
     try:
-        return CapacityModel(form, stateful=stateful).fit(points, rates)
+        return CapacityModel(form, stateful=stateful).fit(points, rates, runs)
     except WorkbenchError:  # a form need not be defined at every run
         return None
 
 
-def _error(form: str, points: np.ndarray, rates: np.ndarray, stateful: bool | None) -> float | None:
+def _error(
+    form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], stateful: bool | None
+) -> float | None:
     """Mean absolute error on a run left out, records/s; None where it is not defined."""
     if form != SCALING:
         error = leave_one_out_error(points, rates, form)
@@ -166,7 +172,8 @@ def _error(form: str, points: np.ndarray, rates: np.ndarray, stateful: bool | No
     errors = []
     for row in range(len(rates)):
         rest = np.arange(len(rates)) != row
-        fitted = _fitted(form, points[rest], rates[rest], stateful)
+        others = [run for place, run in enumerate(runs) if place != row]
+        fitted = _fitted(form, points[rest], rates[rest], others, stateful)
         if fitted is None:
             return None
         errors.append(abs(float(fitted.predict(points[[row]])[0]) - float(rates[row])))
