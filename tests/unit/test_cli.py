@@ -81,3 +81,8 @@ def test_help_names_every_command(capsys):
         cli.main(["--help"])
     text = capsys.readouterr().out
     assert all(command in text for command in ("doctor", "measure", "verify", "report", "Exit codes"))
+
+
+def test_commands_without_a_report_do_not_wait_for_notebook_tools():
+    code = "import sys, workbench.cli; sys.exit(bool({'nbformat', 'nbconvert', 'papermill'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from workbench import report
 from workbench.capacity import (
     SIMPLE_QUERIES,
     STATEFUL_QUERIES,
@@ -21,7 +22,6 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.report import render
 from workbench.study.catalogue import find_query
 from workbench.testbed.spark import SparkTestbed
 from workbench.testbed.spark.machine import usable_cores
@@ -86,8 +86,8 @@ def _measure(options: argparse.Namespace) -> int:
     )
     complete = True
     if options.report:
-        report = render("measure", {"measurement": str(output.resolve())}, options.report)
-        complete = report.complete
+        made = report.render("measure", {"measurement": str(output.resolve())}, options.report)
+        complete = made.complete
     estimate = measurement.estimate
     if options.json:
         print(json.dumps(_summary(measurement, output, options.report), indent=1))

@@ -6,9 +6,9 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from workbench import report
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress
 from workbench.journal import Journal
-from workbench.report import render
 from workbench.study.planning import DryRun, dry_run, run_study, write_planned
 from workbench.study.spec import read_study
 from workbench.views import units
@@ -37,7 +37,7 @@ def _plan(options: argparse.Namespace) -> int:
     write_planned(planned, output)
     complete = True
     if options.report:
-        complete = render("plan", {"planned": str(output.resolve())}, options.report).complete
+        complete = report.render("plan", {"planned": str(output.resolve())}, options.report).complete
     if options.json:
         print(output.read_text(encoding="utf-8"))
     else:

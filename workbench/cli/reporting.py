@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from workbench import report
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_file
 from workbench.errors import WorkbenchError
-from workbench.report import Report, export_executed, find_template, parameters_of, render
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,13 +43,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _report(options: argparse.Namespace) -> int:
     if options.executed:
-        return _written(export_executed(options.name, _output(options), options.title), as_json=options.json)
+        return _written(report.export_executed(options.name, _output(options), options.title), as_json=options.json)
     name, given = _named(options.name)
     if options.parameters:
         return _list(name, as_json=options.json)
     output = _output(options)
     parameters = {**given, **_from_file(options.file), **_from_options(name, options.parameter)}
-    return _written(render(name, parameters, output, options.title, options.timeout), as_json=options.json)
+    return _written(report.render(name, parameters, output, options.title, options.timeout), as_json=options.json)
 
 
 def _output(options: argparse.Namespace) -> str:
@@ -59,14 +59,14 @@ def _output(options: argparse.Namespace) -> str:
     return str(options.output)
 
 
-def _written(report: Report, *, as_json: bool) -> int:
+def _written(made: "report.Report", *, as_json: bool) -> int:
     if as_json:
-        print(json.dumps({"report": str(report.path), "complete": report.complete, "error": report.error}))
+        print(json.dumps({"report": str(made.path), "complete": made.complete, "error": made.error}))
     else:
-        print(f"report: {report.path}")
-    if not report.complete:
-        print(f"workbench: the report is partial: {report.error}", file=sys.stderr)
-    return DONE if report.complete else NOT_SUSTAINED
+        print(f"report: {made.path}")
+    if not made.complete:
+        print(f"workbench: the report is partial: {made.error}", file=sys.stderr)
+    return DONE if made.complete else NOT_SUSTAINED
 
 
 def _named(name: str) -> tuple[str, dict[str, str]]:
@@ -88,7 +88,7 @@ def _named(name: str) -> tuple[str, dict[str, str]]:
 
 
 def _list(name: str, *, as_json: bool) -> int:
-    declared = parameters_of(find_template(name))
+    declared = report.parameters_of(report.find_template(name))
     if as_json:
         print(json.dumps([vars(one) for one in declared], indent=1))
     else:
@@ -111,7 +111,7 @@ def _from_file(path: str | None) -> dict[str, Any]:
 
 def _from_options(name: str, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Read values as YAML, but leave those of text parameters as they were typed."""
-    texts = {one.name for one in parameters_of(find_template(name)) if one.kind == "str"}
+    texts = {one.name for one in report.parameters_of(report.find_template(name)) if one.kind == "str"}
     return {key: value if key in texts else _value(value) for key, value in pairs}
 
 
