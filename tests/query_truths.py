@@ -134,11 +134,15 @@ def run(query, memory_mb, slots, luck=1.0):
     )
 
 
-def explored(query, most, memory_mb=(1024, 4096), seed=None):
-    """Runs that the explorer makes at the edge with ten calls; without a seed, none is lucky."""
+def explored(query, most, memory_mb=(1024, 4096), seed=None, slowing=0.0):
+    """Runs that the explorer makes at the edge with ten calls; without a seed, none is lucky.
+
+    `slowing`: share by which each slot more slows all operators alike; no mechanism of the model is like that.
+    """
     least = len(query.modelled)
     budgets = [(memory, slots) for slots in (least, most, (least + most) // 2, most, most) for memory in memory_mb]
     random = np.random.default_rng([2, 0 if seed is None else seed])
     spread = 0.0 if seed is None else np.sqrt(np.log1p(query.noise**2))
     speeds = np.exp(spread * random.standard_normal(len(budgets)) - spread**2 / 2)
+    speeds /= [1 + slowing * slots for _, slots in budgets]
     return [run(query, memory, slots, speed) for (memory, slots), speed in zip(budgets, speeds, strict=True)]
