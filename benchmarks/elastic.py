@@ -74,7 +74,9 @@ def scheduler(nodes, executors, problem):
     """Allocation for the needs of `problem`, then its assignment, each timed."""
     service = [1000.0] * executors
     arrivals = [(cores - 0.5) * 1000.0 for cores in problem["required"]]
-    allocate = partial(allocate_cores, arrivals, service, sum(arrivals) / OPERATORS, 0.1, nodes * NODE_CORES)
+    # a target that takes every core there is
+    target = 1.01 * OPERATORS / service[0]
+    allocate = partial(allocate_cores, arrivals, service, sum(arrivals) / OPERATORS, target, nodes * NODE_CORES)
     (allocated, allocation_s), (_, assignment_s) = timed(allocate), timed(partial(assign_cores, **problem))
     return allocated, 1e3 * allocation_s, 1e3 * assignment_s
 

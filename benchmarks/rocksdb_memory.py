@@ -33,7 +33,7 @@ KEYS, ROWS = 200_000, 100_000
 LONGS = 24  # columns of 8 bytes in a key or value
 WORKLOADS = ("read", "write", "update")
 MEASURED = 2  # batches
-JUSTIN_MB = (16, 32)
+JUSTIN_MB = (8, 16)
 Q11_ROWS, Q11_BATCHES, Q11_BIDDERS = 120_000, 8, 150_000
 
 
@@ -184,9 +184,7 @@ def fresh(what, bound_mb):
 def figure4(bounds=BOUNDS_MB, what="figure4"):
     print("Justin's Figure 4 in small: rate of the operator's own work (k rows/s), beside the smallest bound")
     print("  paper: reads gain most from memory, writes do not, updates level off")
-    print(
-        f"{'workload':8} {'tasks':>5} {'MB':>5} {'k rows/s':>9} {'gain':>6} {'hit rate':>9} {'get us':>7} {'query k/s':>9}"
-    )
+    print("workload tasks    MB  k rows/s   gain  hit rate  get us query k/s")
     found = {bound: fresh(what, bound) for bound in bounds}
     for key in found[bounds[0]]:
         name, tasks = key.split()
@@ -217,8 +215,7 @@ def decide():
         ds2(flow, {"q11": [(one["rate"], 0.0, 1.0)]}, {"source": target}).parallelism["q11"] for one in (low, high)
     ]
     begin = explain_justin(MemoryState(1, 0), proposals[0], states[0])
-    # the second window is that of a scale-up, which Justin chose if the first one was under pressure
-    after = MemoryState(1, 1, scaled_up=True)
+    after = MemoryState(1, 1, scaled_up=begin.decision.scaled_up)
     then = explain_justin(after, proposals[1], states[1], states[0])
     windows = [
         MemoryWindow(mb, state, one["rate"], explained)

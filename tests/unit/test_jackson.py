@@ -1,4 +1,5 @@
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -32,6 +33,19 @@ def test_erlang_c_examples(servers, load, expected):
 def test_erlang_c_to_12_digits(servers, busy):
     load = Fraction(float(busy * servers))
     assert erlang_c(servers, float(load)) == pytest.approx(float(exact_erlang_c(servers, load)), rel=1e-12)
+
+
+@pytest.mark.parametrize(("servers", "load"), [(5_000, 4_900.5), (20_000, 19_999.0), (20_000, 15_000.0)])
+def test_erlang_c_to_12_digits_with_many_servers(servers, load):
+    # the textbook sum from its last term down, in 50 digits: 1 + k/a + k(k-1)/a^2 + ... over what waits
+    with localcontext() as context:
+        context.prec = 50
+        a, term, total = Decimal(load), Decimal(1), Decimal(0)
+        for i in range(servers, 0, -1):
+            term = term * i / a
+            total += term
+        waits = Decimal(servers) / (servers - a)
+        assert erlang_c(servers, load) == pytest.approx(float(waits / (waits + total)), rel=1e-12)
 
 
 def test_erlang_c_of_many_servers_neither_overflows_nor_leaves_its_range():

@@ -91,7 +91,7 @@ def explain_justin(  # noqa: PLR0917 - what `justin` takes, for one operator
     pressed = _is_pressed(now, hit_rate, latency_s)
     improved = _improved(now, before, variant.min_gain)
     case = _case(previous, proposed, decision, variant, pressed=pressed, improved=improved)
-    tests = [f"DS2 proposes {proposed} tasks, it has {previous.tasks}"]
+    tests = [f"DS2 proposes {proposed} task{'s' * (proposed != 1)}, it has {previous.tasks}"]
     if case not in {"unchanged", "shrinks"}:
         tests.append(_helped(now, before) if previous.scaled_up else _pressed(now, hit_rate, latency_s))
         if decision.level == previous.level or decision.scaled_up:

@@ -10,6 +10,7 @@ import heapq
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workbench.scaling._validation import SLACK
 from workbench.scaling.elastic._core_problem import CoreProblem
@@ -17,7 +18,7 @@ from workbench.scaling.elastic._core_problem import CoreProblem
 _Donor = tuple[float, int]  # cost of taking a core, and from whom
 
 
-def greedy(problem: CoreProblem, threshold: float) -> list[list[int]] | None:
+def greedy(problem: CoreProblem, threshold: float) -> NDArray[np.int64] | None:
     """Cores [node][executor], or None when an executor finds no core (FAIL): phi is too low.
 
     Takes O(cores moved x nodes) steps: the cheapest donor of a node is kept until one of its executors changes.
@@ -50,11 +51,10 @@ class _Work:
         self.on_node: list[dict[int, int]] = [{} for _ in problem.node_cores]
         self.totals = [0] * len(problem.required)
         self.free = list(problem.node_cores)
-        current = np.asarray(problem.current)
-        for node, j in np.argwhere(current).tolist():
+        held = np.nonzero(problem.current)
+        for node, j, cores in zip(held[0].tolist(), held[1].tolist(), problem.current[held].tolist(), strict=True):
             if self.intensive[j] and problem.local_node[j] != node:
                 continue  # locality first: remote cores of data-intensive executors are released
-            cores = problem.current[node][j]
             self.on_node[node][j] = cores
             self.totals[j] += cores
             self.free[node] -= cores
@@ -106,13 +106,14 @@ class _Work:
         for other in affected:  # its cores cost something else now, on every node
             self.donors[other] = self._spare_core(other)
 
-    def matrix(self) -> list[list[int]]:
-        """X as rows of nodes."""
-        rows = [[0] * len(self.totals) for _ in self.on_node]
-        for row, held in zip(rows, self.on_node, strict=True):
-            for j, cores in held.items():
-                row[j] = cores
-        return rows
+    def matrix(self) -> NDArray[np.int64]:
+        """X, shape (nodes, executors)."""
+        matrix = np.zeros((len(self.on_node), len(self.totals)), dtype=np.int64)
+        entries = [(node, j, cores) for node, held in enumerate(self.on_node) for j, cores in held.items()]
+        if entries:
+            nodes, executors, cores = np.array(entries).T
+            matrix[nodes, executors] = cores
+        return matrix
 
     def _spare_core(self, node: int) -> _Donor | None:
         """Cheapest core on `node` of an over-provisioned executor."""

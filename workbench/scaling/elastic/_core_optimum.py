@@ -8,6 +8,7 @@ possible. HiGHS solves it; for one version of it the result is the same every ti
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
@@ -19,7 +20,7 @@ _TIME_LIMIT, _INFEASIBLE = 1, 2
 
 def optimum(
     problem: CoreProblem, threshold: float, timeout_s: float | None
-) -> tuple[list[list[int]] | None, float | None]:
+) -> tuple[NDArray[np.int64] | None, float | None]:
     """Cores [node][executor] with the least migrated bytes and the proven bound; (None, None) if there are none.
 
     Raises
@@ -47,9 +48,9 @@ def optimum(
                 f"No core assignment was found within timeout_s = {timeout_s}; allow more time or use method='greedy'."
             )
         raise RuntimeError(result.message)
-    matrix = [[0] * len(problem.required) for _ in problem.node_cores]
+    matrix = np.zeros((len(problem.node_cores), len(problem.required)), dtype=np.int64)
     for (node, j), variable in programme.cores:
-        matrix[node][j] += round(result.x[variable])
+        matrix[node, j] += round(result.x[variable])
     return matrix, max(0.0, float(result.mip_dual_bound)) * scale
 
 
@@ -100,9 +101,9 @@ class _Programme:
                 shares[node][variable] = 1.0 / total
             self._rows.append((add_up, 0.0, 0.0))
         self._rows.append((choose_one, 1.0, 1.0))
-        before = sum(row[j] for row in problem.current)
+        before = int(problem.current[:, j].sum())
         weight = problem.state_bytes[j] / scale
-        for node, row in enumerate(problem.current):
+        for node, row in enumerate(problem.current.tolist()):
             if row[j] and weight:  # what leaves this node: >= s (x~ / X~ - x / X)
                 left = self._variable(1.0, math.inf, integral=False)
                 terms = {variable: weight * share for variable, share in shares[node].items()}

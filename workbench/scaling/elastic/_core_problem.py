@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True)
 class CoreProblem:
     """Current cores x~ [node][executor]; k_j, c_i, s_j, I(j) and the data intensity per core of each executor."""
 
-    current: Sequence[Sequence[int]]
+    current: NDArray[np.int64]
     required: Sequence[int]
     node_cores: Sequence[int]
     state_bytes: Sequence[float]

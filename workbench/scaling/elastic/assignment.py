@@ -90,7 +90,7 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1, a
         are wrong; also when `timeout_s` ends before any assignment is found.
     """
     require(method in get_args(Method), f"method is {method!r}; use one of {', '.join(map(repr, get_args(Method)))}.")
-    problem = _checked(CoreProblem(current, required, node_cores, state_bytes, local_node, data_intensity))
+    problem = _checked(current, required, node_cores, state_bytes, local_node, data_intensity)
     phi = positive("threshold", threshold)
     while True:
         bound = None
@@ -99,51 +99,57 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1, a
         else:
             matrix, bound = optimum(problem, phi, timeout_s)
         if matrix is not None:
-            rows = tuple(map(tuple, matrix))
-            return Assignment(rows, migrated_bytes(problem.current, rows, problem.state_bytes), phi, bound)
+            moved = migrated_bytes(problem.current, matrix, problem.state_bytes)
+            return Assignment(tuple(map(tuple, matrix.tolist())), moved, phi, bound)
         phi *= 2  # ends: at phi >= the largest intensity nothing but the number of cores binds, which was checked
 
 
-def _checked(problem: CoreProblem) -> CoreProblem:
-    """Return the problem in plain Python numbers, its lengths and ranges verified."""
-    executors, nodes = len(problem.required), len(problem.node_cores)
+def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
+    current: Sequence[Sequence[int]],
+    required: Sequence[int],
+    node_cores: Sequence[int],
+    state_bytes: Sequence[float],
+    local_node: Sequence[int],
+    data_intensity: Sequence[float],
+) -> CoreProblem:
+    """Return the problem in plain numbers, its lengths and ranges verified."""
+    executors, nodes = len(required), len(node_cores)
     require(executors > 0, "There are no executors; give at least one.")
-    same_length(
-        "executor",
-        executors,
-        state_bytes=problem.state_bytes,
-        local_node=problem.local_node,
-        data_intensity=problem.data_intensity,
-    )
-    same_length("node", nodes, current=problem.current)
-    for node, row in enumerate(problem.current):
-        same_length("executor", executors, **{f"current[{node}]": row})
-    current = np.asarray(problem.current, dtype=float).reshape(nodes, executors)
-    wrong = np.argwhere(~((current >= 0) & (current == np.floor(current))))
+    same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
+    same_length("node", nodes, current=current)
+    for node, row in enumerate(current):
+        if len(row) != executors:
+            same_length("executor", executors, **{f"current[{node}]": row})
+    held = np.asarray(current, dtype=float).reshape(nodes, executors)
+    wrong = np.argwhere(~((held >= 0) & (held == np.floor(held))))
     if wrong.size:
         node, executor = map(int, wrong[0])
-        whole(f"The number of cores of executor {executor} on node {node}", problem.current[node][executor], 0)
-    required = wholes("The number of cores executor {} requires", problem.required, 0)
-    node_cores = wholes("The number of cores of node {}", problem.node_cores, 0)
-    local_node = wholes("The local node of executor {}", problem.local_node, 0)
-    for node, (used, available) in enumerate(zip(current.sum(axis=1).tolist(), node_cores, strict=True)):
+        whole(f"The number of cores of executor {executor} on node {node}", current[node][executor], 0)
+    required = wholes("The number of cores executor {} requires", required, 0)
+    node_cores = wholes("The number of cores of node {}", node_cores, 0)
+    local_node = wholes("The local node of executor {}", local_node, 0)
+    for node, (used, available) in enumerate(zip(held.sum(axis=1).tolist(), node_cores, strict=True)):
         require(
             used <= available,
             f"The current assignment uses {used:g} cores of node {node}, which has {available}; "
             "take the cores that are gone out of `current` first.",
         )
     for executor, home in enumerate(local_node):
-        require(home < nodes, f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.")
+        if home >= nodes:
+            require(
+                False,  # noqa: FBT003
+                f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.",
+            )
     require(
         sum(required) <= sum(node_cores),
         f"The executors require {sum(required)} cores and the nodes have {sum(node_cores)}; "
         "add nodes, or allocate fewer cores (a higher latency target).",
     )
     return CoreProblem(
-        current.astype(int).tolist(),
+        held.astype(np.int64),
         required,
         node_cores,
-        not_negatives("The state of executor {}", problem.state_bytes),
+        not_negatives("The state of executor {}", state_bytes),
         local_node,
-        not_negatives("The data intensity of executor {}", problem.data_intensity),
+        not_negatives("The data intensity of executor {}", data_intensity),
     )

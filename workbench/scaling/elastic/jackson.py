@@ -143,15 +143,17 @@ def allocate_cores(
     loads = [arrival / service for arrival, service in zip(arrivals, service_rates, strict=True)]
     allocated = [_least_stable(load) for load in loads]
     times = [_sojourn_times(load, service) for load, service in zip(loads, service_rates, strict=True)]
-    # lambda_j E[T_j] with the cores it has, and with one more
-    now = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]
-    then = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]
+    now = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]  # lambda_j E[T_j]
 
     if target < sum(loads) / source_rate * (1 - SLACK):  # E[T] falls towards the service times, never below
         return CoreAllocation(tuple(allocated), sum(now) / source_rate, "unreachable")
     if sum(allocated) > supply:
         return CoreAllocation(tuple(allocated), sum(now) / source_rate, "insufficient")
 
+    if sum(now) / source_rate <= target * (1 + SLACK):
+        return CoreAllocation(tuple(allocated), sum(now) / source_rate, "ok")
+
+    then = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]  # with one core more
     gains = [(b - a, j) for j, (a, b) in enumerate(zip(now, then, strict=True))]  # negated, for the heap
     heapq.heapify(gains)
     free = supply - sum(allocated)
@@ -173,7 +175,10 @@ def _checked(
     same_length("executor", len(arrivals), service_rates=service_rates)
     return (
         not_negatives("The arrival rate of executor {}", arrivals),
-        [positive(f"The service rate of executor {j}", rate) for j, rate in enumerate(service_rates)],
+        [
+            float(rate) if 0 < rate < math.inf else positive(f"The service rate of executor {j}", rate)
+            for j, rate in enumerate(service_rates)
+        ],
         positive("source_rate", source_rate),
     )
 

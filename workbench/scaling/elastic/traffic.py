@@ -7,10 +7,13 @@ executor's local node pass its main process there on their way in and on their w
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def migrated_bytes(
-    current: Sequence[Sequence[int]], new: Sequence[Sequence[int]], state_bytes: Sequence[float]
+    current: Sequence[Sequence[int]] | NDArray[np.int64],
+    new: Sequence[Sequence[int]] | NDArray[np.int64],
+    state_bytes: Sequence[float],
 ) -> float:
     """State that leaves its node when the cores move: C(new | current) of section 4.2.
 
