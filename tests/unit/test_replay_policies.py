@@ -25,7 +25,7 @@ from workbench.scaling import (
     replay,
 )
 from workbench.scaling.autoscaler import FLINK, JUSTIN
-from workbench.scaling.ds2_policy import averaged
+from workbench.scaling.ds2_policy import averaged, utilization
 from workbench.simulation import KeyTrace, OperatorModel, QueryModel, RateTrace, StateModel, Worker
 
 FLOW = Dataflow(
@@ -75,6 +75,38 @@ def test_scale_in_gives_memory_back_only_in_the_variant():
     ours = replay(trace, MODEL, JustinPolicy(QUICK, JustinVariant("exceeds", 0.05, 0.95)), high, step_s=1.0)
     assert paper.reconfigurations[0].managed_mb["count"] == 632.0
     assert ours.reconfigurations[0].managed_mb["count"] == 316.0
+
+
+def test_flinks_autoscaler_answers_overload_though_it_lets_operators_be_busy_all_the_time():
+    """Its utilization.max of 1 bounds what is asked for: a saturated operator is never busier than that."""
+    dear = replace(MODEL, operators={**MODEL.operators, "count": OperatorModel(OperatorProfile(2e-4, 0, 0, 1.0))})
+    line = replay(RateTrace.steps([(2400, 4_000), (2400, 12_000)]), dear, Ds2Policy(FLINK), START, step_s=10.0)
+    first = line.reconfigurations[0]
+    assert 2400 < first.at_s <= 2400 + 900 + 60
+    assert first.tasks["count"] > ONE["count"]
+    assert line.reconfigurations[-1].tasks["count"] >= 12_000 * 2e-4
+    assert line.consumed[-1] == pytest.approx(12_000)
+    assert line.backlog[-1] == pytest.approx(0.0, abs=1.0)
+
+
+def test_what_is_asked_for_of_an_operator_behind_a_saturated_one_counts_whole():
+    window = Window(
+        60.0,
+        0.0,
+        FLOW,
+        {"map": 1, "count": 2},
+        {"source": 3_000.0},
+        {"source": 0.0},
+        {"map": ((1_000.0, 1_000.0, 1.0),), "count": ((500.0, 0.0, 0.5), (0.0, 0.0, 0.0))},
+        {"map": 1.0, "count": 0.25},
+    )
+    assert utilization(window, {"source": 3_000.0}) == {"map": 3.0, "count": 1.5}
+    assert (
+        utilization(replace(window, counters={**window.counters, "count": ((0.0, 0.0, 0.0),) * 2}), {"source": 1.0})[
+            "count"
+        ]
+        == 0.25
+    )
 
 
 def test_windows_are_averaged_over_their_lengths():

@@ -27,8 +27,8 @@ class AutoscalerSettings:
     utilization_target
         Busyness planned for: rates are divided by it (Flink: utilization.target).
     utilization_min, utilization_max
-        While every operator's busyness is within, nothing changes (Flink: utilization.min, utilization.max);
-        None has no such bound, and without both every decision is carried out.
+        While the share of every operator that is asked for is within, nothing changes (Flink: utilization.min,
+        utilization.max); None has no such bound, and without both every decision is carried out.
     min_parallelism, max_parallelism
         Bounds of every operator's tasks (Flink: vertex.min-parallelism, vertex.max-parallelism).
     scale_up_max_factor, scale_down_max_factor
@@ -121,8 +121,8 @@ def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decide
     return active and (decided_s is None or now_s >= decided_s + settings.policy_interval_s - SLACK)
 
 
-def needs_scaling(settings: AutoscalerSettings, busyness: Mapping[str, float]) -> bool:
-    """Whether some operator is less busy than ``utilization_min`` or busier than ``utilization_max``.
+def needs_scaling(settings: AutoscalerSettings, utilization: Mapping[str, float]) -> bool:
+    """Whether less than ``utilization_min`` of some operator is asked for, or more than ``utilization_max``.
 
     Always true without both bounds, as for DS2 without a trigger.
     """
@@ -130,7 +130,7 @@ def needs_scaling(settings: AutoscalerSettings, busyness: Mapping[str, float]) -
         return True
     low = -math.inf if settings.utilization_min is None else settings.utilization_min
     high = math.inf if settings.utilization_max is None else settings.utilization_max
-    return any(busy < low - SLACK or busy > high + SLACK for busy in busyness.values())
+    return any(busy < low - SLACK or busy > high + SLACK for busy in utilization.values())
 
 
 def planned_rates(

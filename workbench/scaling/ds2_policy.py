@@ -50,7 +50,9 @@ class Ds2Policy:
     """DS2 within the limits of an autoscaler.
 
     It decides on the metrics of a full window that began after the activation time, at most once per policy interval,
-    and only while some operator that it would change is not as busy as wanted.
+    and only while some operator that it would change is not as busy as wanted. How busy is counted from what the
+    sources send and what is to be caught up with, as in Flink: a saturated operator is asked for more than it has, and
+    one behind it for more than reaches it.
 
     Parameters
     ----------
@@ -78,14 +80,16 @@ class Ds2Policy:
         if not self._due(seen, before.decided_s):
             return None, replace(before, windows=seen)
         whole = averaged(seen)
-        rates = planned_rates(self.settings, whole.source_rates, whole.backlog)
+        rates_now, waiting = whole.source_rates, whole.backlog
+        rates = planned_rates(self.settings, rates_now, waiting)
         found = ds2(whole.dataflow, whole.counters, rates, last_selectivity=before.selectivity)
         after = Remembered(seen, whole.now_s, found.selectivity)
         # Only operators that would change count: a sink of one task that is hardly busy asks for nothing.
         at_once = replace(self.settings, scale_down_interval_s=0.0)
         wanted = limit_parallelism(at_once, whole.tasks, found.parallelism, whole.now_s).parallelism  # without sources
+        asked = utilization(whole, planned_rates(replace(self.settings, utilization_target=1.0), rates_now, waiting))
         if not needs_scaling(
-            self.settings, {name: busy for name, busy in whole.busyness.items() if wanted[name] != whole.tasks[name]}
+            self.settings, {name: share for name, share in asked.items() if wanted[name] != whole.tasks[name]}
         ):
             return None, after
         limited = limit_parallelism(self.settings, whole.tasks, found.parallelism, whole.now_s, before.pending)
@@ -104,6 +108,18 @@ class Ds2Policy:
         if not seen or not is_due(self.settings, seen[-1].now_s, seen[-1].deployed_s, decided_s):
             return False
         return sum(window.seconds for window in seen) >= self.settings.metrics_window_s - _ROUNDING_S
+
+
+def utilization(window: Window, rates: Mapping[str, float]) -> dict[str, float]:
+    """Share of its true processing rate that each operator is asked for at source `rates`; busyness where unknown."""
+    found = ds2(window.dataflow, window.counters, rates)
+    asked = {}
+    for name, (processing, _) in found.true_rates.items():
+        arriving = sum(found.optimal_output[edge.upstream] for edge in window.dataflow.edges if edge.downstream == name)
+        telling = sum(processed > 0 and useful > 0 for processed, _, useful in window.counters[name])
+        whole = processing * len(window.counters[name]) / telling if telling else 0.0
+        asked[name] = arriving / whole if whole > 0 else window.busyness[name]
+    return asked
 
 
 def averaged(windows: Sequence[Window]) -> Window:

@@ -41,7 +41,15 @@ from workbench.simulation import (
 )
 from workbench.study.planning import read_planned
 
-_EACH_MINUTE = AutoscalerSettings(policy_interval_s=60.0, metrics_window_s=60.0, utilization_target=0.8)
+_EACH_MINUTE = AutoscalerSettings(
+    policy_interval_s=60.0,
+    metrics_window_s=60.0,
+    utilization_target=0.8,
+    utilization_min=0.5,
+    utilization_max=0.9,
+    restart_s=10.0,
+    catch_up_s=600.0,
+)
 _JUSTIN_SETTINGS = replace(JUSTIN, utilization_target=0.8)  # the upper end of the band it leaves alone
 _HYSTERESIS = JustinVariant(min_gain=0.05)
 _GIVES_BACK = JustinVariant("exceeds", 0.05, 0.95)
@@ -53,8 +61,8 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
         "flink": Ds2Policy(FLINK),
     }
 )
-"""Policies that are compared when none is named: leave everything, DS2 every minute with a fifth of head-room, Flink's
-autoscaler as shipped."""
+"""Policies that are compared when none is named: leave everything; DS2 every minute, with a fifth of head-room and ten
+minutes to catch up, at rest while half to nine tenths of an operator are asked for; Flink's autoscaler as shipped."""
 _JUSTIN: Mapping[str, JustinVariant] = MappingProxyType(
     {"justin": JustinVariant(), "justin-hysteresis": _HYSTERESIS, "justin-gives-back": _GIVES_BACK}
 )
