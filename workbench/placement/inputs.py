@@ -161,11 +161,14 @@ def read_placement_input(
     if not isinstance(document, dict):
         raise WorkbenchError(f"{what} is a {type(document).__name__}; it must be an object with operators.")
     reader = _Reader(what, workers, slots, rate, speeds)
-    if "plans" in document:
-        return reader.plans(document)
-    if "estimate" in document:
-        return reader.measurement(document)
-    return reader.problem(document)
+    if "plans" not in document and "estimate" not in document:
+        return reader.problem(document)
+    try:
+        return reader.plans(document) if "plans" in document else reader.measurement(document)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise WorkbenchError(
+            f"{what} cannot be read ({type(error).__name__}: {error}); write it again with workbench plan or measure."
+        ) from error
 
 
 class _Cluster(NamedTuple):
@@ -215,7 +218,7 @@ class _Reader:
         tasks: dict[str, int] = {}
         loads: dict[str, dict[str, float]] = {load: {} for load in _LOADS}
         for title, operator in operators.items():
-            if not isinstance(operator, dict):
+            if not (isinstance(operator, dict) and isinstance(title, str)):
                 raise WorkbenchError(
                     f'{self.what}: operator {title!r}{of} is {operator!r}; it must be like {{"tasks": 4, "cpu": 0.5}}.'
                 )
@@ -227,7 +230,10 @@ class _Reader:
                     raise WorkbenchError(f"{self.what}: {load} of operator {title!r} is {value!r}; give a number.")
                 loads[load][title] = value * factor
         edges = query.get("edges", [])
-        if not (isinstance(edges, list) and all(isinstance(edge, list) for edge in edges)):
+        if not (
+            isinstance(edges, list)
+            and all(isinstance(edge, list) and all(isinstance(end, str) for end in edge) for edge in edges)
+        ):
             raise WorkbenchError(f'{self.what}: edges{of} is {edges!r}; it must be a list such as [["source", "map"]].')
         return PlacementProblem(
             tasks,
