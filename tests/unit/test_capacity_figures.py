@@ -16,9 +16,11 @@ from workbench.views.figures import (
     aimed_at,
     capacity,
     capacity_of,
+    convergence,
     cost_risk,
     dataflow_graph,
     draw_capacity,
+    draw_convergence,
     draw_cost_risk,
     draw_dataflow_graph,
     draw_model_forms,
@@ -104,6 +106,15 @@ def test_forms_are_compared_by_curve_and_by_error(exploration):
     assert "Error, one run left out (records/s)" in axis_titles(figure)
     few = replace(exploration, fitted=exploration.fitted[:3])
     assert "4 runs" in check_empty(draw_model_forms(model_forms(few)))
+
+
+def test_the_exploration_s_error_is_shown_after_each_run(exploration):
+    data = convergence(exploration)
+    figure = check_figure(draw_convergence(data), data.finding)
+    assert list(trace(figure, "convergence-costs").y)[:3] == [None, None, None]  # defined from four runs on
+    assert trace(figure, "convergence-costs").marker.symbol[-1] == "x"
+    assert "Lowest error so far (records/s)" in axis_titles(figure)
+    check_empty(draw_convergence(replace(data, costs=data.costs[:3])))
 
 
 def test_slot_shares_name_the_largest_and_the_bottleneck():

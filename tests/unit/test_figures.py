@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from example_measurement import BUDGET
+from figure_checks import check_empty, check_figure
 
 from workbench.capacity.probes import MstEstimate, Probe
 from workbench.capacity.verdict import Judgement
@@ -116,6 +117,20 @@ def test_figures_state_finding_units_and_stay_cartesian(estimate):
     signs = {trace.name: trace.marker.symbol for trace in drawn[0].data if trace.name}
     assert signs["consumed: sustained"] != signs["consumed: overloaded"]
     assert {(shape.y0, shape.y1) for shape in drawn[0].layout.shapes} == {(2, 2), (700, 700), (700, 800)}
+
+
+def test_figures_have_an_alternative_and_wait_for_data(estimate):
+    nothing = replace(estimate, probes=(), rate=None, low=0.0)
+    for made, empty in (
+        (draw_probes(probes("q5", BUDGET, estimate)), draw_probes(probes("q5", BUDGET, nothing))),
+        (draw_batch_times(batch_times("q5", BUDGET, estimate)), draw_batch_times(batch_times("q5", BUDGET, nothing))),
+        (
+            draw_operators(operators("q5", estimate.observation)),
+            draw_operators(operators("q5", replace(estimate.observation, operators=()))),
+        ),
+    ):
+        check_figure(made)
+        check_empty(empty)
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,7 @@ def _per_batch(panels: go.Figure, data: Probes) -> None:
     for row, values, hover in rows:
         panels.add_scatter(
             uid=f"probes-batches-{row}",
+            name="batch time" if row == 2 else "backlog",
             x=[batch.time_s for batch in data.batches],
             y=values,
             mode="markers",

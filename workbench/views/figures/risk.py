@@ -120,7 +120,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         title_text="Risk of falling short (%)",
         type="log",
         tickvals=_TICKS,
-        ticktext=[f"{tick:g}" for tick in _TICKS],
+        ticktext=["≤ 0.1" if tick == _TICKS[0] else f"{tick:g}" for tick in _TICKS],
         range=[low - 0.35, high + 0.25],
     )
     theme.room_for_legend(figure)
