@@ -270,3 +270,18 @@ def test_a_wrong_way_to_explore_is_refused(tmp_path, settings, message):
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
     with pytest.raises(WorkbenchError, match=message):
         ResourceExplorer(optimizer, Space((2, 4), (512, 1024)), **settings)
+
+
+def test_a_study_may_explore_at_the_edge(tmp_path):
+    study = study_from(
+        {"query": "nexmark:q1", "targets": [2e6], "slots": [2, 4, 8, 16], "memory_mb": [512], "testbed": "fluid"}
+        | {"slot_cpus": 1.0, "choice": "edge", "most_calls": 5, "estimates": 2}
+    )
+    made = run_study(study, Journal(tmp_path / "j.jsonl"))
+    budgets = [run.budget.slots for run in made.exploration.measurements]
+    assert made.exploration.reason == "5 budgets were asked for"
+    assert budgets[-6:] == [8, 8, 16, 16, 16, 16]  # the middle first, then the most, twice each
+    write_planned(made, tmp_path / "p.json")
+    assert outcome(read_planned(tmp_path / "p.json")) == outcome(made)
+    with pytest.raises(WorkbenchError, match=r"choice is 'random'; it must be one of improvement, edge"):
+        study_from({"query": "q", "targets": [1], "slots": [1], "memory_mb": [512], "choice": "random"})

@@ -99,7 +99,14 @@ def run_study(
         progress=progress,
     )
     explorer = ResourceExplorer(
-        optimizer, study.space, study.seed, form=study.form, most_runs=max(study.most_runs, len(study.space.corners))
+        optimizer,
+        study.space,
+        study.seed,
+        form=study.form,
+        most_runs=max(study.most_runs, len(study.space.corners)),
+        most_calls=study.most_calls,
+        choice=study.choice,
+        estimates=study.estimates,
     )
     exploration = explorer.run(query)
     swept: tuple[Measurement, ...] = ()
@@ -182,7 +189,9 @@ def read_planned(path: Path) -> Planned:
     given = {key: value for key, value in study.items() if value is not None and value != []}
     asked = study_from(given, f"The study in {path}")
     measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]  # type: ignore[arg-type]
-    return plan_targets(asked, conclude(measured, reason, form=asked.form, most_runs=asked.most_runs), swept)
+    return plan_targets(
+        asked, conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice), swept
+    )
 
 
 def dry_run(study: Study) -> DryRun:

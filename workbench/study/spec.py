@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import yaml
 
-from workbench.capacity.explorer import Space
+from workbench.capacity.explorer import Choice, Space
 from workbench.capacity.model import FORMS, MARGIN
 from workbench.errors import WorkbenchError
 from workbench.workload.query import OutputMode
@@ -56,8 +56,10 @@ class Study:
         CSV file of instance types; empty: slots x memory is the cost.
     form
         Form of the capacity model, or ``"halves"`` for StreamBed's selection.
-    most_runs
-        Ends the exploration.
+    most_runs, most_calls
+        End the exploration: runs, and budgets asked for (None: as many as the runs allow).
+    choice, estimates
+        Which budgets follow the corners, and how many runs each gets; see `ResourceExplorer`.
     seed
         Of the exploration and of simulated noise.
     """
@@ -82,6 +84,9 @@ class Study:
     prices: str | None = None
     form: str = "scaling"
     most_runs: int = 20
+    most_calls: int | None = None
+    choice: Choice = "improvement"
+    estimates: int = 1
     seed: int = 0
 
     @property
@@ -236,5 +241,8 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "prices": (_or_none(_text), "the path of a CSV file of instance types"),
     "form": (_one_of(*FORMS, "halves"), f"one of {', '.join((*FORMS, 'halves'))}"),
     "most_runs": (_whole(3), "a whole number of at least 3"),
+    "most_calls": (_or_none(_whole(3)), "a whole number of at least 3"),
+    "choice": (_one_of(*get_args(Choice)), f"one of {', '.join(get_args(Choice))}"),
+    "estimates": (_whole(1), "a whole number of at least 1"),
     "seed": (_whole(0), "a whole number of at least 0"),
 }
