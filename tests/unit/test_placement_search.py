@@ -79,3 +79,27 @@ def test_the_time_limit_is_above_zero():
 def test_plans_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
         search(example_a()).best.counts[0, 0] = 3
+
+
+@pytest.mark.parametrize(
+    ("tasks", "workers", "slots", "plans"),
+    [
+        ((1, 2, 8, 5), 4, 4, 80),  # CAPSys 3.2
+        ((2, 4, 1, 1, 7, 1), 4, 4, 665),  # 3.3
+        ((3, 4, 3, 5, 1), 4, 4, 950),
+        ((4, 8, 6, 4), 8, 4, 3_254_014),  # 4.4, with idle slots
+        ((4, 10, 8, 6, 4), 8, 4, 3_254_014),  # an operator in their place
+    ],
+)
+def test_the_published_numbers_of_plans_are_enumerated(tasks, workers, slots, plans):
+    loads = range(1, len(tasks) + 1)
+    result = search(PlacementProblem(tasks, chain(*tasks), workers, slots, loads, loads[::-1], loads))
+    assert (result.count, result.exhausted) == (plans, True)
+    assert 0 < len(result.pareto) < 100
+
+
+@pytest.mark.parametrize("limit", [0.2, 0.1, 0.05, 0.03, 0.01])
+def test_reordering_changes_no_number_of_plans(limit):
+    pipeline = PlacementProblem((6, 10, 8, 4, 4), chain(*range(5)), 8, 4, (781, 870, 810, 1100, 21), [0] * 5, [1] * 5)
+    counts = {search(pipeline, CostVector(cpu=limit), reorder=reorder).count for reorder in (True, False)}
+    assert len(counts) == 1

@@ -86,5 +86,4 @@ class Hull:
             solved = np.linalg.solve(system, right)
         except np.linalg.LinAlgError:
             solved = np.linalg.lstsq(system, right, rcond=None)[0]
-        weights: Floats = solved[1:]
-        return weights
+        return np.asarray(solved[1:], dtype=np.float64)

@@ -15,10 +15,12 @@ _LOOSE = 1.5
 
 
 def dealt(given: Instance) -> Ints:
-    """Deal the tasks out to the workers in turn: patterns, shape (workers, operators)."""
+    """Deal the tasks out to the workers, heavy ones first, there and back: patterns, shape (workers, operators)."""
     plan = np.zeros((len(given.workers), len(given.operators)), dtype=np.int64)
-    tasks = np.repeat(np.arange(len(given.operators)), given.graph.tasks)
-    np.add.at(plan, (np.arange(len(tasks)) % len(plan), tasks), 1)
+    order = np.argsort(-given.graph.load[1:].max(axis=0), kind="stable")
+    tasks = np.repeat(order, given.graph.tasks[order])
+    turn, place = np.divmod(np.arange(len(tasks)), len(plan))
+    np.add.at(plan, (np.where(turn % 2, len(plan) - 1 - place, place), tasks), 1)
     return plan
 
 

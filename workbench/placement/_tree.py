@@ -179,6 +179,53 @@ def _enter_worker(grid: Ints, layer: int, worker: int) -> None:
 
 
 @compiled
+def _finish(layers: Layers, grid: Ints, loads: Floats, peak: Floats) -> bool:
+    """Give the last layer's tasks to all free slots, there being no others; False if that exceeds a limit.
+
+    The last worker is about to get its tasks.
+    """
+    last, end = grid.shape[1] - 1, grid.shape[2] - 2
+    before, forward = last - 1, layers.first_forward[last] < layers.first_edge[last + 1]
+    bent = layers.first_forward[before] < layers.first_edge[last]
+    for worker in range(end + 1):
+        placed = grid[CHOSEN, before, worker]
+        chosen = grid[FREE, before, worker] - placed
+        grid[CHOSEN, last, worker] = chosen
+        grid[TOP, last, worker] = chosen
+        if grid[TWIN, before, worker] and placed == grid[CHOSEN, before, worker - 1] and worker < end:
+            peak[worker + 1] = peak[worker]
+            continue
+        cpu = loads[CPU, before, worker] + placed * layers.load[CPU, before]
+        io = loads[IO, before, worker] + placed * layers.load[IO, before]
+        net = loads[NET, before, worker] + loads[LINKS, before, worker] + placed * loads[LINKS_PER_TASK, before, worker]
+        if bent:
+            net += _forward_load(layers, grid, before, worker, placed)
+        fixed, per_task = 0.0, 0.0
+        for edge in range(layers.first_edge[last], layers.first_forward[last]):
+            there = grid[CHOSEN, layers.other[edge], worker]
+            if layers.upstream[edge]:
+                per_task += layers.link[edge] * (layers.tasks[layers.other[edge]] - there)
+            else:
+                fixed += layers.link[edge] * there * layers.tasks[last]
+                per_task -= layers.link[edge] * there
+        if worker == end:
+            loads[CPU, last, end], loads[IO, last, end], loads[NET, last, end] = cpu, io, net
+            loads[LINKS, last, end], loads[LINKS_PER_TASK, last, end] = fixed, per_task
+        cpu += chosen * layers.load[CPU, last]
+        io += chosen * layers.load[IO, last]
+        net += fixed + chosen * per_task
+        if forward:
+            net += _forward_load(layers, grid, last, worker, chosen)
+        if cpu > layers.limit[CPU, worker] or io > layers.limit[IO, worker] or net > layers.limit[NET, worker]:
+            return False
+        peak[worker + 1, CPU] = max(peak[worker, CPU], cpu / layers.speed[worker] - layers.ideal[CPU])
+        peak[worker + 1, IO] = max(peak[worker, IO], io / layers.speed[worker] - layers.ideal[IO])
+        peak[worker + 1, NET] = max(peak[worker, NET], net / layers.speed[worker] - layers.ideal[NET])
+    grid[CHOSEN, last, end] -= 1
+    return True
+
+
+@compiled
 def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it would do
     layers: Layers, state: State, front: Front, first: bool, nodes: int
 ) -> int:
@@ -187,6 +234,7 @@ def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it wo
     load, ideal, speed = layers.load, layers.ideal, layers.speed
     last, end = grid.shape[1] - 1, grid.shape[2] - 2
     forward = layers.first_forward[last] < layers.first_edge[last + 1]
+    full = last > 0 and layers.tasks.sum() == (end + 1) * layers.slots
     row = np.zeros((end + 1, last + 1), dtype=np.int64)
     layer, worker, seen, plans, size, started = at
     stop, rival, result = seen + nodes, 0, DONE
@@ -221,7 +269,10 @@ def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it wo
             worker += 1
             _enter_worker(grid, layer, worker)
         elif layer < last:
-            if _enter_layer(layers, grid, loads, layer + 1):
+            if full and layer == last - 1:
+                if _finish(layers, grid, loads, peak):
+                    layer, seen, worker = last, seen + end, end
+            elif _enter_layer(layers, grid, loads, layer + 1):
                 layer, worker = layer + 1, 0
                 _enter_worker(grid, layer, 0)
         elif size == len(front.cost):
@@ -246,6 +297,8 @@ def explore(  # noqa: C901, PLR0912, PLR0915 - a call costs more than what it wo
             if first:
                 result = FOUND
                 break
+            if full:
+                layer, worker = last - 1, end
     at[:] = layer, worker, seen, plans, size, 1
     return result
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from workbench.placement._branch import plan_below
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import Instance, instance
-from workbench.placement._level import raise_level
+from workbench.placement._level import Pool, raise_level
 from workbench.placement._pattern_search import Ints, improve
 from workbench.placement._starts import dealt, rounded
 from workbench.placement._tree import DONE, FOUND, FRONT_FULL, Front, Layers, explore, new_state
@@ -23,7 +24,8 @@ from workbench.placement.problem import SLACK, CostVector, PlacementProblem, Pla
 
 _SLICE = 1 << 20
 _FEW = 1000
-_MANY = 100_000
+_MANY = 5_000
+_BRANCHING = 1_000_000
 _TIGHT = 1e-5
 _SEED = 48_271
 _DECIMALS = 9
@@ -123,10 +125,11 @@ def _by_exchange(problem: PlacementProblem, thresholds: CostVector, _effort: Eff
 
 
 def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort) -> SearchResult | None:
-    """Prove that there is no plan by the linear programme over patterns, or round its solution to one."""
+    """Prove that there is no plan by the linear programme over patterns, round its solution to one, or branch."""
     given = _weighted(problem, thresholds)
     loosest = 1 + 2 * SLACK / _TIGHT
-    level = raise_level(given, 1 / _TIGHT, effort.part(0.5), enough=loosest)
+    pool = Pool()
+    level = raise_level(given, 1 / _TIGHT, effort.part(0.5), enough=loosest, pool=pool)
     if level.bound > loosest:
         return SearchResult(0, (), None, 0, exhausted=True)
     for plan in rounded(given, level, 1.0):
@@ -134,7 +137,10 @@ def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort)
         result = _first(problem, thresholds, given, plan)
         if result is not None:
             return result
-    return None
+    found, none = plan_below(given, loosest, pool, Effort(effort.until, _BRANCHING))
+    if none:
+        return SearchResult(0, (), None, 0, exhausted=True)
+    return None if found is None else _first(problem, thresholds, given, found)
 
 
 def explore_plans(
