@@ -69,8 +69,11 @@ def what_if():
 
     def data():
         rate, slots = answer()
-        return capacity_of(model, runs, [(slots, rate, 2048)], [2048], f"{rate:g} records/s take {slots} slots")
+        return capacity_of(
+            model, runs, [(slots, rate, 2048)], [2048], f"{rate:g} records/s take {slots} slots", across=known
+        )
 
+    known = capacity_of(model, runs, [], [2048], "").memory_curves
     curves = capacity_of(model, runs, [], [2048], "", reach=80)
 
     def aimed():

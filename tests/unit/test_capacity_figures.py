@@ -90,6 +90,8 @@ def test_other_targets_need_no_new_curves(exploration):
     data = capacity_of(exploration.model, (), (), [512], "Before", reach=50)
     after = aimed_at(data, [(30, 2e6, 512)], "After")
     assert after.curves is data.curves
+    other = capacity_of(exploration.model, (), (), [2048], "Other memory", across=data.memory_curves)
+    assert other.memory_curves == data.memory_curves
     assert (after.targets, after.finding) == (((30, 2e6, 512),), "After")
 
 

@@ -92,12 +92,13 @@ def capacity_of(
     *,
     reach: int = 0,
     knots: int = _KNOTS,
+    across: tuple[MemoryCurve, ...] | None = None,
 ) -> Capacity:
     """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
 
     Runs and targets are as in `Capacity`; the model is asked at so many `knots` of a curve, which is what takes time. A
     what-if question whose model and memory stay needs no new curves: with a `reach` beyond all its answers, replace the
-    targets and the finding by `aimed_at`.
+    targets and the finding by `aimed_at`; where the memory changes, give the `memory_curves` made before as `across`.
     """
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
@@ -106,8 +107,8 @@ def capacity_of(
     for memory in memories:
         rate, low, high = _predicted(model, grid, knots, memory=memory)
         curves.append(Curve(memory, tuple(grid.tolist()), rate, low, high))
-    memory_curves = []
-    if len(model.memory_) > 1:
+    memory_curves = list(across or ())
+    if across is None and len(model.memory_) > 1:
         memory_grid = np.geomspace(float(model.memory_[0]), float(model.memory_[-1]), _POINTS // 2)
         measured = [int(slots) for slots in model.slots_]
         for slots in sorted({measured[0], measured[len(measured) // 2], most}):
