@@ -38,7 +38,7 @@ def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tupl
             if not proven:
                 return None, False
             continue
-        for plan in rounded(node, holds, cost, looser=()):
+        for plan in rounded(node, holds, cost, effort, looser=()):
             if given.value(plan) <= cost:
                 return plan, False
         division = _division(node, holds, weight)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from workbench.placement._effort import Effort
 from workbench.placement._instance import Instance
 from workbench.placement._level import Level
 from workbench.placement._pattern_search import CHEAPEST, TWO, Floats, Ints, find_pattern
@@ -24,8 +25,8 @@ def dealt(given: Instance) -> Ints:
     return plan
 
 
-def rounded(
-    given: Instance, level: Level, enough: float, looser: Sequence[float] = (_LOOSE, math.inf)
+def rounded(  # noqa: C901
+    given: Instance, level: Level, enough: float, effort: Effort, looser: Sequence[float] = (_LOOSE, math.inf)
 ) -> Iterator[Ints]:
     """Make plans of the patterns that hold the average; one of cost at most `enough` is the last.
 
@@ -46,11 +47,14 @@ def rounded(
         for other in range(one + 1, workers):
             pair = (kind[one], member[one], kind[other], member[other])
             left = given.graph.tasks - plan.sum(axis=0) + plan[one] + plan[other]
+            if effort.spent:
+                return
             if pair in tried or (left < 0).any() or left.sum() > 2 * given.graph.slots:
                 continue
             tried.add(pair)
             for limit in (enough, *(factor * enough for factor in looser)):
-                found, cost = _shared(given, left, speeds[[one, other]], limit)
+                found, cost, nodes = _shared(given, left, speeds[[one, other]], limit)
+                effort.spend(nodes)
                 if cost <= limit:
                     made = plan.copy()
                     made[one], made[other] = found, left - found
@@ -72,9 +76,9 @@ def _kinds(given: Instance, level: Level) -> Ints:
     return np.concatenate(kinds)
 
 
-def _shared(given: Instance, left: Ints, speeds: Floats, limit: float) -> tuple[Ints, float]:
-    """Share tasks out to two workers, both of cost at most `limit`."""
+def _shared(given: Instance, left: Ints, speeds: Floats, limit: float) -> tuple[Ints, float, int]:
+    """Share tasks out to two workers, both of cost at most `limit`; the nodes it took come last."""
     found, nowhere, none = np.zeros_like(left), np.zeros(len(left)), np.zeros_like(left)
     goal = (-math.inf, CHEAPEST, limit, limit)
-    _, cost, _ = find_pattern(given.graph, speeds, none, left, TWO, nowhere, *goal, found, _NODES)
-    return found, cost
+    _, cost, nodes = find_pattern(given.graph, speeds, none, left, TWO, nowhere, *goal, found, _NODES)
+    return found, cost, nodes

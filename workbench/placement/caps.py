@@ -132,7 +132,7 @@ def _by_bound(problem: PlacementProblem, thresholds: CostVector, effort: Effort)
     level = raise_level(given, 1 / _TIGHT, effort.part(0.5), enough=loosest, pool=pool)
     if level.bound > loosest:
         return SearchResult(0, (), None, 0, exhausted=True)
-    for plan in rounded(given, level, 1.0):
+    for plan in rounded(given, level, 1.0, effort):
         improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)
         result = _first(problem, thresholds, given, plan)
         if result is not None:

@@ -26,7 +26,7 @@ Objective = Literal["worst", "cpu", "io", "net"]
 _FEW = 200
 _MORE = 30  # for every task
 _BRANCHING = 15
-_NODES = 30_000_000
+_NODES = 10_000_000
 _STARTS = 3
 _JUST = 1e-12
 _SEED = 48_271
@@ -95,7 +95,9 @@ def optimal(
     starts: list[Ints] = []
     nodes = _MORE * problem.tasks
     while value > _enough(bound, gap) and not effort.spent:
-        starts = starts or sorted([plan, *rounded(given, level, _enough(bound, gap))], key=given.value)[:_STARTS]
+        starts = (
+            starts or sorted([plan, *rounded(given, level, _enough(bound, gap), effort)], key=given.value)[:_STARTS]
+        )
         for start in starts:
             allowed = effort.allowed(nodes)
             reached, tried, seed = improve(given.graph, speeds, start, _enough(bound, gap), seed, allowed)
