@@ -5,6 +5,7 @@ import math
 import pytest
 
 from workbench import cli
+from workbench.cli import measuring
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import SparkTestbed
@@ -88,9 +89,9 @@ def test_a_limit_from_outside_is_seen(tmp_path, files, cores):
 
 @pytest.mark.usefixtures("two_cores")
 def test_without_quotas_the_defaults_of_the_command_line_fit(monkeypatch):
-    monkeypatch.setattr(cli, "quota_permitted", lambda: False)
-    monkeypatch.setattr(cli, "usable_cores", lambda: 2.0)
-    _, budget, testbed = cli._asked(cli._parser().parse_args(["measure", "nexmark:q1"]))
+    monkeypatch.setattr(measuring, "quota_permitted", lambda: False)
+    monkeypatch.setattr(measuring, "usable_cores", lambda: 2.0)
+    _, budget, testbed = measuring._asked(cli._parser().parse_args(["measure", "nexmark:q1"]))
     assert (budget.slots, budget.profile.cpus, testbed.slot_cpus) == (1, 1.0, "cores")
     testbed.check(budget)
 
