@@ -43,10 +43,11 @@ def test_frames_are_whole_steps_and_end_at_the_end(lines):
 
 def test_playing_and_stepping_cut_the_figure(lines):
     player = ReplayPlayer(lines)
-    whole = len(player.chart.widget.data[0].x)
+    whole, axes = len(player.chart.widget.data[0].x), player.chart.widget.layout.yaxis.range
     player.play.value = 10
     assert player.frame.value == 10
     assert 0 < len(player.chart.widget.data[0].x) < whole
+    assert player.chart.widget.layout.yaxis.range == axes
     text = player.text.value
     player.frame.value = 20
     assert player.play.value == 20

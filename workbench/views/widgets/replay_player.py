@@ -6,6 +6,7 @@ from html import escape
 
 import ipywidgets
 import numpy as np
+import plotly.graph_objects as go
 
 from workbench.errors import WorkbenchError
 from workbench.scaling import Timeline
@@ -55,6 +56,15 @@ def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
     return int(np.searchsorted(times, later[0])) if later else len(times) - 1
 
 
+def axis_tops(figure: go.Figure) -> dict[str, float]:
+    """Give the highest value on every upright axis that has one above 0, by the axis' name in the layout."""
+    tops: dict[str, float] = {}
+    for trace in figure.data:
+        axis = f"yaxis{(trace.yaxis or 'y')[1:]}"
+        tops[axis] = max([tops.get(axis, 0.0), *(float(value) for value in trace.y if value is not None)])
+    return {axis: top for axis, top in tops.items() if top > 0}
+
+
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     """Plays replays of one load, one policy at a time.
 
@@ -79,7 +89,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.jump = button("To the next reconfiguration", "Show all up to the next change of tasks", "step-forward")
         self.start = button("To the start", "Show the first frame", "fast-backward")
         self.text = ipywidgets.HTML()
-        self.chart = LiveChart(draw_timeline(self._data))
+        self.chart = LiveChart(self._figure())
         self.comparison = LiveChart(draw_policies(policies(self.lines)))
         ipywidgets.link((self.play, "value"), (self.frame, "value"))
         self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
@@ -108,7 +118,15 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     def refresh(self) -> None:
         """Show everything up to the present frame."""
         self._tell()
-        self.chart.show(draw_timeline(self._data.until(self.times[self.frame.value])))
+        self.chart.show(self._figure())
+
+    def _figure(self) -> go.Figure:
+        """Draw what happened until the present frame, on the axes of the whole."""
+        whole = draw_timeline(self._data)
+        shown = draw_timeline(self._data.until(self.times[self.frame.value]))
+        for axis, highest in axis_tops(whole).items():
+            shown.layout[axis].update(range=[0, 1.05 * highest], rangemode=None)
+        return shown
 
     def _tell(self) -> None:
         said = escape(moment(self.line, self.times[self.frame.value]))
