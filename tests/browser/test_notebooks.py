@@ -332,7 +332,7 @@ def test_a_real_spark_estimate_is_cancelled_and_resumed(run_notebook):
 
 def follow(page, start):
     """Start, see probes, cancel, see that it ended, resume, see the result."""
-    button = lambda name: page.get_by_role("button", name=name, exact=True)  # noqa: E731
+    button = lambda name: page.locator("button.jupyter-button", has_text=name)  # noqa: E731
     state = page.locator(".workbench-state")
     if start:
         button(start).click()
