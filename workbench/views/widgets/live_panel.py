@@ -31,7 +31,8 @@ _STYLE = """<style>
 .workbench-state {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
   color: #1f1f1f; background: #fff; padding: 0.2rem 0;}
 .workbench-state h3 {font-size: 1.1rem; margin: 0 0 0.3rem; font-weight: 600;}
-.workbench-state.workbench-state dl {display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem; margin: 0;}
+.workbench-state.workbench-state dl {display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem;
+  margin: 0;}
 .workbench-state.workbench-state dt {color: #555; float: none; width: auto; font-weight: 400; margin: 0;}
 .workbench-state.workbench-state dd {margin: 0; width: auto; float: none; font-variant-numeric: tabular-nums;}
 .workbench-log {font: 12.5px/1.45 ui-monospace, 'Liberation Mono', monospace; color: #1f1f1f; background: #f6f6f6;
