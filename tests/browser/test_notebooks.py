@@ -19,6 +19,8 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts"
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "60000"))
+# anywidget gives a model two seconds; on a busy machine plotly takes longer to load, and is drawn all the same.
+TOO_SLOW = "[anywidget] Failed to initialize model."
 FOLDERS = {
     "JUPYTER_CONFIG_DIR": "config",
     "JUPYTER_DATA_DIR": "data",
@@ -67,6 +69,22 @@ panel
     "free = 6 * 7",
 )
 
+# The log form grows so slowly that the second target is out of reach.
+LEVELS_OFF = (
+    """
+from pathlib import Path
+from tempfile import mkdtemp
+
+from workbench.journal import Journal
+from workbench.study.planning import run_study
+from workbench.study.spec import Study
+from workbench.views.widgets import WhatIf
+
+study = Study("nexmark:q1", (1e6, 1e9), (2, 4, 8), (512,), testbed="fluid", slot_cpus=1.0, most_runs=4, form="log")
+WhatIf(run_study(study, Journal(Path(mkdtemp()) / "journal.jsonl")))
+""",
+)
+
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
@@ -75,9 +93,10 @@ def lab(tmp_path_factory):
     notebooks = home / "work" / "notebooks"
     shutil.copytree(ROOT / "notebooks", notebooks, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     shutil.copytree(ROOT / "data", home / "work" / "data")
-    cells = [nbformat.v4.new_code_cell(text.strip()) for text in LIVE]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebooks / "live.ipynb")
+    for name, texts in (("live", LIVE), ("levels_off", LEVELS_OFF)):
+        cells = [nbformat.v4.new_code_cell(text.strip()) for text in texts]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebooks / f"{name}.ipynb")
     quiet = home / "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
     quiet.parent.mkdir(parents=True)
     quiet.write_text('{"fetchNews": "false", "checkForUpdates": false, "doNotDisturbMode": true}')
@@ -124,7 +143,7 @@ def run_notebook(browser, lab):
         page = browser.new_page(viewport={"width": 1300, "height": 2400})
         pages.append(page)
         page.outside, page.problems = [], []
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("pageerror", lambda error: TOO_SLOW in str(error) or page.problems.append(str(error)))
         page.on("dialog", lambda dialog: dialog.accept())
         page.on(
             "request",
@@ -255,12 +274,10 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
 
 
 def test_what_cannot_be_answered_shows_as_a_card(run_notebook):
-    page = run_notebook("02_plan")
+    page = run_notebook("levels_off")
     panel = panel_with(page, "Target rate (records/s)")
     panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     press(panel, "Target rate (records/s)", "End")
-    enter(panel, "More skew (% on the fullest task)", "100")
-    press(panel, "Risk of falling short", "End")
     panel.get_by_role("alert").wait_for(timeout=PATIENCE_MS)
     picture(page, "02_error_card", panel)
     press(panel, "Target rate (records/s)", "Home")

@@ -139,3 +139,9 @@ def test_no_label_is_clipped(planned):
     panel = WhatIf(planned)
     for control in panel.controls:
         assert len(control.description) * 7.5 < 17 * 16 or control is panel.lost
+
+
+def test_a_worker_too_small_for_a_slot_is_refused_in_the_panel(planned):
+    panel = WhatIf(planned, [InstanceType("nano", "none", "none", 0.1, 128, 0.01, "USD", "test", "2026-01-01")])
+    panel.instance.value = "nano"
+    assert "A worker nano (0.1 cores, 128 MB) holds no slot of 1 core" in panel.alarm.widget.value

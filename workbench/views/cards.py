@@ -141,8 +141,8 @@ class Card:
             f"<h2>{word}{escape(self.title)}</h2><p>{escape(self.finding)}</p></div>"
         )
 
-    def table_html(self) -> str:
-        """Write the table in a ``<details>`` element with its CSV link; empty without a table."""
+    def table_html(self, *, download: bool = True) -> str:
+        """Write the table in a ``<details>`` element, empty without one; live panels cannot offer the CSV link."""
         if self.table is None:
             return ""
         numeric = [
@@ -159,7 +159,7 @@ class Card:
             "<tr>" + "".join(_cell(cell, right) for cell, right in zip(row, numeric, strict=True)) + "</tr>"
             for row in self.table.rows
         )
-        link = (
+        link = download * (
             f'<a download="{escape(self.name)}.csv" href="data:text/csv;charset=utf-8,'
             f'{quote(self.table.csv())}">Download as CSV</a>'
         )

@@ -3,7 +3,7 @@
 import anywidget
 
 
-class FullWidth(anywidget.AnyWidget):  # type: ignore[misc]
+class FullWidth(anywidget.AnyWidget):
     """Put into a panel: its charts get the panel's width when they are first drawn and when that width changes.
 
     plotly's responsive charts listen to the window's resize event only.

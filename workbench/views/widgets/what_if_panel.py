@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from workbench.capacity.explorer import Exploration
 from workbench.capacity.model import MARGIN
 from workbench.capacity.prices import InstanceType
+from workbench.errors import WorkbenchError
 from workbench.study.planning import Planned
 from workbench.study.what_if import Answer, Question, ask, common_range, shape_of
 from workbench.views import theme, units
@@ -203,13 +204,19 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
     def _tell(self, answer: Answer) -> None:
         card = answer_card(answer, self._currency)
-        self.text.value = STYLE + card.heading_html() + card.table_html()
+        self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
 
     def _choose(self) -> None:
         """Take shape and price of a worker type."""
         instance = self._instances.get(self.instance.value)
         if instance is None:
             return
-        self.shape.value = min(_MOST_SHAPE, max(1, shape_of(instance, self.profile)))
+        slots = shape_of(instance, self.profile)
+        if slots < 1:
+            raise WorkbenchError(
+                f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
+                f"{self.profile.cpus:g} core and {self.profile.memory_mb} MB. Choose a larger one."
+            )
+        self.shape.value = min(_MOST_SHAPE, slots)
         self.price.value = instance.price_per_hour
         self.refresh()
