@@ -5,7 +5,7 @@ import json
 import pytest
 
 from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.operators import BatchWork, SourceCost, fit_source, line, operator_metrics
+from workbench.testbed.spark.operators import BatchWork, SourceCost, fit_source, line, operator_metrics, overhead
 
 QUERY = "q-1"
 
@@ -194,6 +194,24 @@ def test_under_a_quota_all_cpu_time_of_the_executor_is_shared_out(batch):
     assert source.cpu_s + scan.cpu_s == pytest.approx(0.2 + 0.1)  # the Python workers serve the scan alone
     assert aggregate.cpu_s == pytest.approx(0.2)
     assert source.useful_s + scan.useful_s == pytest.approx(0.3 / 0.2)
+
+
+def test_samples_bear_what_the_executor_does_per_batch_at_one_rate_for_all_batches(batch):
+    """Threads use 0.2 s in both; the executor 0.3 s more in one and 0.7 s in the other."""
+    little, much = (BatchWork(batch, used, 0.1, quota=True) for used in (0.6, 1.0))
+    rate = overhead([little, much])
+    assert rate == pytest.approx((0.3 + 0.7) / (2 * 0.2))
+    one, other = (operator_metrics([work], 2.0, 0.2, SourceCost(), borne=rate)[1] for work in (little, much))
+    assert one == other
+    apart, further = (operator_metrics([work], 2.0, 0.2, SourceCost())[1] for work in (little, much))
+    assert apart != further
+    # the metrics of an observation still share out all that was used
+    assert sum(o.cpu_s for o in operator_metrics([much], 2.0, 0.2, SourceCost(), borne=rate)[0]) == pytest.approx(1.0)
+
+
+def test_what_the_executor_does_besides_is_no_cost_of_the_source(batch):
+    quiet, busy = (fit_source([BatchWork(batch, used, 0.1, quota=True)], 0.2) for used in (0.4, 1.0))
+    assert quiet == busy
 
 
 def test_the_sources_cost_is_taken_out_of_the_scan(batch):

@@ -27,6 +27,7 @@ from workbench.testbed.spark.operators import (
     fullest_names,
     line,
     operator_metrics,
+    overhead,
     scans,
 )
 from workbench.testbed.spark.order import Order
@@ -130,7 +131,8 @@ class Driver:
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
         works = [done.work for done in chosen[1:]]
         names = fullest_names(done.work.log for done in live.done) if live.done else None
-        operators, samples = operator_metrics(works, elapsed, self._cpus, self._source, names)
+        borne = overhead(done.work for done in live.done)
+        operators, samples = operator_metrics(works, elapsed, self._cpus, self._source, names, borne=borne)
         self._check_executor()
         _check_late(order.name, works, operators)
         passed = bound[0] - periods[0]

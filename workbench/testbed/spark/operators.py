@@ -4,6 +4,9 @@ An operator is a stage. Its *useful seconds* exclude waiting: under a CPU quota 
 with their share of the executor's other CPU (Python workers, garbage collection, RocksDB's threads), divided by the
 cores of a slot; without a quota they are the tasks' run seconds less the waits for shuffle data. The profiled cost of
 the source is taken out and shown as an operator of its own.
+
+The executor's other CPU has a part per batch. Shared out batch by batch it would make every operator dearer per record
+in small batches, so the samples that costs are fitted to bear it at one rate for all batches.
 """
 
 import math
@@ -93,18 +96,32 @@ def operator_names(stages: Sequence[Stage]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _work(batch: BatchWork, slot_cpus: float) -> list[_StageWork]:
+def overhead(batches: Iterable[BatchWork]) -> float:
+    """CPU seconds of the executor besides tasks and Python workers, per CPU second of the tasks' threads."""
+    tasks, other = 0.0, 0.0
+    for batch in batches:
+        threads = _thread_cpu_s(batch)
+        tasks += threads
+        if batch.executor_cpu_s is not None:
+            other += max(0.0, batch.executor_cpu_s - batch.python_cpu_s - threads)
+    return other / tasks if tasks else 0.0
+
+
+def _thread_cpu_s(batch: BatchWork) -> float:
+    return sum(task.cpu_s for stage in batch.log.stages for task in stage.tasks)
+
+
+def _work(batch: BatchWork, slot_cpus: float, borne: float | None = None) -> list[_StageWork]:
+    """Work of every stage; tasks bear the executor's other CPU at the rate `borne`, the batch's own by default."""
     stages = batch.log.stages
-    jvm = sum(task.cpu_s for stage in stages for task in stage.tasks)
-    used = jvm if batch.executor_cpu_s is None else batch.executor_cpu_s
-    other = max(0.0, used - batch.python_cpu_s - jvm)
+    share = overhead([batch]) if borne is None else borne
     users = [stage for stage in stages if _is_source(stage) or any(label in _PYTHON for label in _labels(stage))]
     python_run = sum(task.run_s for stage in users for task in stage.tasks)
     result = []
     for stage in stages:
         cpus = []
         for task in stage.tasks:
-            cpu = task.cpu_s * (1 + other / jvm if jvm else 1)
+            cpu = task.cpu_s * (1 + share)
             if stage in users and python_run:
                 cpu += batch.python_cpu_s * task.run_s / python_run
             cpus.append(cpu)
@@ -115,10 +132,13 @@ def _work(batch: BatchWork, slot_cpus: float) -> list[_StageWork]:
 
 
 def fit_source(batches: Sequence[BatchWork], slot_cpus: float) -> SourceCost:
-    """Cost of the source from batches of a query that does nothing but read it, of at least two sizes."""
+    """Cost of the source from batches of a query that does nothing but read it, of at least two sizes.
+
+    It is the CPU of the source's own tasks and Python workers: what else the executor does per batch is no source's.
+    """
     points = []
     for batch in batches:
-        for work in _work(batch, slot_cpus):
+        for work in _work(batch, slot_cpus, 0.0):
             records = [task.records_in for task in work.stage.tasks]
             if records:
                 points.append((sum(records) / len(records), sum(work.seconds) / len(records)))
@@ -157,6 +177,8 @@ def operator_metrics(
     slot_cpus: float,
     source: SourceCost,
     names: tuple[str, ...] | None = None,
+    *,
+    borne: float | None = None,
 ) -> tuple[tuple[OperatorMetrics, ...], tuple[TaskSample, ...]]:
     """Sum the work of `batches` per operator.
 
@@ -164,6 +186,9 @@ def operator_metrics(
     ----------
     names
         Of the operators, as of `fullest_names`; default: those of these batches.
+    borne
+        Rate at which samples bear the executor's other CPU, as of `overhead` over the whole deployment; default: that
+        of each batch.
 
     Returns
     -------
@@ -175,7 +200,9 @@ def operator_metrics(
     if not batches:
         return (), ()
     names = names or fullest_names(batch.log for batch in batches)
-    works = [_work(batch, slot_cpus) for batch in batches if len(batch.log.stages) == len(names)]
+    whole = [batch for batch in batches if len(batch.log.stages) == len(names)]
+    works = [_work(batch, slot_cpus) for batch in whole]
+    sampled = works if borne is None else [_work(batch, slot_cpus, borne) for batch in whole]
     samples: list[TaskSample] = []
     operators: list[OperatorMetrics] = []
     reading: list[OperatorMetrics] = []
@@ -185,10 +212,10 @@ def operator_metrics(
         operators.append(_summed(name, stages, taken, elapsed_s))
         if any(_is_source(work.stage) for work in stages):
             reading.append(_source_part(stages, taken, elapsed_s))
-        for work, seconds in zip(stages, taken, strict=True):
+        for work in (work[index] for work in sampled if work[index].stage.tasks):
             tasks = work.stage.tasks
-            records = sum(task.records_in for task in tasks)
-            samples.append(TaskSample(name, records / len(tasks), (sum(work.seconds) - seconds) / len(tasks)))
+            records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
+            samples.append(TaskSample(name, records / len(tasks), seconds / len(tasks)))
     operators = [_with_state(metrics, index, batches, names) for index, metrics in enumerate(operators)]
     return (_source(reading, elapsed_s), *operators), tuple(samples)
 
