@@ -182,7 +182,7 @@ def test_random_placements_depend_on_the_seed_and_the_decision_alone():
 
 
 def test_tasks_beyond_the_slots_are_taken_off_again():
-    assert controller("caps").fitting({"light": 9, "heavy": 7}) == {"light": 6, "heavy": 6}
+    assert controller("caps").fitting({"light": 9, "heavy": 7}) == {"light": 7, "heavy": 5}
     line = replay(RateTrace.constant(1e6, 100), SPIN, controller("caps"), {"light": 1, "heavy": 1}, step_s=1.0)
     assert line.tasks.max() == 12
     with pytest.raises(WorkbenchError, match="There are 1 slots for 2 operators; add workers"):

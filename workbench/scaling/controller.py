@@ -6,6 +6,8 @@ metrics say that tasks are slow, and the policy asks for more of them than are n
 knows no loads does to an autoscaler (section 6.4).
 """
 
+import heapq
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
@@ -14,12 +16,17 @@ import numpy as np
 
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.placement import PlacementProblem, flink_default, flink_evenly, optimal
+from workbench.scaling._ds2 import ds2
 from workbench.scaling._validation import require, whole
+from workbench.scaling.ds2_policy import utilization
 from workbench.scaling.policies import Answer, Decision, Policy, Tasks, Window
 from workbench.simulation import Cluster, Worker
 from workbench.simulation.noise import stream
 
 Strategy = Literal["caps", "default", "evenly"]
+LEAST_GAIN = (
+    0.01  # a redeployment within full slots that serves the least served by less is not worth it; not in CAPSys
+)
 
 
 class _Memory(NamedTuple):
@@ -38,7 +45,8 @@ class Controller:
     profiles
         Unit costs of every operator, as profiled.
     workers, slots
-        The cluster; it does not grow. Tasks beyond its slots are taken off again, from the operator with most.
+        The cluster; it does not grow. When the policy wants more tasks than it has slots, they are dealt out so that
+        the least served operator is served best, and deployed only if it is served better than now.
     worker
         Capacities of a worker.
     strategy
@@ -86,8 +94,12 @@ class Controller:
         if wanted is None:
             return None, _Memory(remembered, before.placements)
         decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
-        tasks = self.fitting(decision.tasks)
-        if tasks == dict(window.tasks) and decision.managed_mb is None:
+        need = needed_tasks(window)
+        tasks = self.fitting(decision.tasks, need)
+        same_memory = decision.managed_mb is None or decision.managed_mb == window.managed_mb
+        trimmed = tasks != dict(decision.tasks)
+        no_better = trimmed and served(tasks, need) <= served(window.tasks, need) * (1 + LEAST_GAIN)
+        if same_memory and (tasks == dict(window.tasks) or no_better):
             return None, _Memory(remembered, before.placements)
         number = before.placements + 1
         cluster = self.place(window.dataflow, tasks, window.source_rates, number)
@@ -129,13 +141,61 @@ class Controller:
             dataflow, profiles, dict(source_rates), self.workers, self.slots, parallelism=dict(tasks)
         )
 
-    def fitting(self, tasks: Tasks) -> dict[str, int]:
-        """Take tasks off, one by one from the operator with most (ties: the first), until the slots suffice."""
-        kept = dict(tasks)
+    def fitting(self, tasks: Tasks, need: Mapping[str, float] | None = None) -> dict[str, int]:
+        """Keep as many tasks as there are slots, so that the least served operator is served best.
+
+        Every operator keeps one task; each further slot goes to the one with the least ``kept / need`` (ties: the
+        first) that wants more. That is optimal: to serve the least served better, a split must take a task from
+        another operator, which got its last one when it was served no better than the least served is in the end.
+
+        Parameters
+        ----------
+        tasks
+            As the policy wants them; nobody gets more.
+        need
+            Tasks each operator needs, fractions included, in one unit; the wanted ones by default. One that is not
+            named keeps what is wanted of it as far as every other operator can still have one task.
+
+        Raises
+        ------
+        WorkbenchError
+            When there are fewer slots than operators.
+        """
         room = self.workers * self.slots
         require(
-            len(kept) <= room, f"There are {room} slots for {len(kept)} operators; add workers until each has a slot."
+            len(tasks) <= room, f"There are {room} slots for {len(tasks)} operators; add workers until each has a slot."
         )
+        if sum(tasks.values()) <= room:
+            return dict(tasks)
+        need = tasks if need is None else need
+        kept = {name: 1 if name in need else count for name, count in tasks.items()}
         while sum(kept.values()) > room:
             kept[max(kept, key=lambda name: kept[name])] -= 1
+        lacking = [(_ratio(kept[name], need[name]), index, name) for index, name in enumerate(tasks) if name in need]
+        heapq.heapify(lacking)
+        for _ in range(room - sum(kept.values())):
+            while kept[lacking[0][2]] == tasks[lacking[0][2]]:
+                heapq.heappop(lacking)
+            _, index, name = lacking[0]
+            kept[name] += 1
+            heapq.heapreplace(lacking, (_ratio(kept[name], need[name]), index, name))
         return kept
+
+
+def needed_tasks(window: Window) -> dict[str, float]:
+    """Tasks, fractions included, that keep up with the source rates at the window's true rates (DS2, before rounding).
+
+    Operators whose counters tell no true rate are left out, and so are sources.
+    """
+    found = ds2(window.dataflow, window.counters, window.source_rates)
+    shares = utilization(window, window.source_rates)
+    return {name: shares[name] * window.tasks[name] for name in shares if name not in found.uninformed}
+
+
+def served(tasks: Tasks, need: Mapping[str, float]) -> float:
+    """Share of its need that the least served operator gets, above 1 with room to spare."""
+    return min((_ratio(tasks[name], wanted) for name, wanted in need.items()), default=math.inf)
+
+
+def _ratio(tasks: int, need: float) -> float:
+    return tasks / need if need > 0 else math.inf
