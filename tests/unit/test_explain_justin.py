@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.scaling import JustinVariant, MemoryState, StateMetrics, justin
+from workbench.scaling._justin import _improved
 from workbench.scaling.explain import explain_justin
 from workbench.views.justin_card import MemoryWindow, justin_card
 
@@ -36,6 +37,16 @@ def test_cases_of_the_variants():
     assert explain_justin(MemoryState(9, 1), 3, FINE, variant=shrinking).case == "gives back"
 
 
+def test_memory_given_back_after_it_helped_is_no_roll_back():
+    giving = JustinVariant("differs", give_back_hit_rate=0.9)
+    after = StateMetrics(None, None)  # no look-ups: all hits, 10 % before
+    found = explain_justin(MemoryState(4, 2, scaled_up=True), 3, after, StateMetrics(0.1, 5e-4), variant=giving)
+    assert found.decision == MemoryState(3, 1)
+    assert found.case == "gives back"
+    worse = explain_justin(MemoryState(4, 2, scaled_up=True), 3, StateMetrics(0.1, 5e-4), after, variant=giving)
+    assert (worse.decision, worse.case) == (MemoryState(3, 1), "roll back")
+
+
 def test_numbers_are_in_the_tests():
     found = explain_justin(MemoryState(4, 1), 7, StateMetrics(0.72, 3e-4))
     assert found.tests == (
@@ -57,7 +68,7 @@ METRICS = st.builds(
     proposed=st.integers(1, 6),
     now=METRICS,
     before=st.one_of(st.none(), METRICS),
-    variant=st.sampled_from([JustinVariant(), JustinVariant("exceeds", 0.05, 0.9)]),
+    variant=st.sampled_from([JustinVariant(), JustinVariant("exceeds", 0.05, 0.9), JustinVariant("differs", 0.0, 0.9)]),
 )
 def test_the_explained_decision_is_justins(previous, proposed, now, before, variant):
     found = explain_justin(previous, proposed, now, before, variant=variant)
@@ -66,6 +77,8 @@ def test_the_explained_decision_is_justins(previous, proposed, now, before, vari
     more = found.decision.level is not None and previous.level is not None and found.decision.level > previous.level
     assert more == (found.case in {"scale up", "grow again"})
     assert (found.case == "unchanged") <= (found.decision.tasks == previous.tasks)
+    if found.case == "roll back":
+        assert not _improved(now, before, variant.min_gain)
 
 
 def test_the_card_tells_what_more_memory_did():

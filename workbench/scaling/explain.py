@@ -116,7 +116,7 @@ def _case(
         return "unchanged"
     shrinks = proposed < previous.tasks
     if new < level:
-        rolled_back = previous.scaled_up and not (shrinks and variant.guard == "exceeds")
+        rolled_back = previous.scaled_up and not improved and not (shrinks and variant.guard == "exceeds")
         return "roll back" if rolled_back else "gives back"
     if shrinks and variant.guard == "exceeds":
         return "shrinks"
