@@ -87,6 +87,29 @@ def test_ds2_converges_in_one_step_on_linear_costs(model, rate):
             assert steady_state(Deployment(model, {**tasks, name: count - 1})).rate < rate
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    limits=st.builds(
+        AutoscalerSettings,
+        activation_s=st.floats(0.0, 100.0),
+        policy_interval_s=st.floats(0.0, 100.0),
+        metrics_window_s=st.floats(0.0, 100.0),
+        utilization_max=st.sampled_from([None, 0.8]),
+    ),
+    step_s=st.floats(1.0, 20.0),
+    memory=st.booleans(),
+)
+def test_an_overload_is_answered_however_settings_and_steps_divide(limits, step_s, memory):
+    policy = JustinPolicy(limits) if memory else Ds2Policy(limits)
+    model = QueryModel(FLOW, {name: OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)) for name in "abc"})
+    line = replay(RateTrace.constant(15_000, 600), model, policy, dict.fromkeys("abc", 1), step_s=step_s)
+    assert line.reconfigurations
+    # After the activation one look may pass; whole looks fill the metrics window; then an interval may still run.
+    look = policy.interval_s + step_s
+    latest = limits.activation_s + look + limits.metrics_window_s + look + limits.policy_interval_s + step_s
+    assert line.reconfigurations[0].at_s <= latest
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     model=queries(),

@@ -68,6 +68,21 @@ def test_flinks_autoscaler_acts_on_a_full_window_after_stabilising():
     assert line.reconfigurations[0].at_s == FLINK.activation_s + FLINK.metrics_window_s == 1_200
 
 
+@pytest.mark.parametrize(
+    ("settings", "step_s"),
+    [
+        (FLINK, 7.0),
+        (replace(JUSTIN, activation_s=90.0), 5.0),
+        (replace(JUSTIN, metrics_window_s=90.0), 5.0),
+        (replace(FLINK, policy_interval_s=70.0), 10.0),
+    ],
+)
+def test_windows_that_do_not_tile_the_metrics_window_are_enough(settings, step_s):
+    line = replay(RateTrace.constant(15_000, 1_500), MODEL, Ds2Policy(settings), ONE, step_s=step_s)
+    first = line.reconfigurations[0].at_s
+    assert 0 <= first - settings.activation_s - settings.metrics_window_s <= 2 * settings.policy_interval_s
+
+
 def test_scale_in_gives_memory_back_only_in_the_variant():
     high = Decision({"map": 2, "count": 8}, {"map": None, "count": 632.0})
     trace = RateTrace.constant(9_000, 300)

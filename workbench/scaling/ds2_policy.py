@@ -64,8 +64,8 @@ class Ds2Policy:
 
     @property
     def interval_s(self) -> float:
-        """Seconds from one look at the metrics to the next."""
-        spans = (self.settings.activation_s, self.settings.policy_interval_s, self.settings.metrics_window_s)
+        """Seconds from one look at the metrics to the next: twice a metrics window, so that one begins soon enough."""
+        spans = (self.settings.policy_interval_s, self.settings.metrics_window_s / 2)
         return min((span for span in spans if span > 0), default=1.0)
 
     def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
@@ -96,12 +96,20 @@ class Ds2Policy:
         return Proposal({**whole.tasks, **limited.parallelism}, whole), replace(after, pending=limited.pending)
 
     def _collect(self, window: Window, before: Remembered) -> tuple[Window, ...]:
-        """Add a window to those a decision averages over: of this deployment, after its activation."""
+        """Add a window to those a decision averages over: of this deployment, after its activation.
+
+        These are the fewest latest ones that fill the metrics window; the first may begin before it, as looks need not
+        come at even times.
+        """
         if window.now_s - window.seconds < window.deployed_s + self.settings.activation_s - _ROUNDING_S:
             return ()
-        since = window.now_s - max(self.settings.metrics_window_s, window.seconds) - _ROUNDING_S
-        kept = (old for old in before.windows if old.deployed_s == window.deployed_s)
-        return (*(old for old in kept if old.now_s - old.seconds >= since), window)
+        kept, seconds = [window], window.seconds
+        for old in reversed(before.windows):
+            if old.deployed_s != window.deployed_s or seconds >= self.settings.metrics_window_s - _ROUNDING_S:
+                break
+            kept.append(old)
+            seconds += old.seconds
+        return tuple(reversed(kept))
 
     def _due(self, seen: Sequence[Window], decided_s: float | None) -> bool:
         """Whether the metrics suffice for a decision and none was taken too recently."""
