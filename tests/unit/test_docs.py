@@ -61,6 +61,25 @@ def test_every_command_shown_exists(call):
     assert isinstance(options, argparse.Namespace)
 
 
+def readme_commands():
+    """Those of the README that need no engine and no file of the reader's own."""
+    return [
+        call
+        for _, _, text in FENCED.findall((ROOT / "README.md").read_text())
+        for call in re.findall(r"^\.venv/bin/workbench ((?:place|replay) .+)$", text, re.MULTILINE)
+    ]
+
+
+def test_the_readme_shows_placing_and_replaying():
+    assert {call.split()[0] for call in readme_commands()} == {"place", "replay"}
+
+
+@pytest.mark.parametrize("call", readme_commands())
+def test_the_readme_s_commands_run(call, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert cli.main(shlex.split(call)) == 0, capsys.readouterr().err
+
+
 def test_the_reference_names_every_command():
     (group,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
     table = (DOCS / "reference.md").read_text().split("## Reports", 1)[0]

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from example_measurement import example_measurement
 from placement_file import PROBLEM, written
 
 from workbench import cli
@@ -113,6 +114,38 @@ def test_shapes_are_ranked_and_one_is_chosen(capsys, problem):
     assert output.out.splitlines()[-1] == "Choose 1 workers of 6 slots."
     code, output = run(capsys, problem, "--shapes", "6x1,2x3", "--json")
     assert [(row["workers"], row["best_is_proven"]) for row in json.loads(output.out)] == [(2, True), (6, True)]
+
+
+def test_shapes_share_what_the_workers_of_the_file_have(capsys, problem):
+    texts = set()
+    for more in (
+        ("--shapes", "2x3,3x2,6x1"),
+        ("--shapes", "6x1,3x2,2x3"),
+        ("--shapes", "3x2,2x3,6x1", "--workers", 2),
+        ("--shapes", "3x2,2x3,6x1", "--workers", 5),
+        ("--shapes", "3x2,2x3,6x1", "--slots", 3),
+    ):
+        code, output = run(capsys, problem, *more)
+        assert code == 0
+        texts.add(output.out)
+    assert len(texts) == 1
+    code, output = run(capsys, problem, "--shapes", "2x3", "--slots", 6, "--workers", 1)  # half as much per slot
+    assert output.out not in texts
+
+
+def test_shapes_of_a_file_without_workers(capsys, tmp_path):
+    measurement = tmp_path / "measurement.json"
+    example_measurement().to_json(measurement)
+    shown = [run(capsys, measurement, "--shapes", shapes) for shapes in ("2x8,16x1", "16x1,2x8")]
+    assert [code for code, _ in shown] == [0, 0]
+    assert shown[0][1].out == shown[1][1].out
+    code, output = run(capsys, measurement, "--shapes", "2x8,16x1", "--cpus", 4)
+    assert (code, "give their number and slots" in output.err) == (2, True)
+    assert run(capsys, measurement, "--shapes", "2x8,16x1", "--cpus", 4, "--slots", 8)[0] == 0
+    bare = {key: value for key, value in CALM.items() if key not in {"workers", "slots"}}
+    code, output = run(capsys, written(tmp_path, bare), "--shapes", "2x3")
+    assert (code, "lacks 'slots'" in output.err) == (2, True)
+    assert run(capsys, written(tmp_path, bare), "--shapes", "2x3", "--slots", 3)[0] == 0
 
 
 def test_capacities_and_files_can_be_added(capsys, problem, tmp_path):

@@ -73,9 +73,6 @@ def _place(options: argparse.Namespace) -> int:
         raise WorkbenchError(f"There is no placement method {options.method!r}; use one of {', '.join(METHODS)}.")
     if options.seed < 0 or options.draws < 1:
         raise WorkbenchError(f"--seed is {options.seed}, --draws {options.draws}; give whole numbers from 0 and 1 on.")
-    if options.shapes and (options.workers is None or options.slots is None):  # the tasks need some room to be read
-        options.workers = options.workers or options.shapes[0][0]
-        options.slots = options.slots or options.shapes[0][1]
     given = _given(options)
     if options.shapes:
         return _show_shapes(given, options)
@@ -107,9 +104,13 @@ def _place(options: argparse.Namespace) -> int:
 
 
 def _given(options: argparse.Namespace) -> PlacementInput:
+    said = {name: value for name, value in _capacities(options).items() if value is not None}
+    room = None
+    if options.shapes and (options.slots is not None or not said):  # capacities said belong to slots that are said too
+        room = max(workers * slots for workers, slots in options.shapes)
     read = [
         read_placement_input(
-            path, workers=options.workers, slots=options.slots, rate=options.rate, speeds=options.speeds
+            path, workers=options.workers, slots=options.slots, rate=options.rate, speeds=options.speeds, room=room
         )
         for path in options.inputs
     ]
@@ -119,13 +120,15 @@ def _given(options: argparse.Namespace) -> PlacementInput:
         for number, one in enumerate(read, start=1):
             for name, problem in one.queries.items():
                 queries[name if name not in queries else f"{name}-{number}"] = problem
-    capacities = {"cpus": options.cpus, "io_bytes_per_s": options.io, "net_bytes_per_s": options.net}
-    said = {name: value for name, value in capacities.items() if value is not None}
     given = PlacementInput(
         queries, options.rate if options.rate is not None else read[0].rate, Worker(**(vars(read[0].worker) | said))
     )
     _ = given.problem
     return given
+
+
+def _capacities(options: argparse.Namespace) -> dict[str, float | None]:
+    return {"cpus": options.cpus, "io_bytes_per_s": options.io, "net_bytes_per_s": options.net}
 
 
 def _print_placed(placed: Placed, *, as_json: bool) -> None:

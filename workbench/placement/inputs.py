@@ -132,18 +132,22 @@ def read_placement_input(
     slots: int | None = None,
     rate: float | None = None,
     speeds: Sequence[float] | None = None,
+    room: int | None = None,
 ) -> PlacementInput:
     """Read a problem document, a measurement, or plans as ``workbench plan`` writes them.
 
     Parameters
     ----------
     path
-        JSON file.
+        JSON file, or YAML where the name ends in ``.yaml`` or ``.yml``.
     workers, slots, speeds
         The cluster; needed unless the document says.
     rate
         Target rate: of a measurement the sustained one if left out; which of several plans (the first if left out).
         The loads of a problem document are multiplied by rate / its rate.
+    room
+        Slots of a cluster to make up where neither the arguments nor the file name one. The slots of a problem
+        document's worker are never made up: its capacities belong to them.
 
     Raises
     ------
@@ -160,7 +164,7 @@ def read_placement_input(
         raise WorkbenchError(f"{what} is neither JSON nor YAML: {' '.join(str(error).split())}. Correct it.") from error
     if not isinstance(document, dict):
         raise WorkbenchError(f"{what} is a {type(document).__name__}; it must be an object with operators.")
-    reader = _Reader(what, workers, slots, rate, speeds)
+    reader = _Reader(what, workers, slots, rate, speeds, room)
     if "plans" not in document and "estimate" not in document:
         return reader.problem(document)
     try:
@@ -184,11 +188,15 @@ class _Reader:
     slots: int | None
     rate: float | None
     speeds: Sequence[float] | None
+    room: int | None
 
     def problem(self, document: Mapping[str, Any]) -> PlacementInput:
         self._known(document, {"workers", "slots", "speeds", "rate", "worker", "operators", "edges", "queries"}, "")
-        workers = self.workers if self.workers is not None else self._get(document, "workers", int)
         slots = self.slots if self.slots is not None else self._get(document, "slots", int)
+        if self.workers is None and self.room is not None and "workers" not in document:
+            workers = math.ceil(self.room / max(1, slots))
+        else:
+            workers = self.workers if self.workers is not None else self._get(document, "workers", int)
         speeds = self.speeds if self.speeds is not None else document.get("speeds")
         if speeds is not None and not (isinstance(speeds, list | tuple) and all(map(_number, speeds))):
             raise WorkbenchError(f"{self.what}: speeds is {speeds!r}; it must be a list of numbers.")
@@ -278,7 +286,7 @@ class _Reader:
             ),
         )
         tasks = plan["allocation"]["tasks"] if plan.get("allocation") else None
-        at_rate = _Reader(self.what, self.workers, self.slots, plan["rate"], self.speeds)
+        at_rate = _Reader(self.what, self.workers, self.slots, plan["rate"], self.speeds, self.room)
         # Without an allocation (micro-batches share all slots in turn) the fewest tasks that keep below a core each.
         return at_rate.measurement({**nearest, "tasks": tasks})
 
@@ -291,9 +299,12 @@ class _Reader:
             raise WorkbenchError(f"{self.what}: an operator cannot be read ({error}); measure again.") from error
 
     def _cluster(self) -> tuple[int, int]:
-        if self.workers is None or self.slots is None:
+        slots = self.slots if self.slots is not None else self.room
+        if slots is None or (self.workers is None and self.room is None):
             raise WorkbenchError(f"{self.what} says nothing of the workers; give their number and slots.")
-        return self.workers, self.slots
+        if self.workers is not None:
+            return self.workers, slots
+        return math.ceil((self.room or slots) / max(1, slots)), slots
 
     def _get(self, document: Mapping[str, Any], key: str, kind: type, of: str = "") -> Any:  # noqa: ANN401 - JSON
         if key not in document:
