@@ -111,6 +111,47 @@ def test_no_plan_is_faster_than_the_fastest(seed):
 
 def test_without_capacities_only_a_task_limits():
     assert fastest(problem(), RATE, Worker()).rate.resource == "task"
-    idle = PlacementProblem((2,), [], 2, 1, (0,), (0,), (0,))
-    with pytest.raises(WorkbenchError, match=r"Nothing limits the rate; give the workers' capacities"):
-        fastest(idle, RATE, Worker())
+
+
+IDLE = PlacementProblem((2,), [], 2, 1, (0,), (0,), (0,))
+
+
+@pytest.mark.parametrize("worker", [Worker(), Worker(cpus=2.0)])
+def test_a_plan_that_nothing_limits_sustains_any_rate(worker):
+    found = fastest(IDLE, RATE, worker)
+    assert found.counts.sum() == 2
+    assert (found.rate.rate, found.rate.resource, found.bound) == (math.inf, None, math.inf)
+
+
+def test_a_large_worker_does_not_run_a_task_faster():
+    tasks = PlacementProblem((4,), [], 4, 4, (0.15,), (1,), (0,), speeds=[2, 4, 4, 1])
+    worker = Worker(cpus=16, io_bytes_per_s=100)
+    found = fastest(tasks, 100, worker)
+    assert found.rate.rate == found.bound == pytest.approx(100 / 0.15)
+    assert found.rate.resource == "task"
+    assert spread(tasks, 100, worker, samples=5).best == found.rate.rate
+
+
+@pytest.mark.filterwarnings("error")
+def test_unlimited_rates_have_quantiles_and_are_ranked_first():
+    # one sender, one receiver, and only the network limits: on one worker nothing crosses it
+    pair = PlacementProblem((1, 1), [(0, 1)], 2, 2, (0, 0), (0, 0), (100, 0))
+    found = spread(pair, 1, Worker(net_bytes_per_s=50), samples=40)
+    assert set(found.rates) == {0.5, math.inf}
+    assert {found.quantile(share / 10) for share in range(11)} == {0.5, math.inf}
+    shapes = shape_spreads(pair, 1, core=Worker(net_bytes_per_s=50), shapes=[(2, 1), (2, 2), (1, 2)], samples=40)
+    assert [(one.workers, one.slots) for one in shapes] == [(1, 2), (2, 2), (2, 1)]
+    assert [one.quantile(0.1) for one in shapes] == [math.inf, 1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: spread(IDLE, 1, Worker(), samples=0), "samples is 0; it must be a whole number of at least 1."),
+        (lambda: spread(IDLE, 1, Worker(), seed=-1), "seed is -1; it must be a whole number of at least 0."),
+        (lambda: spread(IDLE, 1, Worker()).quantile(1.1), r"share of random placements is 1.1; give a number from 0"),
+    ],
+)
+def test_spreads_outside_their_range_are_refused(call, message):
+    with pytest.raises(WorkbenchError, match=message):
+        call()

@@ -4,6 +4,10 @@ Loads grow with the source rate, so a plan's rate follows from its fullest worke
 cores, of bytes/s to its state, or of bytes/s to the network; or from a task that needs more than one core. It is what
 the fluid engine's contention does to a dataflow without windows and with one consumer per operator (the tests compare).
 
+Speed means size, as in the CIKM '14 relaxation (section 5: a quad-core node has four times the capacity): a worker of
+speed 2 has twice the cores and bytes/s. A task stays one thread that no worker runs faster, so what a task allows is
+the same in every plan, and of two plans the one whose costs are all lower is never the slower.
+
 Spark places tasks at random, so there a plan cannot be chosen, only the shape of the workers: `shape_spreads` shows
 what random placement costs on each.
 """
@@ -57,7 +61,7 @@ class FastestPlan:
     rate
         What it sustains.
     bound
-        No plan sustains more, records/s.
+        No plan sustains more, records/s; inf if nothing limits the plan.
     """
 
     counts: Counts
@@ -88,8 +92,16 @@ class Spread:
     proven: bool = False
 
     def quantile(self, share: float) -> float:
-        """Rate that so large a share of random placements does not reach."""
-        return float(np.quantile(self.rates, share))
+        """Rate that so large a share of random placements does not reach: one that was drawn, so it may be inf.
+
+        Raises
+        ------
+        WorkbenchError
+            When the share is not from 0 to 1.
+        """
+        if not 0 <= share <= 1:
+            raise WorkbenchError(f"The share of random placements is {share!r}; give a number from 0 to 1.")
+        return float(np.quantile(self.rates, share, method="lower"))
 
 
 def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worker: Worker) -> PlacedRate:
@@ -104,7 +116,7 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
     rate
         Source rate of the loads, records/s.
     worker
-        Capacities of a worker of speed 1; a worker of speed 2 has twice as much.
+        Capacities of a worker of speed 1; a worker of speed 2 has twice as much, but no faster cores.
 
     Raises
     ------
@@ -120,7 +132,7 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
         factors = np.where(loads > 0, capacity / loads, np.inf)
     fullest = np.unravel_index(int(np.argmin(factors)), factors.shape)
     lowest = float(factors[fullest])
-    own = _task_factor(problem, np.asarray(counts), speeds)
+    own = _task_factor(problem)
     if min(lowest, own) == math.inf:
         return PlacedRate(math.inf, None, None)
     if own < lowest:
@@ -149,23 +161,22 @@ def fastest(
     Raises
     ------
     WorkbenchError
-        When nothing limits the rate, or a number is out of its range.
+        When a number is out of its range.
     """
     if not 0 < gap < 1:
         raise WorkbenchError(f"gap is {gap!r}; give a number between 0 and 1.")
     until = deadline(timeout_s)
-    if math.isinf(placed_rate(problem, flink_evenly(problem, np.random.default_rng(0)), rate, worker).rate):
-        raise WorkbenchError("Nothing limits the rate; give the workers' capacities, or loads of CPU.")
     capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])
     counts = _start(problem, rate, worker, capacity, timeout_s)
     found = placed_rate(problem, counts, rate, worker)
-    own = max(problem.speeds) / max(problem.cpu) if max(problem.cpu) > 0 else math.inf
+    if math.isinf(found.rate):
+        return FastestPlan(counts, found, math.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         ideal = np.where(problem.ideal > 0, capacity / problem.ideal, math.inf)
-    bound = high = rate * min(own, float(ideal.min()))
+    bound = high = rate * min(_task_factor(problem), float(ideal.min()))
     while high > found.rate * (1 + gap) and time.monotonic() < until:
         middle = math.sqrt(found.rate * high) if math.isfinite(high) else 2 * found.rate
-        with np.errstate(invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             limits = np.where(problem.span > 0, (capacity * rate / middle - problem.ideal) / problem.span, math.inf)
         left = None if timeout_s is None else max(0.05, (until - time.monotonic()) / 4)
         probe = search(problem, CostVector(*np.maximum(limits, 0.0).tolist()), first=True, timeout_s=left)
@@ -174,7 +185,7 @@ def fastest(
             bound = middle if probe.exhausted else bound
             continue
         reached = placed_rate(problem, probe.best.counts, rate, worker)
-        if reached.rate <= found.rate:  # a task's own core limits it, not the workers
+        if reached.rate <= found.rate:  # the step is finer than the costs' slack
             break
         counts, found = probe.best.counts, reached
     return FastestPlan(counts, found, max(bound, found.rate))
@@ -186,6 +197,8 @@ def _start(
     """Balance what can run out, with Flink's even spread as the alternative."""
     even = problem.canonical(flink_evenly(problem, np.random.default_rng(0)))
     reached = placed_rate(problem, even, rate, worker).rate
+    if math.isinf(reached):
+        return even
     scarce = problem.ideal + problem.span > capacity * rate / reached
     cpu, io, net = (problem.loads * scarce[:, None]).tolist()
     reduced = PlacementProblem(
@@ -216,12 +229,22 @@ def spread(
 
     Parameters
     ----------
+    problem, rate, worker
+        See `placed_rate`.
     samples, seed
-        Number of random placements, and their seed.
+        Number of random placements, from 1 on, and their seed, from 0 on.
     nodes
         Effort of the search for the best plan: the rate falls with every cost, so it is one of the Pareto front. Where
         not all plans can be searched, the fastest and the random ones compete as well.
+
+    Raises
+    ------
+    WorkbenchError
+        When a number is out of its range.
     """
+    for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
+        if value != int(value) or value < least:
+            raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
     random = np.random.default_rng(seed)
     rates = np.sort([placed_rate(problem, random_slots(problem, random), rate, worker).rate for _ in range(samples)])
     found = explore_plans(problem, CostVector(), Effort(math.inf, nodes), first=False)
@@ -251,6 +274,8 @@ def shape_spreads(
         Capacities per slot: a worker of n slots has n times as much.
     shapes
         (workers, slots) to compare, such as (4, 4), (8, 2), (16, 1).
+    samples, seed
+        See `spread`.
 
     Returns
     -------
@@ -273,11 +298,6 @@ def shape_spreads(
     return tuple(sorted(spreads, key=lambda one: (-one.quantile(0.1), one.workers)))
 
 
-def _task_factor(problem: PlacementProblem, counts: Counts, speeds: NDArray[np.float64]) -> float:
-    """How much more every task can do before one needs a whole core of its worker."""
-    factors = [
-        float(speeds[counts[operator] > 0].min()) / load
-        for operator, load in enumerate(problem.cpu)
-        if load > 0 and counts[operator].any()
-    ]
-    return min(factors, default=math.inf)
+def _task_factor(problem: PlacementProblem) -> float:
+    """How much more every task can do before one needs a whole core."""
+    return 1.0 / max(problem.cpu) if max(problem.cpu) > 0 else math.inf
