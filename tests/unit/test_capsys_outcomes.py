@@ -22,10 +22,10 @@ from workbench.simulation import CAPSYS_QUERIES, Worker, capsys_query
 Q1_TASKS = {"source": 2, "transform": 5, "sliding window": 8, "sink": 1}
 
 
-def placed(query, tasks=None, workers=4, slots=8, rate=None):
-    return PlacementProblem.from_dataflow(
-        query.model.dataflow, query.profiles, query.rates(rate), workers, slots, parallelism=tasks or query.tasks
-    )
+def placed(query, tasks=None, workers=4, slots=8, rate=None, *, speeds=None):
+    tasks = tasks or query.tasks
+    flow, rates = query.model.dataflow, query.rates(rate)
+    return PlacementProblem.from_dataflow(flow, query.profiles, rates, workers, slots, parallelism=tasks, speeds=speeds)
 
 
 @pytest.mark.parametrize("name", CAPSYS_QUERIES)
@@ -74,10 +74,40 @@ def test_too_many_plans_are_not_listed():
         next(all_plans(placed(capsys_query("Q1-sliding"), Q1_TASKS, 4, 4), most=50))
 
 
-@pytest.mark.parametrize("name", CAPSYS_QUERIES)
-def test_the_engine_and_the_fullest_worker_agree(name):
-    query = capsys_query(name)
+def test_a_large_worker_does_not_run_a_task_faster():
+    query = capsys_query("Q3-inf")
+    problem = placed(query, slots=32, speeds=[2, 1, 1, 1])
+    counts = np.outer(problem.parallelism, [1, 0, 0, 0])
+    target = 10 * query.rate
+    rate = placed_rate(problem, counts, query.rate, Worker()).rate
+    assert rate == pytest.approx(query.rate / max(problem.cpu))
+    assert simulated(query.model, problem, counts, target, Worker()).throughput == pytest.approx(rate)
+    offered = placed(query, slots=32, speeds=[2, 1, 1, 1], rate=target)
+    assert shared({"q": offered}, {"q": target}, counts, Worker())["q"].throughput == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda q, p, c: simulated(q.model, p, c, 0, Worker()), "The target is 0; it must be a finite number above 0"),
+        (lambda q, p, c: simulated(q.model, p, c, -1, Worker()), "The target is -1; it must be"),
+        (lambda _, p, c: shared({"q": p}, {"q": float("nan")}, c, Worker()), "target of query 'q' is nan; it must be"),
+        (lambda _, p, c: shared({"q": p}, {}, c, Worker()), "Targets are given for none; the queries are q: give one"),
+        (lambda _, p, c: shared({"q": p}, {"q": 1, "r": 1}, c, Worker()), "given for q, r; the queries are q"),
+    ],
+)
+def test_targets_that_are_none_are_refused(call, message):
+    query = capsys_query("Q3-inf")
     problem = placed(query)
+    with pytest.raises(WorkbenchError, match=message):
+        call(query, problem, random_slots(problem, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("speeds", [None, [2, 1, 1, 0.5]])
+@pytest.mark.parametrize("name", CAPSYS_QUERIES)
+def test_the_engine_and_the_fullest_worker_agree(name, speeds):
+    query = capsys_query(name)
+    problem = placed(query, speeds=speeds)
     worker = Worker(1.9, 1.2e8, 6e7)
     random = np.random.default_rng(1)
     for _ in range(5):

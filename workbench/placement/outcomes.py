@@ -78,7 +78,27 @@ def all_plans(problem: PlacementProblem, most: int = 100_000) -> Iterator[Counts
 def calibrated_worker(
     problem: PlacementProblem, *, net_bytes_per_s: float = TEN_GBIT, timeout_s: float | None = None
 ) -> Worker:
-    """Give the worker that the plan which balances CPU and state access best just fills."""
+    """Give the worker that the plan which balances CPU and state access best just fills.
+
+    Parameters
+    ----------
+    problem
+        Tasks with their loads at the target.
+    net_bytes_per_s
+        Of the worker, bytes/s, above 0; the network is not calibrated.
+    timeout_s
+        Time limit of the balancing, above 0; None: its effort is bounded.
+
+    Returns
+    -------
+    Worker
+        One of speed 1. Its cores, or its bytes/s of state, are inf where no task needs any.
+
+    Raises
+    ------
+    WorkbenchError
+        When a number is out of its range.
+    """
     quiet = PlacementProblem(
         problem.parallelism,
         (),
@@ -101,7 +121,24 @@ def simulated(
     """Let a query run at `target` records/s where a plan puts it: the engine's steady state.
 
     A worker of speed 2 has twice the capacities; a task is one thread of speed 1 everywhere.
+
+    Parameters
+    ----------
+    model, problem
+        The query; and its tasks, on which workers.
+    counts
+        The plan, shape (operators, workers).
+    target
+        Offered rate of all sources together, records/s, above 0.
+    worker
+        Capacities of a worker of speed 1.
+
+    Raises
+    ------
+    WorkbenchError
+        When `target` is not a finite number above 0, or `counts` is no plan.
     """
+    _check_target("The target", target)
     plan = problem.checked(counts)
     by_name = {name: row.tolist() for name, row in zip(problem.operators, plan, strict=True)}
     cluster = Cluster(
@@ -128,10 +165,24 @@ def shared(
     Parameters
     ----------
     queries, targets
-        Loads are those at the targets, records/s.
+        Loads are those at the targets, records/s, above 0, one for every query.
     counts
         Shape (operators of all queries, workers).
+    worker
+        Capacities of a worker of speed 1. A worker of speed 2 has twice as much; a task has one core everywhere.
+
+    Raises
+    ------
+    WorkbenchError
+        When the targets do not name the queries or are not finite numbers above 0, or `counts` is no plan.
     """
+    if set(targets) != set(queries):
+        raise WorkbenchError(
+            f"Targets are given for {', '.join(targets) or 'none'}; the queries are {', '.join(queries) or 'none'}: "
+            "give one for each."
+        )
+    for name, target in targets.items():
+        _check_target(f"The target of query {name!r}", target)
     plan = PlacementProblem.together(queries).checked(counts)
     loads, first = [], 0
     for problem in queries.values():
@@ -152,6 +203,11 @@ def shared(
         full = room <= step * (1 + 1e-9) + 1e-12
         rising &= (share < np.minimum(own, 1.0) - 1e-12) & ~(use[:, full] > 0).any(axis=1)
     return {name: _outcome(float(part), targets[name]) for name, part in zip(queries, share, strict=True)}
+
+
+def _check_target(thing: str, target: float) -> None:
+    if not (math.isfinite(target) and target > 0):
+        raise WorkbenchError(f"{thing} is {target!r}; it must be a finite number above 0, in records/s.")
 
 
 def _outcome(share: float, target: float) -> Outcome:
