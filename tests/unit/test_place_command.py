@@ -157,6 +157,18 @@ def test_capacities_and_files_can_be_added(capsys, problem, tmp_path):
     assert document["rate"] == pytest.approx(100 / 1.4)
 
 
+def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
+    query = {key: CALM[key] for key in ("operators", "edges")}
+    cluster = {"workers": 6, "slots": 3}
+    first = written(tmp_path, cluster | {"queries": {"q": query, "q-2": query}}, "q1.json")
+    second = written(tmp_path, cluster | {"queries": {"q": query}}, "q2.json")
+    code, output = run(capsys, first, second, "--json")
+    assert code == 0
+    assert list(json.loads(output.out)["counts"]) == [f"{name}.{o}" for name in ("q", "q-2", "q-3") for o in "ABC"]
+    code, output = run(capsys, second, first, "--json")
+    assert list(json.loads(output.out)["counts"]) == [f"{name}.{o}" for name in ("q", "q-3", "q-2") for o in "ABC"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -62,6 +62,8 @@ def operators(**changed):
     ("document", "message"),
     [
         ("{", r"is neither JSON nor YAML"),
+        ('{"workers": 1, "workers": 2}', r"problem.json: key 'workers' is there twice; .* Rename one"),
+        (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
         ([1], r"is a list; it must be an object"),
         (without("workers"), r"lacks 'workers'; add it"),
         (without("operators"), r"lacks 'operators'; add it"),

@@ -169,9 +169,21 @@ def test_queries_placed_together_are_one_graph():
         PlacementProblem.together({})
 
 
+def test_no_operator_of_queries_placed_together_is_lost():
+    roomy = {"slots": 4, "edges": []}
+    one, other = small(operators=("b.c", "d"), **roomy), small(operators=("c", "d"), **roomy)
+    with pytest.raises(WorkbenchError, match=r"two queries are both named 'a\.b\.c' .* rename one of the queries"):
+        PlacementProblem.together({"a": one, "a.b": other})
+    assert PlacementProblem.together({"a": one, "b": other}).tasks == 6
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"operators": ("a", "a")}, "Two operators are named 'a'; give every operator a name of its own"),
+        ({"operators": ("a", 1)}, "operator name 1 is no text"),
+        ({"operators": ("a", "\ud800")}, r"operator name '\\ud800' has half a character"),
+        ({"parallelism": {}, "cpu": {}, "io": {}, "net": {}}, "has no operators; give at least one"),
         ({"parallelism": (4, 1)}, "There are 5 tasks, but 2 workers with 2 slots offer 4 slots; add workers or slots"),
         ({"edges": [(0, 2)]}, r"Edge \(0, 2\) names the unknown operator 2; the operators are 0, 1"),
         ({"edges": [("a", 1)]}, "unknown operator 'a'"),

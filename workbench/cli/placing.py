@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from workbench.capacity.measurement import write_whole
@@ -117,9 +118,14 @@ def _given(options: argparse.Namespace) -> PlacementInput:
     queries = read[0].queries
     if len(read) > 1:
         queries = {}
-        for number, one in enumerate(read, start=1):
+        taken = {name for one in read for name in one.queries}
+        for one in read:
             for name, problem in one.queries.items():
-                queries[name if name not in queries else f"{name}-{number}"] = problem
+                own = name
+                if name in queries:
+                    own = next(free for free in (f"{name}-{number}" for number in count(2)) if free not in taken)
+                    taken.add(own)
+                queries[own] = problem
     given = PlacementInput(
         queries, options.rate if options.rate is not None else read[0].rate, Worker(**(vars(read[0].worker) | said))
     )

@@ -157,9 +157,15 @@ def read_placement_input(
     what = f"The placement input {os.fspath(path)}"
     try:
         text = Path(path).read_text(encoding="utf-8")
-        document = yaml.safe_load(text) if Path(path).suffix in {".yaml", ".yml"} else json.loads(text)
+        document = (
+            yaml.safe_load(text)
+            if Path(path).suffix in {".yaml", ".yml"}
+            else json.loads(text, object_pairs_hook=_object)
+        )
     except OSError as error:
         raise WorkbenchError(f"{what} cannot be read: {error.strerror}. Check the path.") from error
+    except WorkbenchError as error:
+        raise WorkbenchError(f"{what}: {error}; all would be lost but the last. Rename one.") from error
     except (ValueError, yaml.YAMLError) as error:
         raise WorkbenchError(f"{what} is neither JSON nor YAML: {' '.join(str(error).split())}. Correct it.") from error
     if not isinstance(document, dict):
@@ -331,6 +337,14 @@ class _Reader:
 
 def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise WorkbenchError(f"key {next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return found
 
 
 def _profile(seen: OperatorMetrics) -> OperatorProfile:

@@ -149,6 +149,7 @@ class PlacementProblem:
             operators = list(parallelism) if isinstance(parallelism, Mapping) else [*map(str, range(len(parallelism)))]
         names = tuple(operators)
         put = object.__setattr__
+        _distinct(names)
         put(self, "operators", names)
         put(self, "workers", _whole("workers", workers))
         put(self, "slots", _whole("slots", slots))
@@ -158,8 +159,6 @@ class PlacementProblem:
             put(self, dimension, _loads(dimension, loads, names))
         put(self, "speeds", _speeds(speeds, self.workers))
         put(self, "edges", tuple(self._link(edge) for edge in edges))
-        if not names:
-            raise WorkbenchError("The problem has no operators; give at least one.")
         if self.tasks > self.workers * self.slots:
             raise WorkbenchError(
                 f"There are {self.tasks} tasks, but {self.workers} workers with {self.slots} slots offer "
@@ -260,7 +259,8 @@ class PlacementProblem:
         Raises
         ------
         WorkbenchError
-            When the clusters differ, or the queries together have more tasks than there are slots.
+            When the clusters differ, two operators get the same name, or the queries together have more tasks than
+            there are slots.
         """
         if not queries:
             raise WorkbenchError("There are no queries to place together; give at least one.")
@@ -269,6 +269,13 @@ class PlacementProblem:
             sizes = ", ".join(f"{name}: {query.workers} x {query.slots}" for name, query in queries.items())
             raise WorkbenchError(f"The queries are to share a cluster, but theirs differ ({sizes}); give all the same.")
         ((workers, slots, speeds),) = clusters
+
+        names = [f"{name}.{operator}" for name, query in queries.items() for operator in query.operators]
+        for name in names:
+            if names.count(name) > 1:
+                raise WorkbenchError(
+                    f"Operators of two queries are both named {name!r} when placed together; rename one of the queries."
+                )
 
         def merged(values: str) -> dict[str, float]:
             return {
@@ -451,6 +458,21 @@ class PlacementProblem:
             for name, row in zip(self.operators, plan, strict=True)
             for subtask, worker in enumerate(np.repeat(np.arange(self.workers), row))
         ]
+
+
+def _distinct(names: tuple[str, ...]) -> None:
+    if not names:
+        raise WorkbenchError("The problem has no operators; give at least one.")
+    for name in names:
+        if not isinstance(name, str):
+            raise WorkbenchError(f"The operator name {name!r} is no text; give each operator a text.")
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise WorkbenchError(
+                f"The operator name {name!r} has half a character (a surrogate), which no file can hold; correct it."
+            )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise WorkbenchError(f"Two operators are named {twice!r}; give every operator a name of its own.")
 
 
 def _whole(thing: str, value: float) -> int:
