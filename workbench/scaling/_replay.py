@@ -17,7 +17,8 @@ from workbench.scaling._justin import StateMetrics
 from workbench.scaling._validation import not_negative, positive, require
 from workbench.scaling.fleet import Fleet, Paid
 from workbench.scaling.policies import Decision, Managed, Policy, Tasks, Window
-from workbench.scaling.timeline import Reconfiguration, Timeline, waited
+from workbench.scaling.timeline import Reconfiguration, Timeline
+from workbench.scaling.waiting import waited
 from workbench.simulation import Deployment, KeyTrace, QueryModel, RateTrace, State, advance, carry, whole_step
 
 Floats = NDArray[np.float64]
@@ -129,6 +130,7 @@ def replay(
         np.repeat([one.memory_mb for one in paid], lasting),
         np.repeat([one.workers for one in paid], lasting),
         None if fleet is None else fleet.price_per_hour,
+        model.window_s,
     )
 
 

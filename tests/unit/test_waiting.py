@@ -1,0 +1,96 @@
+"""Waits of records, by hand and against single records; what a summary makes of them and of backlogs."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.scaling import Scheduled, Static, replay
+from workbench.scaling.waiting import Waits
+from workbench.simulation import Deployment, OperatorModel, QueryModel, RateTrace, preset, steady_state
+from workbench.study.scaling import initial_tasks
+
+MAP = QueryModel(
+    Dataflow("one", (Operator("source", "source"), Operator("map", "map")), (Edge("source", "map"),)),
+    {"map": OperatorModel(OperatorProfile(1 / 200, 0, 0, 1.0))},
+)
+
+
+@pytest.mark.parametrize("step_s", [5.0, 1.0, 0.1])
+def test_all_the_waiting_that_a_restart_causes_counts_whatever_the_step(step_s):
+    """100/s for 200 s; down from 50 s for 10 s; then two tasks of 200/s work off 1000 records within 10/3 s."""
+    change = Scheduled(((50.0, {"map": 2}),))
+    row = replay(RateTrace.constant(100, 200), MAP, change, {"map": 1}, step_s=step_s, restart_s=10.0).summary()
+    # Area: a triangle of 10 s by 1000 records, and one of 10/3 s by 1000.
+    assert row["latency_mean_s"] == pytest.approx((5_000 + 5_000 / 3) / 20_000, rel=0.15 if step_s == 5 else 0.02)
+    # The record that came x s after 50 s is consumed at 10 + x / 4: it waits 10 - 3 x / 4. The 200 longest: x = 2.
+    assert row["latency_p99_s"] == pytest.approx(8.5, rel=0.05)
+    assert row["latency_p50_s"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_records_that_are_never_consumed_have_waited_until_the_end():
+    """100/s for 10 s, half of them served: record n came at n / 100 and went at n / 50, or waits at 10."""
+    waits = Waits.of(np.full(10, 100.0), np.full(10, 50.0), 1.0)
+    assert waits.mean_s == pytest.approx((500 * 2.5 + 500 * 2.5) / 1000)
+    assert waits.quantile_s(1.0) == pytest.approx(5.0)
+    assert waits.quantile_s(0.5) == pytest.approx(2.5)
+    nobody = Waits.of(np.array([10.0, 0.0]), np.zeros(2), 1.0)
+    assert (nobody.mean_s, nobody.quantile_s(0.99)) == pytest.approx((1.5, 1.99))
+    none = Waits.of(np.zeros(3), np.zeros(3), 1.0)
+    assert (none.mean_s, none.quantile_s(0.5)) == (0.0, 0.0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=10),
+    step_s=st.sampled_from([0.5, 1.0, 4.0]),
+)
+def test_waits_are_those_of_single_records(steps, step_s):
+    """Against 50 records for one, each followed through both curves."""
+    arrivals = np.array([came for came, _ in steps], dtype=float)
+    backlog, consumed = 0.0, []
+    for came, most in steps:
+        consumed.append(min(backlog + came, most))
+        backlog += came - consumed[-1]
+    waits = Waits.of(arrivals, np.array(consumed), step_s)
+
+    def times(counts):
+        return [
+            (number + (k + 0.5) / (50 * count)) * step_s
+            for number, count in enumerate(counts)
+            for k in range(50 * count)
+        ]
+
+    came, went = times(arrivals.astype(int).tolist()), times([int(count) for count in consumed])
+    went += [len(steps) * step_s] * (len(came) - len(went))
+    single = np.sort(np.array(went) - np.array(came)) if came else np.zeros(1)
+    assert waits.mean_s == pytest.approx(max(0.0, single.mean()), rel=0.02, abs=0.02 * step_s)
+    for share in (0.1, 0.5, 0.9, 0.99):
+        low, high = (np.quantile(single, min(1.0, max(0.0, share + off))) for off in (-0.01, 0.01))
+        assert low - 0.05 * step_s <= waits.quantile_s(share) <= high + 0.05 * step_s
+    assert all(low <= high + 1e-9 for low, high in pairwise([waits.quantile_s(q) for q in (0.1, 0.5, 0.9, 1.0)]))
+
+
+@pytest.mark.parametrize("step_s", [5.0, 1.0, 0.2])
+def test_a_windowed_query_that_keeps_up_is_at_target_whatever_the_step(step_s):
+    model = replace(preset("q8"), warm_up=replace(preset("q8").warm_up, slowdown=0.0, cache_s=0.0))
+    tasks = initial_tasks(model, 10, 2048.0)
+    most = steady_state(Deployment(model, tasks, 2048.0)).rate
+
+    def at_target(share):
+        line = replay(RateTrace.constant(share * most, 400), model, Static(), tasks, memory_mb=2048.0, step_s=step_s)
+        return line.summary()["at_target"]
+
+    assert at_target(0.9) == 1.0
+    assert at_target(1.2) < 0.1
+
+
+def test_downtime_ends_with_the_replay():
+    change = Scheduled(((50.0, {"map": 2}), (90.0, {"map": 3})))
+    row = replay(RateTrace.constant(100, 100), MAP, change, {"map": 1}, step_s=1.0, restart_s=30.0).summary()
+    assert row["reconfigurations"] == 2
+    assert row["downtime_s"] == pytest.approx(30.0 + 10.0)

@@ -1,0 +1,89 @@
+"""How long records wait at the sources: the horizontal distance of cumulative arrivals and consumption.
+
+Both are piecewise linear over the steps, and the first record in is the first out. Between two break points of either
+curve the wait is linear in the record's number, so means and quantiles over records are exact for these curves.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Waits:
+    """Waits of records in cohorts, shape (cohorts,): how many, and the waits of the first and the last, seconds."""
+
+    records: Floats
+    first_s: Floats
+    last_s: Floats
+
+    @classmethod
+    def of(cls, arrivals: Floats, consumed: Floats, step_s: float) -> "Waits":
+        """Follow every record; one that is not consumed by the end has waited until then, and will wait longer.
+
+        Parameters
+        ----------
+        arrivals, consumed
+            Records in each step, shape (steps,); each spread evenly over its step.
+        step_s
+            Length of a step, seconds.
+        """
+        times = np.arange(len(arrivals) + 1) * step_s
+        came = np.concatenate([[0.0], np.cumsum(arrivals)])
+        went = np.minimum(np.concatenate([[0.0], np.cumsum(consumed)]), came)
+        went, ends = np.append(went, came[-1]), np.append(times, times[-1])  # the rest, at the end
+        breaks = np.unique(np.concatenate([came, went]))
+        begin, end = breaks[:-1], breaks[1:]
+        middle = (begin + end) / 2
+        first_s, last_s = (
+            np.maximum(0.0, _time_of(at, middle, went, ends) - _time_of(at, middle, came, times)) for at in (begin, end)
+        )
+        return cls(end - begin, first_s, last_s)
+
+    @property
+    def mean_s(self) -> float:
+        """Mean over records; 0 without any."""
+        total = float(self.records.sum())
+        return float(self.records @ (self.first_s + self.last_s) / 2 / total) if total > 0 else 0.0
+
+    def quantile_s(self, share: float) -> float:
+        """Least wait that this share of the records does not exceed; 0 without records."""
+        if not self.records.size:
+            return 0.0
+        shortest, longest = np.minimum(self.first_s, self.last_s), np.maximum(self.first_s, self.last_s)
+        wanted = share * float(self.records.sum()) * (1 - 1e-12)
+        width = longest - shortest
+        spread = np.where(width > 0, width, 1.0)
+        low, high = 0.0, float(longest.max())
+        if float(self.records @ (longest <= low)) >= wanted:
+            return 0.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            within = np.where(width > 0, np.clip((middle - shortest) / spread, 0.0, 1.0), shortest <= middle)
+            low, high = (low, middle) if float(self.records @ within) >= wanted else (middle, high)
+        return high
+
+
+def waited(arrivals: Floats, consumed: Floats, step_s: float) -> Floats:
+    """Seconds since the record consumed last in each step arrived: first in, first out."""
+    ends = np.arange(len(arrivals) + 1) * step_s
+    arrived = np.concatenate([[0.0], np.cumsum(arrivals)])
+    # Where nothing arrives the curve is flat: the earliest time at which so many had arrived.
+    rising = np.concatenate([[True], np.diff(arrived) > 0])
+    since = np.interp(np.cumsum(consumed), arrived[rising], ends[rising])
+    seconds: Floats = np.maximum(0.0, ends[1:] - since)
+    return seconds
+
+
+def _time_of(records: Floats, inside: Floats, curve: Floats, times: Floats) -> Floats:
+    """When a cumulative curve reaches these record numbers, on the piece that also holds `inside`."""
+    piece = np.searchsorted(curve, inside, side="right") - 1
+    height = curve[piece + 1] - curve[piece]
+    share = np.clip((records - curve[piece]) / height, 0.0, 1.0)
+    seconds: Floats = times[piece] + share * (times[piece + 1] - times[piece])
+    return seconds
