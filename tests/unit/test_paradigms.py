@@ -14,6 +14,7 @@ from workbench.scaling.elastic import (
     simulate_paradigm,
 )
 from workbench.scaling.elastic._controllers import even_owners, even_route
+from workbench.scaling.elastic._evenness import overloaded
 from workbench.scaling.elastic._queues import Queues
 from workbench.scaling.elastic._recording import LatencyRecord
 from workbench.simulation import KeyTrace, RateTrace
@@ -45,6 +46,39 @@ def test_frequent_shuffles_cost_the_resource_centric_paradigm_most():
     shuffled = dataclasses.replace(KEYS, changes_per_minute=20.0)
     loss = {p: 1 - go(p, keys=shuffled).throughput_per_s / go(p).throughput_per_s for p in (RC, EC)}
     assert loss[EC] < 0.05 < loss[RC]
+
+
+@pytest.mark.parametrize("rate", [100.0, 500.0, 2000.0, 6000.0])
+def test_nothing_moves_for_ever_on_even_keys_that_never_change(rate):
+    even = KeyTrace(np.ones(100_000))
+    central, elastic = (go(p, keys=even, rate=RateTrace.constant(rate, 60.0), seconds=None) for p in (RC, EC))
+    assert central.repartitions == 0
+    assert elastic.shard_moves <= 4 * OPERATOR.shards * OPERATOR.executors / SMALL.cores  # of some cores given back
+
+
+def test_uneven_keys_are_evened_out_at_a_low_rate_too():
+    uneven = KeyTrace(np.r_[np.full(40, 1.0), np.full(4000, 0.01)])  # 40 keys have half of the records
+    rate = RateTrace.constant(2000.0, 30.0)
+    assert go(RC, keys=uneven, rate=rate, seconds=None, warm_up_s=0.0).repartitions >= 1
+
+
+@pytest.mark.parametrize("mean", [0.5, 5.0, 50.0, 500.0])
+def test_chance_alone_seldom_overloads_a_core(mean):
+    rng, variation, looks, cores = np.random.default_rng(1), 0.5, 4000, 16
+    load = rng.gamma(mean / (1 + variation), 1 + variation, (looks, cores))
+    alarms = [overloaded(row, np.full(cores, mean), threshold=1.2, variation=variation, full=math.inf).any()
+              for row in load]  # fmt: skip
+    assert sum(alarms) <= 4  # 0.4 expected
+    past = np.full(cores, mean)
+    past[0] += 8 * math.sqrt(mean * (1 + variation)) + 16
+    found = overloaded(past, np.full(cores, mean), threshold=1.2, variation=variation, full=math.inf)
+    assert found.tolist() == [past[0] > 1.2 * mean, *[False] * 15]
+
+
+def test_a_nearly_saturated_core_is_overloaded_above_the_threshold():
+    load, mean = np.array([91.0, 75.0, 89.0]), np.array([75.0, 75.0, 75.0])
+    assert overloaded(load, mean, threshold=1.2, variation=0.5, full=100.0).tolist() == [True, False, False]
+    assert not overloaded(load, mean, threshold=1.2, variation=0.5, full=200.0).any()
 
 
 def test_large_state_makes_elasticity_lose_to_static():

@@ -4,12 +4,13 @@ import heapq
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workbench.scaling._validation import positive, whole
+from workbench.scaling.elastic._evenness import by_chance, overloaded
 from workbench.scaling.elastic._queues import Floats, Ints, Queues
 from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD, assign_cores
 from workbench.scaling.elastic.jackson import allocate_cores, jackson_latency
@@ -17,7 +18,7 @@ from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperat
 from workbench.scaling.elastic.shards import DEFAULT_IMBALANCE, rebalance_shards
 
 LEAST_GAIN = 0.05  # a global synchronisation that lowers the imbalance by less is not worth it; not in the paper
-KEEP = 0.9  # cores are kept when they meet the target and at least this share of them is needed; not in the paper
+KEEP = 0.9  # cores are kept when they meet the target and at least this share may be needed; not in the paper
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class ElasticSettings:
     ----------
     window_s, rebalance_s, threshold
         Load is measured over sliding windows of 1 s, shards are moved every 0.5 s while the imbalance exceeds 1.2
-        (section 3.1).
+        (section 3.1) and either more than chance explains or a core is nearly saturated (not in the paper, which
+        would move shards for ever at low rates; see ``_evenness``).
     schedule_s
         Seconds between two decisions of the core scheduler; not stated, 1 s here.
     sync_s
@@ -149,9 +151,10 @@ class ResourceCentric:
         if queues.stopped or not self.window.full(queues.now) or not counts.any():
             return
         cores = queues.cluster.cores
-        before = np.bincount(queues.route, counts, cores).max() / counts.sum() * cores
-        if before <= self.settings.threshold:
+        load, mean = np.bincount(queues.route, counts, cores), counts.sum() / cores
+        if not _overloaded(queues, load, np.full(cores, mean), self.settings).any():
             return
+        before = load.max() / mean
         plan = rebalance_shards(counts.tolist(), queues.route.tolist(), cores, self.settings.threshold)
         if plan.imbalance <= before * (1 - LEAST_GAIN):
             target = np.asarray(plan.assignment)
@@ -244,15 +247,21 @@ class ExecutorCentric:
 
     def _required(self, arrivals: Floats, held: Ints) -> Ints:
         """Cores per executor for the target latency; all cores, evenly used, when that is out of reach."""
-        service, rate = 1 / self.queues.operator.cpu_s, float(arrivals.sum())
-        target, supply = self.settings.target_latency / service, self.queues.cluster.cores
-        services = [service] * len(arrivals)
-        answer = allocate_cores(arrivals.tolist(), services, rate, target, supply)
-        if answer.status == "insufficient":
+        operator, supply = self.queues.operator, self.queues.cluster.cores
+        services = [1 / operator.cpu_s] * len(arrivals)
+        target, window = self.settings.target_latency * operator.cpu_s, self.settings.window_s
+
+        def needed(rates: Floats) -> Ints | None:
+            answer = allocate_cores(rates.tolist(), services, float(rates.sum()), target, supply)
+            return None if answer.status == "insufficient" else np.asarray(answer.cores)
+
+        cores = needed(arrivals)
+        if cores is None:
             return _proportional(arrivals, supply)
-        cores = np.asarray(answer.cores)
-        enough = jackson_latency(arrivals.tolist(), services, rate, held.tolist()) <= target
-        return held if enough and cores.sum() >= KEEP * held.sum() else cores
+        if jackson_latency(arrivals.tolist(), services, float(arrivals.sum()), held.tolist()) > target:
+            return cores
+        usual = needed(by_chance(arrivals * window, operator.variation) / window)
+        return held if usual is None or usual.sum() >= KEEP * held.sum() else usual
 
     def _anywhere(self, current: Ints, required: Ints) -> Ints:
         """Take every surplus core and give it to an executor that lacks some, at random (naive executor-centric)."""
@@ -300,7 +309,7 @@ class ExecutorCentric:
         taken = np.flatnonzero(self.owner >= 0)
         cores = np.bincount(self.owner[taken], minlength=executors)
         total = np.bincount(self.executor, counts, executors)
-        uneven = load[taken] > self.settings.threshold * (total / np.maximum(cores, 1))[self.owner[taken]]
+        uneven = _overloaded(queues, load[taken], (total / np.maximum(cores, 1))[self.owner[taken]], self.settings)
         busy = set(self.executor[queues.moving].tolist())
         for executor in sorted(set(self.owner[taken[uneven]].tolist()) - busy):
             mine = np.flatnonzero(self.owner == executor)
@@ -350,6 +359,13 @@ def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
         mine = shards // operator.shards == executor
         route[mine] = cores[np.arange(operator.shards) % len(cores)]
     return route
+
+
+def _overloaded(queues: Queues, load: NDArray[Any], mean: Floats, settings: ElasticSettings) -> NDArray[np.bool_]:
+    """Which cores have too much of the work of the last window, see `overloaded`."""
+    operator = queues.operator
+    full = settings.window_s / operator.cpu_s
+    return overloaded(load, mean, threshold=settings.threshold, variation=operator.variation, full=full)
 
 
 def _proportional(arrivals: Floats, cores: int) -> Ints:

@@ -1,0 +1,48 @@
+"""Whether a core has so much more work than others that shards should move: noise of a short window is no reason.
+
+Elasticutor moves shards when the fullest core exceeds theta = 1.2 times the mean in a window of 1 s (section 3.1). At
+low rates a window holds few records and perfectly even keys exceed that by chance, for ever. So one of two things
+must hold besides, which the paper, whose sources are saturated, does not need:
+
+- The excess is not explained by counting. The CPU time of the records that reach a core in a window is a compound
+  Poisson sum, here gamma-distributed: with mean m records and variance m (1 + variation). The fullest of n cores with
+  even work exceeds the gamma quantile of 1 - FALSE_ALARM / n with probability of at most FALSE_ALARM.
+- The core is nearly saturated: it worked NEAR_SATURATION of the window, so that even chance makes records wait.
+
+Cores are given back by the same measure: when the target is met without them even if the window held fewer records
+than usual by chance.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainccinv
+
+from workbench.scaling.elastic._queues import Floats
+
+FALSE_ALARM = 1e-4
+NEAR_SATURATION = 0.9
+
+
+def overloaded(load: Floats, mean: Floats, *, threshold: float, variation: float, full: float) -> NDArray[np.bool_]:
+    """Tell which cores have so much more work than `mean` that it calls for moving shards.
+
+    Parameters
+    ----------
+    load, mean
+        Records of mean cost in the window, of each core and on average over the cores it shares them with, shape
+        (cores,).
+    threshold
+        theta.
+    variation
+        Squared coefficient of variation of the CPU time of a record.
+    full
+        Records of mean cost that keep a core busy for the whole window.
+    """
+    explained = by_chance(mean, variation)
+    return np.asarray((load > threshold * mean) & ((load > explained) | (load >= NEAR_SATURATION * full)))
+
+
+def by_chance(mean: Floats, variation: float) -> Floats:
+    """Work that any of these cores or executors exceeds with probability of at most FALSE_ALARM; unit: records."""
+    scale = 1.0 + variation  # variance / mean
+    return np.asarray(scale * gammainccinv(np.maximum(mean, 1e-9) / scale, FALSE_ALARM / len(mean)), dtype=np.float64)
