@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+import numpy as np
+
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
@@ -107,6 +109,7 @@ def odrp(
     link_delay_s: float = 0.001,
     congestion: float = 10.0,
     availability: float = 1.0,
+    speeds: Sequence[float] | None = None,
     timeout_s: float | None = None,
 ) -> OdrpPlan:
     """Choose parallelism and placement by ODRP.
@@ -117,7 +120,7 @@ def odrp(
         The query, its unit costs, and the records/s of its sources; the true rate of one task is 1 / cpu_s. A source
         without profile runs elsewhere and is not placed.
     workers, slots
-        The cluster, equal workers and links.
+        The cluster: workers, which ODRP takes for equal, and slots on each; equal links.
     weights
         A setting of CAPSys 6.3, or weights.
     most, fixed
@@ -128,6 +131,9 @@ def odrp(
         Longest execution time of a replica that is not overloaded, in service times.
     availability
         Probability that a worker is up.
+    speeds
+        Of every worker, all 1 if left out: those of the problem returned, for costs and rates. ODRP knows no
+        capacities, so they do not change what it decides; but its fullest worker is the fastest.
     timeout_s
         Time limit of the solver; then the best plan found is returned with the gap. Without it the answer is always
         the same, but may take very long.
@@ -179,7 +185,11 @@ def odrp(
         workers,
         slots,
         parallelism={name: int(row.sum()) for name, row in zip(names, counts, strict=True)},
+        speeds=speeds,
     )
+    if len(problem.classes) > 1:
+        fullest = np.argsort(-counts.sum(axis=0), kind="stable")
+        counts[:, [worker for members in problem.classes for worker in members]] = counts[:, fullest]
     return OdrpPlan(
         problem,
         counts[[order[name] for name in problem.operators]],
