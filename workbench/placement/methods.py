@@ -2,14 +2,16 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import cache
+from typing import Literal, Self, get_args
 
 import numpy as np
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
+from workbench.placement._effort import deadline
 from workbench.placement._odrp import OdrpWeights, Setting, odrp
 from workbench.placement.baselines import (
     Baseline,
@@ -25,13 +27,14 @@ from workbench.placement.inputs import PlacementInput
 from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem, arriving_rates
 from workbench.placement.throughput import PlacedRate, fastest, placed_rate
 from workbench.placement.tuning import tune
+from workbench.simulation import Worker
 
 Method = Literal[
     "fastest", "optimal", "caps-first", "caps", "flink-default", "flink-evenly", "round-robin", "random", "odrp"
 ]
 METHODS: tuple[str, ...] = get_args(Method)
 
-_LONGEST_S = 60.0
+_LONGEST_S, _FASTEST_S, _PROBE_S = 60.0, 10.0, 5.0
 
 BASELINES: Mapping[str, Baseline] = {
     "flink-default": flink_default,
@@ -85,6 +88,18 @@ class Compared:
     highest: float | None
 
 
+class Comparison(tuple[Compared, ...]):  # noqa: SLOT001 - a tuple takes no slots, and `refused` needs a place
+    """Rows of the methods that found a plan; `refused` has the others, with the reason."""
+
+    refused: Mapping[str, str]
+
+    def __new__(cls, rows: Iterable[Compared], refused: Mapping[str, str]) -> Self:
+        """Make the rows, and keep what was refused."""
+        made = super().__new__(cls, rows)
+        made.refused = refused
+        return made
+
+
 def place(
     given: PlacementInput,
     method: str | None = None,
@@ -110,19 +125,20 @@ def place(
     seed
         Of chance.
     timeout_s
-        Time limit of searches and solvers; per probe when tuning. If left out: 60 s for ODRP and all plans of CAPS,
-        10 s for the fastest, 5 s per probe; the optimum's effort is bounded otherwise.
+        Time limit of searches and solvers, seconds above 0; per probe when tuning. If left out: 60 s for ODRP and all
+        plans of CAPS, 10 s for the fastest, 5 s per probe; the optimum's effort is bounded otherwise.
     weights
         For ODRP, which takes operators that nothing feeds for sources, and cpu loads for cores.
 
     Raises
     ------
     WorkbenchError
-        For an unknown method, or thresholds that no plan meets.
+        For an unknown method, a number out of its range, or thresholds that no plan meets.
     """
-    method = method or best_method(given)
-    if method not in METHODS:
-        raise WorkbenchError(f"There is no placement method {method!r}; use one of {', '.join(METHODS)}.")
+    method = best_method(given) if method is None else method
+    _check([method], seed, timeout_s)
+    if method not in BASELINES and method != "odrp":
+        _compile()
     begun = time.perf_counter()
     problem, counts, note = given.problem, None, ""
     if method in BASELINES:
@@ -139,10 +155,21 @@ def place(
         counts, note = _fastest(given, timeout_s)
     elif method == "odrp":
         flow, profiles, rates = _dataflow(problem, given.rate or 1.0)
-        limit = timeout_s or _LONGEST_S
-        plan = odrp(flow, profiles, rates, problem.workers, problem.slots, weights=weights, timeout_s=limit)
-        problem, counts = plan.problem, plan.counts
+        limit = _LONGEST_S if timeout_s is None else timeout_s
+        plan = odrp(
+            flow,
+            profiles,
+            rates,
+            problem.workers,
+            problem.slots,
+            weights=weights,
+            speeds=problem.speeds,
+            timeout_s=limit,
+        )
         note = f"{plan.slots} slots, score {plan.score:.4f}, bound {plan.bound:.4f}"
+        if len(problem.classes) > 1:
+            note += "; it takes all workers for equal, its fullest is the fastest"
+        problem, counts = plan.problem, plan.counts
     else:
         counts, note = _caps(problem, thresholds, timeout_s, first=method == "caps-first")
     seconds = time.perf_counter() - begun
@@ -151,9 +178,11 @@ def place(
 
 
 def best_method(given: PlacementInput) -> str:
-    """``"fastest"`` where the rate of the loads and a capacity are known, else ``"optimal"``."""
-    limited = any(math.isfinite(limit) for limit in vars(given.worker).values())
-    return "fastest" if given.rate is not None and limited else "optimal"
+    """``"fastest"`` where the rate of the loads and a capacity are known and something limits it; or ``"optimal"``."""
+    if given.rate is None or not any(math.isfinite(limit) for limit in vars(given.worker).values()):
+        return "optimal"
+    dealt = round_robin(given.problem)
+    return "optimal" if math.isinf(placed_rate(given.problem, dealt, given.rate, given.worker).rate) else "fastest"
 
 
 def compare(
@@ -165,26 +194,81 @@ def compare(
     draws: int = 20,
     timeout_s: float | None = 10.0,
     weights: Setting | OdrpWeights = "default",
-) -> tuple[Compared, ...]:
-    """Place by every method; by those of chance `draws` times, with seeds from `seed` on. See `place`."""
+) -> Comparison:
+    """Place by every method, those of chance several times.
+
+    Parameters
+    ----------
+    given
+        What, on which workers.
+    methods
+        Some of ``METHODS``; all if left out, ``"fastest"`` only where something limits the rate.
+    thresholds, weights
+        See `place`.
+    seed, draws
+        Methods of chance draw so many plans, from 1 on, with seeds from `seed` on, which is at least 0.
+    timeout_s
+        Time limit of every search, seconds above 0; None: see `place`.
+
+    Raises
+    ------
+    WorkbenchError
+        For an unknown method, a number out of its range, or when no method finds a plan.
+    """
     if methods is None:
         methods = [method for method in METHODS if method != "fastest" or best_method(given) == "fastest"]
-    rows = []
+    _check(methods, seed, timeout_s)
+    if draws != int(draws) or draws < 1:
+        raise WorkbenchError(f"draws is {draws!r}; it must be a whole number of at least 1.")
+    rows: list[Compared] = []
+    refused: dict[str, str] = {}
     for method in methods:
         times = draws if method in BASELINES and method != "round-robin" else 1
-        placed = [
-            place(given, method, thresholds=thresholds, seed=seed + draw, timeout_s=timeout_s, weights=weights)
-            for draw in range(times)
-        ]
+        try:
+            placed = [
+                place(given, method, thresholds=thresholds, seed=seed + draw, timeout_s=timeout_s, weights=weights)
+                for draw in range(times)
+            ]
+        except WorkbenchError as error:
+            refused[method] = str(error)
+            continue
         rates = [one.rate.rate for one in placed if one.rate is not None]
         rows.append(Compared(placed[0], times, min(rates, default=None), max(rates, default=None)))
-    return tuple(rows)
+    if not rows:
+        reasons = " ".join(f"{method}: {reason}" for method, reason in refused.items())
+        raise WorkbenchError(f"No method found a plan. {reasons or 'Give at least one method.'}")
+    return Comparison(rows, refused)
+
+
+def _check(methods: Sequence[str], seed: int, timeout_s: float | None) -> None:
+    for method in methods:
+        if method not in METHODS:
+            raise WorkbenchError(f"There is no placement method {method!r}; use one of {', '.join(METHODS)}.")
+    if seed != int(seed) or seed < 0:
+        raise WorkbenchError(f"seed is {seed!r}; it must be a whole number of at least 0.")
+    deadline(timeout_s)
+
+
+@cache
+def _compile() -> None:
+    """Load or compile all searches on small problems, once per process, so that no decision is charged for it."""
+    for problem in (
+        PlacementProblem((2, 3, 1), [(0, 1), (1, 2)], 2, 3, (4, 6, 1), (0, 5, 0), (10, 2, 0)),
+        PlacementProblem((4, 5, 6), [(0, 1), (1, 2)], 5, 4, (3, 5, 2), (0, 5, 1), (7, 2, 0), (2, 2, 1, 1, 1)),
+    ):
+        optimal(problem)
+        search(problem)
+        tune(problem)
+        fastest(problem, 1.0, Worker(9.0, 9.0, 9.0), timeout_s=None)
 
 
 def _fastest(given: PlacementInput, timeout_s: float | None) -> tuple[Counts, str]:
     if given.rate is None:
         raise WorkbenchError("The rate that the loads belong to is unknown, so no rate can be the highest; give it.")
-    found = fastest(given.problem, given.rate, given.worker, timeout_s=timeout_s or 10.0)
+    limit = _FASTEST_S if timeout_s is None else timeout_s
+    found = fastest(given.problem, given.rate, given.worker, timeout_s=limit)
+    if math.isinf(found.bound):
+        return found.counts, "nothing limits the rate"
     return found.counts, f"no plan sustains more than {found.bound:,.1f} records/s"
 
 
@@ -192,10 +276,10 @@ def _caps(
     problem: PlacementProblem, thresholds: CostVector | None, timeout_s: float | None, *, first: bool
 ) -> tuple[Counts, str]:
     if first and thresholds is None:
-        tuning = tune(problem, timeout_s=timeout_s or 5.0)
+        tuning = tune(problem, timeout_s=_PROBE_S if timeout_s is None else timeout_s)
         limits = ", ".join(f"{limit:.4f}" for limit in tuning.thresholds)
         return tuning.plan.counts, f"tuned thresholds {limits}{'' if tuning.minimal else ' (not minimal: out of time)'}"
-    found = search(problem, thresholds, first=first, timeout_s=timeout_s or _LONGEST_S)
+    found = search(problem, thresholds, first=first, timeout_s=_LONGEST_S if timeout_s is None else timeout_s)
     if found.best is None:
         limits = ", ".join(f"{limit:g}" for limit in thresholds or CostVector())
         proof = "No plan meets" if found.exhausted else "In the time given no plan was found that meets"
