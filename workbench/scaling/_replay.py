@@ -12,14 +12,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
+from workbench.scaling._answers import answered, decided, interval_of
 from workbench.scaling._justin import StateMetrics
 from workbench.scaling._validation import not_negative, positive, require
 from workbench.scaling.fleet import Fleet, Paid
 from workbench.scaling.policies import Decision, Managed, Policy, Tasks, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline
 from workbench.scaling.waiting import waited
-from workbench.simulation import Deployment, KeyTrace, QueryModel, RateTrace, State, advance, carry, whole_step
+from workbench.simulation import (
+    Deployment,
+    KeyTrace,
+    OperatorModel,
+    QueryModel,
+    RateTrace,
+    State,
+    advance,
+    carry,
+    whole_step,
+)
 
 Floats = NDArray[np.float64]
 
@@ -28,10 +40,11 @@ _MB = float(1 << 20)
 
 def replay(
     trace: RateTrace,
-    model: QueryModel,
+    dataflow: QueryModel | Dataflow,
     policy: Policy,
     tasks: Tasks | Decision,
     *,
+    profiles: Mapping[str, OperatorProfile] | None = None,
     memory_mb: float = math.inf,
     slot_cpus: float = 1.0,
     restart_s: float = 10.0,
@@ -41,13 +54,20 @@ def replay(
     fleet: Fleet | None = None,
     keys: Mapping[str, KeyTrace] | None = None,
 ) -> Timeline:
-    """Replay `trace` against `tasks` of `model` under `policy`.
+    """Replay `trace` against `tasks` of `dataflow` under `policy`.
 
     Parameters
     ----------
+    dataflow
+        The query and what its records cost: a `QueryModel`; or a `Dataflow` and `profiles`, so that capacity is in
+        proportion to the tasks.
+    policy
+        Decides what to deploy; see `Policy`.
     tasks
         Tasks per operator at the beginning; or a `Decision`, with managed memory per operator and a placement. A
         policy with a method ``begin(dataflow, decision, source_rates)``, such as `Controller`, may complete it.
+    profiles
+        Unit costs by operator, with a `Dataflow` alone; a source may do without.
     memory_mb
         Memory of a slot, MB; with managed memory per operator, what a slot has beside it.
     slot_cpus
@@ -69,8 +89,12 @@ def replay(
     Raises
     ------
     WorkbenchError
-        When tasks are missing, a number is out of its range, or the policy places no tasks where a placement counts.
+        When tasks are missing, a number is out of its range, the policy answers with what cannot be deployed, or
+        places no tasks where a placement counts.
     """
+    model = _model(dataflow, profiles)
+    interval_of(policy)
+    positive("speed", speed)
     not_negative("restart_s", restart_s)
     positive("state_bytes_per_s", state_bytes_per_s)
     positive("step_s", step_s)
@@ -99,9 +123,10 @@ def replay(
         meter.arrived += arrived * up_s / step  # downtime is no part of a window
         backlog[number] = waiting
         now_s = begin_s + step
-        if now_s < asked_s + policy.interval_s - 1e-9 or now_s <= down_until_s or meter.up_s <= 0:
+        if now_s < asked_s + interval_of(policy) - 1e-9 or now_s <= down_until_s or meter.up_s <= 0:
             continue
-        wanted, memory = policy.decide(_seen(deployment, meter, waiting, now_s, deployed_s), memory)
+        window = _seen(deployment, meter, waiting, now_s, deployed_s)
+        wanted, memory = answered(policy, policy.decide(window, memory), model.modelled)
         asked_s, meter = now_s, _Meter(deployment)
         after = None if wanted is None else _next(deployment, wanted)
         if after is None:
@@ -136,7 +161,7 @@ def replay(
 
 def compare(
     trace: RateTrace,
-    model: QueryModel,
+    dataflow: QueryModel | Dataflow,
     policies: Mapping[str, Policy],
     tasks: Tasks | Decision,
     **options: Any,  # noqa: ANN401
@@ -147,28 +172,46 @@ def compare(
     price the cost. `options` are those of `replay`.
     """
     require(bool(policies), "There are no policies to compare; give at least one.")
-    return {name: replay(trace, model, policy, tasks, **options).summary() for name, policy in policies.items()}
+    return {name: replay(trace, dataflow, policy, tasks, **options).summary() for name, policy in policies.items()}
+
+
+def _model(dataflow: QueryModel | Dataflow, profiles: Mapping[str, OperatorProfile] | None) -> QueryModel:
+    """Take the query, or build it of its operators' unit costs."""
+    if isinstance(dataflow, QueryModel):
+        require(
+            profiles is None, f"The query model {dataflow.name!r} says what its operators cost; leave profiles out."
+        )
+        return dataflow
+    require(
+        isinstance(dataflow, Dataflow),
+        f"The dataflow of a replay is a {type(dataflow).__name__}; give a QueryModel, or a Dataflow with profiles.",
+    )
+    require(
+        isinstance(profiles, Mapping) and all(isinstance(one, OperatorProfile) for one in profiles.values()),
+        f"The dataflow {dataflow.name!r} does not say what its operators cost; give profiles, a mapping with an "
+        "OperatorProfile for each, or a QueryModel.",
+    )
+    return QueryModel(dataflow, {name: OperatorModel(profile) for name, profile in (profiles or {}).items()})
 
 
 def _first(  # noqa: PLR0917 - private, called once
     model: QueryModel, policy: Policy, tasks: Tasks | Decision, rate_per_s: float, memory_mb: float, slot_cpus: float
 ) -> Deployment:
     """Build the deployment at the beginning."""
-    start = tasks if isinstance(tasks, Decision) else Decision(tasks)
+    start = decided("The start of the replay", tasks, model.modelled)
     begin = getattr(policy, "begin", None)
     if begin is not None:
         rates = {name: rate_per_s * share for name, share in model.source_shares.items()}
-        start = begin(model.dataflow, start, rates)
+        start = decided(f"Policy {type(policy).__name__}", begin(model.dataflow, start, rates), model.modelled)
     return Deployment(model, start.tasks, memory_mb, slot_cpus, cluster=start.cluster, managed_mb=start.managed_mb)
 
 
-def _next(present: Deployment, wanted: Tasks | Decision) -> Deployment | None:
+def _next(present: Deployment, decision: Decision) -> Deployment | None:
     """Build the deployment a policy wants, None if it is the present one."""
-    decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
     managed = present.managed_mb if decision.managed_mb is None else dict(decision.managed_mb)
     tasks = dict(decision.tasks)
     same = tasks == dict(present.tasks) and managed == present.managed_mb
-    if same and decision.cluster in {None, present.cluster}:
+    if same and (decision.cluster is None or decision.cluster == present.cluster):
         return None
     if present.cluster is not None and decision.cluster is None:
         raise WorkbenchError(

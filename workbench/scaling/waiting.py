@@ -33,7 +33,7 @@ class Waits:
         step_s
             Length of a step, seconds.
         """
-        times = np.arange(len(arrivals) + 1) * step_s
+        times: Floats = np.arange(len(arrivals) + 1, dtype=np.float64) * step_s
         came = np.concatenate([[0.0], np.cumsum(arrivals)])
         went = np.minimum(np.concatenate([[0.0], np.cumsum(consumed)]), came)
         went, ends = np.append(went, came[-1]), np.append(times, times[-1])  # the rest, at the end

@@ -1,0 +1,111 @@
+"""What a policy says, checked: it may be a user's own."""
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from workbench.scaling._validation import require
+from workbench.scaling.policies import Decision
+from workbench.simulation import Cluster
+
+MOST_TASKS = 100_000
+
+
+def interval_of(policy: object) -> float:
+    """Seconds from one question to the next.
+
+    Raises
+    ------
+    WorkbenchError
+        When `policy` is none: it has no ``decide``, or its ``interval_s`` is no finite number above 0.
+    """
+    who = _name(policy)
+    require(
+        callable(getattr(policy, "decide", None)) and not isinstance(policy, type),
+        f"{who} is no policy: it has no method decide(window, memory); give an object that has one, and interval_s.",
+    )
+    require(
+        hasattr(policy, "interval_s"), f"Policy {who} has no interval_s; give it the seconds between two questions."
+    )
+    seconds = policy.interval_s  # type: ignore[attr-defined]
+    require(
+        _is_number(seconds) and 0 < seconds < math.inf,
+        f"Policy {who} has interval_s = {_shown(seconds)}; it must be a finite number above 0, seconds.",
+    )
+    return float(seconds)
+
+
+def answered(policy: object, answer: Any, operators: Sequence[str]) -> tuple[Decision | None, Any]:  # noqa: ANN401
+    """Take what ``decide`` returned apart: what to deploy, None for nothing else, and what to remember.
+
+    Raises
+    ------
+    WorkbenchError
+        When it is no such pair, or no deployment of these operators.
+    """
+    who = f"Policy {_name(policy)}"
+    require(
+        isinstance(answer, tuple) and len(answer) == len(("wanted", "memory")),
+        f"{who} decided {_shown(answer)}; decide must return a pair: tasks by operator, a Decision or None, and what "
+        "to remember.",
+    )
+    wanted, memory = answer
+    return None if wanted is None else decided(who, wanted, operators), memory
+
+
+def decided(who: str, wanted: Any, operators: Sequence[str]) -> Decision:  # noqa: ANN401
+    """Take tasks by operator, or a `Decision`, as one that can be deployed; `who` gave it.
+
+    Raises
+    ------
+    WorkbenchError
+        When operators are missing or unknown, tasks are no whole numbers of at least 1 or too many, or managed memory
+        or the placement are of a wrong kind.
+    """
+    decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
+    tasks, managed = decision.tasks, decision.managed_mb
+    names = ", ".join(operators)
+    require(
+        isinstance(tasks, Mapping) and set(tasks) == set(operators),
+        f"{who} gave {_shown(tasks)}; tasks must be a mapping with one number for each of {names}.",
+    )
+    for name, count in tasks.items():
+        require(
+            isinstance(count, Integral) and not isinstance(count, bool) and count >= 1,
+            f"{who} gave operator {name!r} {_shown(count)} tasks; it needs a whole number of at least 1.",
+        )
+    together = sum(int(count) for count in tasks.values())
+    require(
+        together <= MOST_TASKS,
+        f"{who} gave {together:,} tasks; a replay takes at most {MOST_TASKS:,}. Lower the rates, or limit the policy, "
+        "such as by max_parallelism.",
+    )
+    require(
+        managed is None or isinstance(managed, Mapping),
+        f"{who} gave managed_mb = {_shown(managed)}; it must be a mapping of MB by operator, or None.",
+    )
+    for name, memory in (managed or {}).items():
+        require(
+            name in operators and (memory is None or (_is_number(memory) and 0 <= memory < math.inf)),
+            f"{who} gave operator {name!r} {_shown(memory)} MB of managed memory; it must be a finite number of at "
+            f"least 0 or None, for operators of {names}.",
+        )
+    require(
+        decision.cluster is None or isinstance(decision.cluster, Cluster),
+        f"{who} gave the placement {_shown(decision.cluster)}; it must be a Cluster or None.",
+    )
+    return decision
+
+
+def _name(policy: object) -> str:
+    return policy.__name__ if isinstance(policy, type) else type(policy).__name__
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
