@@ -1,5 +1,6 @@
 """What is found about a placement."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,25 @@ def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
     card = next(card for card in cards(found) if card.name == "shapes")
     assert card.kind == "not-yet"
     assert "add 'rate' and 'worker'" in card.finding
+
+
+def test_the_best_is_that_of_all_methods(study):
+    optimum, drawn = study.methods["optimal"][0], study.methods["random"]
+    rated = [replace(plan, rate=replace(plan.rate, rate=float(index))) for index, plan in enumerate(drawn)]
+    faster = replace(study, methods={"optimal": (replace(optimum, rate=rated[2].rate),), "random": tuple(rated)})
+    assert faster.best is rated[-1]
+    unrated = [replace(plan, rate=None) for plan in drawn]
+    cheaper = replace(study, methods={"random": tuple(unrated), "optimal": (replace(optimum, rate=None),)})
+    assert cheaper.best.method == "optimal"
+    assert replace(faster, methods={"optimal": (rated[1],), "random": (rated[1],)}).best is rated[1]
+
+
+def test_plans_for_other_numbers_of_tasks_do_not_compete(study):
+    tasks = dict(zip(study.given.problem.operators, study.given.problem.parallelism, strict=True))
+    fewer = study.given.problem.with_parallelism({name: max(1, count - 1) for name, count in tasks.items()})
+    optimum = study.methods["optimal"][0]
+    other = replace(optimum, problem=fewer, rate=replace(optimum.rate, rate=1e12))
+    assert replace(study, methods={"odrp": (other,), "optimal": (optimum,)}).best is optimum
 
 
 def test_shapes_have_as_many_slots():

@@ -19,6 +19,7 @@ from workbench.placement import (
     shape_spreads,
     tune,
 )
+from workbench.placement.methods import best_method
 from workbench.simulation import Worker
 
 DRAWN = ("flink-default", "flink-evenly", "random")
@@ -37,7 +38,7 @@ class PlacementStudy:
     given
         What was to be placed, on which workers.
     methods
-        Plans by method, the best first; of methods in which chance has a part as many as were drawn.
+        Plans by method, those that look for the best first; where chance has a part as many as were drawn.
     refused
         Methods that found no plan, with the reason.
     tuning
@@ -63,8 +64,15 @@ class PlacementStudy:
 
     @property
     def best(self) -> Placed:
-        """The plan of the highest rate where rates are known, else of the least worst cost."""
-        return next(iter(self.methods.values()))[0]
+        """The plan of the highest rate where rates are known, else of the least worst cost; ties to the first method.
+
+        Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete.
+        """
+        tasks = self.given.problem.parallelism
+        return max(
+            (plan for plans in self.methods.values() for plan in plans if plan.problem.parallelism == tasks),
+            key=lambda plan: float(f"{-plan.cost.worst if plan.rate is None else plan.rate.rate:.9g}"),
+        )
 
 
 def study_placement(
@@ -105,7 +113,7 @@ def _by_method(
 ) -> tuple[dict[str, tuple[Placed, ...]], dict[str, str]]:
     made: dict[str, tuple[Placed, ...]] = {}
     refused: dict[str, str] = {}
-    best = [method for method in METHODS if method == "fastest" and _limited(given)] + ["optimal"]
+    best = ["fastest", "optimal"] if best_method(given) == "fastest" else ["optimal"]
     others = [method for method in METHODS if method not in {"fastest", "optimal", "caps"}]  # all plans: the front
     for method in (*best, *others):
         seeds = range(seed, seed + (samples if method in DRAWN else 1))
