@@ -35,7 +35,17 @@ def test_erlang_c_to_12_digits(servers, busy):
     assert erlang_c(servers, float(load)) == pytest.approx(float(exact_erlang_c(servers, load)), rel=1e-12)
 
 
-@pytest.mark.parametrize(("servers", "load"), [(5_000, 4_900.5), (20_000, 19_999.0), (20_000, 15_000.0)])
+@pytest.mark.parametrize(
+    ("servers", "load"),
+    [
+        (5_000, 4_900.5),
+        (20_000, 19_999.0),
+        (20_000, 15_000.0),
+        (50_400, 50_001.0),
+        (80_000, 79_999.5),
+        (80_000, 60_000.0),
+    ],
+)
 def test_erlang_c_to_12_digits_with_many_servers(servers, load):
     # the textbook sum from its last term down, in 50 digits: 1 + k/a + k(k-1)/a^2 + ... over what waits
     with localcontext() as context:
@@ -52,6 +62,7 @@ def test_erlang_c_of_many_servers_neither_overflows_nor_leaves_its_range():
     # the square-root rule: k = a + c sqrt(a) waits with probability 1 / (1 + c Phi(c) / phi(c)), 0.2234 for c = 1
     assert erlang_c(100_100 + 217, 100_000.0 + 1) == pytest.approx(0.2234, abs=0.06)
     assert erlang_c(1_000_000, 1e-3) == 0.0
+    assert erlang_c(10**7, 5.0) == erlang_c(10**12, 1e3) == erlang_c(10**12, 1e6) == 0.0
     assert erlang_c(4, 4.0) == erlang_c(4, 1e300) == 1.0
     assert erlang_c(3, 0.0) == 0.0
 
@@ -82,6 +93,15 @@ def test_what_no_supply_can_meet_is_an_answer():
     assert (never.cores, never.status) == ((3, 4), "unreachable")
 
 
+def test_a_load_beyond_all_supply_is_insufficient_at_once():
+    many = allocate_cores([1e7], [1.0], 1e7, 10.0, 10)
+    assert (many.cores, many.status) == ((10_000_001,), "insufficient")
+    # in heavy traffic 1 / (k - a) waits with a probability near 1
+    assert 1 < many.latency < 2
+    most = allocate_cores([1e300], [1.0], 1e300, 1e300, 10)
+    assert most.status == "insufficient"
+
+
 def test_a_load_of_whole_cores_needs_one_more():
     assert jackson_latency([0.3], [0.1], 1.0, [3]) == math.inf  # 0.3 / 0.1 is a little less than 3 in floats
     assert allocate_cores([0.3], [0.1], 1.0, 100.0, 10).cores == (4,)
@@ -97,6 +117,20 @@ def test_idle_executors_cost_nothing_but_a_core():
     [
         (lambda: erlang_c(0, 1.0), "servers is 0; it must be a whole number of at least 1."),
         (lambda: erlang_c(2, -1.0), "offered_load is -1.0; it must be a finite number of at least 0."),
+        (
+            lambda: allocate_cores([1e300], [1e-300], 1.0, 1.0, 10),
+            (
+                "Executor 0 has an arrival rate of 1e+300 and a service rate of 1e-300; their ratio, the cores kept "
+                "busy, must be at most 1e+300."
+            ),
+        ),
+        (
+            lambda: jackson_latency([1.0, 1e300], [1.0, 1e-300], 1.0, [10, 10]),
+            (
+                "Executor 1 has an arrival rate of 1e+300 and a service rate of 1e-300; their ratio, the cores kept "
+                "busy, must be at most 1e+300."
+            ),
+        ),
         (lambda: jackson_latency([], [], 1.0, []), "There are no executors; give at least one arrival rate."),
         (
             lambda: jackson_latency([1.0], [2.0, 3.0], 1.0, [1]),

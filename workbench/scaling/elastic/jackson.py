@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
+from scipy.special import gammaincc
+
 from workbench.scaling._validation import SLACK, not_negative, not_negatives, positive, require, same_length, whole
+
+_MOST_STEPS = 50_000  # of the recursion, about; 5 ms
+_MOST_BUSY = 1e300  # cores, far from overflow
 
 AllocationStatus = Literal["ok", "exhausted", "insufficient", "unreachable"]
 
@@ -47,7 +52,8 @@ def erlang_c(servers: int, offered_load: float) -> float:
     """Probability that an arrival waits in an M/M/k queue (Erlang's C formula).
 
     Computed from Erlang's B by its recursion, whose terms stay in [0, 1] and whose rounding errors shrink from step
-    to step, so that any number of servers is safe.
+    to step, so that any number of servers is safe; for loads that would take many steps, from its form as a Poisson
+    probability over a sum of them, P(N = k) / P(N <= k).
 
     Parameters
     ----------
@@ -70,10 +76,7 @@ def erlang_c(servers: int, offered_load: float) -> float:
     load = not_negative("offered_load", offered_load)
     if load >= servers:
         return 1.0
-    blocking = 1.0
-    for k in range(1, servers + 1):
-        blocking = load * blocking / (k + load * blocking)
-    return _waiting(servers, load, blocking)
+    return _waiting(servers, load, _blocking(servers, load))
 
 
 def jackson_latency(
@@ -101,13 +104,14 @@ def jackson_latency(
     arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
     same_length("executor", len(arrivals), cores=cores)
     total = 0.0
-    for arrival, service, given in zip(arrivals, service_rates, cores, strict=True):
+    loads = _loads(arrivals, service_rates)
+    for arrival, service, load, given in zip(arrivals, service_rates, loads, cores, strict=True):
         k = whole("A number of cores", given, 0)
         if arrival == 0:
             continue
-        if k < _least_stable(arrival / service):
+        if k < _least_stable(load):
             return math.inf
-        total += arrival * _sojourn(k, arrival / service, service, erlang_c(k, arrival / service))
+        total += arrival * _sojourn(k, load, service, erlang_c(k, load))
     return total / source_rate
 
 
@@ -140,7 +144,7 @@ def allocate_cores(
     arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
     target = positive("target_latency", target_latency)
     supply = whole("cores", cores, 0)
-    loads = [arrival / service for arrival, service in zip(arrivals, service_rates, strict=True)]
+    loads = _loads(arrivals, service_rates)
     allocated = [_least_stable(load) for load in loads]
     times = [_sojourn_times(load, service) for load, service in zip(loads, service_rates, strict=True)]
     now = [arrival * next(series) for arrival, series in zip(arrivals, times, strict=True)]  # lambda_j E[T_j]
@@ -183,8 +187,38 @@ def _checked(
     )
 
 
+def _loads(arrivals: Sequence[float], service_rates: Sequence[float]) -> list[float]:
+    """Compute lambda_j / mu_j, cores kept busy."""
+    loads = []
+    for j, (arrival, service) in enumerate(zip(arrivals, service_rates, strict=True)):
+        loads.append(arrival / service)
+        require(
+            loads[-1] <= _MOST_BUSY,
+            f"Executor {j} has an arrival rate of {arrival!r} and a service rate of {service!r}; their ratio, the "
+            f"cores kept busy, must be at most {_MOST_BUSY:g}.",
+        )
+    return loads
+
+
 def _least_stable(load: float) -> int:
     return math.floor(load + SLACK * max(1.0, load)) + 1
+
+
+def _blocking(servers: int, load: float) -> float:
+    """Erlang B: the share of arrivals that an M/M/k/k queue turns away."""
+    if load > _MOST_STEPS:
+        # P(N = k) as exp(-a ((1 + x) ln(1 + x) - x)) / sqrt(2 pi k) with k = a (1 + x), after Stirling: C. Loader,
+        # "Fast and Accurate Computation of Binomial Probabilities", 2000; its next term is 1 / 12 k.
+        k = float(servers)
+        x = (k - load) / load
+        exponent = load * ((1 + x) * math.log1p(x) - x) + 1 / (12 * k)
+        return math.exp(-exponent) / math.sqrt(2 * math.pi * k) / float(gammaincc(k + 1, load))
+    blocking = 1.0
+    for k in range(1, servers + 1):
+        blocking = load * blocking / (k + load * blocking)
+        if blocking == 0:  # underflow: it only falls
+            break
+    return blocking
 
 
 def _waiting(servers: int, load: float, blocking: float) -> float:
@@ -199,8 +233,8 @@ def _sojourn(servers: int, load: float, service: float, waiting: float) -> float
 
 def _sojourn_times(load: float, service: float) -> Iterator[float]:
     """E[T_j](k) for the least stable k, then one core more each."""
-    blocking, first = 1.0, _least_stable(load)
-    for k in count(1):
-        blocking = load * blocking / (k + load * blocking)
-        if k >= first:
-            yield _sojourn(k, load, service, _waiting(k, load, blocking))
+    first = _least_stable(load)
+    blocking = _blocking(first, load)
+    for k in count(first):
+        yield _sojourn(k, load, service, _waiting(k, load, blocking))
+        blocking = load * blocking / (k + 1 + load * blocking)
