@@ -1,6 +1,6 @@
 """Speed and quality of the Elasticutor algorithms, on seeded instances of the paper's sizes.
 
-Run ``python benchmarks/elastic.py``. Prints, medians of several runs:
+Run ``python benchmarks/scaling.py``. Prints, medians of several runs:
 
 - milliseconds of the scheduler (core allocation, core assignment, both) for 12 operators on 8, 16 and 32 nodes of
   8 cores when about a tenth of the cores move, beside what the paper reports for its own (Table 3);
