@@ -57,8 +57,14 @@ def test_a_file_of_rates(tmp_path):
         ("time_s,rate_per_s\n0,1\n60,2\n30,3\n", r"Line 4 of .* goes back from 60 s to 30 s; sort the rows by time_s"),
         (
             "time_s,rate_per_s\n0,1\n60,2\n120,3\n240,4\n",
-            r"Line 5 of .* comes 120 s after the row before, where the first two are 60 s apart",
+            r"Line 5 of .* comes 120 s after the row before, where most rows are 60 s apart",
         ),
+        (
+            "time_s,rate_per_s\n0,1\n120,2\n180,3\n240,4\n",
+            r"Line 3 of .* comes 120 s after the row before, where most rows are 60 s apart",
+        ),
+        ("time_s,rate_per_s\n0,1\n120,2\n180,3\n", r"Line 3 of .* comes 120 s after the row before"),
+        ("time_s,rate_per_s\n0,1\n60,1e308\n", r"Line 3 of .* has the rate 1e\+308 records/s; it must be at most 1e"),
         ("time_s,rate_per_s\n0,1\n60,many\n", r"Line 3 of .* has 'many' in column 'rate_per_s'; it must be a finite"),
         ("time_s,rate_per_s\n0,1\n60\n", r"Line 3 of .* has None in column 'rate_per_s'"),
         ("time_s,rate_per_s\n0,1\ninf,1\n", r"Line 3 of .* has 'inf' in column 'time_s'"),
@@ -67,6 +73,17 @@ def test_a_file_of_rates(tmp_path):
 def test_a_file_with_a_fault_is_refused_with_its_line(tmp_path, text, message):
     with pytest.raises(WorkbenchError, match=message):
         RateTrace.from_csv(file(tmp_path, text))
+
+
+def test_times_may_be_rounded(tmp_path):
+    trace = RateTrace.from_csv(file(tmp_path, "time_s,rate_per_s\n0,1\n0.333,1\n0.667,1\n1,1\n"))
+    assert trace.times_s.tolist() == [0.0, 0.333, 0.667, 1.0]
+    assert trace.duration_s == pytest.approx(4 / 3, rel=1e-3)
+
+
+def test_more_steps_than_can_be_are_refused():
+    with pytest.raises(WorkbenchError, match=r"has 400,000,000,000 steps of 5 s, more than 10,000,000\. .* millisec"):
+        RateTrace.constant(1.0, 2e12).per_step(5.0)
 
 
 def test_a_missing_or_foreign_file_is_refused(tmp_path):
@@ -82,6 +99,8 @@ def test_a_missing_or_foreign_file_is_refused(tmp_path):
     [
         (lambda: RateTrace(np.array([]), np.array([]), 1.0), "has no rates"),
         (lambda: RateTrace(np.array([0.0, 1.0]), np.array([1.0, -1.0]), 2.0), "rates from -1 to 1 records/s"),
+        (lambda: RateTrace.constant(1e308, 60.0), r"rates from 1e\+308 .* at least 0 and at most 1e\+15"),
+        (lambda: RateTrace.constant(np.nan, 60.0), "rates from nan"),
         (lambda: RateTrace(np.array([0.0, 0.0]), np.array([1.0, 1.0]), 2.0), "must ascend from 0 s"),
         (lambda: RateTrace(np.array([0.0]), np.array([1.0]), 0.0), "the end is 0 s"),
         (lambda: RateTrace(np.array([0.0]), np.array([1.0, 2.0]), 1.0), "as many times as rates"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from statistics import median_low
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,9 @@ from workbench.simulation.model import require
 
 Floats = NDArray[np.float64]
 
-_EVEN = 1e-6  # two spacings of a file that differ by this share are the same
+_EVEN = 0.01  # two spacings of a file that differ by this share are the same, but for rounding
+_MOST_PER_S = 1e15
+_MOST_STEPS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,7 @@ class RateTrace:
     Raises
     ------
     WorkbenchError
-        When there is no rate, a rate is negative or not finite, or the times do not ascend from 0 to the end.
+        When there is no rate, a rate is negative or above 1e15, or the times do not ascend from 0 to the end.
     """
 
     times_s: Floats
@@ -48,8 +51,9 @@ class RateTrace:
         require(times.ndim == 1 and times.shape == rates.shape, "A trace needs as many times as rates.")
         require(len(times) > 0, "A trace has no rates; give it at least one.")
         require(
-            bool(np.isfinite(rates).all() and (rates >= 0).all()),
-            f"A trace has rates from {rates.min():g} to {rates.max():g} records/s; all must be finite and at least 0.",
+            bool(((rates >= 0) & (rates <= _MOST_PER_S)).all()),
+            f"A trace has rates from {rates.min():g} to {rates.max():g} records/s; all must be at least 0 and at most "
+            f"{_MOST_PER_S:g}.",
         )
         require(
             times[0] == 0 and bool((np.diff(times) > 0).all()) and times[-1] < self.duration_s < math.inf,
@@ -112,29 +116,30 @@ class RateTrace:
         """Read rates at even times from a CSV file with a header.
 
         Each row says from which time on (seconds) which rate (records/s) holds; the last one lasts as long as the
-        others. Times may begin anywhere; the trace begins at 0.
+        others. Times may begin anywhere; the trace begins at 0. Times are even if every row comes as long after the
+        one before as the median row does, but for 1 %.
 
         Raises
         ------
         WorkbenchError
-            When the file cannot be read or has no rows, a column is missing, a value is no number, a rate is negative,
-            or times repeat, go back or leave a gap; with the line number.
+            When the file cannot be read or has no rows, a column is missing, a value is no number, a rate is out of
+            range, or times repeat, go back or leave a gap; with the line number.
         """
         rows = _read(Path(path), time_column, rate_column)
-        spacing = rows[1][1] - rows[0][1] if len(rows) > 1 else math.inf
         for (_, before, _), (line, time, _) in pairwise(rows):
             here = f"Line {line} of {path}"
             require(time != before, f"{here} repeats the time {time:g} s; give each time once.")
             require(time > before, f"{here} goes back from {before:g} s to {time:g} s; sort the rows by {time_column}.")
-            gap = time - before
-            require(
-                math.isclose(gap, spacing, rel_tol=_EVEN),
-                f"{here} comes {gap:g} s after the row before, where the first two are {spacing:g} s apart; "
-                "give the rates at even times, with no row missing.",
-            )
         require(
             len(rows) > 1, f"{path} has one row, so it does not say how long the rate lasts; give at least two rows."
         )
+        spacing = median_low(time - before for (_, before, _), (_, time, _) in pairwise(rows))
+        for (_, before, _), (line, time, _) in pairwise(rows):
+            require(
+                math.isclose(time - before, spacing, rel_tol=_EVEN),
+                f"Line {line} of {path} comes {time - before:g} s after the row before, where most rows are "
+                f"{spacing:g} s apart; give the rates at even times, with no row missing.",
+            )
         times = np.array([time - rows[0][1] for _, time, _ in rows])
         return cls(times, np.array([rate for _, _, rate in rows]), float(times[-1] + spacing))
 
@@ -150,7 +155,18 @@ class RateTrace:
         return float(np.interp(time_s, ends, self._due))
 
     def per_step(self, step_s: float) -> Floats:
-        """Count the records that become due in each step of `step_s` seconds, shape (steps,), the last cut short."""
+        """Count the records that become due in each step of `step_s` seconds, shape (steps,), the last cut short.
+
+        Raises
+        ------
+        WorkbenchError
+            When that were more than ten million steps.
+        """
+        require(
+            self.duration_s / step_s <= _MOST_STEPS,
+            f"A trace of {self.duration_s:g} s has {self.duration_s / step_s:,.0f} steps of {step_s:g} s, more than "
+            f"{_MOST_STEPS:,}. Its times are seconds: are these milliseconds? If not, take longer steps.",
+        )
         steps = math.ceil(self.duration_s / step_s - 1e-9)
         ends = np.append(self.times_s, self.duration_s)
         return np.diff(np.interp(np.arange(steps + 1) * step_s, ends, self._due))
@@ -195,7 +211,9 @@ def _read(path: Path, time_column: str, rate_column: str) -> list[tuple[int, flo
         raise WorkbenchError(f"The rates in {path} cannot be read: {error}. Give a CSV file in UTF-8.") from error
     require(bool(rows), f"{path} has no rows; give at least two below the header.")
     for line, _, rate in rows:
-        require(rate >= 0, f"Line {line} of {path} has the rate {rate:g} records/s; it must be at least 0.")
+        here = f"Line {line} of {path} has the rate {rate:g} records/s"
+        require(rate >= 0, f"{here}; it must be at least 0.")
+        require(rate <= _MOST_PER_S, f"{here}; it must be at most {_MOST_PER_S:g}.")
     return rows
 
 
