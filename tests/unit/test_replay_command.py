@@ -129,6 +129,55 @@ def test_the_table_is_readable(rates, capsys):
         ),
         (["q11", "RATES", "--slots", "9", "--hot-key", "join", "0.1", "1"], "keys for join, no operator with tasks"),
         (["missing.json", "RATES"], "missing.json cannot be read"),
+        (["q11", "RATES", "--slots", "9", "--seed", "-1"], "--seed is -1; give a whole number of at least 0."),
+        (["q11", "RATES", "--slots", "9", "--plan-rate", "5"], "a plan's JSON file, but 'q11' is a query."),
+        (
+            [
+                "q11",
+                "RATES",
+                "--slots",
+                "9",
+                "--hot-key",
+                "sessions",
+                "0.1",
+                "1",
+                "--shuffle-keys",
+                "sessions",
+                "1",
+                "1",
+            ],
+            "--hot-key and --shuffle-keys both say how 'sessions' gets its records; give one.",
+        ),
+        (
+            ["q11", "RATES", "--slots", "9", "--policy", "ds2", "--setting", "utilization_min=0.95"],
+            "utilization_min is 0.95, above utilization_max, 0.9;",
+        ),
+        (
+            [
+                "q11",
+                "RATES",
+                "--slots",
+                "9",
+                "--policy",
+                "ds2",
+                "--setting",
+                "max_parallelism=1e9",
+                "utilization_target=1e-9",
+            ],
+            "a replay takes at most 100,000. Lower the rates, or limit the policy",
+        ),
+        *(
+            (
+                ["q11", "RATES", "--slots", "9", "--policy", "capsys", "--workers", "4", option, value],
+                f"{option} is {value}; it must be above 0.",
+            )
+            for option in ("--worker-slots", "--worker-cpus", "--worker-io-mb", "--worker-net-mb")
+            for value in ("0", "-1")
+        ),
+        (
+            ["q11", "RATES", "--slots", "9", "--policy", "capsys", "--workers", "0"],
+            "--workers is 0; it must be above 0.",
+        ),
         (["PLANS", "RATES", "--plan-rate", "5"], "has no plan for 5.0 records/s; there are plans for 2e+06, 1e+07."),
     ],
 )
@@ -141,6 +190,8 @@ def test_what_cannot_be_replayed_is_refused(rates, plans, capsys, arguments, mes
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
+        ("0,1\n1e12,1\n", "more than 10,000,000. Its times are seconds: are these milliseconds?"),
+        ("0,1\n60,1e308\n", "Line 3 of"),
         ("", "has no rows"),
         ("0,1\n60,2\n180,3\n", "Line 4 of"),
         ("0,1\n60,2\n60,3\n", "Line 4 of"),
@@ -164,8 +215,11 @@ def test_a_measured_response_feeds_the_replay(rates, tmp_path, capsys):
     assert measured != rows_of(base, capsys)
     assert main(["replay", *base, "--response", "join", str(table), "8"]) == 2
     assert "measured for 'join', no operator of q11; there are filter, sessions" in capsys.readouterr().err
-    assert main(["replay", *base, "--response", "sessions", str(table), "few"]) == 2
-    assert "measured with 'few' tasks" in capsys.readouterr().err
+    for tasks in ("few", "²"):
+        assert main(["replay", *base, "--response", "sessions", str(table), tasks]) == 2
+        assert f"measured with {tasks!r} tasks" in capsys.readouterr().err
+    assert main(["replay", *base, "--response", "sessions", str(table), "0"]) == 2
+    assert "with 0 tasks; it needs at least 1" in capsys.readouterr().err
 
 
 def test_an_autoscalers_settings_are_options(rates, capsys):

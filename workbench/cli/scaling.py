@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from pathlib import Path
 
 from workbench.capacity.measurement import write_whole
@@ -90,6 +91,8 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
 
 def _replay(options: argparse.Namespace) -> int:
     check_file(options.output)
+    if options.seed < 0:
+        raise WorkbenchError(f"--seed is {options.seed}; give a whole number of at least 0.")
     trace = RateTrace.from_csv(options.rates, options.time_column, options.rate_column)
     start = _start(options)
     found = replay_start(
@@ -136,7 +139,7 @@ def _start(options: argparse.Namespace) -> Start:
     if options.response is None:
         return start
     operator, path, tasks = options.response
-    if not tasks.isdigit():
+    if not (tasks.isascii() and tasks.isdigit()):
         raise WorkbenchError(f"--response was measured with {tasks!r} tasks; give a whole number of at least 1.")
     return with_response(start, operator, StateResponse.from_csv(path, int(tasks)))
 
@@ -144,6 +147,8 @@ def _start(options: argparse.Namespace) -> Start:
 def _deployed(options: argparse.Namespace) -> Start:
     if options.query.endswith(".json"):
         return planned_start(Path(options.query), options.plan_rate)
+    if options.plan_rate is not None:
+        raise WorkbenchError(f"--plan-rate names a plan of a plan's JSON file, but {options.query!r} is a query.")
     if options.slots is None:
         raise WorkbenchError(f"How many slots does {options.query!r} begin with? Give --slots, or a plan's JSON file.")
     return preset_start(options.query, options.slots, options.memory_mb)
@@ -152,14 +157,13 @@ def _deployed(options: argparse.Namespace) -> Start:
 def _pool(options: argparse.Namespace, slot_cpus: float) -> Pool | None:
     if options.workers is None:
         return None
-    given = {
-        "cpus": options.worker_cpus or slot_cpus * options.worker_slots,
-        "io_bytes_per_s": options.worker_io_mb and options.worker_io_mb * _MB,
-        "net_bytes_per_s": options.worker_net_mb and options.worker_net_mb * _MB,
-    }
-    return Pool(
-        options.workers, options.worker_slots, Worker(**{name: value for name, value in given.items() if value})
-    )
+    for option in ("workers", "worker_slots", "worker_cpus", "worker_io_mb", "worker_net_mb"):
+        value = getattr(options, option)
+        if value is not None and not value > 0:
+            raise WorkbenchError(f"--{option.replace('_', '-')} is {value:g}; it must be above 0.")
+    cpus = slot_cpus * options.worker_slots if options.worker_cpus is None else options.worker_cpus
+    io, net = (math.inf if mb is None else mb * _MB for mb in (options.worker_io_mb, options.worker_net_mb))
+    return Pool(options.workers, options.worker_slots, Worker(cpus, io, net))
 
 
 def _fleet(options: argparse.Namespace, start: Start) -> Fleet | None:
@@ -180,6 +184,8 @@ def _keys(options: argparse.Namespace) -> dict[str, KeyTrace]:
         if words is None:
             continue
         operator, *numbers = words
+        if operator in keys:
+            raise WorkbenchError(f"--hot-key and --shuffle-keys both say how {operator!r} gets its records; give one.")
         try:
             first, per_minute = (float(number) for number in numbers)
         except ValueError as error:

@@ -66,6 +66,12 @@ class AutoscalerSettings:
         for name in ("utilization_target", "utilization_min", "utilization_max", "scale_down_max_factor"):
             value = getattr(self, name)
             require(value is None or 0 <= value <= 1, f"{name} is {value!r}; it must be a share from 0 to 1.")
+        if self.utilization_min is not None and self.utilization_max is not None:
+            require(
+                self.utilization_min <= self.utilization_max,
+                f"utilization_min is {self.utilization_min!r}, above utilization_max, {self.utilization_max!r}; "
+                "nothing lies between them. Exchange them.",
+            )
         require(self.utilization_target > 0, "utilization_target is 0; it must be a share above 0.")
         for name in ("scale_up_max_factor", "catch_up_s"):
             value = getattr(self, name)
