@@ -78,3 +78,12 @@ def test_shares_that_do_not_fit_are_refused(shares, message):
 def test_the_tolerance_is_a_share():
     with pytest.raises(WorkbenchError, match="tolerance is 1; give a number from 0 to below 1"):
         placement_groups(query(), {"count": [1, 2, 3, 4]}, tolerance=1)
+
+
+@pytest.mark.parametrize("names", [("a", "a/1"), ("a/1", "a")])
+def test_an_operator_named_like_a_group_is_refused(names):
+    tasks = {name: 2 if name == "a" else 3 for name in names}
+    problem = PlacementProblem(tasks, [], 3, 2, *[dict.fromkeys(names, 1)] * 3)
+    with pytest.raises(WorkbenchError, match=f"Operators '{names[0]}' and '{names[1]}' would both be called 'a/1'"):
+        placement_groups(problem, {"a": [3, 1]})
+    assert placement_groups(problem, {"a": [1, 1]}).problem.operators == names

@@ -46,8 +46,8 @@ def placement_groups(
     Raises
     ------
     WorkbenchError
-        For an unknown operator, shares that are not one positive number for each task, or operators joined by forward
-        edges that are given unequal shares.
+        For an unknown operator, shares that are not one positive number for each task, operators joined by forward
+        edges that are given unequal shares, or an operator that is named like a group of another.
     """
     if not 0 <= tolerance < 1:
         raise WorkbenchError(f"tolerance is {tolerance!r}; give a number from 0 to below 1.")
@@ -61,6 +61,11 @@ def placement_groups(
         parts.append([])
         for index, subtasks in enumerate(groups.get(operator, [tuple(range(count))]), start=1):
             part = f"{name}/{index}" if operator in groups and len(groups[operator]) > 1 else name
+            if part in tasks:
+                raise WorkbenchError(
+                    f"Operators {members[part][0]!r} and {name!r} would both be called {part!r} once they are divided into "
+                    "groups; rename one of them."
+                )
             parts[operator].append(part)
             tasks[part] = len(subtasks)
             members[part] = (name, subtasks)
