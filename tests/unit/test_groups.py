@@ -230,6 +230,15 @@ def test_reallocation_moves_nothing_for_the_same_job():
             lambda: Job((1, 1), (1, 1), ((0, 2, 1),)),
             "Edge (0, 2) names the unknown group 2; the groups are 0 to 1.",
         ),
+        (lambda: Job((math.inf,), (1,), ()), "Group 0 has inf tasks; it must be a whole number of at least 1."),
+        (
+            lambda: Job((1, 1), (1, 1), edges=((0, 1),)),
+            "Edge (0, 1) is not (i, j, c): give two groups and the bytes/s that they exchange.",
+        ),
+        (
+            lambda: Job((1, 1), (1, 1), ((0, 0.5, 1),)),
+            "Edge (0, 0.5) names the unknown group 0.5; the groups are 0 to 1.",
+        ),
         (lambda: Job((1, 1), (1, 1), ((1, 1, 1),)), "Edge (1, 1) joins a group to itself; leave it out."),
         (
             lambda: Job((1, 1), (1, 1), ((0, 1, -1),)),
@@ -256,6 +265,28 @@ def test_reallocation_moves_nothing_for_the_same_job():
                 "current places 1 tasks of group 2, which has 2; "
                 "reallocate keeps the number of tasks, so give a complete allocation of the same groups."
             ),
+        ),
+        (
+            lambda: reallocate(THREE, (50, 50, 50), ((1.5, 1.5, 0), (6, 0, 0), (2, 0, 0))),
+            "current has 1.5 tasks of group 0 on node 0; it must be a whole number of at least 0.",
+        ),
+        (
+            lambda: reallocate(THREE, (50, 50, 50), ((3, 0, 0), (7, -1, 0), (2, 0, 0))),
+            "current has -1 tasks of group 1 on node 1; it must be a whole number of at least 0.",
+        ),
+        (lambda: split_skewed([], []), "There are no groups to split; give the task costs of at least one."),
+        (lambda: split_skewed([[]], []), "Group 0 has no tasks; give the cost of at least one."),
+        (
+            lambda: split_skewed([[1.0, -1.0]], []),
+            "The cost of task 1 of group 0 is -1.0; it must be a finite number of at least 0.",
+        ),
+        (
+            lambda: split_skewed([[1.0], [2.0]], [(0, 2, 1.0)]),
+            "Edge (0, 2) names the unknown group 2; the groups are 0 to 1.",
+        ),
+        (
+            lambda: split_skewed([[1.0], [2.0]], [(0, 1)]),
+            "Edge (0, 1) is not (i, j, c): give two groups and the bytes/s that they exchange.",
         ),
         (
             lambda: balanced_capacity(THREE, (1,), 0.9),

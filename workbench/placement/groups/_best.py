@@ -32,6 +32,11 @@ def best_allocation(
         Shaken copies to climb from.
     seed
         Of the shaking; the same seed gives the same allocation.
+
+    Raises
+    ------
+    WorkbenchError
+        When `tries` or `seed` is below 0, there is no node, or a capacity is negative or not finite.
     """
     require(tries >= 0, f"tries is {tries!r}; it must be a whole number of at least 0.")
     require(seed >= 0, f"seed is {seed!r}; it must be a whole number of at least 0.")

@@ -26,6 +26,11 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
         Groups of tasks.
     capacity
         Per node.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no node, or a capacity is negative or not finite.
     """
     nodes = Nodes(capacity)
     tasks = _Tasks(job, nodes)
@@ -67,6 +72,11 @@ def task_level(job: Job, capacity: Sequence[float], priority: Priority = "rs", o
         Of the pairs (a, b) of two groups: ``"row"`` takes all pairs of a task of the first group before those of its
         next; ``"diagonal"`` goes by a + b, larger a first, so that both groups advance alike (it collocates the 84
         links of the paper's Example 2).
+
+    Raises
+    ------
+    WorkbenchError
+        When `priority` or `order` is unknown, there is no node, or a capacity is negative or not finite.
     """
     require(order in get_args(Order), f"order is {order!r}; use one of 'row', 'diagonal'.")
     nodes = Nodes(capacity)

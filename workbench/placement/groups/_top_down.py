@@ -25,6 +25,11 @@ def top_down(job: Job, capacity: Sequence[float], priority: Priority = "rs") -> 
         Per node.
     priority
         ``"rs"``: relative significance, as the paper; ``"imc"``: communication of a task pair.
+
+    Raises
+    ------
+    WorkbenchError
+        When `priority` is unknown, there is no node, or a capacity is negative or not finite.
     """
     work = _Work(job, Nodes(capacity))
     for i, j, _ in job.by_priority(priority):

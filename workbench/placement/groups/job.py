@@ -11,7 +11,7 @@ Clusters", CIKM 2014.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -46,8 +46,8 @@ class Job:
     Raises
     ------
     WorkbenchError
-        When lengths differ, a group has no task, a cost is negative or not finite, or an edge names an unknown group
-        or joins a group to itself.
+        When lengths differ, a group has no task, a cost is negative or not finite, or an edge is not of that form,
+        names an unknown group or joins a group to itself.
     """
 
     sizes: tuple[int, ...]
@@ -57,7 +57,6 @@ class Job:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(self.sizes))
         object.__setattr__(self, "processing_cost", tuple(float(cost) for cost in self.processing_cost))
-        object.__setattr__(self, "edges", tuple((i, j, float(c)) for i, j, c in self.edges))
         groups = len(self.sizes)
         require(groups > 0, "The job has no groups; give it at least one.")
         require(
@@ -66,24 +65,14 @@ class Job:
         )
         for group, (size, cost) in enumerate(zip(self.sizes, self.processing_cost, strict=True)):
             require(
-                size == int(size) and size >= 1,
+                math.isfinite(size) and size == int(size) and size >= 1,
                 f"Group {group} has {size!r} tasks; it must be a whole number of at least 1.",
             )
             require(
                 math.isfinite(cost) and cost >= 0,
                 f"The processing cost of group {group} is {cost!r}; it must be a finite number of at least 0.",
             )
-        for i, j, c in self.edges:
-            for end in (i, j):
-                require(
-                    0 <= end < groups,
-                    f"Edge ({i}, {j}) names the unknown group {end}; the groups are 0 to {groups - 1}.",
-                )
-            require(i != j, f"Edge ({i}, {j}) joins a group to itself; leave it out.")
-            require(
-                math.isfinite(c) and c >= 0,
-                f"The communication of edge ({i}, {j}) is {c!r}; it must be a finite number of at least 0.",
-            )
+        object.__setattr__(self, "edges", checked_edges(self.edges, groups))
 
     @cached_property
     def task_cost(self) -> tuple[float, ...]:
@@ -135,6 +124,37 @@ class Job:
             tuple(cost * factor for cost in self.processing_cost),
             tuple((i, j, c * factor) for i, j, c in self.edges),
         )
+
+
+def checked_edges(edges: Iterable[Edge], groups: int) -> tuple[Edge, ...]:
+    """Edges between groups 0 to `groups` - 1, communication as floats.
+
+    Raises
+    ------
+    WorkbenchError
+        When an edge is not ``(i, j, c)``, names an unknown group, joins a group to itself, or its communication is
+        negative or not finite.
+    """
+    checked = []
+    for edge in edges:
+        require(
+            len(edge) == 3,
+            f"Edge {tuple(edge)!r} is not (i, j, c): give two groups and the bytes/s that they exchange.",
+        )
+        i, j, c = edge
+        for end in (i, j):
+            require(
+                end in range(groups),
+                f"Edge ({i}, {j}) names the unknown group {end}; the groups are 0 to {groups - 1}.",
+            )
+        require(i != j, f"Edge ({i}, {j}) joins a group to itself; leave it out.")
+        communication = float(c)
+        require(
+            math.isfinite(communication) and communication >= 0,
+            f"The communication of edge ({i}, {j}) is {communication!r}; it must be a finite number of at least 0.",
+        )
+        checked.append((int(i), int(j), communication))
+    return tuple(checked)
 
 
 @dataclass(frozen=True)

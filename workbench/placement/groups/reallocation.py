@@ -1,5 +1,6 @@
 """A new allocation when the input rates change: what it gains and how many tasks it moves (CIKM '14, 6 and 7.4)."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -75,7 +76,7 @@ def reallocate(
     limits = checked_capacity(capacity)
     _check(job, limits, current)
     fresh = allocate(job, capacity)
-    old, new = np.asarray(current), np.asarray(fresh.counts)
+    old, new = np.asarray(current, dtype=np.int64), np.asarray(fresh.counts)
     cost = np.asarray(job.task_cost)
     fits = (cost @ new)[:, None] <= np.asarray(limits)[None, :] + SLACK * max(limits)
     kept = np.minimum(new[:, :, None], old[:, None, :]).sum(axis=0)  # [new node, old node]
@@ -98,6 +99,12 @@ def _check(job: Job, limits: Sequence[float], current: Counts) -> None:
         f"current must have {len(job.sizes)} rows (groups) of {len(limits)} numbers (nodes).",
     )
     for group, (size, row) in enumerate(zip(job.sizes, current, strict=True)):
+        for node, tasks in enumerate(row):
+            require(
+                math.isfinite(tasks) and tasks == int(tasks) and tasks >= 0,
+                f"current has {tasks!r} tasks of group {group} on node {node}; it must be a whole number of at least "
+                "0.",
+            )
         require(
             sum(row) == size,
             f"current places {sum(row)} tasks of group {group}, which has {size}; "

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.placement.groups.job import SLACK, Edge, Job, checked_capacity, require
+from workbench.placement.groups.job import SLACK, Edge, Job, checked_capacity, checked_edges, require
 
 QUANTUM = 0.01
 
@@ -20,6 +20,11 @@ def balanced_capacity(job: Job, capacity: Sequence[float], tolerance: float = 1.
         Per node.
     tolerance
         alpha of section 2.2, at least 1: how far above the average a node may be.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no node, a capacity is negative or not finite, or `tolerance` is below 1.
     """
     limits = checked_capacity(capacity)
     require(
@@ -36,7 +41,12 @@ def relative_capacity(capacity: Sequence[float], speed: Sequence[float]) -> tupl
     Parameters
     ----------
     capacity, speed
-        Per node.
+        Per node; a speed is above 0, in any unit.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no node, the lengths differ, a capacity is negative or a speed not above 0, or one is not finite.
     """
     limits = checked_capacity(capacity)
     require(len(speed) == len(limits), f"There are {len(limits)} capacities and {len(speed)} speeds; give one each.")
@@ -61,7 +71,17 @@ def finest_tasks(job: Job, capacity: Sequence[float], quantum: float | None = No
     capacity
         Per node.
     quantum
-        Unit of the rounding; 1 % of the smallest capacity by default, the paper's finest grain.
+        Unit of the rounding, above 0; 1 % of the smallest capacity by default, the paper's finest grain.
+
+    Returns
+    -------
+    Job
+        With the same groups and edges.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no node, a capacity is negative or not finite, or the quantum is not above 0.
     """
     limits = checked_capacity(capacity)
     unit = QUANTUM * min(limits) if quantum is None else quantum
@@ -102,11 +122,26 @@ def split_skewed(task_costs: Sequence[Sequence[float]], edges: Sequence[Edge], m
     task_costs
         Measured cost of every task, per group.
     edges
-        ``(i, j, c)`` between the original groups.
+        ``(i, j, c)``: the original groups i and j exchange c in all, bytes/s.
     margin
-        Share by which tasks of one group may differ.
+        Share by which tasks of one group may differ, from 0 to below 1.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no group, a group has no task, a cost is negative or not finite, `margin` is out of its range, or
+        an edge is not of that form, names an unknown group or joins a group to itself.
     """
     require(0 <= margin < 1, f"margin is {margin!r}; it must be a share from 0 to below 1.")
+    require(len(task_costs) > 0, "There are no groups to split; give the task costs of at least one.")
+    for group, costs in enumerate(task_costs):
+        require(len(costs) > 0, f"Group {group} has no tasks; give the cost of at least one.")
+        for task, cost in enumerate(costs):
+            require(
+                math.isfinite(cost) and cost >= 0,
+                f"The cost of task {task} of group {group} is {cost!r}; it must be a finite number of at least 0.",
+            )
+    joined = checked_edges(edges, len(task_costs))
     members: list[tuple[int, tuple[int, ...]]] = []
     for group, costs in enumerate(task_costs):
         run: list[int] = []
@@ -120,7 +155,7 @@ def split_skewed(task_costs: Sequence[Sequence[float]], edges: Sequence[Edge], m
     shares = [_share(task_costs[group], tasks) for group, tasks in members]
     split = tuple(
         (a, b, c * shares[a] * shares[b])
-        for i, j, c in edges
+        for i, j, c in joined
         for a, (first, _) in enumerate(members)
         if first == i
         for b, (second, _) in enumerate(members)
