@@ -41,6 +41,18 @@ class Outcome:
 def all_plans(problem: PlacementProblem, most: int = 100_000) -> Iterator[Counts]:
     """Give every plan of a small problem once, workers in canonical order.
 
+    Parameters
+    ----------
+    problem
+        With workers of one speed.
+    most
+        How many plans may be given, from 1 on.
+
+    Yields
+    ------
+    array, shape (operators, workers)
+        Counts.
+
     Raises
     ------
     WorkbenchError
