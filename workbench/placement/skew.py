@@ -63,8 +63,8 @@ def placement_groups(
             part = f"{name}/{index}" if operator in groups and len(groups[operator]) > 1 else name
             if part in tasks:
                 raise WorkbenchError(
-                    f"Operators {members[part][0]!r} and {name!r} would both be called {part!r} once they are divided into "
-                    "groups; rename one of them."
+                    f"Operators {members[part][0]!r} and {name!r} would both be called {part!r} once they are divided "
+                    "into groups; rename one of them."
                 )
             parts[operator].append(part)
             tasks[part] = len(subtasks)
