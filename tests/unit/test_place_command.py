@@ -180,11 +180,22 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         (("--workers", "1"), "There are 6 tasks, but 1 workers with 3 slots offer 3 slots"),
         (("--thresholds", "0.1,0.2"), "--thresholds has 2 entries; give three"),
         (("--thresholds", "0.1,0.2,-1"), "net entry of a cost vector is -1.0"),
-        (("--method", "odrp", "--odrp", "speed"), "weights are 'speed'; use one of default"),
+        (("--method", "odrp", "--odrp", "speed"), "no ODRP weights 'speed'; use one of default"),
         (("--seed", "-1"), "--seed is -1"),
         (("--cpus", "0"), "cpus is 0.0; it must be above 0"),
         (("--rate", "nan"), "is nan"),
         (("--shapes", "1x2"), "offer 2 slots"),
+        (("--thresholds", "1,1,1"), "--thresholds would have no effect on the method fastest; give --method caps or"),
+        (("--odrp", "nope"), "no ODRP weights 'nope'; use one of default"),
+        (("--odrp", "default"), "--odrp would have no effect on the method fastest; give --method odrp"),
+        (("--timeout", "0"), "--timeout is 0; give seconds above 0"),
+        (("--timeout", "nan"), "--timeout is nan"),
+        (("--draws", "0", "--compare"), "--draws is 0; give a whole number from 1 on"),
+        (("--draws", "5"), "--draws would have no effect; it goes with --compare or --shapes"),
+        (("--shapes", "2x3", "--compare", "--method", "caps"), "so --compare, --method would have no effect"),
+        (("--shapes", "2x3", "--flink", "plan.csv"), "so --flink would have no effect; leave it out, or --shapes"),
+        (("--shapes", "2x3", "--speeds", "1,2"), "so --speeds would have no effect"),
+        (("--compare", "--method", "caps"), "--method only says whose plan --flink writes"),
         (("--flink", "/etc/hostname/x.csv"), "cannot be written"),
     ],
 )
@@ -205,6 +216,39 @@ def test_without_rate_the_least_cost_is_looked_for(capsys, tmp_path):
     assert (code, "fastest" in output.out) == (0, False)
     code, output = run(capsys, written(tmp_path, bare), "--method", "fastest")
     assert (code, "The rate that the loads belong to is unknown" in output.err) == (2, True)
+
+
+def test_the_plan_exported_is_that_of_the_method_named(capsys, tmp_path):
+    bare = {key: value for key, value in CALM.items() if key not in {"rate", "worker"}}
+    target = tmp_path / "plan.csv"
+    code, output = run(
+        capsys, written(tmp_path, bare), "--compare", "--draws", 1, "--method", "fastest", "--flink", target
+    )
+    assert (code, output.out, target.exists()) == (2, "", False)
+    assert "--compare leaves out the method fastest without the rate" in output.err
+
+
+@pytest.mark.parametrize(
+    ("changes", "mend", "message"),
+    [
+        (
+            {"rate": 200},
+            ("--rate", 100),
+            "problem.json: 100, other.json: 200); make it the same in all, or give --rate",
+        ),
+        ({"worker": {"cpus": 3, "net": 50}}, ("--cpus", 2), "problem.json: 2, other.json: 3); make it the same in all"),
+        ({"worker": {"cpus": 2}}, ("--net", 50), "their net differs (problem.json: 50, other.json: inf)"),
+    ],
+)
+def test_files_that_differ_are_not_placed_together_unless_told(capsys, tmp_path, changes, mend, message):
+    files = [
+        written(tmp_path, CALM | {"workers": 4}),
+        written(tmp_path, CALM | {"workers": 4} | changes, "other.json"),
+    ]
+    code, output = run(capsys, *files)
+    assert (code, output.out) == (2, "")
+    assert message in output.err.replace(f"{tmp_path}/", "")
+    assert run(capsys, *files, "--method", "round-robin", *mend)[0] == 0
 
 
 def test_shapes_need_a_rate_and_capacities(capsys, tmp_path):

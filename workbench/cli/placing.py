@@ -26,8 +26,12 @@ from workbench.placement import (
     read_placement_input,
     shape_spreads,
 )
+from workbench.placement.methods import best_method
 from workbench.simulation import Worker
 from workbench.views import units
+
+_DRAWS = 20
+_CAPACITIES = {"cpus": "cpus", "io_bytes_per_s": "io", "net_bytes_per_s": "net"}  # of a worker, and their options
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,10 +59,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     placed.add_argument(
         "--thresholds", type=_numbers, metavar="CPU,IO,NET", help="for caps and caps-first; inf switches one off"
     )
-    placed.add_argument("--odrp", default="default", metavar="NAME", help=f"weights: {', '.join(ODRP_SETTINGS)}")
+    placed.add_argument("--odrp", metavar="NAME", help=f"weights: {', '.join(ODRP_SETTINGS)} (default)")
     placed.add_argument("--timeout", type=float, metavar="S", help="time limit of a search, seconds (60; compare: 10)")
     placed.add_argument("--seed", type=int, default=0, help="for methods that draw (0)")
-    placed.add_argument("--draws", type=int, default=20, help="placements drawn by --compare and --shapes (20)")
+    placed.add_argument("--draws", type=int, help="placements drawn by --compare and --shapes (20)")
     placed.add_argument("--compare", action="store_true", help="all methods: cost vector and sustained rate")
     placed.add_argument(
         "--shapes", type=_shapes, metavar="4x4,8x2", help="worker shapes for random placement, as on Spark: the best"
@@ -69,34 +73,37 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _place(options: argparse.Namespace) -> int:
-    check_file(options.flink)
-    if options.method not in {None, *METHODS}:
-        raise WorkbenchError(f"There is no placement method {options.method!r}; use one of {', '.join(METHODS)}.")
-    if options.seed < 0 or options.draws < 1:
-        raise WorkbenchError(f"--seed is {options.seed}, --draws {options.draws}; give whole numbers from 0 and 1 on.")
+    _check(options)
+    thresholds = None if options.thresholds is None else _thresholds(options.thresholds)
     given = _given(options)
     if options.shapes:
         return _show_shapes(given, options)
-    thresholds = None if options.thresholds is None else _thresholds(options.thresholds)
+    method = options.method or best_method(given)
+    _check_method(options, method)
+    if options.compare and method == "fastest" != best_method(given):
+        raise WorkbenchError(
+            "--compare leaves out the method fastest without the rate of the loads and a capacity; give --rate and "
+            "--cpus, --io or --net, or another --method."
+        )
     if options.compare:
         rows = compare(
             given,
             thresholds=thresholds,
             seed=options.seed,
-            draws=options.draws,
+            draws=options.draws or _DRAWS,
             timeout_s=options.timeout or 10.0,
-            weights=options.odrp,
+            weights=options.odrp or "default",
         )
         _print_compared(given, rows, as_json=options.json)
-        chosen = next((row.placed for row in rows if row.placed.method == options.method), rows[0].placed)
+        chosen = next(row.placed for row in rows if row.placed.method == method)
     else:
         chosen = place(
             given,
-            options.method,
+            method,
             thresholds=thresholds,
             seed=options.seed,
             timeout_s=options.timeout,
-            weights=options.odrp,
+            weights=options.odrp or "default",
         )
         _print_placed(chosen, as_json=options.json)
     if options.flink:
@@ -104,8 +111,50 @@ def _place(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _check(options: argparse.Namespace) -> None:
+    """Refuse before anything is read what is out of its range, or would not be looked at."""
+    check_file(options.flink)
+    if options.method not in {None, *METHODS}:
+        raise WorkbenchError(f"There is no placement method {options.method!r}; use one of {', '.join(METHODS)}.")
+    if options.odrp not in {None, *ODRP_SETTINGS}:
+        raise WorkbenchError(f"There are no ODRP weights {options.odrp!r}; use one of {', '.join(ODRP_SETTINGS)}.")
+    if options.seed < 0:
+        raise WorkbenchError(f"--seed is {options.seed}; give a whole number from 0 on.")
+    if options.draws is not None and options.draws < 1:
+        raise WorkbenchError(f"--draws is {options.draws}; give a whole number from 1 on.")
+    if options.timeout is not None and not (math.isfinite(options.timeout) and options.timeout > 0):
+        raise WorkbenchError(f"--timeout is {options.timeout:g}; give seconds above 0.")
+    if options.shapes:
+        others = ("compare", "method", "flink", "thresholds", "odrp", "timeout", "speeds")
+        said = [f"--{name}" for name in others if getattr(options, name) not in {None, False}]
+        if said:
+            raise WorkbenchError(
+                f"--shapes compares random placements on other, equal workers, so {', '.join(said)} would have no "
+                "effect; leave it out, or --shapes."
+            )
+    elif options.draws is not None and not options.compare:
+        raise WorkbenchError("--draws would have no effect; it goes with --compare or --shapes.")
+    if options.compare and options.method and not options.flink:
+        raise WorkbenchError(
+            "--compare shows all methods, and --method only says whose plan --flink writes; leave one of them out, or "
+            "give --flink."
+        )
+
+
+def _check_method(options: argparse.Namespace, method: str) -> None:
+    if options.compare:
+        return
+    if options.thresholds is not None and not method.startswith("caps"):
+        raise WorkbenchError(
+            f"--thresholds would have no effect on the method {method}; give --method caps or caps-first with them."
+        )
+    if options.odrp is not None and method != "odrp":
+        raise WorkbenchError(f"--odrp would have no effect on the method {method}; give --method odrp with it.")
+
+
 def _given(options: argparse.Namespace) -> PlacementInput:
-    said = {name: value for name, value in _capacities(options).items() if value is not None}
+    capacities = {name: getattr(options, option) for name, option in _CAPACITIES.items()}
+    said = {name: value for name, value in capacities.items() if value is not None}
     room = None
     if options.shapes and (options.slots is not None or not said):  # capacities said belong to slots that are said too
         room = max(workers * slots for workers, slots in options.shapes)
@@ -126,6 +175,11 @@ def _given(options: argparse.Namespace) -> PlacementInput:
                     own = next(free for free in (f"{name}-{number}" for number in count(2)) if free not in taken)
                     taken.add(own)
                 queries[own] = problem
+    if options.rate is None:
+        _alike(options.inputs, "rate", "--rate", [one.rate for one in read])
+    for name, option in _CAPACITIES.items():
+        if name not in said:
+            _alike(options.inputs, option, f"--{option}", [getattr(one.worker, name) for one in read])
     given = PlacementInput(
         queries, options.rate if options.rate is not None else read[0].rate, Worker(**(vars(read[0].worker) | said))
     )
@@ -133,8 +187,15 @@ def _given(options: argparse.Namespace) -> PlacementInput:
     return given
 
 
-def _capacities(options: argparse.Namespace) -> dict[str, float | None]:
-    return {"cpus": options.cpus, "io_bytes_per_s": options.io, "net_bytes_per_s": options.net}
+def _alike(paths: Sequence[str], thing: str, option: str, values: Sequence[float | None]) -> None:
+    if len(set(values)) > 1:
+        said = ", ".join(
+            f"{path}: {'none' if value is None else f'{value:g}'}" for path, value in zip(paths, values, strict=True)
+        )
+        raise WorkbenchError(
+            f"The files are placed together, but their {thing} differs ({said}); make it the same in all, or give "
+            f"{option}."
+        )
 
 
 def _print_placed(placed: Placed, *, as_json: bool) -> None:
@@ -180,7 +241,7 @@ def _show_shapes(given: PlacementInput, options: argparse.Namespace) -> int:
     slots = given.problem.slots
     core = Worker(*(limit / slots for limit in vars(given.worker).values()))
     spreads = shape_spreads(
-        given.problem, given.rate, core=core, shapes=options.shapes, samples=options.draws, seed=options.seed
+        given.problem, given.rate, core=core, shapes=options.shapes, samples=options.draws or _DRAWS, seed=options.seed
     )
     if options.json:
         print(json.dumps([_spread(one) for one in spreads], indent=1))
