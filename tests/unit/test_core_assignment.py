@@ -109,6 +109,57 @@ def test_traffic_is_counted_outside_the_local_node():
 
 
 @pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: migrated_bytes([[1, 2]], [[2, 1]], [1]),
+            "current[0] has 2 entries for 1 executors; give one per executor, in the same order.",
+        ),
+        (
+            lambda: migrated_bytes([[1], [2]], [[2]], [1]),
+            "new has 1 entries for 2 nodes; give one per node, in the same order.",
+        ),
+        (
+            lambda: migrated_bytes([[1]], [[-2]], [1]),
+            "The number of cores of executor 0 on node 0 in new is -2; it must be a whole number of at least 0.",
+        ),
+        (
+            lambda: migrated_bytes([[1]], [[2]], [-1]),
+            "The state of executor 0 is -1.0; it must be a finite number of at least 0.",
+        ),
+        (
+            lambda: remote_transfer_rate([[1, 2]], [0], [1]),
+            "matrix[0] has 2 entries for 1 executors; give one per executor, in the same order.",
+        ),
+        (
+            lambda: remote_transfer_rate([[1, 2]], [0, 1], [1, 1]),
+            "The local node of executor 1 is 1; the nodes are 0 to 0.",
+        ),
+        (
+            lambda: remote_transfer_rate([[1]], [0, 0], [1]),
+            "local_node has 2 entries for 1 executors; give one per executor, in the same order.",
+        ),
+        (
+            lambda: shard_migration_bytes([(7, 0, 1)], [0, 1], [5]),
+            "Move 0 names shard 7; there are 1 shards, numbered from 0.",
+        ),
+        (
+            lambda: shard_migration_bytes([(0, 0, 1), (-1, 0, 1)], [0, 1], [5]),
+            "Move 1 names shard -1; there are 1 shards, numbered from 0.",
+        ),
+        (
+            lambda: shard_migration_bytes([(0, 0, 2)], [0, 1], [5]),
+            "Move 0 names task 2; there are 2 tasks, numbered from 0.",
+        ),
+    ],
+)
+def test_bad_traffic_is_named(call, text):
+    with pytest.raises(WorkbenchError) as error:
+        call()
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
     ("change", "text"),
     [
         (
@@ -138,7 +189,7 @@ def test_traffic_is_counted_outside_the_local_node():
         ({"state_bytes": [1.0, -1.0]}, "The state of executor 1 is -1.0; it must be a finite number of at least 0."),
         (
             {"current": [[2, 0.5], [0, 2]]},
-            "The number of cores of executor 1 on node 0 is 0.5; it must be a whole number of at least 0.",
+            "The number of cores of executor 1 on node 0 in current is 0.5; it must be a whole number of at least 0.",
         ),
     ],
 )

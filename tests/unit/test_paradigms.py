@@ -198,6 +198,9 @@ def test_quantiles_of_the_latency_record():
     assert record.quantile(0.99) == pytest.approx(0.99, rel=0.012)
 
 
+NO_TIME = "warm_up_s is {} and the run lasts 30 s; leave time to measure, at least a step of 0.02 s."
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -212,7 +215,9 @@ def test_quantiles_of_the_latency_record():
             lambda: go(EC, dataclasses.replace(OPERATOR, executors=17)),
             "The operator has 17 executors and the cluster 16 cores; every executor needs a core of its own.",
         ),
-        (lambda: go(EC, warm_up_s=30.0), "warm_up_s is 30 and the run lasts 30 s; leave time to measure."),
+        (lambda: go(EC, warm_up_s=30.0), NO_TIME.format("30")),
+        (lambda: go(EC, warm_up_s=29.9999), NO_TIME.format("29.9999")),
+        (lambda: go(EC, seed=-1), "seed is -1; it must be a whole number of at least 0."),
         (lambda: KeyedOperator(cpu_s=0.0), "cpu_s is 0.0; it must be a finite number above 0."),
         (lambda: ElasticCluster(nodes=0), "nodes is 0; it must be a whole number of at least 1."),
         (lambda: ElasticSettings(sync_s=-1.0), "sync_s is -1.0; it must be a finite number above 0."),

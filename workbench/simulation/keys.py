@@ -60,16 +60,27 @@ class KeyTrace:
             self.change in get_args(Change),
             f"change is {self.change!r}; use one of {', '.join(map(repr, get_args(Change)))}.",
         )
-        shares = weights / weights.sum()
+        with np.errstate(over="ignore"):
+            total = float(weights.sum())
+        require(
+            math.isfinite(total),
+            f"The weights of a key trace of {weights.size} keys add up to {total}; scale them.",
+        )
+        require(
+            _is_whole(self.seed, 0),
+            f"The seed of a key trace is {self.seed!r}; it must be a whole number of at least 0.",
+        )
+        shares = weights / total
         shares.flags.writeable = False
         object.__setattr__(self, "shares", shares)
+        object.__setattr__(self, "seed", int(self.seed))
 
     @classmethod
     def zipf(
         cls, keys: int, exponent: float, changes_per_minute: float = 0.0, change: Change = "shuffle", seed: int = 0
     ) -> "KeyTrace":
         """Zipf's law: the r-th most popular of `keys` keys has a share in proportion to ``r ** -exponent``."""
-        require(keys >= 1, f"A key trace has {keys!r} keys; it needs at least 1.")
+        require(_is_whole(keys, 1), f"A key trace has {keys!r} keys; it needs a whole number of at least 1.")
         require(
             0 <= exponent < math.inf, f"The exponent of Zipf's law is {exponent!r}; it must be finite and at least 0."
         )
@@ -78,9 +89,11 @@ class KeyTrace:
     @classmethod
     def hot_key(cls, keys: int, hot_share: float, changes_per_minute: float = 0.0, seed: int = 0) -> "KeyTrace":
         """One key that wanders has `hot_share` of the records; the others share the rest evenly."""
-        require(keys >= 2, f"A key trace with a hot key has {keys!r} keys; it needs at least 2.")
+        require(
+            _is_whole(keys, 2), f"A key trace with a hot key has {keys!r} keys; it needs a whole number of at least 2."
+        )
         require(0 <= hot_share <= 1, f"hot_share is {hot_share!r}; it must be a share from 0 to 1.")
-        shares = np.full(keys, (1.0 - hot_share) / (keys - 1))
+        shares = np.full(int(keys), (1.0 - hot_share) / (keys - 1))
         shares[0] = hot_share
         return cls(shares, changes_per_minute, "wander", seed)
 
@@ -96,11 +109,14 @@ class KeyTrace:
     ) -> "KeyTrace":
         """Take the user's own keys: counted ones, and `untracked_keys` more that share `untracked_records` evenly."""
         require(
-            untracked_keys >= 0 and untracked_records >= 0,
-            f"There are {untracked_keys!r} untracked keys with {untracked_records!r} records; both must be at least 0.",
+            _is_whole(untracked_keys, 0) and 0 <= untracked_records < math.inf,
+            f"There are {untracked_keys!r} untracked keys with {untracked_records!r} records; both must be finite "
+            "and at least 0, the keys a whole number.",
         )
-        rest = np.full(untracked_keys, untracked_records / max(1, untracked_keys))
-        return cls(np.concatenate([np.asarray(counts, dtype=float), rest]), changes_per_minute, change, seed)
+        counted = np.asarray(counts, dtype=float)
+        require(counted.ndim == 1, f"The counts of keys have the shape {counted.shape}; give one number for each key.")
+        rest = np.full(int(untracked_keys), untracked_records / max(1, untracked_keys))
+        return cls(np.concatenate([counted, rest]), changes_per_minute, change, seed)
 
     @property
     def period_s(self) -> float:
@@ -134,3 +150,7 @@ class KeyTrace:
     @cached_property
     def _hashes(self) -> Floats:
         return np.random.default_rng([self.seed, len(self.shares)]).random(len(self.shares))
+
+
+def _is_whole(value: float, lowest: int) -> bool:
+    return math.isfinite(value) and value == int(value) and value >= lowest

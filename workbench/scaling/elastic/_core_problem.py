@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.scaling._validation import require, same_length, whole, wholes
+
 
 @dataclass(frozen=True)
 class CoreProblem:
@@ -21,3 +23,28 @@ class CoreProblem:
     def intensive(self, threshold: float) -> list[bool]:
         """E(phi): which executors take local cores only."""
         return [intensity > threshold for intensity in self.data_intensity]
+
+
+def core_matrix(
+    name: str, matrix: Sequence[Sequence[float]] | NDArray[np.int64], nodes: int, executors: int
+) -> NDArray[np.int64]:
+    """Verify the shape of `matrix` and that its numbers of cores are whole and at least 0."""
+    rows = list(matrix)
+    same_length("node", nodes, **{name: rows})
+    for node, row in enumerate(rows):
+        if len(row) != executors:
+            same_length("executor", executors, **{f"{name}[{node}]": row})
+    held = np.asarray(rows, dtype=float).reshape(nodes, executors)
+    wrong = np.argwhere(~((held >= 0) & (held == np.floor(held)) & (held < np.inf)))
+    if wrong.size:
+        node, executor = map(int, wrong[0])
+        whole(f"The number of cores of executor {executor} on node {node} in {name}", rows[node][executor], 0)
+    return held.astype(np.int64)
+
+
+def local_nodes(local_node: Sequence[float], nodes: int) -> list[int]:
+    """Verify that every executor's local node is one of `nodes`."""
+    homes = wholes("The local node of executor {}", local_node, 0)
+    for executor, home in enumerate(homes):
+        require(home < nodes, f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.")
+    return homes

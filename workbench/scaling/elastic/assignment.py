@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
-from workbench.scaling._validation import not_negatives, positive, require, same_length, whole, wholes
+from workbench.scaling._validation import not_negatives, positive, require, same_length, wholes
 from workbench.scaling.elastic._core_moves import greedy
 from workbench.scaling.elastic._core_optimum import optimum
-from workbench.scaling.elastic._core_problem import CoreProblem
+from workbench.scaling.elastic._core_problem import CoreProblem, core_matrix, local_nodes
 from workbench.scaling.elastic.traffic import migrated_bytes
 
 Method = Literal["greedy", "optimal"]
@@ -116,37 +114,23 @@ def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
     executors, nodes = len(required), len(node_cores)
     require(executors > 0, "There are no executors; give at least one.")
     same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
-    same_length("node", nodes, current=current)
-    for node, row in enumerate(current):
-        if len(row) != executors:
-            same_length("executor", executors, **{f"current[{node}]": row})
-    held = np.asarray(current, dtype=float).reshape(nodes, executors)
-    wrong = np.argwhere(~((held >= 0) & (held == np.floor(held))))
-    if wrong.size:
-        node, executor = map(int, wrong[0])
-        whole(f"The number of cores of executor {executor} on node {node}", current[node][executor], 0)
+    held = core_matrix("current", current, nodes, executors)
     required = wholes("The number of cores executor {} requires", required, 0)
     node_cores = wholes("The number of cores of node {}", node_cores, 0)
-    local_node = wholes("The local node of executor {}", local_node, 0)
+    local_node = local_nodes(local_node, nodes)
     for node, (used, available) in enumerate(zip(held.sum(axis=1).tolist(), node_cores, strict=True)):
         require(
             used <= available,
             f"The current assignment uses {used:g} cores of node {node}, which has {available}; "
             "take the cores that are gone out of `current` first.",
         )
-    for executor, home in enumerate(local_node):
-        if home >= nodes:
-            require(
-                False,  # noqa: FBT003
-                f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.",
-            )
     require(
         sum(required) <= sum(node_cores),
         f"The executors require {sum(required)} cores and the nodes have {sum(node_cores)}; "
         "add nodes, or allocate fewer cores (a higher latency target).",
     )
     return CoreProblem(
-        held.astype(np.int64),
+        held,
         required,
         node_cores,
         not_negatives("The state of executor {}", state_bytes),

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from workbench.scaling._validation import positive, require
+from workbench.scaling._validation import positive, require, whole
 from workbench.scaling.elastic._controllers import (
     Controller,
     ElasticSettings,
@@ -127,16 +127,19 @@ def simulate_paradigm(
     )
     positive("step_s", step_s)
     length = positive("seconds", seconds if seconds is not None else 60.0 if rate is None else rate.duration_s)
+    steps = max(1, round(length / step_s))
     require(
-        0 <= warm_up_s < length, f"warm_up_s is {warm_up_s:g} and the run lasts {length:g} s; leave time to measure."
+        0 <= warm_up_s < length and round(warm_up_s / step_s) < steps,
+        f"warm_up_s is {warm_up_s:g} and the run lasts {length:g} s; leave time to measure, at least a step of "
+        f"{step_s:g} s.",
     )
-    service, measuring, scheduling = np.random.default_rng(seed).spawn(3)
+    first = round(warm_up_s / step_s)
+    service, measuring, scheduling = np.random.default_rng(whole("seed", seed, 0)).spawn(3)
     shards = operator.executors * operator.shards
     queues = Queues(cluster, operator, _first_route(paradigm, operator, cluster), step_s, service)
     window, source = LoadWindow(settings.window_s), Source(rate, step_s)
     controller = _controller(paradigm, queues, window, settings, scheduling)
 
-    first, steps = round(warm_up_s / step_s), max(1, round(length / step_s))
     totals, series = Totals(), Series(step_s)
     start, epoch, next_rebalance = _counters(queues, controller), -1, settings.rebalance_s
     for step in range(steps):

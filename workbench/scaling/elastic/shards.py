@@ -1,5 +1,6 @@
 """Even work for the tasks of one executor: shards move from the fullest task to the emptiest (Elasticutor 3.1)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -101,6 +102,9 @@ def _checked(loads: Sequence[float], assignment: Sequence[int], tasks: int) -> t
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if wrong.size:
         not_negative(f"The load of shard {wrong[0]}", weights[wrong[0]].item())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; give a larger unit.")
     astray = np.flatnonzero((owner < 0) | (owner >= tasks) | (owner != np.floor(owner)))
     if astray.size:
         require(
