@@ -1,10 +1,12 @@
 """Ways to place side by side: what is refused, what is fair."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 
+from workbench import cli
 from workbench.errors import WorkbenchError
 from workbench.placement import METHODS, CostVector, PlacementInput, PlacementProblem, compare, odrp, place
 from workbench.placement.methods import _dataflow, best_method
@@ -81,3 +83,40 @@ def test_the_seed_of_a_placement_is_checked():
     with pytest.raises(WorkbenchError, match="seed is -1; it must be a whole number of at least 0"):
         place(given(), "random", seed=-1)
     assert np.array_equal(place(given(), "random", seed=1).counts, place(given(), "random", seed=1).counts)
+
+
+PROBLEM = {
+    "workers": 2,
+    "slots": 3,
+    "operators": {"a": {"tasks": 2, "cpu": 0.4}, "b": {"tasks": 3, "cpu": 0.5, "io": 2}},
+    "edges": [["a", "b"]],
+    "rate": 100,
+    "worker": {"cpus": 2},
+}
+
+
+def run(capsys, tmp_path, *arguments):
+    file = tmp_path / "problem.json"
+    file.write_text(json.dumps(PROBLEM), encoding="utf-8")
+    code = cli.main(["place", str(file), "--compare", "--draws", "2", "--thresholds", "0,0,0", *map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+def test_the_comparison_tells_what_was_refused(capsys, tmp_path):
+    code, output = run(capsys, tmp_path)
+    assert code == 0
+    lines = output.out.splitlines()[1:]
+    assert sorted(line.split()[0] for line in lines) == sorted(METHODS)
+    assert any(line.startswith("caps-first     No plan meets the thresholds 0, 0, 0; raise them") for line in lines)
+    code, output = run(capsys, tmp_path, "--json")
+    rows = {row["method"]: row for row in json.loads(output.out)}
+    assert rows["caps"]["refused"].startswith("No plan meets the thresholds")
+    assert "refused" not in rows["optimal"]
+    assert set(rows) == set(METHODS)
+
+
+def test_a_method_without_a_plan_writes_none(capsys, tmp_path):
+    code, output = run(capsys, tmp_path, "--method", "caps", "--flink", tmp_path / "plan.csv")
+    assert code == 2
+    assert "--flink has no plan to write: caps: No plan meets the thresholds 0, 0, 0" in output.err
+    assert not (tmp_path / "plan.csv").exists()

@@ -16,7 +16,6 @@ from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
     ODRP_SETTINGS,
-    Compared,
     CostVector,
     Placed,
     PlacementInput,
@@ -26,7 +25,7 @@ from workbench.placement import (
     read_placement_input,
     shape_spreads,
 )
-from workbench.placement.methods import best_method
+from workbench.placement.methods import Comparison, best_method
 from workbench.simulation import Worker
 from workbench.views import units
 
@@ -95,7 +94,9 @@ def _place(options: argparse.Namespace) -> int:
             weights=options.odrp or "default",
         )
         _print_compared(given, rows, as_json=options.json)
-        chosen = next(row.placed for row in rows if row.placed.method == method)
+        if options.flink and method in rows.refused:
+            raise WorkbenchError(f"--flink has no plan to write: {method}: {rows.refused[method]}")
+        chosen = next((row.placed for row in rows if row.placed.method == method), rows[0].placed)
     else:
         chosen = place(
             given,
@@ -211,12 +212,13 @@ def _print_placed(placed: Placed, *, as_json: bool) -> None:
         print(f"sustains {_rate(placed.rate.rate)}; {_limit(placed)}")
 
 
-def _print_compared(given: PlacementInput, rows: Sequence[Compared], *, as_json: bool) -> None:
+def _print_compared(given: PlacementInput, rows: Comparison, *, as_json: bool) -> None:
     if as_json:
-        documents = [
+        documents: list[Mapping[str, object]] = [
             _document(row.placed) | {"draws": row.draws, "lowest": _finite(row.lowest), "highest": _finite(row.highest)}
             for row in rows
         ]
+        documents += [{"method": method, "refused": reason} for method, reason in rows.refused.items()]
         print(json.dumps(documents, indent=1))
         return
     print(f"{'method':14} {'cpu':>7} {'io':>7} {'net':>7} {'decided in':>11}  sustained")
@@ -229,6 +231,8 @@ def _print_compared(given: PlacementInput, rows: Sequence[Compared], *, as_json:
         if placed.problem.parallelism != given.problem.parallelism:
             sustained += f" with {placed.problem.tasks} tasks of its own choice"
         print(f"{row.placed.method:14} {costs} {units.seconds(placed.seconds):>11}  {sustained}".rstrip())
+    for method, reason in rows.refused.items():
+        print(f"{method:14} {reason}")
 
 
 def _show_shapes(given: PlacementInput, options: argparse.Namespace) -> int:
