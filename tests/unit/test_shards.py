@@ -37,6 +37,12 @@ def test_ties_take_the_lowest_shard_and_task():
     assert plan.moves == ((0, 3, 0), (1, 3, 1), (2, 3, 2))
 
 
+def test_two_equally_full_tasks_end_the_rounds():
+    plan = rebalance_shards((1, 1, 1, 1), (0, 0, 1, 1), 4)
+    assert (plan.moves, plan.imbalance) == ((), 2.0)
+    assert rebalance_shards((1.01, 1, 1, 1), (0, 0, 1, 1), 4).imbalance == pytest.approx(1.01 * 4 / 4.01)
+
+
 def reference(loads, assignment, tasks, threshold):
     """The rounds of section 3.1 in whole numbers: every move of the fullest task is tried."""
     owner, moves, mean = list(assignment), [], sum(loads) / tasks

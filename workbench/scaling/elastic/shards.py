@@ -39,6 +39,10 @@ def rebalance_shards(
     lowest index. Besides the threshold, rounds end when no such move lowers the imbalance (the paper has no such rule
     and need not end). A round takes O(shards) steps.
 
+    Two tasks that are equally full end them too, since emptying one lowers nothing: whole-number loads of (1, 1), (1,
+    1), () and () stay as they are, at an imbalance of 2. Going on while fewer tasks are at the maximum would even
+    them out and end as well, but is another rule; measured loads are hardly ever equal.
+
     Parameters
     ----------
     loads
