@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from placement_oracle import example_b
 
@@ -21,6 +23,10 @@ from workbench.placement import CostVector, count_plans, count_within
         ((1,), 1, 1, 1),
         ((3, 0), 2, 2, 1),
         ((5,), 2, 2, 0),
+        ((), 2, 2, 1),
+        ((1000, 1000), 3000, 1, 1),
+        ({"map": 2, "sink": 1}, 2.0, 2, 2),
+        ((3,), 10**30, 10**30, 3),
     ],
 )
 def test_published_numbers_of_plans(parallelism, workers, slots, plans):
@@ -56,6 +62,14 @@ def test_example_b_has_the_reference_s_plans_within_thresholds(thresholds, plans
     [
         (((1, -1), 2, 2), "parallelism has the entry -1; give whole numbers from 0 on"),
         (((1,), 0, 2), "workers has the entry 0; give whole numbers from 1 on"),
+        (((math.nan,), 2, 2), "parallelism has the entry nan; give whole numbers from 0 on"),
+        (((math.inf,), 2, 2), "parallelism has the entry inf"),
+        ((("2",), 2, 2), "parallelism has the entry '2'"),
+        (("22", 2, 2), "parallelism is '22'; give a sequence"),
+        (((2,), None, 2), "workers has the entry None"),
+        (((1000, 1000), 1500, 2), r"takes about \d+ GiB of memory, more than the 2 allowed; count a smaller"),
+        (((10**400,), 10**400, 1), r"takes about 2e\+300 additions, more than the 5e\+10 allowed"),
+        (((10**9,), 10**9, 2), r"takes about 3e\+18 additions"),
         (((1,), 2, 0.5), "slots has the entry 0.5"),
         (((40, 72, 56, 80, 8), 16, 16), r"takes about \de\+\d\d additions, more than the 5e\+10 allowed"),
     ],

@@ -103,6 +103,7 @@ PROFILES = {
     "join": OperatorProfile(0.01, 200, 10, 0.1),
     "sink": OperatorProfile(0.001, 0, 0, 0),
 }
+HUGE = {name: OperatorProfile(1e300, 0, 0, 1) for name in PROFILES}
 RATES = {"people": 100, "bids": 400}
 
 
@@ -145,6 +146,11 @@ def test_one_number_is_the_rate_of_the_only_source():
         ({"rate": {"people": 1, "bids": math.nan}}, "rate of source 'bids' is nan; give finite records/s from 0 on"),
         ({"profiles": {"people": PROFILES["people"]}}, "Operator 'join' of dataflow 'q' has no profile"),
         ({"parallelism": {"join": 2}}, "Operator 'sink' of dataflow 'q' has no parallelism; those given are join"),
+        (
+            {"parallelism": {"join": 2, "sink": 1, "typo": 3}},
+            "given for 'typo', no operator of dataflow 'q'; there are",
+        ),
+        ({"rate": {"people": 1e300, "bids": 1e300}, "profiles": HUGE}, "would use inf CPU seconds per second; lower"),
         ({"parallelism": {"join": 0, "sink": 1}}, "parallelism of 'join' is 0; give a whole number from 1 on"),
     ],
 )
@@ -199,6 +205,27 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"slots": 1.5}, "slots is 1.5"),
         ({"parallelism": (0, 1)}, "parallelism of '0' is 0"),
         ({"parallelism": (), "edges": [], "cpu": (), "io": (), "net": ()}, "has no operators"),
+        ({"workers": "2"}, "workers is '2'; give a whole number from 1 on"),
+        ({"workers": 10**30}, "workers is 10+; give at most 1,000,000"),
+        ({"workers": 10**5000}, "workers is a number of thousands of digits; give at most 1,000,000"),
+        ({"slots": 2**63}, "slots is 9223372036854775808; give at most 1,000,000"),
+        ({"slots": math.inf}, "slots is inf; give a whole number"),
+        ({"parallelism": 3}, "parallelism is 3; give a sequence of numbers"),
+        ({"parallelism": "21"}, "parallelism is '21'; give a sequence of numbers"),
+        ({"cpu": 1.0}, "cpu is 1.0; give a sequence of numbers, one for each"),
+        ({"cpu": "11"}, "cpu is '11'; give a sequence of numbers"),
+        ({"cpu": ("1", 1)}, "cpu load of operator '0' is '1'; give a finite number from 0 on"),
+        ({"cpu": (10**400, 1)}, r"cpu load of operator '0' is 10+\.\.\.; give a finite number"),
+        ({"speeds": 2}, "speeds is 2; give a sequence of numbers"),
+        ({"speeds": ("1", 1)}, "speed of worker 0 is '1'; give a finite number above 0"),
+        ({"edges": [(0, 1.5)]}, r"Edge \(0, 1.5\) names the unknown operator 1.5"),
+        ({"edges": [(0, True)]}, "names the unknown operator True"),
+        ({"edges": [5]}, r"Edge 5 is not \(upstream, downstream\)"),
+        ({"cpu": (1.5e308, 1.5e308)}, "add up to more than a number can hold; give loads and speeds in other units"),
+        ({"io": (1e308, 0)}, "add up to more than a number can hold"),
+        ({"net": (1e308, 1e308)}, "add up to more than a number can hold"),
+        ({"speeds": (1e-310, 1)}, "add up to more than a number can hold"),
+        ({"speeds": (1.5e308, 1.5e308)}, "add up to more than a number can hold"),
         ({"speeds": (1,)}, "There are 1 speeds for 2 workers; give one for each"),
         ({"speeds": (1, 0)}, "speed of worker 1 is 0; give a finite number above 0"),
     ],
@@ -206,6 +233,27 @@ def test_no_operator_of_queries_placed_together_is_lost():
 def test_bad_problems_are_refused_with_what_is_allowed(changes, message):
     with pytest.raises(WorkbenchError, match=message):
         small(**changes)
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "message"),
+    [
+        ((1,), "parallelism has 1 entries for 2 operators"),
+        (3, "parallelism is 3; give a sequence"),
+        ({"0": 1}, "parallelism is given for 0; the operators are 0, 1"),
+        ({"0": 1, "1": 1, "2": 1}, "parallelism is given for 0, 1, 2; the operators are 0, 1"),
+        ((1, 0), "parallelism of '1' is 0"),
+    ],
+)
+def test_another_parallelism_is_of_the_same_operators(parallelism, message):
+    assert small().with_parallelism({"1": 1, "0": 1}).cpu == (2, 1)
+    with pytest.raises(WorkbenchError, match=message):
+        small().with_parallelism(parallelism)
+
+
+def test_the_largest_sums_that_a_number_can_hold_are_costed():
+    problem = small(parallelism=(2, 1), edges=[], cpu=(4e307, 1e307))
+    assert problem.cost([(2, 0), (0, 1)]).cpu == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

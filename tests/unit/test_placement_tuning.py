@@ -79,3 +79,10 @@ def test_where_all_plans_are_alike_the_first_threshold_does():
 def test_bad_arguments_are_refused_with_what_is_allowed(arguments, message):
     with pytest.raises(WorkbenchError, match=message):
         tune_thresholds(example_a(), **arguments)
+
+
+def test_tuning_ahead_of_time_takes_a_thread():
+    with pytest.raises(WorkbenchError, match="threads is 0; give a whole number from 1 on"):
+        tune_range(example_a(), [(2, 3, 1)], threads=0)
+    with pytest.raises(WorkbenchError, match="parallelism has 2 entries for 3 operators"):
+        tune_range(example_a(), [(2, 3)])

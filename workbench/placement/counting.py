@@ -6,26 +6,30 @@ the operator with the most tasks follows from the others.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import WorkbenchError
+from workbench.placement._checks import entries, integer, shown
 from workbench.placement._patterns import number_of_patterns, pattern_costs, patterns
 from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
 
 _STEPS = 5e10
+_GIB = 2
+_BYTES, _BYTES_LARGE = 8, 48  # of an entry, and of one that needs more than 64 bits
+_MOST_WAYS = 5_000_000
 
 
-def count_plans(parallelism: Sequence[int], workers: int, slots: int) -> int:
+def count_plans(parallelism: Sequence[int] | Mapping[str, int], workers: int, slots: int) -> int:
     """Count the plans of tasks on identical workers, workers and tasks of one operator being interchangeable.
 
     Parameters
     ----------
     parallelism
-        Tasks of every operator.
+        Tasks of every operator, also by name.
     workers, slots
         Number of workers and of slots on each.
 
@@ -38,15 +42,16 @@ def count_plans(parallelism: Sequence[int], workers: int, slots: int) -> int:
     ------
     WorkbenchError
         For a number out of its range, or a problem too large to count (memory and time grow with the product of
-        all parallelisms but the largest).
+        all parallelisms but the largest; at most 2 GiB are used).
     """
-    for thing, least, numbers in (("parallelism", 0, parallelism), ("workers", 1, [workers]), ("slots", 1, [slots])):
-        for number in numbers:
-            if number != int(number) or number < least:
-                raise WorkbenchError(f"{thing} has the entry {number!r}; give whole numbers from {least} on.")
-    tasks = [int(number) for number in parallelism]
+    given = parallelism.values() if isinstance(parallelism, Mapping) else parallelism
+    tasks = [_count("parallelism", number, 0) for number in entries("parallelism", given)]
+    workers, slots = _count("workers", workers, 1), _count("slots", slots, 1)
     if sum(tasks) > workers * slots:
         return 0
+    if sum(tasks) == 0:
+        return 1
+    workers, slots = min(workers, sum(tasks)), min(slots, sum(tasks))  # the others stay empty
     _affordable(tasks, workers, slots)
     rows = patterns(tasks, slots)
     return _multisets([(rows, workers)], tasks, workers, slots)
@@ -70,15 +75,34 @@ def count_within(problem: PlacementProblem, thresholds: CostVector | None = None
     return _multisets(classes, problem.parallelism, problem.workers, problem.slots)
 
 
+def _count(thing: str, value: object, least: int) -> int:
+    number = integer(value)
+    if number is None or number < least:
+        raise WorkbenchError(f"{thing} has the entry {shown(value)}; give whole numbers from {least} on.")
+    return number
+
+
 def _affordable(tasks: Sequence[int], workers: int, slots: int) -> None:
     idle = workers * slots - sum(tasks)
-    kept = sorted([*tasks, idle])[:-1]
-    steps = float(number_of_patterns(tasks, slots)) * workers * math.prod(count + 1 for count in kept)
+    sums = math.prod(count + 1 for count in sorted([*tasks, idle])[:-1])
+    rows = number_of_patterns(tasks, slots) if slots * len(tasks) <= _MOST_WAYS else math.inf
+    steps = min(1e300, rows) * min(10**300, workers * sums)
+    of = f"Counting the plans of parallelism {shown(tuple(tasks))} on {shown(workers)} workers x {shown(slots)} slots"
     if steps > _STEPS:
         raise WorkbenchError(
-            f"Counting the plans of parallelism {tuple(tasks)} on {workers} workers x {slots} slots takes about "
-            f"{steps:.0e} additions, more than the {_STEPS:.0e} allowed; count a smaller problem."
+            f"{of} takes about {steps:.0e} additions, more than the {_STEPS:.0e} allowed; count a smaller problem."
         )
+    kept = (workers + 2) * sums + 3 * rows * (len(tasks) + 1)
+    gib = kept * (_BYTES if _in_64_bits(tasks, workers) else _BYTES_LARGE) / 2**30
+    if gib > _GIB:
+        raise WorkbenchError(
+            f"{of} takes about {gib:.0f} GiB of memory, more than the {_GIB} allowed; count a smaller one."
+        )
+
+
+def _in_64_bits(tasks: Sequence[int], workers: int) -> bool:
+    """Whether every intermediate number is: at most the number of ways to spread the tasks over labelled workers."""
+    return math.prod(math.comb(count + workers - 1, workers - 1) for count in tasks) < 2**62
 
 
 def _multisets(classes: Sequence[tuple[Counts, int]], tasks: Sequence[int], workers: int, slots: int) -> int:
@@ -86,9 +110,7 @@ def _multisets(classes: Sequence[tuple[Counts, int]], tasks: Sequence[int], work
     full = [*tasks, workers * slots - sum(tasks)]
     order = np.argsort(full, kind="stable")[:-1]  # the largest follows from the others
     kept = tuple(full[index] for index in order)
-    # Every intermediate number is at most the number of ways to spread the tasks over labelled workers.
-    most = math.prod(math.comb(count + workers - 1, workers - 1) for count in tasks)
-    exact = np.int64 if most < 2**62 else object
+    exact = np.int64 if _in_64_bits(tasks, workers) else object
     total = np.zeros([count + 1 for count in kept], dtype=exact)
     total[(0,) * len(kept)] = 1
     for rows, members in classes:

@@ -20,6 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
 from workbench.errors import WorkbenchError
+from workbench.placement._checks import (
+    integer,
+    loads_by_operator,
+    operator_names,
+    speeds_by_worker,
+    tasks_by_operator,
+    whole,
+)
 
 SLACK = 1e-9
 """Costs within this are equal; a cost that exceeds its threshold by no more fits."""
@@ -120,7 +128,8 @@ class PlacementProblem:
     Raises
     ------
     WorkbenchError
-        For more tasks than slots, an unknown operator, a cycle, or a number out of its range.
+        For more tasks than slots, an unknown operator, two of one name, a cycle, or a number out of its range:
+        workers, slots and tasks are 1 to 1,000,000, and loads must add up to finite sums.
     """
 
     parallelism: tuple[int, ...]
@@ -145,19 +154,15 @@ class PlacementProblem:
         speeds: Sequence[float] | None = None,
         operators: Sequence[str] | None = None,
     ) -> None:
-        if operators is None:
-            operators = list(parallelism) if isinstance(parallelism, Mapping) else [*map(str, range(len(parallelism)))]
-        names = tuple(operators)
         put = object.__setattr__
-        _distinct(names)
+        names = operator_names(parallelism, operators)
         put(self, "operators", names)
-        put(self, "workers", _whole("workers", workers))
-        put(self, "slots", _whole("slots", slots))
-        tasks = zip(names, _by_operator("parallelism", parallelism, names), strict=True)
-        put(self, "parallelism", tuple(_whole(f"The parallelism of {name!r}", count) for name, count in tasks))
+        put(self, "workers", whole("workers", workers))
+        put(self, "slots", whole("slots", slots))
+        put(self, "parallelism", tasks_by_operator(parallelism, names))
         for dimension, loads in zip(DIMENSIONS, (cpu, io, net), strict=True):
-            put(self, dimension, _loads(dimension, loads, names))
-        put(self, "speeds", _speeds(speeds, self.workers))
+            put(self, dimension, loads_by_operator(dimension, loads, names))
+        put(self, "speeds", speeds_by_worker(speeds, self.workers))
         put(self, "edges", tuple(self._link(edge) for edge in edges))
         if self.tasks > self.workers * self.slots:
             raise WorkbenchError(
@@ -165,9 +170,21 @@ class PlacementProblem:
                 f"{self.workers * self.slots} slots; add workers or slots, or lower the parallelism."
             )
         _ = self.topological_order
+        self._summable()
+
+    def _summable(self) -> None:
+        try:
+            with np.errstate(all="ignore"):
+                sums = [*self.ideal, *self.span]
+        except OverflowError:  # of the speeds
+            sums = [math.inf]
+        if not np.isfinite(sums).all():
+            raise WorkbenchError(
+                "The loads of a worker add up to more than a number can hold; give loads and speeds in other units."
+            )
 
     def _link(self, edge: Edge) -> Link:
-        if len(edge) not in {2, 3}:
+        if not isinstance(edge, tuple | list) or len(edge) not in {2, 3}:
             raise WorkbenchError(f'Edge {edge!r} is not (upstream, downstream) or (upstream, downstream, "forward").')
         upstream, downstream = (self._position(end, edge) for end in edge[:2])
         partitioning = cast("Partitioning", edge[2] if len(edge) == 3 else "shuffle")
@@ -186,10 +203,11 @@ class PlacementProblem:
         return Link(upstream, downstream, partitioning)
 
     def _position(self, end: int | str, edge: Edge) -> int:
-        if end in self.operators:
+        if isinstance(end, str) and end in self.operators:
             return self.operators.index(end)
-        if not isinstance(end, str) and 0 <= end < len(self.operators):
-            return int(end)
+        position = integer(end)
+        if position is not None and 0 <= position < len(self.operators):
+            return position
         raise WorkbenchError(
             f"Edge {tuple(edge)!r} names the unknown operator {end!r}; the operators are {', '.join(self.operators)}."
         )
@@ -223,11 +241,19 @@ class PlacementProblem:
         Raises
         ------
         WorkbenchError
-            For an operator without profile or parallelism, or rates that do not name the sources.
+            For an operator without profile or parallelism, a parallelism of something else, or rates that do not name
+            the sources.
         """
         arriving = arriving_rates(dataflow, profiles, source_rates(dataflow, rate))
         known = profiles if parallelism is None else parallelism
         placed = [o.name for o in dataflow.operators if o.name not in dataflow.sources or o.name in known]
+        operators = [operator.name for operator in dataflow.operators]
+        for name in known if parallelism is not None else ():
+            if name not in operators:
+                raise WorkbenchError(
+                    f"A parallelism is given for {name!r}, no operator of dataflow {dataflow.name!r}; there are "
+                    f"{', '.join(operators)}."
+                )
         for name in placed:
             for thing, table in (("profile", profiles), ("parallelism", known)):
                 if name not in table:
@@ -236,9 +262,9 @@ class PlacementProblem:
                         f"those given are {', '.join(table) or 'none'}."
                     )
         if parallelism is None:
-            tasks = {name: max(1, math.ceil(arriving[name] * profiles[name].cpu_s - SLACK)) for name in placed}
+            tasks = {name: _fewest(name, arriving[name] * profiles[name].cpu_s) for name in placed}
         else:
-            tasks = {name: _whole(f"The parallelism of {name!r}", parallelism[name]) for name in placed}
+            tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name]) for name in placed}
         per_task = {name: arriving[name] / tasks[name] for name in placed}
         edges = [edge for edge in dataflow.edges if edge.upstream in placed and edge.downstream in placed]
         return cls(
@@ -293,9 +319,14 @@ class PlacementProblem:
         return cls(tasks, edges, workers, slots, merged("cpu"), merged("io"), merged("net"), speeds)
 
     def with_parallelism(self, parallelism: Sequence[int] | Mapping[str, int]) -> "PlacementProblem":
-        """Spread the total loads over other numbers of tasks: the same operators at the same rate, scaled."""
-        named = parallelism if isinstance(parallelism, Mapping) else dict(zip(self.operators, parallelism, strict=True))
-        tasks = [_whole(f"The parallelism of {name!r}", named[name]) for name in self.operators]
+        """Spread the total loads over other numbers of tasks: the same operators at the same rate, scaled.
+
+        Raises
+        ------
+        WorkbenchError
+            For a parallelism that is not of these operators, or more tasks than slots.
+        """
+        tasks = tasks_by_operator(parallelism, self.operators)
         spread = np.array(self.parallelism) / tasks
         cpu, io, net = (self.loads * spread).tolist()
         return PlacementProblem(tasks, self.edges, self.workers, self.slots, cpu, io, net, self.speeds, self.operators)
@@ -376,7 +407,8 @@ class PlacementProblem:
                 left -= taken
             heaviest /= min(self.speeds)
             difference = heaviest - self.ideal[dimension]
-            span[dimension] = difference if difference > _SAME_LOAD * heaviest else 0.0
+            same = math.isfinite(difference) and difference <= _SAME_LOAD * heaviest
+            span[dimension] = 0.0 if same else difference
         return span
 
     def checked(self, counts: ArrayLike) -> Counts:
@@ -460,59 +492,11 @@ class PlacementProblem:
         ]
 
 
-def _distinct(names: tuple[str, ...]) -> None:
-    if not names:
-        raise WorkbenchError("The problem has no operators; give at least one.")
-    for name in names:
-        if not isinstance(name, str):
-            raise WorkbenchError(f"The operator name {name!r} is no text; give each operator a text.")
-        if any("\ud800" <= character <= "\udfff" for character in name):
-            raise WorkbenchError(
-                f"The operator name {name!r} has half a character (a surrogate), which no file can hold; correct it."
-            )
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise WorkbenchError(f"Two operators are named {twice!r}; give every operator a name of its own.")
-
-
-def _whole(thing: str, value: float) -> int:
-    if isinstance(value, bool) or not math.isfinite(value) or value != int(value) or value < 1:
-        raise WorkbenchError(f"{thing} is {value!r}; give a whole number from 1 on.")
-    return int(value)
-
-
-def _by_operator(
-    thing: str, values: Sequence[float] | Mapping[str, float], names: tuple[str, ...]
-) -> tuple[float, ...]:
-    """Values in the order of the operators."""
-    if isinstance(values, Mapping):
-        if set(values) != set(names):
-            raise WorkbenchError(f"{thing} is given for {', '.join(values)}; the operators are {', '.join(names)}.")
-        return tuple(values[name] for name in names)
-    if len(values) != len(names):
-        raise WorkbenchError(f"{thing} has {len(values)} entries for {len(names)} operators; give one for each.")
-    return tuple(values)
-
-
-def _loads(dimension: str, values: Sequence[float] | Mapping[str, float], names: tuple[str, ...]) -> tuple[float, ...]:
-    loads = _by_operator(dimension, values, names)
-    for name, load in zip(names, loads, strict=True):
-        if not (math.isfinite(load) and load >= 0):
-            raise WorkbenchError(
-                f"The {dimension} load of operator {name!r} is {load!r}; give a finite number from 0 on."
-            )
-    return tuple(float(load) for load in loads)
-
-
-def _speeds(speeds: Sequence[float] | None, workers: int) -> tuple[float, ...]:
-    if speeds is None:
-        return (1.0,) * workers
-    if len(speeds) != workers:
-        raise WorkbenchError(f"There are {len(speeds)} speeds for {workers} workers; give one for each.")
-    for worker, speed in enumerate(speeds):
-        if not (math.isfinite(speed) and speed > 0):
-            raise WorkbenchError(f"The speed of worker {worker} is {speed!r}; give a finite number above 0.")
-    return tuple(float(speed) for speed in speeds)
+def _fewest(name: str, busy: float) -> int:
+    """Tasks that keep each below one CPU second per second."""
+    if not math.isfinite(busy):
+        raise WorkbenchError(f"Operator {name!r} would use {busy} CPU seconds per second; lower the rate.")
+    return max(1, math.ceil(busy - SLACK))
 
 
 def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
+from workbench.placement._checks import whole
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
@@ -58,7 +59,23 @@ def tune_thresholds(
     step: float = 0.01,
     bounds: bool = True,
 ) -> CostVector:
-    """Find thresholds that just admit a plan; see `tune`. Warns when a probe ran out of time."""
+    """Find thresholds that just admit a plan (CAPSys, section 5.2), and warn when a probe ran out of time.
+
+    Parameters
+    ----------
+    problem, relaxation, timeout_s, step, bounds
+        See `tune`, which also tells how the thresholds were found.
+
+    Returns
+    -------
+    CostVector
+        The thresholds of phase 2.
+
+    Raises
+    ------
+    WorkbenchError
+        For a factor that is not above 1, a step or time limit that is not above 0.
+    """
     tuning = tune(problem, relaxation, timeout_s, step=step, bounds=bounds)
     if not tuning.minimal:
         warnings.warn(
@@ -145,6 +162,8 @@ def tune_range(
         Its total loads are spread over the tasks of each parallelism.
     parallelisms
         Tasks of every operator, for each case.
+    relaxation, timeout_s, step
+        See `tune`.
     threads
         Tunings at a time; one per core if left out.
 
@@ -152,7 +171,15 @@ def tune_range(
     -------
     dict
         The tuning for every parallelism.
+
+    Raises
+    ------
+    WorkbenchError
+        For a parallelism that is not of these operators or has more tasks than there are slots, no thread, or the
+        errors of `tune`.
     """
+    if threads is not None:
+        threads = whole("threads", threads)
     cases = {tuple(tasks): problem.with_parallelism(tasks) for tasks in parallelisms}
     with ThreadPoolExecutor(threads) as pool:
         tunings = pool.map(lambda case: tune(case, relaxation, timeout_s, step=step), cases.values())
