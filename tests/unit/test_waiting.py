@@ -44,6 +44,16 @@ def test_records_that_are_never_consumed_have_waited_until_the_end():
     assert (none.mean_s, none.quantile_s(0.5)) == (0.0, 0.0)
 
 
+def test_rounding_makes_no_cohort():
+    arrivals = np.full(2000, 4687343.8713)
+    consumed = np.tile([0.1, 0.7, 2.2], 667)[:2000] * arrivals
+    consumed *= (1 + 1e-16) * arrivals.sum() / consumed.sum()
+    for most in (consumed, np.nextafter(arrivals, 0), np.nextafter(arrivals, np.inf)):
+        assert (
+            0 <= Waits.of(arrivals, most, 5.0).quantile_s(0.99) <= Waits.of(arrivals, most, 5.0).quantile_s(1.0) <= 1e4
+        )
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     steps=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=10),

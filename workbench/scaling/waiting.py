@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _HALVINGS = 60
+_ROUNDING = 1e-13  # of all records
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,8 @@ class Waits:
         went = np.minimum(np.concatenate([[0.0], np.cumsum(consumed)]), came)
         went, ends = np.append(went, came[-1]), np.append(times, times[-1])  # the rest, at the end
         breaks = np.unique(np.concatenate([came, went]))
-        begin, end = breaks[:-1], breaks[1:]
+        apart = np.diff(breaks) > _ROUNDING * came[-1]
+        begin, end = breaks[:-1][apart], breaks[1:][apart]
         middle = (begin + end) / 2
         first_s, last_s = (
             np.maximum(0.0, _time_of(at, middle, went, ends) - _time_of(at, middle, came, times)) for at in (begin, end)
