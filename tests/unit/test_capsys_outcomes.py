@@ -90,6 +90,7 @@ def test_a_large_worker_does_not_run_a_task_faster():
     ("call", "message"),
     [
         (lambda q, p, c: simulated(q.model, p, c, 0, Worker()), "The target is 0; it must be a finite number above 0"),
+        (lambda q, p, c: simulated(q.model, p, c, "fast", Worker()), "The target is 'fast'; it must be"),
         (lambda q, p, c: simulated(q.model, p, c, -1, Worker()), "The target is -1; it must be"),
         (lambda _, p, c: shared({"q": p}, {"q": float("nan")}, c, Worker()), "target of query 'q' is nan; it must be"),
         (lambda _, p, c: shared({"q": p}, {}, c, Worker()), "Targets are given for none; the queries are q: give one"),

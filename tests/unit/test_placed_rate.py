@@ -148,6 +148,7 @@ def test_unlimited_rates_have_quantiles_and_are_ranked_first():
     ("call", "message"),
     [
         (lambda: spread(IDLE, 1, Worker(), samples=0), "samples is 0; it must be a whole number of at least 1."),
+        (lambda: spread(IDLE, 1, Worker(), samples=1.5), "samples is 1.5; it must be a whole number"),
         (lambda: spread(IDLE, 1, Worker(), seed=-1), "seed is -1; it must be a whole number of at least 0."),
         (lambda: spread(IDLE, 1, Worker()).quantile(1.1), r"share of random placements is 1.1; give a number from 0"),
     ],

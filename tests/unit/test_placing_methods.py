@@ -69,6 +69,8 @@ def test_no_time_is_refused(method):
     [
         ({"draws": 0}, "draws is 0; it must be a whole number of at least 1."),
         ({"draws": 1.5}, "draws is 1.5; it must be a whole number"),
+        ({"seed": float("nan")}, "seed is nan; it must be a whole number of at least 0."),
+        ({"draws": float("inf")}, "draws is inf; it must be a whole number of at least 1."),
         ({"seed": -1}, "seed is -1; it must be a whole number of at least 0."),
         ({"timeout_s": 0}, "timeout_s is 0; give seconds above 0"),
         ({"methods": ["random", "best"]}, "no placement method 'best'; use one of fastest"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
+from workbench.placement._checks import integer, shown
 from workbench.placement._effort import deadline
 from workbench.placement._odrp import OdrpWeights, Setting, odrp
 from workbench.placement.baselines import (
@@ -218,8 +219,8 @@ def compare(
     if methods is None:
         methods = [method for method in METHODS if method != "fastest" or best_method(given) == "fastest"]
     _check(methods, seed, timeout_s)
-    if draws != int(draws) or draws < 1:
-        raise WorkbenchError(f"draws is {draws!r}; it must be a whole number of at least 1.")
+    if (integer(draws) or 0) < 1:
+        raise WorkbenchError(f"draws is {shown(draws)}; it must be a whole number of at least 1.")
     rows: list[Compared] = []
     refused: dict[str, str] = {}
     for method in methods:
@@ -244,8 +245,9 @@ def _check(methods: Sequence[str], seed: int, timeout_s: float | None) -> None:
     for method in methods:
         if method not in METHODS:
             raise WorkbenchError(f"There is no placement method {method!r}; use one of {', '.join(METHODS)}.")
-    if seed != int(seed) or seed < 0:
-        raise WorkbenchError(f"seed is {seed!r}; it must be a whole number of at least 0.")
+    number = integer(seed)
+    if number is None or number < 0:
+        raise WorkbenchError(f"seed is {shown(seed)}; it must be a whole number of at least 0.")
     deadline(timeout_s)
 
 

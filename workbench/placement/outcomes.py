@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.errors import WorkbenchError
+from workbench.placement._checks import finite, shown
 from workbench.placement.counting import count_plans
 from workbench.placement.exact import optimal
 from workbench.placement.problem import Counts, PlacementProblem
@@ -218,8 +219,8 @@ def shared(
 
 
 def _check_target(thing: str, target: float) -> None:
-    if not (math.isfinite(target) and target > 0):
-        raise WorkbenchError(f"{thing} is {target!r}; it must be a finite number above 0, in records/s.")
+    if not (finite(target) and target > 0):
+        raise WorkbenchError(f"{thing} is {shown(target)}; it must be a finite number above 0, in records/s.")
 
 
 def _outcome(share: float, target: float) -> Outcome:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import WorkbenchError
+from workbench.placement._checks import finite, integer, shown
 from workbench.placement._effort import Effort, deadline
 from workbench.placement.baselines import flink_evenly, random_slots
 from workbench.placement.caps import explore_plans, search
@@ -123,8 +124,10 @@ def placed_rate(problem: PlacementProblem, counts: ArrayLike, rate: float, worke
     WorkbenchError
         When the rate is not above 0, or `counts` is no plan.
     """
-    if not (math.isfinite(rate) and rate > 0):
-        raise WorkbenchError(f"The rate of the loads is {rate!r}; it must be a finite number above 0, in records/s.")
+    if not (finite(rate) and rate > 0):
+        raise WorkbenchError(
+            f"The rate of the loads is {shown(rate)}; it must be a finite number above 0, in records/s."
+        )
     loads = problem.worker_loads(counts)
     speeds = np.array(problem.speeds)
     capacity = np.array([worker.cpus, worker.io_bytes_per_s, worker.net_bytes_per_s])[:, None] * speeds
@@ -243,8 +246,9 @@ def spread(
         When a number is out of its range.
     """
     for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
-        if value != int(value) or value < least:
-            raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+        number = integer(value)
+        if number is None or number < least:
+            raise WorkbenchError(f"{name} is {shown(value)}; it must be a whole number of at least {least}.")
     random = np.random.default_rng(seed)
     rates = np.sort([placed_rate(problem, random_slots(problem, random), rate, worker).rate for _ in range(samples)])
     found = explore_plans(problem, CostVector(), Effort(math.inf, nodes), first=False)
