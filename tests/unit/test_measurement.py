@@ -1,5 +1,8 @@
 import json
 import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +10,7 @@ import pytest
 from simulated_run import SimulatedRun
 
 from workbench.capacity import CapacityEstimator, Measurement, fit_costs, probe_from_dict, probe_to_dict
-from workbench.capacity.measurement import MAX_SAMPLES
+from workbench.capacity.measurement import MAX_SAMPLES, write_whole
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, SourceProfile, TaskSample
 
@@ -47,6 +50,52 @@ def test_round_trip(measurement, tmp_path):
     assert measurement.estimate.high == math.inf
     assert [file.name for file in path.parent.iterdir()] == ["m.json"]
     assert json.loads(path.read_text())["version"] == 1
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "file")
+    for text in ("one", "two"):
+        write_whole(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "there" / "file").read_text() == text
+    assert len(list(tmp_path.rglob("*"))) == 3
+
+
+def test_a_pipe_is_written_straight(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(pipe, "text")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_standard_output_is_no_file_to_replace(tmp_path):
+    script = "import sys; from workbench.capacity.measurement import write_whole; print('a', flush=True); "
+    script += "write_whole('/dev/stdout', 'b')"
+    with (tmp_path / "out").open("w") as out:
+        subprocess.run([sys.executable, "-c", script], stdout=out, check=True)
+    assert (tmp_path / "out").read_text() == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("x" * 300, "", "File name too long"),
+        ("a\0", "", "embedded null"),
+        ("file/x", "", "Not a directory|File exists"),
+        ("m", "\ud800", r"cannot hold '\\ud800', which is half a character"),
+    ],
+)
+def test_what_cannot_be_written_is_told(tmp_path, name, text, message):
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkbenchError, match=message):
+        write_whole(tmp_path / name, text)
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_file_is_strict_json_without_infinity(measurement, tmp_path):

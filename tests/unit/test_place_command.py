@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import numpy as np
 import pytest
@@ -206,6 +207,30 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, problem, arguments,
     assert output.err.startswith("workbench: ")
     assert output.err.count("\n") == 1
     assert output.out == ""
+
+
+def test_a_forward_edge_that_cannot_be_is_one_note(capsys, tmp_path):
+    document = CALM | {"edges": [["A", "B", "forward"], ["B", "C"]]}
+    code, output = run(capsys, written(tmp_path, document), "--compare", "--draws", 2)
+    assert code == 0
+    assert output.err.startswith("workbench: note: Edge A -> B is forward, but 2 tasks cannot feed 3 one to one; it is")
+    assert output.err.count("\n") == output.err.count("workbench: note: ")
+    assert output.err.count("Edge A -> B is forward, but 2 tasks cannot feed 3") == 1
+
+
+def test_a_plan_that_cannot_be_written_is_told(capsys, problem, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run(capsys, problem, "--method", "round-robin", "--flink", pipe)[0] == 0
+        assert os.read(reader, 10_000).startswith(b"operator,subtask,worker\nA,0,0\n")
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    for target in ("/dev/full", tmp_path / ("x" * 300), tmp_path / "nul\0", ""):
+        code, output = run(capsys, problem, "--method", "round-robin", "--flink", target)
+        assert (code, output.err.count("\n")) == (2, 1), output.err
 
 
 def test_without_rate_the_least_cost_is_looked_for(capsys, tmp_path):

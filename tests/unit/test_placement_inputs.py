@@ -64,6 +64,16 @@ def operators(**changed):
         ("{", r"is neither JSON nor YAML"),
         ('{"workers": 1, "workers": 2}', r"problem.json: key 'workers' is there twice; .* Rename one"),
         (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
+        ("[" * 100_000, r"is nested too deeply to be read"),
+        (without(operators={}), r"has no operators; give at least one"),
+        (
+            without(operators=operators(C={"tasks": 1, "cpu": 10**400})),
+            r"cpu of operator 'C' is 10+\.\.\.; give a number",
+        ),
+        (without(rate=10**400), r"rate is 10+\.\.\.; it must be a finite number above 0"),
+        (without(speeds=[1, 10**400]), r"speeds is .*; it must be a list of numbers"),
+        (without(slots=10**19), r"slots is 10+; give at most 1,000,000"),
+        (without(workers=10**30), r"workers is 10+; give at most 1,000,000"),
         ([1], r"is a list; it must be an object"),
         (without("workers"), r"lacks 'workers'; add it"),
         (without("operators"), r"lacks 'operators'; add it"),
@@ -92,12 +102,30 @@ def operators(**changed):
         ({"estimate": {"observation": {"operators": [{}]}, "low": 1}, "budget": {}}, r"an operator cannot be read"),
         ({"plans": [{"rate": 5}], "runs": [{"estimate": {}}]}, r"has no run that sustained a rate"),
         ({"plans": [{"cost": 5}], "runs": [3]}, r"cannot be read \(TypeError: .*; write it again with workbench plan"),
-        ({"plans": [], "runs": []}, r"has no plan for None records/s; there are plans for none"),
+        ({"plans": [], "runs": []}, r"has no plans, so there is nothing to place; plan again"),
     ],
 )
 def test_bad_files_are_named(tmp_path, document, message):
     with pytest.raises(WorkbenchError, match=message):
         read_placement_input(written(tmp_path, document))
+
+
+def test_yaml_nested_too_deeply_is_refused(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"is nested too deeply to be read"):
+        read_placement_input(written(tmp_path, "[" * 3000, "problem.yaml"))
+
+
+@pytest.mark.parametrize("rate", [math.nan, math.inf, -5, 0, 10**400])
+def test_the_rate_is_named_where_it_is_wrong(tmp_path, rate):
+    with pytest.raises(WorkbenchError, match=r"^The rate to place for is .*; give a finite number above 0"):
+        read_placement_input(written(tmp_path, PROBLEM), rate=rate)
+
+
+def test_a_plan_for_an_operator_that_was_not_measured_is_refused(planned, tmp_path):
+    document = json.loads(planned[1].read_text(encoding="utf-8"))
+    document["plans"][0]["allocation"]["tasks"]["typo"] = 3
+    with pytest.raises(WorkbenchError, match="parallelism is given for 'typo', no operator of dataflow"):
+        read_placement_input(written(tmp_path, document), workers=9, slots=16)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -28,6 +28,7 @@ from workbench.metrics import Observation, SourceProfile, TaskSample
 VERSION = 1
 MAX_SAMPLES = 1000
 _GROUPS = 100
+_STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
 
 Setting = str | int | float | bool | None
 _Kind = TypeVar("_Kind")
@@ -131,14 +132,40 @@ class Measurement:
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` to `path`, all of it or nothing; folders are made."""
-    target = Path(path)
+    """Write `text` to `path`, all of it or nothing; folders are made.
+
+    A symbolic link stays, and what it points to is written. What is no regular file, such as a pipe, or another name
+    of an open file, such as ``/dev/stdout``, is written straight, at its end.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be written, or the text has half a character.
+    """
+    try:
+        data = text.encode("utf-8")
+        if Path(path).absolute().parent in _STREAMS or (Path(path).exists() and not Path(path).is_file()):
+            with Path(path).open("ab") as stream:
+                stream.write(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.end]
+        raise WorkbenchError(
+            f"{os.fspath(path)!r} cannot hold {half!r}, which is half a character; rename it."
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise WorkbenchError(f"{os.fspath(path)!r} cannot be written: {reason}. Choose another place.") from error
+
+
+def _replace(target: Path, data: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)

@@ -16,12 +16,20 @@ def check_file(path: str | None) -> None:
     """Refuse a place that cannot be written to, before a long run."""
     if path is None:
         return
-    if Path(path).is_dir():
-        raise WorkbenchError(f"{path!r} is a folder; give the name of a file in it.")
-    parent = next((place for place in Path(path).absolute().parents if place.exists()), Path())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
+    try:
+        if Path(path).is_dir():
+            raise WorkbenchError(f"{path!r} is a folder; give the name of a file in it.")
+        if Path(path).exists() and not Path(path).is_file():  # a pipe or a terminal is written straight
+            writable, place = os.access(path, os.W_OK), Path(path)
+        else:
+            place = next((one for one in Path(os.path.realpath(path)).parents if one.exists()), Path())
+            writable = place.is_dir() and os.access(place, os.W_OK)
+    except (OSError, ValueError) as error:  # a name too long, or with a NUL
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise WorkbenchError(f"{path!r} cannot be written: {reason}. Choose another place.") from error
+    if not writable:
         raise WorkbenchError(
-            f"{path!r} cannot be written: {str(parent)!r} is no folder that may be written to. Choose another place."
+            f"{path!r} cannot be written: {str(place)!r} is no folder that may be written to. Choose another place."
         )
 
 

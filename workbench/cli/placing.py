@@ -6,7 +6,10 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -73,6 +76,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _place(options: argparse.Namespace) -> int:
     _check(options)
+    with _notes():
+        return _answer(options)
+
+
+def _answer(options: argparse.Namespace) -> int:
     thresholds = None if options.thresholds is None else _thresholds(options.thresholds)
     given = _given(options)
     if options.shapes:
@@ -108,8 +116,26 @@ def _place(options: argparse.Namespace) -> int:
         )
         _print_placed(chosen, as_json=options.json)
     if options.flink:
+        sys.stdout.flush()  # the file may be the same
         write_whole(options.flink, _subtasks(chosen))
     return DONE
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Print each warning once, as a line for readers."""
+    told = set()
+
+    def tell(message: Warning | str, category: type[Warning], *_where: object, **_how: object) -> None:
+        line = f"workbench: note: {message}"
+        if issubclass(category, UserWarning) and line not in told:
+            told.add(line)
+            print(line, file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = tell
+        yield
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -27,6 +27,7 @@ import yaml
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics
+from workbench.placement._checks import finite, shown
 from workbench.placement.problem import PlacementProblem
 from workbench.simulation import PRESETS, Worker, preset
 
@@ -152,9 +153,11 @@ def read_placement_input(
     Raises
     ------
     WorkbenchError
-        When the file cannot be read, is none of these, or lacks something.
+        When the file cannot be read, is none of these, or lacks something, or a number is out of its range.
     """
     what = f"The placement input {os.fspath(path)}"
+    if rate is not None and not (finite(rate) and rate > 0):
+        raise WorkbenchError(f"The rate to place for is {shown(rate)}; give a finite number above 0, in records/s.")
     try:
         text = Path(path).read_text(encoding="utf-8")
         document = (
@@ -166,6 +169,8 @@ def read_placement_input(
         raise WorkbenchError(f"{what} cannot be read: {error.strerror}. Check the path.") from error
     except WorkbenchError as error:
         raise WorkbenchError(f"{what}: {error}; all would be lost but the last. Rename one.") from error
+    except RecursionError as error:
+        raise WorkbenchError(f"{what} is nested too deeply to be read. Correct it.") from error
     except (ValueError, yaml.YAMLError) as error:
         raise WorkbenchError(f"{what} is neither JSON nor YAML: {' '.join(str(error).split())}. Correct it.") from error
     if not isinstance(document, dict):
@@ -175,7 +180,7 @@ def read_placement_input(
         return reader.problem(document)
     try:
         return reader.plans(document) if "plans" in document else reader.measurement(document)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise WorkbenchError(
             f"{what} cannot be read ({type(error).__name__}: {error}); write it again with workbench plan or measure."
         ) from error
@@ -241,7 +246,9 @@ class _Reader:
             for load in _LOADS:
                 value = operator.get(load, 0.0)
                 if not _number(value):
-                    raise WorkbenchError(f"{self.what}: {load} of operator {title!r} is {value!r}; give a number.")
+                    raise WorkbenchError(
+                        f"{self.what}: {load} of operator {title!r} is {shown(value)}; give a number below 1e308."
+                    )
                 loads[load][title] = value * factor
         edges = query.get("edges", [])
         if not (
@@ -275,9 +282,11 @@ class _Reader:
 
     def plans(self, document: Mapping[str, Any]) -> PlacementInput:
         plans, runs = self._get(document, "plans", list), self._get(document, "runs", list)
+        if not plans:
+            raise WorkbenchError(f"{self.what} has no plans, so there is nothing to place; plan again.")
         chosen = [one for one in plans if self.rate is None or math.isclose(one["rate"], self.rate, rel_tol=1e-6)]
         if not chosen:
-            rates = ", ".join(f"{one['rate']:g}" for one in plans) or "none"
+            rates = ", ".join(f"{one['rate']:g}" for one in plans)
             raise WorkbenchError(f"{self.what} has no plan for {self.rate} records/s; there are plans for {rates}.")
         plan = chosen[0]
         usable = [run for run in runs if (run["estimate"].get("observation") or {}).get("operators")]
@@ -318,13 +327,13 @@ class _Reader:
         value = document[key]
         if not isinstance(value, kind) or isinstance(value, bool):
             names = {int: "a whole number", list: "a list", dict: "an object"}
-            raise WorkbenchError(f"{self.what}: {key}{of} is {value!r}; it must be {names[kind]}.")
+            raise WorkbenchError(f"{self.what}: {key}{of} is {shown(value)}; it must be {names[kind]}.")
         return value
 
     def _above(self, document: Mapping[str, Any], key: str) -> float:
-        value = document.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
-            raise WorkbenchError(f"{self.what}: {key} is {value!r}; it must be a finite number above 0.")
+        value: Any = document.get(key)
+        if not finite(value) or value <= 0:
+            raise WorkbenchError(f"{self.what}: {key} is {shown(value)}; it must be a finite number above 0.")
         return float(value)
 
     def _known(self, document: Mapping[str, Any], keys: set[str], of: str) -> None:
@@ -336,7 +345,7 @@ class _Reader:
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return finite(value) or isinstance(value, float)  # the problem names the operator of a NaN
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
