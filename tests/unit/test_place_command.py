@@ -11,7 +11,16 @@ from placement_file import PROBLEM, written
 
 from workbench import cli
 from workbench.errors import WorkbenchError
-from workbench.placement import METHODS, CostVector, compare, optimal, place, read_placement_input
+from workbench.placement import (
+    METHODS,
+    CostVector,
+    SearchResult,
+    compare,
+    methods,
+    optimal,
+    place,
+    read_placement_input,
+)
 
 CALM = PROBLEM | {
     "operators": {
@@ -69,7 +78,30 @@ def test_thresholds_that_no_plan_meets_are_refused(problem):
     given = read_placement_input(problem)
     with pytest.raises(WorkbenchError, match=r"No plan meets the thresholds 0, 0, 0; raise them, or leave them out"):
         place(given, "caps-first", thresholds=CostVector(0, 0, 0))
+    with pytest.raises(WorkbenchError, match=r"No plan meets .* 0, 0, 0; raise them, or use caps-first without any"):
+        place(given, "caps", thresholds=CostVector(0, 0, 0))
     assert place(given, "caps-first", thresholds=CostVector(0.6, 0.4, 0.4)).cost.worst == pytest.approx(5 / 9)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "message"),
+    [
+        (None, r"^In the time given no plan was found; give more time, or use another method\.$"),
+        (
+            CostVector(0.1, 1, 1),
+            r"meets the thresholds 0\.1, 1, 1; give more time, raise them, or use caps-first without",
+        ),
+    ],
+)
+def test_out_of_time_says_so(problem, monkeypatch, thresholds, message):
+    def late(*_arguments, **_options):
+        return SearchResult(0, (), None, 1, exhausted=False)
+
+    given = read_placement_input(problem)
+    place(given, "caps")  # compiles the searches
+    monkeypatch.setattr(methods, "search", late)
+    with pytest.raises(WorkbenchError, match=message):
+        place(given, "caps", thresholds=thresholds)
 
 
 def test_the_plan_is_shown_and_exported(capsys, problem, tmp_path):

@@ -284,8 +284,15 @@ def _caps(
     found = search(problem, thresholds, first=first, timeout_s=_LONGEST_S if timeout_s is None else timeout_s)
     if found.best is None:
         limits = ", ".join(f"{limit:g}" for limit in thresholds or CostVector())
-        proof = "No plan meets" if found.exhausted else "In the time given no plan was found that meets"
-        raise WorkbenchError(f"{proof} the thresholds {limits}; raise them, or leave them out to have them tuned.")
+        tuned = "leave them out to have them tuned" if first else "use caps-first without any, which tunes them"
+        if found.exhausted:
+            raise WorkbenchError(f"No plan meets the thresholds {limits}; raise them, or {tuned}.")
+        if all(map(math.isinf, thresholds or CostVector())):
+            raise WorkbenchError("In the time given no plan was found; give more time, or use another method.")
+        raise WorkbenchError(
+            f"In the time given no plan was found that meets the thresholds {limits}; give more time, raise them, or "
+            f"{tuned}."
+        )
     if first:
         return found.best.counts, "first plan within the thresholds"
     return found.best.counts, f"{found.count:,} plans{'' if found.exhausted else ' so far: out of time'}"
