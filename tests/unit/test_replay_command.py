@@ -225,7 +225,8 @@ def test_a_measured_response_feeds_the_replay(rates, tmp_path, capsys):
 def test_an_autoscalers_settings_are_options(rates, capsys):
     base = ["q11", rates, "--slots", "12", "--policy", "ds2"]
     calm = rows_of([*base, "--setting", "scale_down_interval_s=7200", "max_parallelism=20"], capsys)["ds2"]
-    assert calm["reconfigurations"] < rows_of(base, capsys)["ds2"]["reconfigurations"]
+    hasty = rows_of([*base, "--setting", "scale_down_interval_s=0"], capsys)["ds2"]
+    assert calm["reconfigurations"] < hasty["reconfigurations"]
     assert main(["replay", *base, "--setting", "speed=2"]) == 2
     assert "no setting 'speed' of an autoscaler; there are activation_s" in capsys.readouterr().err
     assert main(["replay", *base, "--setting", "activation_s"]) == 2

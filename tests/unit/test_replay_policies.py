@@ -26,7 +26,18 @@ from workbench.scaling import (
 )
 from workbench.scaling.autoscaler import FLINK, JUSTIN
 from workbench.scaling.ds2_policy import averaged, utilization
-from workbench.simulation import KeyTrace, OperatorModel, QueryModel, RateTrace, StateModel, Worker
+from workbench.simulation import (
+    Deployment,
+    KeyTrace,
+    OperatorModel,
+    QueryModel,
+    RateTrace,
+    StateModel,
+    Worker,
+    preset,
+    steady_state,
+)
+from workbench.study.scaling import POLICIES, initial_tasks
 
 FLOW = Dataflow(
     "chain",
@@ -145,6 +156,49 @@ def test_an_operator_that_would_not_change_triggers_nothing():
     assert calm.reconfigurations == ()  # count is 40 % busy, map 1 %, but one task is the least
     idle = replay(RateTrace.constant(3_000, 100), idle_map, Ds2Policy(settings), start, step_s=1.0)
     assert idle.reconfigurations[0].tasks == ONE
+
+
+WINDOWED = QueryModel(
+    Dataflow(
+        "bursts",
+        (Operator("source", "source"), Operator("filter", "map"), Operator("window", "window", stateful=True),
+         Operator("join", "join")),
+        (Edge("source", "filter"), Edge("filter", "window"), Edge("window", "join")),
+    ),
+    {
+        "filter": OperatorModel(OperatorProfile(5e-5, 0, 0, 1.0)),
+        "window": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0), windowed=True, emission_s=1e-5),
+        "join": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0)),  # works only while the window emits
+    },
+    window_s=10.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rate", [6_000, 15_000, 40_000])
+def test_ds2_comes_to_rest_where_windows_emit_while_the_sources_stand_still(rate):
+    """True rates of an operator that is useful in one of two phases alone are out of reach: both count."""
+    settings = AutoscalerSettings(
+        activation_s=30.0, policy_interval_s=60.0, metrics_window_s=60.0, utilization_target=0.8, utilization_min=0.5,
+        utilization_max=0.9, catch_up_s=600.0, scale_down_interval_s=600.0,
+    )  # fmt: skip
+    start = dict.fromkeys(WINDOWED.modelled, 1)
+    line = replay(RateTrace.constant(rate, 7_200), WINDOWED, Ds2Policy(settings), start, step_s=5.0)
+    last = line.reconfigurations[-1]
+    assert last.at_s < 3_600
+    assert len(line.reconfigurations) <= 5
+    assert steady_state(Deployment(WINDOWED, last.tasks)).rate >= rate
+    assert line.tasks[-1] <= 3 * 2.6e-4 * rate + 3  # both phases together take no more than they must
+    assert line.consumed[-120:].mean() == pytest.approx(rate, rel=0.01)
+
+
+def test_the_default_ds2_comes_to_rest_on_the_windowed_preset():
+    query = preset("q8")
+    start = initial_tasks(query, 10, 2048.0)
+    rate = 1.5 * steady_state(Deployment(query, start, 2048.0)).rate
+    line = replay(RateTrace.constant(rate, 10_800), query, POLICIES["ds2"], start, memory_mb=2048.0)
+    assert line.reconfigurations[-1].at_s < 3_600
+    assert len(line.reconfigurations) <= 5
+    assert line.summary()["at_target"] > 0.8
 
 
 # --- placement

@@ -28,6 +28,7 @@ from workbench.simulation import (
     QueryModel,
     RateTrace,
     State,
+    Step,
     advance,
     carry,
     whole_step,
@@ -36,6 +37,7 @@ from workbench.simulation import (
 Floats = NDArray[np.float64]
 
 _MB = float(1 << 20)
+_ROUNDING = 1e-9
 
 
 def replay(
@@ -119,7 +121,7 @@ def replay(
             state, done = advance(deployment, state, waiting, step, speed * up_s / step)
             consumed[number] = done.consumed
             waiting = max(0.0, waiting - done.consumed)
-            meter.add(done.records, done.results, done.useful_s, up_s)
+            meter.add(done, up_s)
         meter.arrived += arrived * up_s / step  # downtime is no part of a window
         backlog[number] = waiting
         now_s = begin_s + step
@@ -262,23 +264,51 @@ class _Meter:
         self.useful_s = np.zeros(deployment.size)
         self.up_s = 0.0
         self.arrived = 0.0
+        self._emitting = np.zeros(deployment.size)  # useful seconds while windows emit
+        self._emitting_s, self._active_s = 0.0, 0.0
 
-    def add(self, records: Floats, results: Floats, useful_s: Floats, up_s: float) -> None:
-        self.records = self.records + records
-        self.results = self.results + results
-        self.useful_s = self.useful_s + useful_s
+    def add(self, done: Step, up_s: float) -> None:
+        self.records = self.records + done.records
+        self.results = self.results + done.results
+        self.useful_s = self.useful_s + done.useful_s
         self.up_s += up_s
+        self._active_s += done.active_s
+        if done.useful_emitting_s is not None:
+            self._emitting = self._emitting + done.useful_emitting_s
+            self._emitting_s += done.emitting_s
+
+    @property
+    def bound_s(self) -> Floats:
+        """Useful seconds, as if each task could work in both phases: while windows emit, and while the sources flow.
+
+        A task that is useful all of one phase bounds the rate though it idles in the other, in which its work cannot
+        be done. So it counts as useful in both as much as in the phase in which it is more so. If nobody is asked for
+        more than a share of its time then, both phases together take no more than that share.
+        """
+        flowing_s = self._active_s - self._emitting_s
+        if self._emitting_s <= 0 or flowing_s <= _ROUNDING * self._active_s:
+            return self.useful_s
+        flowing = np.maximum(self.useful_s - self._emitting, 0.0) / flowing_s
+        busier = np.maximum(self._emitting / self._emitting_s, flowing)
+        bound: Floats = np.maximum(self.useful_s, np.minimum(busier, 1.0) * self._active_s)
+        return bound
 
 
 def _seen(deployment: Deployment, meter: _Meter, waiting: float, now_s: float, deployed_s: float) -> Window:
-    """Metrics of the window that ends now."""
+    """Metrics of the window that ends now.
+
+    Deviation from DS2, whose useful time leaves all waiting out: `_Meter.bound_s` is told instead. Windows emit and the
+    sources flow one after the other, so rates that an operator would reach if it worked all the time are out of reach,
+    and DS2 would give tasks back that it has to ask for again, for ever. Without windows there is no difference.
+    """
     model = deployment.model
     pushed = np.where(deployment.windowed, meter.results, meter.records * deployment.selectivity)
+    useful_s = meter.bound_s
     counters, busyness = {}, {}
     for name, where in deployment.slices.items():
         if name in model.dataflow.sources:
             continue
-        rows = zip(meter.records[where].tolist(), pushed[where].tolist(), meter.useful_s[where].tolist(), strict=True)
+        rows = zip(meter.records[where].tolist(), pushed[where].tolist(), useful_s[where].tolist(), strict=True)
         counters[name] = tuple(rows)
         busyness[name] = float(meter.useful_s[where].mean() / meter.up_s)
     shares = model.source_shares.items()

@@ -54,6 +54,10 @@ class Ds2Policy:
     sources send and what is to be caught up with, as in Flink: a saturated operator is asked for more than it has, and
     one behind it for more than reaches it.
 
+    Where windows emit in bursts, true rates depend on what part of a burst a metrics window holds, above all while a
+    backlog is worked off. Give it several windows' length, and a `scale_down_interval_s` as long as a backlog lasts:
+    otherwise tasks are given back and asked for again.
+
     Parameters
     ----------
     settings

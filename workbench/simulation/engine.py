@@ -73,6 +73,10 @@ class Step:
         Results that windowed tasks emitted.
     useful_s
         Seconds of work.
+    emitting_s
+        Seconds of `active_s` in which windows emitted and the sources stood still.
+    useful_emitting_s
+        Seconds of work meanwhile; None for none.
     """
 
     consumed: float
@@ -80,6 +84,8 @@ class Step:
     records: Floats
     results: Floats
     useful_s: Floats
+    emitting_s: float = 0.0
+    useful_emitting_s: Floats | None = None
 
 
 def whole_step(step_s: float, window_s: float | None) -> float:
@@ -126,6 +132,7 @@ def advance(
         for head, volume in zip(wave.heads, volumes, strict=True):
             if volume > 0:
                 work.close(head)
+    emitting_s, useful_emitting_s = work.now_s, work.worked_s / speed
     consumed = work.flow(deployment.source_records, offered)
     waiting_s, useful_s = work.finish()
     held = state.held + np.where(deployment.windowed, work.records * deployment.selectivity, 0.0)
@@ -136,7 +143,10 @@ def advance(
         held,
         np.maximum(pending - emitted, 0.0),
     )
-    return after, Step(consumed, work.now_s / speed, work.records, emitted, useful_s / speed)
+    active_s = work.now_s / speed
+    return after, Step(
+        consumed, active_s, work.records, emitted, useful_s / speed, emitting_s / speed, useful_emitting_s
+    )
 
 
 def _undisturbed(
@@ -192,6 +202,11 @@ class _Work:
         self._open_s = np.full(deployment.size, step_s)  # time in which a task takes input
         self.now_s = 0.0
         self.records = np.zeros(deployment.size)
+
+    @property
+    def worked_s(self) -> Floats:
+        """Seconds worked until now, buffers aside."""
+        return np.minimum(self._arrived_s + self._extra_s, self.now_s)
 
     def close(self, head: str) -> None:
         """Let the windowed operator `head` have taken no input until now."""

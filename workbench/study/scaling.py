@@ -47,6 +47,7 @@ _EACH_MINUTE = AutoscalerSettings(
     utilization_target=0.8,
     utilization_min=0.5,
     utilization_max=0.9,
+    scale_down_interval_s=600.0,  # what a backlog asked for is kept until the load behind it shows
     restart_s=10.0,
     catch_up_s=600.0,
 )
@@ -62,7 +63,8 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
     }
 )
 """Policies that are compared when none is named: leave everything; DS2 every minute, with a fifth of head-room and ten
-minutes to catch up, at rest while half to nine tenths of an operator are asked for; Flink's autoscaler as shipped."""
+minutes to catch up, at rest while half to nine tenths of an operator are asked for, giving back only what was not
+needed for ten minutes; Flink's autoscaler as shipped."""
 _JUSTIN: Mapping[str, JustinVariant] = MappingProxyType(
     {"justin": JustinVariant(), "justin-hysteresis": _HYSTERESIS, "justin-gives-back": _GIVES_BACK}
 )
