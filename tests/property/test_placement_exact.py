@@ -111,7 +111,7 @@ def test_patterns_are_found_as_by_enumeration(problem, data):
     rows = [row for row in patterns(total.tolist(), graph.slots) if fits(row) and (row >= low).all()]
     rows = [row for row in rows if gain @ row >= reach and costs_of(row) <= cost]
     found = np.zeros(len(total), dtype=np.int64)
-    target = math.inf if goal == FARTHEST else -1.0
+    target = math.inf if goal == FARTHEST else -math.inf  # never reached
     limits = (cost, target)
     best_gain, best_cost, _ = find_pattern(graph, speeds, low, total, share, gain, reach, goal, *limits, found, 10**6)
     if not rows:
