@@ -26,7 +26,8 @@ from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
 from workbench.placement._odrp_model import Objectives, Replication, solve
-from workbench.placement.problem import Counts, PlacementProblem, arriving_rates, source_rates
+from workbench.placement._rates import arriving_rates, source_rates
+from workbench.placement.problem import Counts, PlacementProblem
 
 Setting = Literal["default", "weighted", "latency"]
 

@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.placement._checks import integer, shown
 from workbench.placement._effort import deadline
 from workbench.placement._odrp import OdrpWeights, Setting, odrp
+from workbench.placement._rates import arriving_rates
 from workbench.placement.baselines import (
     Baseline,
     flink_default,
@@ -25,7 +26,7 @@ from workbench.placement.baselines import (
 from workbench.placement.caps import search
 from workbench.placement.exact import optimal
 from workbench.placement.inputs import PlacementInput
-from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem, arriving_rates
+from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
 from workbench.placement.throughput import PlacedRate, fastest, placed_rate
 from workbench.placement.tuning import tune
 from workbench.simulation import Worker

@@ -28,6 +28,7 @@ from workbench.placement._checks import (
     tasks_by_operator,
     whole,
 )
+from workbench.placement._rates import arriving_rates, fewest_tasks, source_rates
 
 SLACK = 1e-9
 """Costs within this are equal; a cost that exceeds its threshold by no more fits."""
@@ -262,7 +263,7 @@ class PlacementProblem:
                         f"those given are {', '.join(table) or 'none'}."
                     )
         if parallelism is None:
-            tasks = {name: _fewest(name, arriving[name] * profiles[name].cpu_s) for name in placed}
+            tasks = {name: fewest_tasks(name, arriving[name] * profiles[name].cpu_s) for name in placed}
         else:
             tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name]) for name in placed}
         per_task = {name: arriving[name] / tasks[name] for name in placed}
@@ -490,47 +491,3 @@ class PlacementProblem:
             for name, row in zip(self.operators, plan, strict=True)
             for subtask, worker in enumerate(np.repeat(np.arange(self.workers), row))
         ]
-
-
-def _fewest(name: str, busy: float) -> int:
-    """Tasks that keep each below one CPU second per second."""
-    if not math.isfinite(busy):
-        raise WorkbenchError(f"Operator {name!r} would use {busy} CPU seconds per second; lower the rate.")
-    return max(1, math.ceil(busy - SLACK))
-
-
-def source_rates(dataflow: Dataflow, rate: float | Mapping[str, float]) -> Mapping[str, float]:
-    """Records/s of every source by name, where one number may stand for that of the only source.
-
-    Raises
-    ------
-    WorkbenchError
-        For rates that do not name the sources, or are negative or not finite.
-    """
-    sources = dataflow.sources
-    if not isinstance(rate, Mapping):
-        if len(sources) != 1:
-            raise WorkbenchError(
-                f"Dataflow {dataflow.name!r} has {len(sources)} sources ({', '.join(sources)}), but the rate is one "
-                "number; give the rate of every source by name."
-            )
-        rate = {sources[0]: rate}
-    if set(rate) != set(sources):
-        raise WorkbenchError(f"Rates are given for {', '.join(rate)}; the sources are {', '.join(sources)}.")
-    for name, value in rate.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise WorkbenchError(f"The rate of source {name!r} is {value!r}; give finite records/s from 0 on.")
-    return rate
-
-
-def arriving_rates(
-    dataflow: Dataflow, profiles: Mapping[str, OperatorProfile], rates: Mapping[str, float]
-) -> dict[str, float]:
-    """Input rate of every operator; a consumer gets the full output of every operator that feeds it."""
-    arriving = {operator.name: rates.get(operator.name, 0.0) for operator in dataflow.operators}
-    for name in dataflow.topological_order():
-        selectivity = profiles[name].selectivity if name in profiles else 1.0
-        for edge in dataflow.edges:
-            if edge.upstream == name:
-                arriving[edge.downstream] += arriving[name] * selectivity
-    return arriving
