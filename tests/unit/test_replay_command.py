@@ -166,6 +166,7 @@ def test_the_table_is_readable(rates, capsys):
             ],
             "a replay takes at most 100,000. Lower the rates, or limit the policy",
         ),
+        (["q11", "RATES", "--slots", "9", "--worker-cpus", "0"], "--worker-cpus is 0; it must be above 0."),
         *(
             (
                 ["q11", "RATES", "--slots", "9", "--policy", "capsys", "--workers", "4", option, value],

@@ -155,12 +155,12 @@ def _deployed(options: argparse.Namespace) -> Start:
 
 
 def _pool(options: argparse.Namespace, slot_cpus: float) -> Pool | None:
-    if options.workers is None:
-        return None
     for option in ("workers", "worker_slots", "worker_cpus", "worker_io_mb", "worker_net_mb"):
         value = getattr(options, option)
         if value is not None and not value > 0:
             raise WorkbenchError(f"--{option.replace('_', '-')} is {value:g}; it must be above 0.")
+    if options.workers is None:
+        return None
     cpus = slot_cpus * options.worker_slots if options.worker_cpus is None else options.worker_cpus
     io, net = (math.inf if mb is None else mb * _MB for mb in (options.worker_io_mb, options.worker_net_mb))
     return Pool(options.workers, options.worker_slots, Worker(cpus, io, net))
