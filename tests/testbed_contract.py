@@ -32,6 +32,7 @@ class Case:
     settle_s: float = 4.0
     window_s: float = 20.0
     noise: float = 0.05
+    max_disturbance: float = 0.05
     estimator: CapacityEstimator = field(default_factory=CapacityEstimator)
 
 
@@ -57,6 +58,9 @@ class ContractTests:
         run.settle(case.settle_s)
         return run.observe(case.window_s)
 
+    def verdict(self, case, seen):
+        return judge(seen, max_disturbance=case.max_disturbance).verdict
+
     def test_a_run_knows_its_budget(self, case, run):
         assert run.budget == case.budget
 
@@ -73,16 +77,16 @@ class ContractTests:
 
     def test_a_low_rate_is_sustained(self, case, run, capacity):
         seen = self.at(case, run, 0.5 * capacity)
-        assert judge(seen).verdict == "sustained"
+        assert self.verdict(case, seen) == "sustained"
         assert seen.commanded_rate == 0.5 * capacity
         assert seen.offered_rate == pytest.approx(0.5 * capacity, rel=0.01)
         assert seen.consumed_rate == pytest.approx(0.5 * capacity, rel=0.02)
 
     def test_overload_is_seen_and_forgotten_at_the_next_rate(self, case, run, capacity):
         seen = self.at(case, run, 3 * capacity)
-        assert judge(seen).verdict == "overloaded"
+        assert self.verdict(case, seen) == "overloaded"
         assert seen.batches[-1].backlog > seen.batches[0].backlog
-        assert judge(self.at(case, run, 0.5 * capacity)).verdict == "sustained"
+        assert self.verdict(case, self.at(case, run, 0.5 * capacity)) == "sustained"
 
     def test_batches_are_whole_and_add_up(self, case, run, capacity):
         for share in (0.5, 2.0):

@@ -30,6 +30,14 @@ def count(rows):
     return rows.withWatermark("time", "2 seconds").groupBy(f.window("time", "4 seconds"), "key").count()
 
 
+def dear(rows):
+    """A query whose rows cost much more than the source's: each is hashed as a text of some hundred letters."""
+    from pyspark.sql import functions as f
+
+    text = f.repeat(f.col("id").cast("string"), 200)
+    return rows.withColumn("hash", f.sha2(text, 512)).groupBy("key").agg(f.max("hash"))
+
+
 def mostly_late(rows):
     """Nine of ten rows come one to nine hours later than the watermark allows, so partial sums keep them apart."""
     from pyspark.sql import functions as f

@@ -22,18 +22,25 @@ class TestSpark(ContractTests):
     def case(self):
         slot = SlotProfile(0.4, 600) if FRACTIONS else SlotProfile(1.0, 1200)
         return Case(
-            SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=20),
-            toy_query.query(),
+            SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=10),
+            toy_query.query(toy_query.dear, "update"),
             Budget(2 if FRACTIONS else 1, slot, 2.0),
             Budget(1000, slot, 2.0),
             r"1000 slots of .* cores need .* cores; of the .* cores of this machine at most .* can be slots",
             time.monotonic,
-            warm_s=10.0,
+            warm_s=24.0,
             settle_s=4.0,
             window_s=9.0,
+            max_disturbance=math.inf,
             noise=0.4,  # code goes on compiling, and the machine may have other things to do
             estimator=CapacityEstimator(
-                0.05, window_s=8.0, settle_s=4.0, warmup_min_s=10.0, warmup_cap_s=20.0, max_disturbance=1.0
+                0.05,
+                window_s=8.0,
+                settle_s=4.0,
+                warmup_min_s=10.0,
+                warmup_cap_s=20.0,
+                max_probes=6,
+                max_disturbance=1.0,
             ),
         )
 

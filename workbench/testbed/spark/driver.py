@@ -46,6 +46,8 @@ LARGE_BATCHES = 5
 JIT_STEADY = 0.03
 SOURCE_BATCHES = 3
 SOURCE_WARM_S = 15.0
+SOURCE_GROWTH = 5
+TELLING_S = 0.3
 LEAST_SOURCE_ROWS = 1_000
 PATIENCE_S = 240.0
 EXECUTOR_S = 60.0
@@ -195,8 +197,13 @@ class Driver:
         expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
         rows = max(LEAST_SOURCE_ROWS, expected)
         alone.fixed_batches(rows)
-        self._batches(alone, 1)
-        self._until_steady(alone, SOURCE_BATCHES, now_s() + min(SOURCE_WARM_S, order.warmup_cap_s))  # without a quota
+        warm_s = now_s() + min(SOURCE_WARM_S, order.warmup_cap_s)
+        last = self._batches(alone, 2)[-1].batch  # the first starts the Python workers
+        while last.duration_s < TELLING_S and now_s() < warm_s:  # else records are nothing beside the fixed part
+            rows *= SOURCE_GROWTH
+            alone.fixed_batches(rows)
+            last = self._batches(alone, 1)[-1].batch
+        self._until_steady(alone, SOURCE_BATCHES, warm_s)  # without a quota
         self._limit(quota=True)
         kept: list[Done] = []
         for share in (0.5, 1.5, 1.0):
