@@ -48,7 +48,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     placed.add_argument("inputs", nargs="+", metavar="INPUT", help="several are placed together on the same workers")
     placed.add_argument("--workers", type=int, help="number of workers, unless the problem says")
     placed.add_argument("--slots", type=int, help="slots of each worker, unless the problem says")
-    placed.add_argument("--speeds", type=_numbers, metavar="A,B,...", help="speed of every worker (all alike)")
+    placed.add_argument(
+        "--speeds",
+        type=_numbers,
+        metavar="A,B,...",
+        help="size of every worker: 2 has twice the cores and bytes/s, no faster ones (all alike)",
+    )
     placed.add_argument("--rate", type=float, metavar="R", help="target, records/s; which plan, if there are several")
     placed.add_argument("--cpus", type=float, metavar="N", help="cores of a worker")
     placed.add_argument("--io", type=float, metavar="B", help="bytes/s of state access a worker can give")
