@@ -49,13 +49,19 @@ class MstInterval:
 
 def scatter(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
     """Deviation of the logarithms within `groups` of repeated rates, and its degrees of freedom, prior included."""
-    squares, freedom = EXPECTED_WEIGHT * EXPECTED_DEVIATION**2, EXPECTED_WEIGHT
+    squares, freedom = 0.0, 0
     for group in groups:
         if len(group) > 1:
             logarithms = np.log(group)
             squares += float(((logarithms - logarithms.mean()) ** 2).sum())
             freedom += len(group) - 1
-    return math.sqrt(squares / freedom), freedom
+    return with_prior(squares, freedom)
+
+
+def with_prior(squares: float, freedom: int) -> tuple[float, int]:
+    """Give the deviation and its degrees of freedom: the prior's, and `squares` of logarithms seen with `freedom`."""
+    whole = EXPECTED_WEIGHT + freedom
+    return math.sqrt((EXPECTED_WEIGHT * EXPECTED_DEVIATION**2 + squares) / whole), whole
 
 
 def mst_interval(

@@ -23,6 +23,7 @@ from scipy.stats import t as student
 
 from workbench.capacity.explorer import Exploration
 from workbench.capacity.measurement import Measurement, Setting
+from workbench.capacity.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, with_prior
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.study.planning import Planned
@@ -30,8 +31,6 @@ from workbench.study.planning import Planned
 LEVEL = 0.95
 """Share of changes by chance that are not to be called changes."""
 
-EXPECTED_DEVIATION = 0.05
-EXPECTED_WEIGHT = 4
 _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
 
 _SLACK = 1e-9
@@ -242,14 +241,14 @@ def refuse_loss(found: Drift) -> None:
 
 def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
     """Estimate how repeats scatter: the runs of `explorations` about their models, and the general expectation."""
-    squares, freedom = EXPECTED_WEIGHT * EXPECTED_DEVIATION**2, EXPECTED_WEIGHT
+    squares, freedom = 0.0, 0
     for exploration in explorations:
         rates = exploration.rates
         predicted = exploration.model.predict(exploration.points)
         if len(rates) > _LAW_PARAMETERS and (predicted > 0).all() and (rates > 0).all():
             squares += float(np.sum(np.log(rates / predicted) ** 2))
             freedom += len(rates) - _LAW_PARAMETERS
-    return Scatter(math.sqrt(squares / freedom), freedom)
+    return Scatter(*with_prior(squares, freedom))
 
 
 def _capacity_change(before: Measurement, now: Measurement, scatter: Scatter, quantile: float) -> Change:
