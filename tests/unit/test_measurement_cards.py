@@ -8,9 +8,10 @@ from example_measurement import example_measurement
 
 from workbench.errors import WorkbenchError
 from workbench.report import render
+from workbench.report.steps import show_measurement
 from workbench.views import measurement_cards
 from workbench.views.health import advice_cards, checks, summary_card
-from workbench.views.measurement_cards import cards, show_measurement
+from workbench.views.measurement_cards import cards
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def test_disturbed_probes_and_an_idle_quota_are_named(measurement):
 
 def test_no_path_is_refused():
     with pytest.raises(WorkbenchError, match="set the parameter 'measurement'"):
-        show_measurement("")
+        show_measurement("", "")
 
 
 def test_report_of_a_missing_file_is_partial(tmp_path):

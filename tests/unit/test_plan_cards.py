@@ -8,11 +8,12 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render
+from workbench.report.steps import show_planned
 from workbench.study.planning import run_study, write_planned
 from workbench.study.spec import Study
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.exploration import convergence, draw_convergence
-from workbench.views.plan_cards import cards, show_planned
+from workbench.views.plan_cards import cards
 
 STUDY = Study(
     "nexmark:q1", (2e6, 2e7, 1e30), (2, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=4, form="linear"
@@ -77,7 +78,7 @@ def test_the_report_is_one_file_with_the_answer(planned, tmp_path):
 
 def test_no_path_and_no_plans_are_told_apart(tmp_path):
     with pytest.raises(WorkbenchError, match="set the parameter 'planned'"):
-        show_planned("")
+        show_planned("", "")
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(WorkbenchError, match="holds no plans"):
-        show_planned(str(tmp_path / "x.json"))
+        show_planned(str(tmp_path / "x.json"), "")

@@ -25,8 +25,7 @@ def ask(study: str) -> Study:
     WorkbenchError
         When no file is named, or it is no study.
     """
-    if not study:
-        raise WorkbenchError("No study is named; set the parameter 'study' to the path of its YAML file.")
+    _require_named(study, "No study is named", "study")
     asked = read_study(study)
     show([asked_card(asked)])
     return asked
@@ -80,8 +79,7 @@ def show_measurement(measurement: str, previous: str) -> None:
     WorkbenchError
         When no measurement is named, or the file is none.
     """
-    if not measurement:
-        raise WorkbenchError("No measurement is named; set the parameter 'measurement' to the path of its JSON file.")
+    _require_named(measurement, "No measurement is named", "measurement")
     now = Measurement.from_json(measurement)
     answer, *rest = measurement_cards.cards(now)
     show([answer, *drift_cards.previous_measurement(previous, now), *rest])
@@ -95,8 +93,7 @@ def show_planned(planned: str, previous: str) -> None:
     WorkbenchError
         When no plans are named, or the file holds none.
     """
-    if not planned:
-        raise WorkbenchError("No plans are named; set the parameter 'planned' to the path of their JSON file.")
+    _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = plan_cards.cards(now)
     show([answer, *drift_cards.previous_plans(previous, now), *rest])
@@ -112,8 +109,7 @@ def show_placement(
     WorkbenchError
         When no file is named, or it cannot be placed.
     """
-    if not placement:
-        raise WorkbenchError("No placement is named; set the parameter 'placement' to the path of its file.")
+    _require_named(placement, "No placement is named", "placement")
     given = read_placement_input(placement, workers=workers or None, slots=slots or None, rate=rate or None)
     show(placement_cards.cards(study_placement(given, seed=seed, samples=samples, timeout_s=timeout_s)))
 
@@ -143,9 +139,14 @@ def show_scaling(
     WorkbenchError
         When no load is named, it cannot be read, or there is no such query or policy.
     """
-    if not rates:
-        raise WorkbenchError("No load is named; set the parameter 'rates' to the path of its CSV file.")
+    _require_named(rates, "No load is named", "rates")
     trace = RateTrace.from_csv(rates)
     start = planned_start(Path(query)) if query.endswith(".json") else preset_start(query, slots, memory_mb)
     pool = Pool(workers, worker_slots, Worker(cpus=worker_slots * start.slot_cpus)) if workers else None
     show(scaling_cards.cards(replay_start(start, trace, policies, restart_s=restart_s, pool=pool)))
+
+
+def _require_named(path: str, lack: str, parameter: str) -> None:
+    """Refuse a parameter that was left out."""
+    if not path:
+        raise WorkbenchError(f"{lack}; set the parameter {parameter!r} to the path of its file.")

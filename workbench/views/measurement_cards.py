@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 from workbench.capacity.measurement import Measurement
-from workbench.errors import WorkbenchError
 from workbench.views import findings, units
-from workbench.views.cards import Card, Cell, error_card, show
+from workbench.views.cards import Card, Cell, error_card
 from workbench.views.figures import (
     BatchTimes,
     Operators,
@@ -38,19 +37,6 @@ def cards(measurement: Measurement) -> list[Card]:
         except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
             made.append(error_card(type(error).__name__, str(error)))
     return made
-
-
-def show_measurement(path: str) -> None:
-    """Read a measurement's JSON file and display its cards.
-
-    Raises
-    ------
-    WorkbenchError
-        When no path is given or the file is no measurement.
-    """
-    if not path:
-        raise WorkbenchError("No measurement is named; set the parameter 'measurement' to the path of its JSON file.")
-    show(cards(Measurement.from_json(path)))
 
 
 def _capacity(measurement: Measurement) -> list[Card]:

@@ -1,13 +1,11 @@
 """The cards of a planned study: the answer, the capacity model, the exploration, the settings for Spark, advice."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from workbench.capacity.plan import CapacityPlan
-from workbench.errors import WorkbenchError
-from workbench.study.planning import Planned, read_planned
+from workbench.study.planning import Planned
 from workbench.views import units
-from workbench.views.cards import Card, Column, Table, error_card, show
+from workbench.views.cards import Card, Column, Table, error_card
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
@@ -31,19 +29,6 @@ def cards(planned: Planned) -> list[Card]:
         except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
             made.append(error_card(type(error).__name__, str(error)))
     return made
-
-
-def show_planned(path: str) -> None:
-    """Read a study's plans and display their cards.
-
-    Raises
-    ------
-    WorkbenchError
-        When no path is given or the file holds no plans.
-    """
-    if not path:
-        raise WorkbenchError("No plans are named; set the parameter 'planned' to the path of their JSON file.")
-    show(cards(read_planned(Path(path))))
 
 
 def _answer(planned: Planned) -> list[Card]:
