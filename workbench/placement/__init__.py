@@ -24,7 +24,8 @@ from workbench.placement.groups import (
 from workbench.placement.inputs import MeasuredQuery, PlacementInput, measured_query, read_placement_input
 from workbench.placement.methods import METHODS, Compared, Placed, compare, place
 from workbench.placement.outcomes import Outcome, all_plans, calibrated_worker, shared, simulated
-from workbench.placement.problem import CostVector, Link, PlacementProblem, Plan, Subtask
+from workbench.placement.plan import CostVector, Plan, Subtask
+from workbench.placement.problem import Link, PlacementProblem
 from workbench.placement.skew import PlacementGroups, placement_groups
 from workbench.placement.throughput import FastestPlan, PlacedRate, Spread, fastest, placed_rate, shape_spreads, spread
 from workbench.placement.trace import SearchNode, trace_search

@@ -27,7 +27,8 @@ from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
 from workbench.placement._odrp_model import Objectives, Replication, solve
 from workbench.placement._rates import arriving_rates, source_rates
-from workbench.placement.problem import Counts, PlacementProblem
+from workbench.placement.plan import Counts
+from workbench.placement.problem import PlacementProblem
 
 Setting = Literal["default", "weighted", "latency"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pulp
 
 from workbench.errors import WorkbenchError
-from workbench.placement.problem import Counts
+from workbench.placement.plan import Counts
 
 _SCALE = 1000.0  # CBC prints its bound with three decimals
 _ROUNDED = 1e-6

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.placement.problem import Counts, Floats, PlacementProblem
+from workbench.placement.plan import Counts, Floats
+from workbench.placement.problem import PlacementProblem
 
 
 def patterns(limits: Sequence[int], slots: int, *, full: bool = False) -> Counts:

@@ -9,7 +9,7 @@ from workbench.placement._effort import Effort
 from workbench.placement._instance import Instance
 from workbench.placement._level import Level
 from workbench.placement._pattern_search import CHEAPEST, TWO, Floats, Ints, find_pattern
-from workbench.placement.problem import SLACK
+from workbench.placement.plan import SLACK
 
 _NODES = 20_000
 _LOOSE = 1.5

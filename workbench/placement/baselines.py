@@ -10,7 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from workbench.errors import WorkbenchError
-from workbench.placement.problem import Counts, PlacementProblem
+from workbench.placement.plan import Counts
+from workbench.placement.problem import PlacementProblem
 
 
 class Baseline(Protocol):

@@ -20,7 +20,8 @@ from workbench.placement._level import Pool, raise_level
 from workbench.placement._pattern_search import Ints, improve
 from workbench.placement._starts import dealt, rounded
 from workbench.placement._tree import DONE, FOUND, FRONT_FULL, Front, Layers, explore, new_state
-from workbench.placement.problem import SLACK, CostVector, PlacementProblem, Plan
+from workbench.placement.plan import SLACK, CostVector, Plan
+from workbench.placement.problem import PlacementProblem
 
 _SLICE = 1 << 20
 _FEW = 1000

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from workbench.errors import WorkbenchError
 from workbench.placement._checks import entries, integer, shown
 from workbench.placement._patterns import number_of_patterns, pattern_costs, patterns
-from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
+from workbench.placement.plan import SLACK, CostVector, Counts
+from workbench.placement.problem import PlacementProblem
 
 _STEPS = 5e10
 _GIB = 2

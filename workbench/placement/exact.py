@@ -19,7 +19,8 @@ from workbench.placement._instance import instance
 from workbench.placement._level import Pool, raise_level
 from workbench.placement._pattern_search import Ints, improve
 from workbench.placement._starts import dealt, rounded
-from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, Counts, PlacementProblem
+from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Counts
+from workbench.placement.problem import PlacementProblem
 
 Objective = Literal["worst", "cpu", "io", "net"]
 

@@ -26,7 +26,8 @@ from workbench.placement.baselines import (
 from workbench.placement.caps import search
 from workbench.placement.exact import optimal
 from workbench.placement.inputs import PlacementInput
-from workbench.placement.problem import SLACK, CostVector, Counts, PlacementProblem
+from workbench.placement.plan import SLACK, CostVector, Counts
+from workbench.placement.problem import PlacementProblem
 from workbench.placement.throughput import PlacedRate, fastest, placed_rate
 from workbench.placement.tuning import tune
 from workbench.simulation import Worker

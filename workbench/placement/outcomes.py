@@ -16,7 +16,8 @@ from workbench.errors import WorkbenchError
 from workbench.placement._checks import finite, shown
 from workbench.placement.counting import count_plans
 from workbench.placement.exact import optimal
-from workbench.placement.problem import Counts, PlacementProblem
+from workbench.placement.plan import Counts
+from workbench.placement.problem import PlacementProblem
 from workbench.simulation import Cluster, Deployment, QueryModel, Worker, steady_state
 
 TEN_GBIT, ONE_GBIT = 1.25e9, 1.25e8  # bytes/s

@@ -26,7 +26,8 @@ from workbench.placement._effort import Effort, deadline
 from workbench.placement.baselines import flink_evenly, random_slots
 from workbench.placement.caps import explore_plans, search
 from workbench.placement.exact import optimal
-from workbench.placement.problem import DIMENSIONS, CostVector, PlacementProblem
+from workbench.placement.plan import DIMENSIONS, CostVector
+from workbench.placement.problem import PlacementProblem
 from workbench.simulation import Worker
 
 Counts = NDArray[np.int64]

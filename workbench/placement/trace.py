@@ -10,7 +10,8 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.placement.caps import search_order
-from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
+from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
+from workbench.placement.problem import PlacementProblem
 
 
 @dataclass(frozen=True)

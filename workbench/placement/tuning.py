@@ -23,7 +23,8 @@ from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
 from workbench.placement.caps import explore_plans, search
-from workbench.placement.problem import DIMENSIONS, SLACK, CostVector, PlacementProblem, Plan
+from workbench.placement.plan import DIMENSIONS, SLACK, CostVector, Plan
+from workbench.placement.problem import PlacementProblem
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from workbench.placement import Placed
-from workbench.placement.problem import DIMENSIONS
+from workbench.placement.plan import DIMENSIONS
 from workbench.study.placing import PlacementStudy
 from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table, error_card
