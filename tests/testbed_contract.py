@@ -7,6 +7,7 @@ slow to deploy, override the fixture `run` with a wider scope: no test relies on
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 import pytest
@@ -103,7 +104,7 @@ class ContractTests:
 
     def test_batches_take_longer_the_more_rows_they_have(self, case, run, capacity):
         low, high = (self.at(case, run, share * capacity) for share in (0.3, 0.8))
-        assert max(batch.duration_s for batch in low.batches) < max(batch.duration_s for batch in high.batches)
+        assert median(batch.duration_s for batch in low.batches) < median(batch.duration_s for batch in high.batches)
 
     def test_operators_obey_the_identity_of_ds2_and_the_ranges_of_the_vocabulary(self, case, run, capacity):
         seen = self.at(case, run, 0.7 * capacity)
@@ -123,9 +124,13 @@ class ContractTests:
         run.settle(case.settle_s)
         assert case.clock() - before == pytest.approx(case.settle_s, rel=0.2)
 
-    def test_the_estimator_brackets_what_fits(self, case, run, capacity):
+    def test_the_estimator_brackets_what_fits(self, case, run):
         found = case.estimator.estimate(run)
+        run.set_rate(math.inf)  # again, for code goes on compiling on a real machine
+        run.settle(case.settle_s)
+        fits = run.observe(case.window_s).consumed_rate
         assert found.limit == "query"
-        assert found.low <= capacity * (1 + case.noise)
-        assert found.high >= capacity * (1 - case.noise)
-        assert found.high <= found.low * 1.05
+        assert found.low <= fits * (1 + case.noise)
+        assert found.high >= fits * (1 - case.noise)
+        # Where answers are noisy the probes may run out first; the estimate has to say so.
+        assert found.high <= found.low * 1.05 or (case.noise > 0.05 and (found.exhausted or found.contradictions))

@@ -19,7 +19,8 @@ FRACTIONS = quota_permitted()
 
 class TestSpark(ContractTests):
     @pytest.fixture(scope="class")
-    def case(self):
+    @classmethod
+    def case(cls):
         slot = SlotProfile(0.4, 600) if FRACTIONS else SlotProfile(1.0, 1200)
         return Case(
             SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=10),
@@ -32,25 +33,27 @@ class TestSpark(ContractTests):
             settle_s=4.0,
             window_s=9.0,
             max_disturbance=math.inf,
-            noise=0.4,  # code goes on compiling, and the machine may have other things to do
+            noise=0.4,  # a window is four batches, and the machine may have other things to do
             estimator=CapacityEstimator(
                 0.05,
                 window_s=8.0,
                 settle_s=4.0,
                 warmup_min_s=10.0,
                 warmup_cap_s=20.0,
-                max_probes=6,
+                max_probes=5,
                 max_disturbance=1.0,
             ),
         )
 
     @pytest.fixture(scope="class")
-    def run(self, case):
+    @classmethod
+    def run(cls, case):
         with case.testbed.deploy(case.query, case.budget) as run:
             yield run
 
     @pytest.fixture(scope="class")
-    def capacity(self, case, run):
+    @classmethod
+    def capacity(cls, case, run):
         run.set_rate(math.inf)
         run.settle(case.warm_s)
         return run.observe(case.window_s).consumed_rate
