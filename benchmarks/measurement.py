@@ -5,7 +5,8 @@
     python benchmarks/measurement.py intervals nexmark:q5
     python benchmarks/measurement.py costs .workbench/nexmark-q5.json
 
-Prints figures and ratios, asserts nothing. Each run is a fresh process; leave the machine alone meanwhile.
+Prints figures and ratios, asserts nothing. Each run is a fresh process; leave the machine alone meanwhile. Its
+measurements stay in .workbench/benchmark, the latest of each query and schedule.
 """
 
 import json
@@ -19,18 +20,23 @@ from workbench.capacity import Measurement, fit_costs
 from workbench.views import units
 
 
-def measure(query, *options):
-    """One measurement in a fresh process: its JSON summary and the wall seconds it took."""
+def measure(label, query, *options):
+    """One measurement in a fresh process, printed: its JSON summary."""
+    kept = Path(".workbench/benchmark")
+    kept.mkdir(parents=True, exist_ok=True)
+    output = kept / f"{label.replace(' ', '-').replace(':', '-')}.json"
     command = [sys.executable, "-m", "workbench.cli", "measure", query, "--json", "--no-costs"]
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [*command, "--journal", f"{folder}/journal.jsonl", "--output", f"{folder}/measurement.json", *options],
+            [*command, "--journal", f"{folder}/journal.jsonl", "--output", str(output), *options],
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
-    return json.loads(done.stdout), time.monotonic() - begun
+    result = json.loads(done.stdout)
+    show(label, result, time.monotonic() - begun)
+    return result
 
 
 def show(label, result, wall_s):
@@ -46,9 +52,7 @@ def repeats(query, count):
     """Spread of the MST over fresh processes."""
     results = []
     for number in range(int(count)):
-        result, wall_s = measure(query)
-        show(f"{query} run {number + 1}", result, wall_s)
-        results.append(result)
+        results.append(measure(f"{query} run {number + 1}", query))
     rates = [result["rate"] for result in results]
     held = sum(
         all(result["interval"][0] <= rate <= result["interval"][1] for rate in rates)
@@ -63,21 +67,24 @@ def repeats(query, count):
 
 def schedules(query, count):
     """The adaptive schedule beside StreamBed's on the same query and machine."""
-    seconds = {"adaptive": [], "streambed": []}
+    results = {"adaptive": [], "streambed": []}
     for number in range(int(count)):
-        for schedule, taken in seconds.items():
-            result, wall_s = measure(query, "--schedule", schedule)
-            show(f"{schedule} run {number + 1}", result, wall_s)
-            taken.append(result["seconds"])
-    ratio = sum(seconds["adaptive"]) / sum(seconds["streambed"])
-    print(f"adaptive / streambed = {ratio:.3f} of the estimation time")
+        for schedule, taken in results.items():
+            taken.append(measure(f"{query} {schedule} {number + 1}", query, "--schedule", schedule))
+    seconds = {schedule: sum(one["seconds"] for one in taken) for schedule, taken in results.items()}
+    spans = [one["interval"] for taken in results.values() for one in taken]
+    overlap = min(high for _, high in spans) >= max(low for low, _ in spans)
+    print(
+        f"adaptive / streambed = {seconds['adaptive'] / seconds['streambed']:.3f} of the estimation time; "
+        f"widest adaptive bracket {max(one['high'] / one['low'] - 1 for one in results['adaptive']):.3f}; "
+        f"the intervals {'overlap' if overlap else 'do not all overlap'}"
+    )
 
 
 def intervals(query):
     """The MST against the trigger interval."""
     for interval in ("1", "2", "5"):
-        result, wall_s = measure(query, "--interval", interval)
-        show(f"{query} at {interval} s", result, wall_s)
+        measure(f"{query} at {interval} s", query, "--interval", interval)
 
 
 def costs(path):

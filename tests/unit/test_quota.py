@@ -1,8 +1,12 @@
 """Control groups against a folder that looks like the kernel's."""
 
+import os
+import threading
+from pathlib import Path
+
 import pytest
 
-from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.quota import CpuQuota, threads
 from workbench.testbed.spark.testbed import remove_stale_groups
 
 
@@ -51,14 +55,42 @@ def test_version_1_keeps_quota_and_accounting_in_two_hierarchies(v1):
     assert (v1 / "cpu" / "g" / "cpu.cfs_quota_us").read_text() == "-1"
 
 
+def named_thread(name):
+    """Id of a thread of this process that bears `name` until `done` is set."""
+    known, done = threading.Event(), threading.Event()
+
+    def run():
+        Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(name)
+        known.set()
+        done.wait()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    known.wait()
+    return thread.native_id, done
+
+
+def test_version_1_takes_the_compilers_threads_out_of_both_hierarchies(v1):
+    group = CpuQuota.create("g", v1)
+    compiler, done = named_thread("C2 CompilerThre")
+    try:
+        assert threads(os.getpid(), ("C1 Compiler", "C2 Compiler")) == [compiler]
+        assert group.exempt(os.getpid(), ("C1 Compiler", "C2 Compiler"))
+    finally:
+        done.set()
+    assert (v1 / "cpu" / "tasks").read_text() == (v1 / "cpuacct" / "tasks").read_text() == str(compiler)
+
+
+def test_version_2_keeps_the_threads_of_a_process_together(v2):
+    assert not CpuQuota.create("g", v2).exempt(os.getpid(), ("C1 Compiler",))
+
+
 def test_where_nothing_may_be_written_it_says_so(tmp_path):
     with pytest.raises(OSError, match="subtree_control"):
         CpuQuota.create("g", tmp_path)
 
 
 def test_stale_groups_go_and_those_of_the_living_stay(tmp_path):
-    import os
-
     dead, alive = tmp_path / "workbench-999999999-a", tmp_path / f"workbench-{os.getpid()}-b"
     for group in (dead, alive):
         group.mkdir()

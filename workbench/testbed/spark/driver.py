@@ -31,7 +31,7 @@ from workbench.testbed.spark.operators import (
     scans,
 )
 from workbench.testbed.spark.order import Order
-from workbench.testbed.spark.quota import pin
+from workbench.testbed.spark.quota import pin, threads_cpu_s
 from workbench.testbed.spark.session import end_session, executor_process, start_session
 from workbench.workload.query import Generator
 from workbench.workload.source import RowsOnly
@@ -41,14 +41,17 @@ if TYPE_CHECKING:
 
 LEAST_BATCHES = 3
 # Just-in-time compilation goes on for minutes: a query that seemed steady after 40 s got a quarter faster in the next.
+# While its compiler is busy, code waits for it that will run a third faster.
 SMALL_BATCHES = 30
 LARGE_BATCHES = 5
 JIT_STEADY = 0.03
+JIT_IDLE = 0.3  # of a core
 SOURCE_BATCHES = 3
 SOURCE_WARM_S = 15.0
 SOURCE_GROWTH = 5
 TELLING_S = 0.3
 LEAST_SOURCE_ROWS = 1_000
+COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
 PATIENCE_S = 240.0
 EXECUTOR_S = 60.0
 DRAIN_S = 30.0
@@ -81,6 +84,7 @@ class Driver:
         self._executor = self._find_executor()
         if order.quota:
             order.quota.add(self._executor)
+            order.quota.exempt(self._executor, COMPILERS)
         else:
             pin(self._executor, max(1, round(order.budget.cpus)))
         log_file = next((order.folder / "eventlog").iterdir())
@@ -233,7 +237,9 @@ class Driver:
         self._queries.remove(live)
 
     def _warm_code(self) -> int:
-        """Run without a quota until batches cost no less CPU; return the rows a batch of one interval then takes.
+        """Run without a quota until batches cost no less CPU and the compiler has little left to do.
+
+        Returns the rows that a batch of one interval then takes.
 
         Code is compiled after so many calls. What runs once per batch needs many small batches, what runs once per
         record large ones: first small ones follow each other at once, then they grow until they fill the interval.
@@ -249,6 +255,8 @@ class Driver:
             rows = int(rows * min(4.0, max(1.5, full / last.duration_s)))
             live.fixed_batches(rows)
             last = self._batches(live, 1)[-1].batch
+        while now_s() < cap and self._compiling(live) > JIT_IDLE:
+            pass
         self._until_steady(live, LARGE_BATCHES, cap)
         done = live.done[-1].batch
         self._retire(live)
@@ -264,6 +272,12 @@ class Driver:
                 before, last = costs[-2 * count : -count], costs[-count:]
                 if sum(last) > sum(before) * (1 - JIT_STEADY):
                     return
+
+    def _compiling(self, live: LiveQuery) -> float:
+        """Share of a core that the executor's compiler takes during some batches."""
+        begun, before = now_s(), threads_cpu_s(self._executor, COMPILERS)
+        self._batches(live, LARGE_BATCHES)
+        return (threads_cpu_s(self._executor, COMPILERS) - before) / (now_s() - begun)
 
     def _batches(self, live: LiveQuery, count: int) -> list[Done]:
         """Wait until `count` more batches of the present command have been committed."""

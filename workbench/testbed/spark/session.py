@@ -66,7 +66,7 @@ def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) 
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "spark.local.dir": str(disk),
         "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}"',
-        "spark.executor.extraJavaOptions": f'"-Djava.io.tmpdir={disk}"',
+        "spark.executor.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" -XX:-UseDynamicNumberOfCompilerThreads',
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(state_partitions),

@@ -90,7 +90,7 @@ class SparkTestbed:
 
     master: str = "local"
     slot_cpus: Literal["auto", "cores"] = "auto"
-    warmup_cap_s: float = 60.0
+    warmup_cap_s: float = 120.0
     progress: Callable[[str], None] = field(default=lambda _: None)
     check_owner: Callable[[], None] = field(default=_go_on)
 
@@ -198,7 +198,9 @@ class SparkTestbed:
             facts = {**describe(), **facts, "output mode": query.output_mode}
             facts["event time"] = "due time and own lateness"
             facts["slots are"] = (
-                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots" if quota else "whole cores, no quota"
+                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots{', the compiler apart' * quota.v1}"
+                if quota
+                else "whole cores, no quota"
             )
             if isinstance(generator, Replay) and not generator.complete:
                 facts["data"] = "only the first GiB of the data set is replayed"
