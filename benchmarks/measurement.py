@@ -50,9 +50,7 @@ def show(label, result, wall_s):
 
 def repeats(query, count):
     """Spread of the MST over fresh processes."""
-    results = []
-    for number in range(int(count)):
-        results.append(measure(f"{query} run {number + 1}", query))
+    results = [measure(f"{query} run {number + 1}", query) for number in range(int(count))]
     rates = [result["rate"] for result in results]
     held = sum(
         all(result["interval"][0] <= rate <= result["interval"][1] for rate in rates)

@@ -1,9 +1,9 @@
 """Slots as fractions of a core: a control group with a CPU quota around the executor.
 
 The group holds the executor's JVM and its Python workers; the driver stays outside, so that its fixed cost per batch
-is not charged to the slots. Where threads can be told apart (version 1) the JVM's compiler stays outside too: its work is
-done in the first hour of a job that runs for months, but would take a fifth of a small slot for as long as a measurement
-lasts, and in no two deployments the same fifth. Version 1 and version 2 of Linux control groups are served.
+is not charged to the slots. Where threads can be told apart (version 1) the JVM's compiler stays outside too: its work
+is done in the first hour of a job that runs for months, but would take a fifth of a small slot for as long as a
+measurement lasts, and in no two deployments the same fifth. Versions 1 and 2 of Linux control groups are served.
 """
 
 import os
