@@ -22,11 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.capacity import CapacityEstimator, CapacityModel
+from workbench.capacity import CapacityEstimator, CapacityModel, plan
 from workbench.capacity.explorer import ResourceExplorer, Space, keeps_state
-from workbench.capacity.model import MARGIN, least_integer
+from workbench.capacity.model import LEVEL, MARGIN, least_integer
 from workbench.capacity.optimizer import ConfigurationOptimizer, allocate
-from workbench.capacity.plan import LEVEL, plan
 from workbench.capacity.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal

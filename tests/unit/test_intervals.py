@@ -5,11 +5,11 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
+from scipy.stats import t as student
 from simulated_run import SimulatedRun
 
-from workbench.capacity import CapacityEstimator
+from workbench.capacity import CapacityEstimator, plan
 from workbench.capacity.intervals import IntervalPoint, gains, interval_points, sweep
-from workbench.capacity.plan import plan
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -74,14 +74,31 @@ def test_a_sweep_needs_something_to_compare_and_a_trigger(tmp_path):
         sweep(nexmark.query("q5"), BUDGET, [1.0, 2.0], testbed=FluidTestbed(), estimator=estimator, journal=journal)
 
 
+def ratios(found):
+    return {interval: gain.ratio for interval, gain in found.items()}
+
+
 def test_gains_are_relative_to_the_explored_interval_and_keep_the_bound():
-    assert gains(POINTS, 2.0) == {1.0: 0.5, 2.0: 1.0, 5.0: 1.5}
-    assert gains(POINTS, 2.0, latency_s=4.0) == {1.0: 0.5, 2.0: 1.0}
-    assert gains(POINTS, 2.0, latency_s=2.0) == {1.0: 0.5}
+    assert ratios(gains(POINTS, 2.0)) == {1.0: 0.5, 2.0: 1.0, 5.0: 1.5}
+    assert ratios(gains(POINTS, 2.0, latency_s=4.0)) == {1.0: 0.5, 2.0: 1.0}
+    assert ratios(gains(POINTS, 2.0, latency_s=2.0)) == {1.0: 0.5}
     with pytest.raises(WorkbenchError, match=r"keeps a latency of 1 s: the least was 1.90 s at 1 s"):
         gains(POINTS, 2.0, latency_s=1.0)
     with pytest.raises(WorkbenchError, match=r"interval 3 s that the model rests on.*compared: 1 s, 2 s, 5 s"):
         gains(POINTS, 3.0)
+
+
+def test_a_gain_is_as_uncertain_as_its_two_measurements():
+    found = gains(POINTS, 2.0)
+    assert [found[2.0].quantile(one) for one in (0.05, 0.5, 0.95)] == [1.0, 1.0, 1.0]  # the explored one itself
+    fast = found[1.0]
+    brackets = math.sqrt(10_300 / 9_900 * 20_600 / 19_800)
+    scatter = math.exp(student.ppf(0.95, 4) * 0.05 * math.sqrt(2))  # of two runs, as repeats are expected to
+    assert fast.quantile(0.95) == pytest.approx(0.5 * scatter * brackets)
+    assert fast.quantile(0.05) == pytest.approx(0.5 / scatter / brackets)
+    assert fast.quantile(0.5) == 0.5
+    open_ended = gains((POINTS[0], replace(POINTS[1], high=math.inf)), 2.0)[1.0]
+    assert open_ended.quantile(0.95) == pytest.approx(0.5 * scatter * math.sqrt(10_300 / 9_900))
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +123,25 @@ def test_the_least_slots_for_a_rate_and_a_latency(explored):
         note = next(card for card in one.cards if card.concern == "trigger interval")
         assert "explored at a trigger interval of 2 s" in note.finding
         assert "workbench verify --interval" in note.advice
+
+
+def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(explored):
+    def planned(latency_s, **settings):
+        return plan(
+            explored.exploration, 1e7, memory_mb=(512,), interval_gains=gains(POINTS, 2.0, latency_s), **settings
+        )
+
+    fast = planned(2.0)
+    gain, model = gains(POINTS, 2.0)[1.0], explored.exploration.model
+    target = [[512, fast.budget.slots]]
+    (low,), (high,), (middle,) = *model.interval(target), model.predict(target)
+    for end, models, gains_ in ((fast.low, low, gain.quantile(0.05)), (fast.high, high, gain.quantile(0.95))):
+        apart = math.log(models / middle) ** 2 + math.log(gains_ / 0.5) ** 2
+        assert math.log(end / fast.expected_rate) ** 2 == pytest.approx(apart)
+    note = next(card for card in fast.cards if card.concern == "trigger interval")
+    assert "had 0.50 times the capacity (90 %: 0.41 to 0.60)" in note.finding
+    risky = planned(2.0, risk=0.05)
+    assert risky.low >= 1e7  # the gain's risk is in it, too
 
 
 def test_a_latency_nobody_keeps_refuses_the_targets(explored, tmp_path):

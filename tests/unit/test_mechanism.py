@@ -59,6 +59,21 @@ def test_the_slots_for_a_rate_are_nearly_those_it_takes():
     assert fitted(explored(PIPELINED, 32)).slots_for(truth, 1024, 1.0) == pytest.approx(300, rel=0.04)
 
 
+def test_the_least_slots_are_found_where_one_slot_more_carries_less(monkeypatch):
+    model = fitted(explored(PIPELINED, 32))
+    assert isinstance(model.law_, Mechanism)
+    monkeypatch.setattr(
+        model, "_predict", lambda points: np.where(points[:, 1] == 7, 2e4, 1e3 * np.minimum(points[:, 1], 40))
+    )
+    assert model.slots_for(15e3, 1024, 1.0, min_slots=2) == 7
+    assert model.slots_for(25e3, 1024, 1.0, min_slots=2) == 25
+    assert model.slots_for(39e3, 1024, 1.0, min_slots=2) == 39  # beyond the most measured
+    with pytest.raises(
+        WorkbenchError, match=r"No number of slots up to 1,000,000,000 .* so many carry 40,000 records/s"
+    ):
+        model.slots_for(45e3, 1024, 1.0, min_slots=2)
+
+
 def test_luck_is_averaged_and_nothing_else_is_lost():
     """The operators of a lucky run are all as fast: its ratios tell as much as another's, its level is its luck."""
     speeds = (0.9, 1.05, 0.97, 1.12, 0.93, 1.08, 1.0, 1.02, 0.95, 0.98)

@@ -358,6 +358,12 @@ def test_no_number_of_slots():
         slow.slots_for(1000, 512, margin=1.0)
 
 
+def test_a_rate_that_few_slots_carry_is_not_refused_because_more_carry_less():
+    falling = CapacityModel("linear").fit(BUDGETS, rates_of("linear", 0, -10, 1000))
+    assert falling.slots_for(900, memory_mb=512) == 1
+    assert falling.slots_for(850, memory_mb=512, min_slots=4) == 4
+
+
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
@@ -464,6 +470,18 @@ def test_doubts_are_found_and_advise():
     assert "scaling" in found["forms disagree"].finding
     assert found["forms disagree"].value > 0.5
     assert all(finding.advice.endswith(".") for finding in found.values())
+
+
+def test_a_memory_that_was_not_measured_is_a_doubt():
+    runs = np.repeat(BUDGETS, 3, axis=0)
+    y = proportional(runs)
+    model = CapacityModel("scaling").fit(runs, y)
+    found = findings(model, runs, y, 30, memory=16384)["memory not measured"]
+    assert found.value == 4
+    assert found.finding.startswith("The memory of 16384 per slot lies outside the 512 to 4096 measured")
+    assert findings(model, runs, y, 30, memory=256)["memory not measured"].value == 2
+    for memory in (512, 700, 4096):
+        assert "memory not measured" not in findings(model, runs, y, 30, memory=memory)
 
 
 def test_levelling_off_is_a_doubt():

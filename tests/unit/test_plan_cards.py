@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from workbench.capacity import ModelFinding
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render
@@ -82,3 +83,28 @@ def test_no_path_and_no_plans_are_told_apart(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(WorkbenchError, match="holds no plans"):
         show_planned(str(tmp_path / "x.json"), "")
+
+
+def test_each_concern_is_one_card_with_all_its_targets(planned):
+    far, near = (
+        ModelFinding("extrapolation", times, f"It extrapolates {times:g} times.", "Measure more.") for times in (12, 3)
+    )
+    alone = ModelFinding("levels off", 0.9, "It levels off.", "Spread the keys.")
+    one, other = planned.plans
+    plans = (replace(one, cards=(far, alone)), replace(other, cards=(near,)))
+    for order in (plans, plans[::-1]):
+        made = {card.name: card for card in cards(replace(planned, plans=order))}
+        card = made["extrapolation"]
+        assert (card.kind, card.title) == ("health", "Extrapolation")
+        assert card.finding == "At 2 M records/s (2 targets, see the table): It extrapolates 12 times. Measure more."
+        assert set(card.table.rows) == {(2e6, far.finding, far.advice), (2e7, near.finding, near.advice)}
+        assert made["levels-off"].finding == "At 2 M records/s: It levels off. Spread the keys."
+        assert made["levels-off"].table is None
+
+
+def test_the_settings_name_the_containers(planned):
+    card = next(card for card in cards(planned) if card.name == "settings-20000000")
+    plan = planned.plans[1]
+    assert f"{plan.executors} executors of {plan.executor.slots} slots" in card.finding
+    assert "The driver runs besides and is not priced" in card.finding
+    assert ("spark.kubernetes.executor.request.cores", f"{plan.executor.millicores}m") in card.table.rows

@@ -1,20 +1,20 @@
 """The whole loop on the fluid testbed: explore, model, plan; resumed after a kill, it ends the same."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from workbench.capacity import CapacityEstimator
+from workbench.capacity import CapacityEstimator, plan
 from workbench.capacity.explorer import ResourceExplorer, Space, conclude, propose, stopping_row
 from workbench.capacity.optimizer import ConfigurationOptimizer, allocate, overstatement
-from workbench.capacity.plan import plan
 from workbench.capacity.prices import InstanceType, cheapest, prices, read_instances
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.planning import dry_run, read_planned, run_study, write_planned
+from workbench.study.planning import dry_run, plan_targets, read_planned, run_study, write_planned
 from workbench.study.spec import Study, read_study, study_from
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
@@ -77,6 +77,56 @@ def test_what_was_written_is_read_with_the_same_plans(tmp_path, planned):
     assert outcome(read_planned(tmp_path / "plan.json")) == outcome(planned)
     document = json.loads((tmp_path / "plan.json").read_text())
     assert document["plans"][0]["spark_conf"]["spark.executor.cores"]
+
+
+def test_plans_are_priced_again_as_they_were_without_the_list(tmp_path, planned):
+    small = InstanceType("small", "x", "y", 2, 4096, 1.0, "USD", "test", "2024-01")
+    priced = plan_targets(replace(STUDY, prices="gone.csv"), planned.exploration, (), (small,))
+    write_planned(priced, tmp_path / "plan.json")
+    again = read_planned(tmp_path / "plan.json")
+    assert again.instances == (small,)
+    assert [one.price for one in again.plans] == [one.price for one in priced.plans]
+    assert again.plans[0].price.instance == small
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"study": []}, r"The study in .*plan.json lacks 'query'"),
+        ({"study": 5}, r"plan.json holds no plans \('int' object is not iterable\); make them with workbench plan"),
+        ({"runs": 5}, r"holds no plans \('int' object is not iterable\)"),
+        ({"instances": [{"name": "a"}]}, r"holds no plans \(.*missing 8 required positional arguments"),
+        ({"version": 1}, r"have version 1; this workbench reads version 2\. Plan again\."),
+    ],
+)
+def test_what_holds_no_plans_is_refused(tmp_path, planned, change, message):
+    path = tmp_path / "plan.json"
+    write_planned(planned, path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(WorkbenchError, match=message):
+        read_planned(path)
+
+
+def test_a_risk_takes_the_place_of_the_margin(planned):
+    def slots(**settings):
+        return plan(planned.exploration, 2e6, memory_mb=(512,), **settings).budget.slots
+
+    model = planned.exploration.model
+    assert slots() == model.slots_for(2e6, 512, 1.1, min_slots=2)
+    assert slots(risk=0.05) == model.slots_for(2e6, 512, 1.0, min_slots=2, risk=0.05)
+    assert slots(margin=1.5, risk=0.05) == model.slots_for(2e6, 512, 1.5, min_slots=2, risk=0.05)
+    assert study_from({"query": "q", "targets": [1], "slots": [1, 2], "memory_mb": [512]}).margin is None
+
+
+def test_one_slot_is_no_slots(planned):
+    one = replace(planned.plans[0], budget=replace(planned.plans[0].budget, slots=1))
+    assert " take 1 slot of 1 core " in one.sentence()
+
+
+def test_no_number_of_a_plan_is_nan(planned):
+    with pytest.raises(ValueError, match="Out of range float values are not JSON compliant"):
+        replace(planned.plans[0], overstatement=math.nan).to_json()
+    assert json.loads(replace(planned.plans[0], high=math.inf).to_json())["high"] == "inf"
 
 
 def test_the_corners_come_first_and_the_minimal_configuration_before_the_optimised(planned):
@@ -179,8 +229,8 @@ def test_prices_count_whole_workers():
     large = InstanceType("large", "x", "y", 16, 65536, 3.5, "USD", "test", "2024-01")
     found = prices([small, large], 10, SlotProfile(1.0, 4096))
     assert [(price.instance.name, price.workers, price.per_hour, price.idle_slots) for price in found] == [
-        ("large", 1, 3.5, 6),
-        ("small", 5, 5.0, 0),
+        ("large", 1, 3.5, 3),
+        ("small", 10, 10.0, 0),
     ]
     with pytest.raises(WorkbenchError, match=r"None of the 1 instance types holds a slot of 8 cores"):
         cheapest([small], 1, SlotProfile(8.0, 1024))

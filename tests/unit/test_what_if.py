@@ -3,14 +3,17 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from workbench.capacity.executor import slots_per_worker
 from workbench.capacity.prices import InstanceType
+from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study.planning import run_study
 from workbench.study.spec import Study
-from workbench.study.what_if import Question, ask, common_range, shape_of
+from workbench.study.what_if import Question, ask, common_range
 from workbench.views.widgets import WhatIf
 
 STUDY = Study(
@@ -67,8 +70,19 @@ def test_more_skew_lowers_capacity_by_as_much(planned, rate):
 
 
 def test_a_rate_beyond_where_capacity_levels_off_is_refused_with_the_number(planned):
-    with pytest.raises(WorkbenchError, match=r"No number .* the model levels off at [0-9,]+ records/s"):
+    with pytest.raises(WorkbenchError, match=r"No number of slots .* so many carry [0-9.e+,]+ records/s"):
         ask(planned.exploration, Question(1e15, 1024))
+    with pytest.raises(
+        WorkbenchError, match=r"^With 20% more skew every record counts 1\.2 times\. No number of slots"
+    ):
+        ask(planned.exploration, Question(1e15, 1024, more_skew=0.2))
+
+
+def test_a_rate_that_few_slots_carry_is_answered_though_many_carry_less(planned, monkeypatch):
+    model = planned.exploration.model
+    few = model.predict([[1024, 12]])[0]
+    monkeypatch.setattr(model, "_predict", lambda points: few * np.where(points[:, 1] <= 12, points[:, 1] / 12, 0.1))
+    assert ask(planned.exploration, Question(0.9 * few, 1024, margin=1.0)).plan.budget.slots == 11
 
 
 def test_a_question_is_checked():
@@ -116,9 +130,35 @@ def test_moving_each_control_changes_answer_and_figure(planned):
 def test_a_worker_type_sets_shape_and_price(planned):
     panel = WhatIf(planned, (TYPE,))
     panel.instance.value = "large"
-    assert (panel.shape.value, panel.price.value) == (8, 0.5)
+    assert (panel.memory.value, panel.shape.value, panel.price.value) == (2048, 6, 0.5)
     assert "USD per hour" in panel.text.value
-    assert shape_of(TYPE, panel.profile) == 8
+    panel.memory.value = 512  # more of them fit beside what the system keeps
+    assert panel.shape.value == slots_per_worker(8, 16384, SlotProfile(1.0, 512)) == 7
+    assert panel.answer.question.worker_slots == 7
+    panel.instance.value = ""
+    assert panel.shape.value == 7
+    assert "USD" not in panel.text.value
+
+
+def test_a_worker_type_beyond_the_sliders_extends_them(planned):
+    huge = InstanceType("huge", "cloud", "here", 128, 524288, 9.0, "USD", "list", "2026-01")
+    panel = WhatIf(planned, (huge, TYPE))
+    panel.instance.value = "huge"
+    assert (panel.shape.value, panel.price.value) == (slots_per_worker(128, 524288, SlotProfile(1.0, 2048)), 9.0)
+    assert panel.shape.value > 64
+    panel.instance.value = "large"
+    assert (panel.shape.value, panel.price.value) == (6, 0.5)
+
+
+def test_a_first_target_out_of_reach_shows_as_a_card_and_the_panel_lives(planned):
+    study = replace(planned.study, targets=(1e15,))
+    panel = WhatIf(replace(planned, study=study))
+    assert 'role="alert"' in panel.alarm.widget.value
+    assert panel.answer is None
+    assert len(panel.chart.widget.data) > 0
+    panel.rate.value = 1e6
+    assert panel.alarm.widget.value == ""
+    assert panel.answer.plan.rate == pytest.approx(1e6, rel=0.02)
 
 
 def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
@@ -127,7 +167,7 @@ def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
     panel.rate.max = 17
     panel.rate.value = 1e16
     assert 'role="alert"' in panel.alarm.widget.value
-    assert "the model levels off" in panel.alarm.widget.value
+    assert "by the scaling form so many carry" in panel.alarm.widget.value
     assert panel.answer is None
     assert panel.text.value == ""
     panel.rate.value = 1e6

@@ -1,6 +1,7 @@
 """From short runs to a capacity: estimate the MST, fit the costs, record the measurement."""
 
 from workbench.capacity._bids2 import Allocation, bids2
+from workbench.capacity._plan import CapacityPlan, plan
 from workbench.capacity.costs import OperatorCost, fit_costs
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.explorer import Exploration, ResourceExplorer, Space
@@ -10,7 +11,6 @@ from workbench.capacity.measuring import Configuration, measure, verify
 from workbench.capacity.model import CapacityModel
 from workbench.capacity.model_checks import ModelFinding, check_model
 from workbench.capacity.optimizer import ConfigurationOptimizer
-from workbench.capacity.plan import CapacityPlan, plan
 from workbench.capacity.probes import MstEstimate, Probe, SearchSettings, Step
 from workbench.capacity.readings import Readings, StuckReadings, review_readings
 from workbench.capacity.selection import exploration_cost, leave_one_out_error, select_model

@@ -2,17 +2,21 @@
 
 A stateful query pays for every distinct key of every batch, so it carries more when its batches are larger, and its
 records wait longer. One budget is measured at several intervals; the ratio of its capacities, the *gain*, is taken to
-hold at other budgets too, which a plan says.
+hold at other budgets too, which a plan says. It is the ratio of two measurements, and as uncertain as these.
 
 A record waits at most a whole interval for the next trigger, and then as long as the slowest batch takes.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from scipy.stats import t as student
 
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.measurement import Measurement
 from workbench.capacity.measuring import Configuration, measure
+from workbench.capacity.repeatability import with_prior
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -42,6 +46,33 @@ class IntervalPoint:
     high: float
     latency_s: float
     mean_latency_s: float
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Capacity at a trigger interval relative to that at the explored one; by default that of the explored one itself.
+
+    Parameters
+    ----------
+    ratio
+        Of the two capacities measured.
+    bracket
+        How far the ratio's logarithm may be off because each capacity lies anywhere in its bracket.
+    deviation, freedom
+        Standard deviation of the ratio's logarithm from one deployment to the next, and the degrees of freedom that it
+        is known with.
+    """
+
+    ratio: float = 1.0
+    bracket: float = 0.0
+    deviation: float = 0.0
+    freedom: int = 1
+
+    def quantile(self, probability: float) -> float:
+        """Give the ratio that is not reached with `probability`, within the brackets at worst."""
+        side = (probability > 0.5) - (probability < 0.5)
+        reach = float(student.ppf(probability, self.freedom)) * self.deviation
+        return self.ratio * math.exp(reach + side * self.bracket)
 
 
 def sweep(
@@ -98,7 +129,7 @@ def interval_points(measurements: Sequence[Measurement]) -> tuple[IntervalPoint,
     return tuple(points[interval] for interval in sorted(points))
 
 
-def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | None = None) -> Mapping[float, float]:
+def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | None = None) -> Mapping[float, Gain]:
     """Give the capacity at each interval relative to that at `base_s`, of the intervals that keep `latency_s`.
 
     Raises
@@ -106,7 +137,7 @@ def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | Non
     WorkbenchError
         When the capacity at `base_s` is not known, or no interval keeps the bound.
     """
-    base = next((point.rate for point in points if point.interval_s == base_s), None)
+    base = next((point for point in points if point.interval_s == base_s), None)
     if base is None:
         compared = ", ".join(f"{point.interval_s:g} s" for point in points) or "none"
         raise WorkbenchError(
@@ -114,7 +145,7 @@ def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | Non
             f"compared must include it (compared: {compared})."
         )
     kept = {
-        point.interval_s: point.rate / base for point in points if latency_s is None or point.latency_s <= latency_s
+        point.interval_s: _gain(point, base) for point in points if latency_s is None or point.latency_s <= latency_s
     }
     if not kept:
         fastest = min(points, key=lambda point: point.latency_s)
@@ -123,3 +154,16 @@ def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | Non
             f"{fastest.interval_s:g} s. Allow more latency, or compare shorter intervals."
         )
     return kept
+
+
+def _gain(point: IntervalPoint, base: IntervalPoint) -> Gain:
+    if point is base:
+        return Gain()
+    deviation, freedom = with_prior(0.0, 0)  # the runs of a sweep are not repeated
+    bracket = _half_bracket(point) + _half_bracket(base)
+    return Gain(point.rate / base.rate, bracket, math.sqrt(2) * deviation, freedom)
+
+
+def _half_bracket(point: IntervalPoint) -> float:
+    """Half of ln(high / low); 0 without an upper end, where it is not known."""
+    return math.log(point.high / point.low) / 2 if math.isfinite(point.high) else 0.0

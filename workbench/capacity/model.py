@@ -31,6 +31,9 @@ FORMS = (*TRANSFORMS, SCALING)
 MARGIN = 1.10
 """StreamBed asks its model for 110 % of the rate."""
 
+LEVEL = 0.9
+"""Probability with which an interval is to hold the capacity."""
+
 MAX_SLOTS = 10**9
 
 _SLACK = 1e-9
@@ -136,7 +139,7 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._predict(as_points(X))
 
-    def interval(self, X: ArrayLike, level: float = 0.9) -> tuple[Floats, Floats]:  # noqa: N803  scikit-learn's name
+    def interval(self, X: ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:  # noqa: N803  scikit-learn's name
         """Lower and upper ends of the interval that holds the capacity with probability `level`, shape (rows,) each.
 
         It is the capacity that is held, the mean of many runs of one deployment, not the outcome of one more run.
@@ -185,32 +188,48 @@ class CapacityModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ------
         WorkbenchError
             When no number of slots will do, because capacity does not grow with slots or not that far.
+
+        Notes
+        -----
+        Capacity is taken to grow with the slots. Where that is not known, every count up to the most measured is looked
+        at: by the mechanism, whose whole tasks may carry less on one slot more, and where capacity falls in the end.
         """
         check_is_fitted(self)
         self._check_request(rate, memory_mb, margin, min_slots, risk)
         needed = margin * rate
-        what = f"{needed:,.6g} records/s ({margin:g} x {rate:,.6g}) at memory_mb = {memory_mb:g}"
+
+        def capacity(slots: int) -> float:
+            point = np.array([[memory_mb, slots]], dtype=float)
+            predicted = self._predict(point)[0]
+            return float(predicted if risk is None else min(predicted, self._law(point).quantile(point, risk)[0]))
+
+        def carries(slots: int) -> bool:
+            return capacity(slots) >= needed - _SLACK * max(1.0, needed)
+
+        found = self._least(carries, min_slots)
+        if found is not None:
+            return found
+        safely = "" if risk is None else f" with a risk of at most {risk:g}"
+        what = f"{needed:,.6g} records/s ({margin:g} x {rate:,.6g}) at memory_mb = {memory_mb:g}{safely}"
         if self.coef_[1] <= 0:
             raise WorkbenchError(
                 f"No number of slots carries {what}: by the {self.form} form capacity does not grow with slots "
                 f"(coefficient {self.coef_[1]:g}). Measure more slot counts, or use another form."
             )
+        raise WorkbenchError(
+            f"No number of slots up to {MAX_SLOTS:,} carries {what}: by the {self.form} form so many carry "
+            f"{capacity(MAX_SLOTS):,.6g} records/s. Ask for a lower rate, or measure larger budgets."
+        )
 
-        def carries(slots: int) -> bool:
-            point = np.array([[memory_mb, slots]], dtype=float)
-            capacity = self._predict(point)[0]
-            if risk is not None:
-                capacity = min(capacity, self._law(point).quantile(point, risk)[0])
-            return bool(capacity >= needed - _SLACK * max(1.0, needed))
-
-        found = least_integer(carries, min_slots, max(MAX_SLOTS, min_slots))
-        if found is None:
-            safely = "" if risk is None else f" with a risk of at most {risk:g}"
-            raise WorkbenchError(
-                f"No number of slots up to {MAX_SLOTS:,} carries {what}{safely}, by the {self.form} form. Ask for a "
-                "lower rate, or measure larger budgets."
-            )
-        return found
+    def _least(self, carries: Callable[[int], bool], start: int) -> int | None:
+        """Least number of slots from `start` on that `carries`; None if none does."""
+        if isinstance(self.law_, Mechanism) or self.coef_[1] <= 0:
+            beyond = max(start, int(self.slots_[-1]) + 1)
+            found = next((slots for slots in range(start, beyond) if carries(slots)), None)
+            if found is not None:
+                return found
+            start = beyond
+        return least_integer(carries, start, max(MAX_SLOTS, start))
 
     def _predict(self, points: Floats) -> Floats:
         if self.form == SCALING:

@@ -16,9 +16,13 @@ Concern = Literal[
     "extrapolation",
     "forms disagree",
     "wide interval",
+    "memory not measured",
     "memory at the edge",
     "levels off",
     "trigger interval",
+    "late batches",
+    "unbounded operators",
+    "source share",
 ]
 
 FEWEST_RUNS = 7
@@ -94,6 +98,7 @@ def check_model(
         _extrapolation(points, slots),
         _disagreement(model, points, rates, target, forms),
         _wide(model, target),
+        _memory_not_measured(points, memory_mb),
         _memory_edge(model, points, slots),
         _levels_off(model),
     )
@@ -159,6 +164,20 @@ def _wide(model: CapacityModel, target: np.ndarray) -> ModelFinding | None:
         width,
         f"The 90 % interval is {width:.0%} of the prediction wide.",
         "Repeat runs at the most slots, or plan by risk instead of by margin.",
+    )
+
+
+def _memory_not_measured(points: np.ndarray, memory_mb: float) -> ModelFinding | None:
+    least, most = points[:, 0].min(), points[:, 0].max()
+    if least <= memory_mb <= most:
+        return None
+    measured = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    return ModelFinding(
+        "memory not measured",
+        max(memory_mb / most, least / memory_mb),
+        f"The memory of {memory_mb:g} per slot lies outside the {measured} measured: what it does to capacity is "
+        "guessed.",
+        "Measure with this memory, or plan with a memory that was measured.",
     )
 
 

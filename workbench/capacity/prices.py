@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.capacity.executor import Reserve, kubernetes_reserve, slots_per_worker
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 
@@ -81,15 +82,16 @@ class Price:
 
 
 def read_instances(path: Path) -> tuple[InstanceType, ...]:
-    """Read instance types from a CSV file with the columns of `COLUMNS`.
+    """Read instance types from a CSV file with the columns of `COLUMNS`, all priced in one currency.
 
     Raises
     ------
     WorkbenchError
-        When the file cannot be read, a column is missing or a value is wrong, with the line number.
+        When the file cannot be read, a column or every instance type is missing, a value is wrong (with the line
+        number), or there are several currencies.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             missing = set(COLUMNS) - set(reader.fieldnames or ())
             if missing:
@@ -97,34 +99,44 @@ def read_instances(path: Path) -> tuple[InstanceType, ...]:
                     f"The price list {path} lacks {', '.join(sorted(missing))}; its columns must be "
                     f"{', '.join(COLUMNS)}."
                 )
-            return tuple(_instance(row, path, reader.line_num) for row in reader)
+            instances = tuple(_instance(row, path, reader.line_num) for row in reader)
     except OSError as error:
         raise WorkbenchError(f"The price list {path} cannot be read: {error.strerror}. Check the path.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise WorkbenchError(
+            f"The price list {path} is no CSV text in UTF-8: {error}. Save it as CSV with the encoding UTF-8."
+        ) from error
+    if not instances:
+        raise WorkbenchError(f"The price list {path} has a heading and no instance types; add one a line.")
+    currencies = sorted({instance.currency for instance in instances})
+    if len(currencies) > 1:
+        raise WorkbenchError(
+            f"The price list {path} has prices in {', '.join(currencies)}, which cannot be compared. Give all in one."
+        )
+    return instances
 
 
 def prices(
-    instances: Iterable[InstanceType], slots: int, profile: SlotProfile, *, overhead: float = 0.0
+    instances: Iterable[InstanceType], slots: int, profile: SlotProfile, *, reserve: Reserve = kubernetes_reserve
 ) -> tuple[Price, ...]:
     """Price `slots` slots of `profile` on each instance type that can hold at least one, the cheapest first.
 
     Parameters
     ----------
-    overhead
-        Share of a worker's cores and memory that the system and Spark's own processes take.
+    reserve
+        What a worker keeps for itself.
 
     Notes
     -----
-    Ties go to fewer workers, then to the order of the list. Prices in several currencies are not compared: give a list
-    in one.
+    A worker holds one executor, whose container must fit beside what the worker keeps for itself. The driver is not
+    priced. Ties go to fewer workers, then to the order of the list. Prices are compared as numbers: give them in one
+    currency.
     """
     if slots < 1:
         raise WorkbenchError(f"The number of slots is {slots!r}; it must be at least 1.")
     found = []
     for instance in instances:
-        room = 1 - overhead
-        shape = math.floor(
-            min(instance.vcpus * room / profile.cpus, instance.memory_mb * room / profile.memory_mb) + 1e-9
-        )
+        shape = slots_per_worker(instance.vcpus, instance.memory_mb, profile, reserve)
         if shape < 1:
             continue
         workers = math.ceil(slots / shape)
@@ -132,7 +144,9 @@ def prices(
     return tuple(sorted(found, key=lambda price: (price.per_hour, price.workers)))
 
 
-def cheapest(instances: Sequence[InstanceType], slots: int, profile: SlotProfile) -> Price:
+def cheapest(
+    instances: Sequence[InstanceType], slots: int, profile: SlotProfile, *, reserve: Reserve = kubernetes_reserve
+) -> Price:
     """Give the cheapest of `prices`.
 
     Raises
@@ -140,11 +154,12 @@ def cheapest(instances: Sequence[InstanceType], slots: int, profile: SlotProfile
     WorkbenchError
         When no instance type holds a slot.
     """
-    found = prices(instances, slots, profile)
+    found = prices(instances, slots, profile, reserve=reserve)
     if not found:
         raise WorkbenchError(
             f"None of the {len(instances)} instance types holds a slot of {profile.cpus:g} cores and "
-            f"{profile.memory_mb} MB; add larger ones to the price list, or use smaller slots."
+            f"{profile.memory_mb} MB besides what the system keeps; add larger ones to the price list, or use smaller "
+            "slots."
         )
     return found[0]
 

@@ -3,13 +3,14 @@
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress
 from workbench.journal import Journal
-from workbench.study.planning import DryRun, dry_run, run_study, write_planned
+from workbench.study.planning import DryRun, Planned, dry_run, run_study, write_planned
 from workbench.study.spec import read_study
 from workbench.views import units
 
@@ -35,22 +36,41 @@ def _plan(options: argparse.Namespace) -> int:
     planned = run_study(study, Journal(options.journal), progress=progress())
     output = Path(options.output or f".workbench/{Path(options.study).stem}-plan.json")
     write_planned(planned, output)
-    complete = True
-    if options.report:
-        complete = report.render("plan", {"planned": str(output.resolve())}, options.report).complete
     if options.json:
         print(output.read_text(encoding="utf-8"))
     else:
-        for plan in planned.plans:
-            print(plan.sentence())
-            for card in plan.cards:
-                print(f"  note: {card.finding} {card.advice}")
-        print(f"plans: {output}")
-        if options.report:
-            print(f"report: {Path(options.report).resolve()}")
+        _show_planned(planned)
+        print(f"plans, with Spark's settings: {output}")
     for rate, reason in planned.refused:
         print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
+    complete = True
+    if options.report:
+        complete = report.render("plan", {"planned": str(output.resolve())}, options.report).complete
+        if not options.json:
+            print(f"report: {Path(options.report).resolve()}")
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
+
+
+def _show_planned(planned: Planned) -> None:
+    for plan in planned.plans:
+        print(plan.sentence())
+        executor = plan.executor
+        print(
+            f"  executors: {plan.executors} of {executor.slots} slots, {executor.millicores / 1000:g} cores and "
+            f"{executor.memory_mb} MB each; besides, the driver, which is not priced"
+        )
+        if plan.allocation is not None:
+            print(f"  tasks: {_counts(plan.allocation.tasks)}")
+        if plan.layout is not None:
+            print(f"  partitions: {_counts(plan.layout.partitions)}")
+        for card in plan.cards:
+            print(f"  note: {card.finding} {card.advice}")
+    if planned.plans:
+        print(f"{planned.plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 def _show_dry_run(would: DryRun, *, as_json: bool) -> int:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from workbench.capacity import CapacityPlan, plan
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.explorer import LEAST_RUNS, Exploration, ResourceExplorer, conclude
 from workbench.capacity.intervals import gains, interval_points, sweep
 from workbench.capacity.measurement import Measurement, measurement_from_dict, measurement_to_dict, write_whole
 from workbench.capacity.optimizer import ConfigurationOptimizer
-from workbench.capacity.plan import CapacityPlan, plan
-from workbench.capacity.prices import read_instances
+from workbench.capacity.prices import InstanceType, read_instances
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -22,7 +22,7 @@ from workbench.testbed.base import Testbed
 from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.spark import SparkTestbed
 
-VERSION = 1
+VERSION = 2
 # Seconds of one run on Spark, as seen on two cores: a deployment with warm code, a warm-up, five probes.
 SPARK_RUN_S = 300.0
 # Of several budgets each may warm up so long at most; what drifts after it widens the interval.
@@ -34,7 +34,7 @@ FLUID_RUN_S = 1.0
 class Planned:
     """A finished study: what was explored, and a plan or the reason why there is none, by target rate.
 
-    `sweep` are the runs of one budget at the trigger intervals to choose from.
+    `sweep` are the runs of one budget at the trigger intervals to choose from, `instances` the price list.
     """
 
     study: Study
@@ -42,6 +42,7 @@ class Planned:
     plans: tuple[CapacityPlan, ...]
     refused: tuple[tuple[float, str], ...] = ()
     sweep: tuple[Measurement, ...] = ()
+    instances: tuple[InstanceType, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,7 @@ def run_study(
         When the query, the data or a budget cannot be had here, or too few budgets sustained a rate.
     """
     testbed = testbed or testbed_of(study, progress)
-    if study.prices:
-        read_instances(Path(study.prices))  # before long work starts
+    instances = read_instances(Path(study.prices)) if study.prices else ()  # before long work starts
     query = find_query(study.query, study.dataset, study.event_time, study.output_mode)
     if isinstance(testbed, SparkTestbed):
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
@@ -115,20 +115,24 @@ def run_study(
         swept = sweep(
             query, largest, study.intervals, testbed=testbed, estimator=estimator, journal=journal, progress=progress
         )
-    return plan_targets(study, exploration, swept)
+    return plan_targets(study, exploration, swept, instances)
 
 
-def plan_targets(study: Study, exploration: Exploration, swept: Sequence[Measurement] = ()) -> Planned:
+def plan_targets(
+    study: Study,
+    exploration: Exploration,
+    swept: Sequence[Measurement] = (),
+    instances: Sequence[InstanceType] = (),
+) -> Planned:
     """Plan every target of `study` on what was explored; a target that cannot be planned is refused with the reason.
 
-    `swept` are runs of one budget at several trigger intervals.
-
-    Raises
-    ------
-    WorkbenchError
-        When the price list cannot be read.
+    Parameters
+    ----------
+    swept
+        Runs of one budget at several trigger intervals.
+    instances
+        Price list of the study.
     """
-    instances = read_instances(Path(study.prices)) if study.prices else ()
     plans, refused = [], []
     for rate in study.targets:
         try:
@@ -147,7 +151,7 @@ def plan_targets(study: Study, exploration: Exploration, swept: Sequence[Measure
             )
         except WorkbenchError as error:
             refused.append((rate, str(error)))
-    return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept))
+    return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
 
 
 def write_planned(planned: Planned, path: Path) -> None:
@@ -160,12 +164,13 @@ def write_planned(planned: Planned, path: Path) -> None:
         "refused": [{"rate": rate, "reason": reason} for rate, reason in planned.refused],
         "runs": [measurement_to_dict(run) for run in planned.exploration.measurements],
         "sweep": [measurement_to_dict(run) for run in planned.sweep],
+        "instances": [asdict(one) for one in planned.instances],
     }
     write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_planned(path: Path) -> Planned:
-    """Read what `write_planned` wrote; the model is fitted to the runs again.
+    """Read what `write_planned` wrote; the model is fitted to the runs again, and priced as it was.
 
     Raises
     ------
@@ -174,9 +179,9 @@ def read_planned(path: Path) -> Planned:
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        version, study = document["version"], document["study"]
-        runs: Sequence[object] = document["runs"]
-        reason = str(document["reason"])
+        version, reason = document["version"], str(document["reason"])
+        study, runs, sweep = dict(document["study"]), list(document["runs"]), list(document.get("sweep", ()))
+        instances = tuple(InstanceType(**row) for row in document.get("instances", ()))
     except OSError as error:
         raise WorkbenchError(f"The plans {path} cannot be read: {error.strerror}. Check the path.") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -185,13 +190,12 @@ def read_planned(path: Path) -> Planned:
         raise WorkbenchError(
             f"The plans {path} have version {version!r}; this workbench reads version {VERSION}. Plan again."
         )
-    swept = [measurement_from_dict(run, f"A run in {path}") for run in document.get("sweep", [])]
     given = {key: value for key, value in study.items() if value is not None and value != []}
     asked = study_from(given, f"The study in {path}")
-    measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]  # type: ignore[arg-type]
-    return plan_targets(
-        asked, conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice), swept
-    )
+    measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]
+    swept = [measurement_from_dict(run, f"A run in {path}") for run in sweep]
+    found = conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice)
+    return plan_targets(asked, found, swept, instances)
 
 
 def dry_run(study: Study) -> DryRun:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from workbench.capacity import Measurement, bids2
-from workbench.capacity.plan import CapacityPlan
+from workbench.capacity import CapacityPlan, Measurement, bids2
 from workbench.errors import WorkbenchError
 from workbench.placement.inputs import measured_query
 from workbench.scaling import (

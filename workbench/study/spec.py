@@ -10,7 +10,7 @@ from typing import Any, get_args
 import yaml
 
 from workbench.capacity.explorer import Choice, Space
-from workbench.capacity.model import FORMS, MARGIN
+from workbench.capacity.model import FORMS
 from workbench.errors import WorkbenchError
 from workbench.workload.query import OutputMode
 
@@ -49,7 +49,7 @@ class Study:
         Memory profiles to choose from; those measured, if empty.
     margin, risk
         Capacity asked for over the rate, and the probability of falling short that is accepted; see
-        `CapacityModel.slots_for`.
+        `CapacityModel.slots_for`. No margin: 1.1, or 1 where there is a risk.
     low_rate
         Lowest load, records/s, if the deployment is to shrink and grow between it and a target; None: it stays.
     prices
@@ -78,7 +78,7 @@ class Study:
     latency_s: float | None = None
     tolerance: float = 0.04
     plan_memory_mb: tuple[int, ...] = ()
-    margin: float = MARGIN
+    margin: float | None = None
     risk: float | None = None
     low_rate: float | None = None
     prices: str | None = None
@@ -235,7 +235,7 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "latency_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "tolerance": (_number(0, 1), "a number between 0 and 1"),
     "plan_memory_mb": (_list(_whole(1)), _ROOM),
-    "margin": (_number(0), "a number above 0, such as 1.1"),
+    "margin": (_or_none(_number(0)), "a number above 0, such as 1.1"),
     "risk": (_or_none(_number(0, 1)), "a probability between 0 and 1"),
     "low_rate": (_or_none(_number(0)), "a rate above 0, records/s"),
     "prices": (_or_none(_text), "the path of a CSV file of instance types"),

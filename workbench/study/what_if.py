@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.capacity import CapacityPlan
 from workbench.capacity.explorer import Exploration
-from workbench.capacity.model import MARGIN, MAX_SLOTS
-from workbench.capacity.plan import LEVEL, CapacityPlan
-from workbench.capacity.prices import HOURS_PER_MONTH, InstanceType
+from workbench.capacity.model import LEVEL, MARGIN
+from workbench.capacity.prices import HOURS_PER_MONTH
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 
@@ -99,12 +99,16 @@ def ask(exploration: Exploration, question: Question) -> Answer:
     """
     model, sample = exploration.model, exploration.measurements[exploration.fitted[-1]]
     worse = 1 + question.more_skew
-    _require_reachable(exploration, question, worse)
     least = min(run.budget.slots for run in exploration.measurements)
-    slots = model.slots_for(
-        question.rate * worse, question.memory_mb, question.margin, min_slots=least, risk=question.risk
-    )
-    workers = math.ceil(slots / question.worker_slots) + question.one_lost
+    try:
+        slots = model.slots_for(
+            question.rate * worse, question.memory_mb, question.margin, min_slots=least, risk=question.risk
+        )
+    except WorkbenchError as error:
+        skewed = f"With {question.more_skew:.0%} more skew every record counts {worse:g} times. "
+        raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
+    executors = math.ceil(slots / question.worker_slots)
+    workers = executors + question.one_lost
     target = [[question.memory_mb, slots]]
     low, high = model.interval(target, LEVEL)
     profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
@@ -120,27 +124,11 @@ def ask(exploration: Exploration, question: Question) -> Answer:
         testbed=sample.testbed,
         runs=len(exploration.fitted),
         extrapolation=slots / float(model.slots_[-1]),
+        executors=executors,
     )
     left = (workers - 1) * question.worker_slots
     lost = float(model.predict([[question.memory_mb, left]])[0]) / worse if left >= least else 0.0
     return Answer(question, plan, workers, workers * question.worker_price, max(0.0, lost))
-
-
-def _require_reachable(exploration: Exploration, question: Question, worse: float) -> None:
-    """Say at once, and with the number, where capacity levels off below what is asked."""
-    most = float(exploration.model.predict([[question.memory_mb, MAX_SLOTS]])[0]) / worse
-    if most < question.margin * question.rate:
-        skew = f" and {question.more_skew:.0%} more skew" if question.more_skew else ""
-        raise WorkbenchError(
-            f"No number of slots carries {question.rate:,.0f} records/s with a margin of {question.margin:g}: at "
-            f"{question.memory_mb} MB per slot{skew} the model levels off at {most:,.0f} records/s, because the "
-            "records of one key meet on one task. Ask for a lower rate, give more memory, or spread the keys."
-        )
-
-
-def shape_of(instance: InstanceType, profile: SlotProfile) -> int:
-    """Slots of `profile` that one worker of this type holds; 0 if none."""
-    return math.floor(min(instance.vcpus / profile.cpus, instance.memory_mb / profile.memory_mb) + 1e-9)
 
 
 def common_range(exploration: Exploration, targets: Sequence[float] = ()) -> tuple[float, float]:

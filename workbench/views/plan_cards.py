@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workbench.capacity.plan import CapacityPlan
+from workbench.capacity import CapacityPlan, ModelFinding
 from workbench.study.planning import Planned
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, error_card
@@ -49,6 +49,7 @@ def _answer(planned: Planned) -> list[Card]:
             Column("Interval low", "records/s"),
             Column("Interval high", "records/s"),
             Column("Workers"),
+            Column("Slots per worker, at most"),
             Column("Cost", "per hour"),
             Column("Cost", "per month"),
             Column("Extrapolation", "x"),
@@ -56,7 +57,8 @@ def _answer(planned: Planned) -> list[Card]:
         tuple(_row(plan) for plan in planned.plans),
         opened=True,
     )
-    return [Card("answer", title, " ".join(plan.sentence() for plan in planned.plans), table=table), *refused]
+    finding = " ".join([*(plan.sentence() for plan in planned.plans), planned.plans[0].basis()])
+    return [Card("answer", title, finding, table=table), *refused]
 
 
 def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
@@ -70,6 +72,7 @@ def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
         plan.low,
         plan.high,
         None if price is None else f"{price.workers} x {price.instance.name}",
+        None if price is None else price.slots_per_worker,
         None if price is None else price.per_hour,
         None if price is None else price.per_month,
         plan.extrapolation,
@@ -101,12 +104,12 @@ def _intervals(planned: Planned) -> list[Card]:
 
 
 def _advice(planned: Planned) -> list[Card]:
-    seen: dict[str, Card] = {}
+    """One card for each concern, with the targets that it is about."""
+    concerns: dict[str, list[tuple[CapacityPlan, ModelFinding]]] = {}
     for plan in planned.plans:
         for card in plan.cards:
-            name = card.concern.replace(" ", "-")
-            finding = f"At {units.rate(plan.rate)}: {card.finding} {card.advice}"
-            seen[name] = Card(name, card.concern.capitalize(), finding, kind="health")
+            concerns.setdefault(card.concern, []).append((plan, card))
+    made = [_concern_card(concern, found) for concern, found in concerns.items()]
     ratios = [plan.overstatement for plan in planned.plans if plan.overstatement is not None]
     if ratios:
         finding = (
@@ -114,14 +117,34 @@ def _advice(planned: Planned) -> list[Card]:
             "the median of the runs: it takes operators to be linear and independent. The model is fitted to measured "
             "rates and needs no correction."
         )
-        seen["overstatement"] = Card("overstatement", "How far does the objective overstate?", finding, kind="health")
-    return list(seen.values())
+        made.append(Card("overstatement", "How far does the objective overstate?", finding, kind="health"))
+    return made
+
+
+def _concern_card(concern: str, found: list[tuple[CapacityPlan, ModelFinding]]) -> Card:
+    """Say the worst of a concern in words, and all of it in a table where it is about several targets."""
+    plan, worst = max(found, key=lambda one: one[1].value)
+    others = f" ({len(found)} targets, see the table)" if len(found) > 1 else ""
+    table = Table(
+        "One row per target rate",
+        (Column("Target", "records/s"), Column("Finding"), Column("Advice")),
+        tuple((one.rate, card.finding, card.advice) for one, card in found),
+    )
+    return Card(
+        concern.replace(" ", "-"),
+        concern.capitalize(),
+        f"At {units.rate(plan.rate)}{others}: {worst.finding} {worst.advice}",
+        table=table if len(found) > 1 else None,
+        kind="health",
+    )
 
 
 def _spark(planned: Planned) -> list[Card]:
     made = []
     for plan in planned.plans:
         rows: list[tuple[str, str]] = sorted(plan.spark_conf().items())
+        if not plan.simulated:
+            rows.append(("trigger interval, in the query's writeStream.trigger", f"{plan.budget.interval_s:g} s"))
         if plan.layout is not None:
             rows += [(f"partitions of {stage}", str(count)) for stage, count in plan.layout.partitions.items()]
         if plan.low_layout is not None:
@@ -131,7 +154,12 @@ def _spark(planned: Planned) -> list[Card]:
             ]
         if plan.allocation is not None:
             rows += [(f"tasks of {name}", str(count)) for name, count in plan.allocation.tasks.items()]
-        finding = "Start it with these settings; the last rows are no configuration but the query's own partitions."
+        executor = plan.executor
+        finding = (
+            f"Start it with these settings: {units.count(plan.executors)} executors of {executor.slots} slots, each in "
+            f"a container of {executor.millicores / 1000:g} cores and {units.count(executor.memory_mb)} MB. The driver "
+            "runs besides and is not priced. The last rows are no configuration but the query's own."
+        )
         made.append(
             Card(
                 f"settings-{plan.rate:.0f}",

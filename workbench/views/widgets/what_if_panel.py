@@ -7,15 +7,17 @@ from dataclasses import replace
 import ipywidgets
 import plotly.graph_objects as go
 
+from workbench.capacity.executor import slots_per_worker
 from workbench.capacity.explorer import Exploration
 from workbench.capacity.model import MARGIN
 from workbench.capacity.prices import InstanceType
+from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.study.planning import Planned
-from workbench.study.what_if import Answer, Question, ask, common_range, shape_of
+from workbench.study.what_if import Answer, Question, ask, common_range
 from workbench.views import theme, units
 from workbench.views.cards import STYLE, Card, Column, Table
-from workbench.views.figures.capacity import Capacity, capacity_of, draw_capacity
+from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import choice, choice_slider, slider, tick, whole_slider
 from workbench.views.widgets.full_width import FullWidth
@@ -23,6 +25,7 @@ from workbench.views.widgets.live_chart import LiveChart
 
 _RISKS = (("by the margin alone", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
 _MOST_SHAPE = 64
+_MOST_PRICE = 5.0
 
 
 def answer_card(answer: Answer, currency: str = "") -> Card:
@@ -82,7 +85,6 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     def __init__(self, explored: Planned | Exploration, instances: Sequence[InstanceType] = ()) -> None:
         self.exploration = explored.exploration if isinstance(explored, Planned) else explored
         targets = explored.study.targets if isinstance(explored, Planned) else ()
-        self.profile = self.exploration.measurements[0].budget.profile
         self.alarm = Alarm()
         self._instances = {instance.name: instance for instance in instances}
         low, high = common_range(self.exploration, targets)
@@ -105,24 +107,27 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.risk = choice_slider("Risk of falling short", _RISKS, 0.0)
         self.instance = choice("Worker type", [("my own", ""), *((name, name) for name in self._instances)], "")
         self.shape = whole_slider("Slots per worker", 4, 1, _MOST_SHAPE)
-        self.price = slider("Price per worker and hour", 0.2, 0.0, 5.0, 0.005, form=".3f")
+        self.price = slider("Price per worker and hour", 0.2, 0.0, _MOST_PRICE, 0.005, form=".3f")
         self.lost = tick("must carry the rate with one worker lost")
         self.skew = slider("More skew (% on the fullest task)", 0.0, 0.0, 100.0, 5.0, form=".0f")
         self.text = ipywidgets.HTML()
-        self.answer: Answer | None = ask(self.exploration, self.question())
+        self.answer = self._first_answer()
         self._curves: dict[tuple[int, int], Capacity] = {}
         self.chart = LiveChart(self._figure(self.answer))
-        self.instance.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         self.controls = (self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew)
+        for control in (self.instance, self.memory):  # how many slots fit on a worker depends on their memory
+            control.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         for control in self.controls:
-            control.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
+            if control is not self.memory:
+                control.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
         super().__init__(
             [
                 self.rate, self.memory, self.margin, self.risk, self.instance, self.shape, self.price, self.skew,
                 self.lost, self.alarm.widget, self.text, self.chart.widget, FullWidth(),
             ]
         )  # fmt: skip
-        self._tell(self.answer)
+        if self.answer is not None:
+            self._tell(self.answer)
 
     def question(self) -> Question:
         """Say what the controls ask; a risk covers what the margin is a rule of thumb for, so it replaces it."""
@@ -147,32 +152,43 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self._tell(self.answer)
         self.chart.show(self._figure(self.answer))
 
-    def _capacity(self, answer: Answer) -> Capacity:
-        """Give what the figure shows; its curves are kept, since only they take long."""
-        model, plan, memory = self.exploration.model, answer.plan, answer.question.memory_mb
+    def _first_answer(self) -> Answer | None:
+        """Answer what the controls ask at first; what cannot be answered shows as a card, as it does later."""
+        try:
+            return ask(self.exploration, self.question())
+        except WorkbenchError as error:
+            self.alarm.ring(type(error).__name__, str(error))
+            return None
+
+    def _capacity(self, memory: int, slots: int) -> Capacity:
+        """Give the model's curves with room for so many slots; they are kept, since only they take long."""
+        model = self.exploration.model
         measured = (int(model.slots_[0]), int(model.slots_[-1]))
-        room = max(measured[1], 2 ** math.ceil(math.log2(plan.budget.slots)))
+        room = max(measured[1], 2 ** math.ceil(math.log2(slots)))
         if (memory, room) not in self._curves:
             runs = [
                 (run.budget.profile.memory_mb, run.budget.slots, run.estimate.rate, row in self.exploration.fitted)
                 for row, run in enumerate(self.exploration.measurements)
                 if run.estimate.rate
             ]
-            found = capacity_of(model, runs, [(room, plan.rate, memory)], [memory], "")
+            finding = f"Capacity of {self.exploration.measurements[0].query} by the model, as far as it was measured"
+            found = capacity_of(model, runs, (), [memory], finding, reach=room)
             kept = tuple(curve for curve in found.memory_curves if curve.slots in measured)
             self._curves[memory, room] = replace(found, memory_curves=kept)
+        return self._curves[memory, room]
+
+    def _figure(self, answer: Answer | None) -> go.Figure:
+        """Draw the capacity, what it must be, and what is left of it when one worker is lost."""
+        if answer is None:
+            return draw_capacity(self._capacity(self.memory.value, 1))
+        question, plan = answer.question, answer.plan
         beyond = f", {plan.extrapolation:.1f} times the most that was measured" if plan.extrapolation > 1 else ""
         finding = (
-            f"{units.rate(plan.rate)} of {plan.query} take {plan.budget.slots} slots of {memory} MB on "
+            f"{units.rate(plan.rate)} of {plan.query} take {plan.budget.slots} slots of {question.memory_mb} MB on "
             f"{_workers(answer.workers)}{_money(answer, self._currency)}{beyond}"
         )
-        targets = ((plan.budget.slots, plan.rate, memory),)
-        return replace(self._curves[memory, room], targets=targets, finding=finding)
-
-    def _figure(self, answer: Answer) -> go.Figure:
-        """Draw the capacity, what it must be, and what is left of it when one worker is lost."""
-        question = answer.question
-        data = self._capacity(answer)
+        targets = ((plan.budget.slots, plan.rate, question.memory_mb),)
+        data = aimed_at(self._capacity(question.memory_mb, plan.budget.slots), targets, finding)
         figure = draw_capacity(data)
         needed = question.rate * question.margin * (1 + question.more_skew)
         last = max(curve.slots[-1] for curve in data.curves)
@@ -207,16 +223,18 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
 
     def _choose(self) -> None:
-        """Take shape and price of a worker type."""
+        """Take shape and price of the chosen worker type, and answer anew."""
         instance = self._instances.get(self.instance.value)
-        if instance is None:
-            return
-        slots = shape_of(instance, self.profile)
-        if slots < 1:
-            raise WorkbenchError(
-                f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
-                f"{self.profile.cpus:g} core and {self.profile.memory_mb} MB. Choose a larger one."
-            )
-        self.shape.value = min(_MOST_SHAPE, slots)
-        self.price.value = instance.price_per_hour
+        if instance is not None:
+            profile = SlotProfile(self.exploration.measurements[0].budget.profile.cpus, self.memory.value)
+            slots = slots_per_worker(instance.vcpus, instance.memory_mb, profile)
+            if slots < 1:
+                self.answer, self.text.value = None, ""
+                raise WorkbenchError(
+                    f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
+                    f"{profile.cpus:g} core and {profile.memory_mb} MB besides what its system keeps. Choose a larger "
+                    "one."
+                )
+            self.shape.max, self.shape.value = max(_MOST_SHAPE, slots), slots
+            self.price.max, self.price.value = max(_MOST_PRICE, instance.price_per_hour), instance.price_per_hour
         self.refresh()

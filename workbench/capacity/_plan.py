@@ -1,32 +1,37 @@
 """The capacity plan: what to deploy for a rate, how sure, at what cost, and as what Spark is told.
 
 StreamBed, section VI: the least slots whose predicted capacity is 110 % of the rate, for each memory profile; the
-configuration at that size is the optimizer's with the rates it saw. Here the cheapest profile is chosen by the workers
-it takes, the prediction carries its interval, and a plan says which testbed it came from and how far it extrapolates.
+configuration at that size is the optimizer's. Here the cheapest profile is chosen by the workers it takes, the
+prediction carries its interval, and a plan says which testbed it came from and how far it extrapolates.
 """
 
 import itertools
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from workbench.capacity._bids2 import Allocation
+from workbench.capacity.executor import UNPRICED, Executor, Reserve, kubernetes_reserve, slots_per_worker
 from workbench.capacity.explorer import Exploration, keeps_state
-from workbench.capacity.layout import BatchLayout, Stage, micro_batch_layout
+from workbench.capacity.intervals import Gain
+from workbench.capacity.layout import BatchLayout
 from workbench.capacity.measurement import Measurement
-from workbench.capacity.model import MARGIN
+from workbench.capacity.model import LEVEL, MARGIN
 from workbench.capacity.model_checks import ModelFinding, check_model
 from workbench.capacity.optimizer import allocate, overstatement
+from workbench.capacity.plan_checks import check_allocation, check_interval, check_layouts, check_source
 from workbench.capacity.prices import InstanceType, Price, cheapest
+from workbench.capacity.stages import lay_out, source_share
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 
-LEVEL = 0.9
-ROCKSDB_SHARE = 0.4  # of a slot's memory; the rest is heap, as on the testbed
-LEAST_HEAP_MB = 600
 VERSION = 1
-_RANGE_COUNTS = 16  # slot counts between lowest and highest load that the state's partitions are chosen for, about
+DRIVER_MEMORY = "1g"
+"""As on the testbed."""
+
+_SIMULATED = "fluid"
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class CapacityPlan:
         How many.
     extrapolation
         Slots planned / most slots measured.
+    executors
+        Executors that hold the slots, one to a worker.
     allocation
         Tasks by operator, for an engine whose operators run side by side.
     layout
@@ -61,6 +68,9 @@ class CapacityPlan:
         Workers and what they cost; None without a price list.
     overstatement
         Median of measured / predicted rate of the optimizer's objective in the runs; None without.
+    source_share
+        Share of the slots' busy time that the measuring source took, so that the plan holds slots for it, too; None
+        where sources are not among the slots.
     cards
         What is doubtful, with advice.
     low_slots
@@ -81,28 +91,37 @@ class CapacityPlan:
     testbed: str
     runs: int
     extrapolation: float
+    executors: int = 1
     allocation: Allocation | None = None
     layout: BatchLayout | None = None
     price: Price | None = None
     overstatement: float | None = None
+    source_share: float | None = None
     cards: tuple[ModelFinding, ...] = ()
     low_slots: int | None = None
     low_layout: BatchLayout | None = None
     _stateful: bool = field(default=False, repr=False)
 
+    @property
+    def executor(self) -> Executor:
+        """One of the executors; the slots are dealt out evenly, so that one of the last may be more than asked for."""
+        return Executor(math.ceil(self.budget.slots / self.executors), self.budget.profile)
+
     def spark_conf(self) -> dict[str, str]:
         """Spark's configuration for the plan: executors, memory, state store, partitions.
 
-        Source partitions and ``repartition`` counts are no configuration: see ``layout``.
+        Source partitions and ``repartition`` counts are no configuration: see ``layout``. Nor is the trigger interval,
+        which the query's ``writeStream.trigger`` takes.
         """
-        shape, executors = self._executors()
-        memory = shape * self.budget.profile.memory_mb
-        rocksdb = int(memory * ROCKSDB_SHARE)
+        executor = self.executor
         conf = {
-            "spark.executor.instances": str(executors),
-            "spark.executor.cores": str(shape),
-            "spark.executor.memory": f"{max(LEAST_HEAP_MB, memory - rocksdb)}m",
-            "spark.executor.memoryOverhead": f"{max(384, rocksdb + memory // 10)}m",
+            "spark.driver.memory": DRIVER_MEMORY,
+            "spark.executor.instances": str(self.executors),
+            "spark.executor.cores": str(executor.slots),
+            "spark.executor.memory": f"{executor.heap_mb}m",
+            "spark.executor.memoryOverhead": f"{executor.overhead_mb}m",
+            "spark.kubernetes.executor.request.cores": f"{executor.millicores}m",
+            "spark.kubernetes.executor.limit.cores": f"{executor.millicores}m",
             "spark.dynamicAllocation.enabled": "false",
             "spark.sql.shuffle.partitions": str(self.budget.slots),
         }
@@ -113,23 +132,20 @@ class CapacityPlan:
             conf |= {
                 state + "providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
                 state + "rocksdb.boundedMemoryUsage": "true",
-                state + "rocksdb.maxMemoryUsageMB": str(rocksdb),
+                state + "rocksdb.maxMemoryUsageMB": str(executor.rocksdb_mb),
                 state + "rocksdb.trackTotalNumberOfRows": "false",
             }
         return conf
 
     def spark_submit(self, application: str = "job.py", master: str = "k8s://https://API-SERVER") -> str:
-        """Give the command that starts `application` as planned."""
-        options = [f"--conf {key}={value}" for key, value in sorted(self.spark_conf().items())]
-        return " \\\n  ".join(["spark-submit", f"--master {master}", *options, application])
+        """Give the shell command that starts `application`, with its arguments, as planned."""
+        settings = sorted(f"{key}={value}" for key, value in self.spark_conf().items())
+        options = [f"--conf {shlex.quote(setting)}" for setting in settings]
+        return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *options, application])
 
     def kubernetes(self) -> dict[str, dict[str, dict[str, str]]]:
-        """Resource requests and limits of one executor's container."""
-        shape, _ = self._executors()
-        cpu = f"{math.ceil(shape * self.budget.profile.cpus * 1000)}m"
-        conf = self.spark_conf()
-        memory = int(conf["spark.executor.memory"][:-1]) + int(conf["spark.executor.memoryOverhead"][:-1])
-        both = {"cpu": cpu, "memory": f"{memory}Mi"}
+        """Resource requests and limits of one executor's container, the same that `spark_submit` has Spark ask for."""
+        both = {"cpu": f"{self.executor.millicores}m", "memory": f"{self.executor.memory_mb}Mi"}
         return {"resources": {"requests": dict(both), "limits": dict(both)}}
 
     def to_json(self) -> str:
@@ -143,20 +159,33 @@ class CapacityPlan:
 
     def sentence(self) -> str:
         """One sentence: the answer."""
-        price = "" if self.price is None else (
-            f", {self.price.workers} x {self.price.instance.name} at {self.price.per_hour:.2f} "
-            f"{self.price.instance.currency}/h"
+        budget, price = self.budget, self.price
+        slots = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
+        interval = "" if self.simulated else f" at a trigger interval of {budget.interval_s:g} s"
+        beyond = f", {self.extrapolation:.1f} times the most slots measured" if self.extrapolation > 1 else ""
+        workers = "" if price is None else (
+            f", on {price.workers} x {price.instance.name} with room for {price.slots_per_worker} each at "
+            f"{price.per_hour:.2f} {price.instance.currency}/h"
         )  # fmt: skip
         return (
-            f"{self.rate:,.0f} records/s of {self.query} take {self.budget.slots} slots of "
-            f"{self.budget.profile.cpus:g} core and {self.budget.profile.memory_mb} MB (capacity "
-            f"{self.expected_rate:,.0f}, 90 % interval {self.low:,.0f} to {self.high:,.0f} records/s){price}."
+            f"{self.rate:,.0f} records/s of {self.query} take {slots} of {budget.profile.cpus:g} core and "
+            f"{budget.profile.memory_mb} MB{interval} (capacity {self.expected_rate:,.0f}, 90 % interval "
+            f"{self.low:,.0f} to {self.high:,.0f} records/s{beyond}){workers}."
         )
 
-    def _executors(self) -> tuple[int, int]:
-        """Slots per executor, and how many executors."""
-        shape = self.budget.slots if self.price is None else min(self.price.slots_per_worker, self.budget.slots)
-        return shape, math.ceil(self.budget.slots / shape)
+    def basis(self) -> str:
+        """One sentence: what the answer rests on."""
+        how = "simulated" if self.simulated else "measured"
+        share = self.source_share
+        source = (
+            "" if share is None else f"; the source that replayed the data took {share:.0%} of the slots' busy time"
+        )
+        return f"It rests on {self.runs} runs {how} on {self.testbed}{source}."
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the runs behind it were simulated, on an engine that has no trigger interval."""
+        return self.testbed.split(",", maxsplit=1)[0] == _SIMULATED
 
 
 def plan(
@@ -164,10 +193,11 @@ def plan(
     rate: float,
     *,
     memory_mb: Sequence[int],
-    margin: float = MARGIN,
+    margin: float | None = None,
     risk: float | None = None,
     instances: Sequence[InstanceType] = (),
-    interval_gains: Mapping[float, float] | None = None,
+    reserve: Reserve = kubernetes_reserve,
+    interval_gains: Mapping[float, Gain] | None = None,
     low_rate: float | None = None,
 ) -> CapacityPlan:
     """Plan the cheapest budget that carries `rate`.
@@ -181,10 +211,12 @@ def plan(
     memory_mb
         Memory profiles to choose from, MiB per slot.
     margin, risk
-        See `CapacityModel.slots_for`.
+        See `CapacityModel.slots_for`. By default the margin is 1.1, and 1 where there is a risk.
     instances
         Price list; without one, the least memory x slots counts as cheapest, ties to the shorter trigger interval, then
-        to less memory per slot.
+        to less memory per slot, and executors are made for workers of 16 cores and 64 GiB.
+    reserve
+        Cores and MiB that a worker keeps for itself, of those it has.
     interval_gains
         Trigger intervals to choose from, with the capacity at each relative to that at the explored one (see
         ``intervals.gains``); None: the explored one.
@@ -202,120 +234,85 @@ def plan(
             f"low_rate is {low_rate:g} records/s; it must be above 0 and at most the rate planned for, {rate:g}. Lower "
             "it, or leave it out."
         )
-    sample = exploration.measurements[exploration.fitted[-1]]
-    least = min(run.budget.slots for run in exploration.measurements)
-    gains = interval_gains or {sample.budget.interval_s: 1.0}
+    if margin is None:
+        margin = MARGIN if risk is None else 1.0
+    runs, model = exploration.measurements, exploration.model
+    sample = runs[exploration.fitted[-1]]
+    least = min(run.budget.slots for run in runs)
+    gains = interval_gains or {sample.budget.interval_s: Gain()}
+
+    def slots_for(carried: float, memory: int, gain: Gain) -> int:
+        explored = carried / (gain.ratio if risk is None else gain.quantile(risk))
+        return model.slots_for(explored, memory, margin, min_slots=least, risk=risk)
+
     options: list[tuple[float, float, int, Budget, Price | None]] = []
     refused = None
     for memory, (interval, gain) in itertools.product(memory_mb, gains.items()):
         profile = SlotProfile(sample.budget.profile.cpus, memory)
         try:
-            slots = exploration.model.slots_for(rate / gain, memory, margin, min_slots=least, risk=risk)
+            slots = slots_for(rate, memory, gain)
+            price = cheapest(instances, slots, profile, reserve=reserve) if instances else None
         except WorkbenchError as error:
             refused = error
             continue
-        price = cheapest(instances, slots, profile) if instances else None
         cost = price.per_hour if price else float(slots * memory)
         options.append((cost, interval, memory, Budget(slots, profile, interval), price))
     if not options:
         raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
     _, interval, memory, budget, price = min(options, key=lambda option: option[:3])
     gain = gains[interval]
-    target = [[memory, budget.slots]]
-    low, high = exploration.model.interval(target, LEVEL)
-    points, rates = exploration.points, exploration.rates
+    low_slots = None if low_rate is None else min(budget.slots, slots_for(low_rate, memory, gain))
+    costed = max(runs, key=lambda run: sum(cost.levels for cost in run.costs))
+    layout, low_layout = lay_out(costed, budget, rate, low_slots, low_rate)
     minimal = _minimal(exploration, memory)
-    costed = max(exploration.measurements, key=lambda run: sum(cost.levels for cost in run.costs))
-    stages = stages_of(costed)
-    low_slots = None
-    if low_rate is not None:
-        low_slots = min(
-            budget.slots, exploration.model.slots_for(low_rate / gain, memory, margin, min_slots=least, risk=risk)
-        )
-    layout, low_layout = _layouts(stages, budget, rate, low_slots, low_rate)
+    allocation = None if minimal is None else allocate(minimal, budget.slots)
+    share = source_share(runs[row] for row in exploration.fitted)
+    points, rates = exploration.points, exploration.rates
+    low, expected, high = _capacity(exploration, budget, gain)
     return CapacityPlan(
         query=sample.query,
         rate=rate,
         margin=margin,
         budget=budget,
-        expected_rate=gain * float(exploration.model.predict(target)[0]),
-        low=gain * float(low[0]),
-        high=gain * float(high[0]),
-        form=exploration.model.form,
+        expected_rate=expected,
+        low=low,
+        high=high,
+        form=model.form,
         testbed=sample.testbed,
         runs=len(rates),
         extrapolation=budget.slots / float(points[:, 1].max()),
-        allocation=None if minimal is None else allocate(minimal, budget.slots),
+        executors=math.ceil(budget.slots / _shape(price, budget.profile, reserve)),
+        allocation=allocation,
         layout=layout,
         price=price,
-        overstatement=overstatement(exploration.measurements),
-        cards=(*check_model(exploration.model, points, rates, budget.slots, memory), *_gained(budget, sample, gain)),
+        overstatement=overstatement(runs),
+        source_share=share,
+        cards=(
+            *check_model(model, points, rates, budget.slots, memory),
+            *check_interval(budget, sample.budget.interval_s, gain),
+            *check_layouts(layout, low_layout),
+            *check_allocation(allocation),
+            *check_source(share, budget.slots),
+        ),
         low_slots=low_slots,
         low_layout=low_layout,
-        _stateful=any(keeps_state(run) for run in exploration.measurements),
+        _stateful=any(keeps_state(run) for run in runs),
     )
 
 
-def _layouts(
-    stages: Sequence[Stage], budget: Budget, rate: float, low_slots: int | None, low_rate: float | None
-) -> tuple[BatchLayout | None, BatchLayout | None]:
-    """Partitions at the planned slots and at those of the lowest load, with one count for the state at both."""
-    if not stages:
-        return None, None
-    most, interval = budget.slots, budget.interval_s
-    if low_slots is None or low_rate is None:
-        return micro_batch_layout(stages, most, interval, rate=rate), None
-    step = max(1, (most - low_slots) // _RANGE_COUNTS)
-    counts = sorted({*range(low_slots, most, step), most})
-    load = {n: low_rate + (rate - low_rate) * (n - low_slots) / max(1, most - low_slots) for n in counts}
-    frozen = micro_batch_layout(stages, counts, interval, rate=load).stateful_partitions
-    return (
-        micro_batch_layout(stages, most, interval, rate=rate, stateful_partitions=frozen),
-        micro_batch_layout(stages, low_slots, interval, rate=low_rate, stateful_partitions=frozen),
-    )
+def _capacity(exploration: Exploration, budget: Budget, gain: Gain) -> tuple[float, float, float]:
+    """Lower end, expected capacity and upper end; model and gain err independently, each on the logarithmic scale."""
+    model, target = exploration.model, [[budget.profile.memory_mb, budget.slots]]
+    (middle,), (low,), (high,) = model.predict(target), *model.interval(target, LEVEL)
+    below = math.hypot(math.log(middle / low), math.log(gain.ratio / gain.quantile((1 - LEVEL) / 2)))
+    above = math.hypot(math.log(high / middle), math.log(gain.quantile((1 + LEVEL) / 2) / gain.ratio))
+    expected = gain.ratio * float(middle)
+    return expected * math.exp(-below), expected, expected * math.exp(above)
 
 
-def _gained(budget: Budget, sample: Measurement, gain: float) -> tuple[ModelFinding, ...]:
-    """Say that the capacity at another interval rests on one budget only."""
-    explored = sample.budget.interval_s
-    if budget.interval_s == explored:
-        return ()
-    return (
-        ModelFinding(
-            "trigger interval",
-            gain,
-            f"The budgets were explored at a trigger interval of {explored:g} s; at {budget.interval_s:g} s one of "
-            f"them had {gain:.2f} times the capacity, which is taken to hold for {budget.slots} slots too.",
-            "Check the planned budget with workbench verify --interval before relying on it.",
-        ),
-    )
-
-
-def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
-    """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured."""
-    seen = measurement.estimate.observation
-    costs = {cost.operator: cost for cost in measurement.costs}
-    if seen is None or measurement.tasks is not None:
-        return ()
-    consumed = max(1, seen.consumed_records)
-    stages: list[Stage] = []
-    for operator in seen.operators:
-        cost = costs.get(operator.operator)
-        if cost is None or cost.fixed_s is None or cost.per_record_s is None:
-            continue
-        stateful = operator.state_bytes is not None
-        first = not stages
-        stages.append(
-            Stage(
-                operator.operator,
-                cost.fixed_s,
-                cost.per_record_s,
-                operator.records_in / consumed,
-                stateful=stateful,
-                source=first and not stateful,
-            )
-        )
-    return tuple(stages)
+def _shape(price: Price | None, profile: SlotProfile, reserve: Reserve) -> int:
+    """Slots that one executor may hold."""
+    return max(1, slots_per_worker(*UNPRICED, profile, reserve)) if price is None else price.slots_per_worker
 
 
 def _minimal(exploration: Exploration, memory_mb: int) -> Measurement | None:
@@ -336,6 +333,6 @@ def _finite(value: object) -> object:
         return {str(key): _finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return value

@@ -1,0 +1,32 @@
+"""Runs of a micro-batch query on several budgets, for plans: one example, its rate in proportion to the slots."""
+
+from dataclasses import replace
+
+from example_measurement import example_measurement
+
+from workbench.capacity.explorer import conclude
+from workbench.dataflow import Budget, SlotProfile
+
+
+def staged_exploration(cpus=0.4, memory_mb=600, slots=(2, 4, 8), per_slot=3000.0, *, source=None, costs=True):
+    """Explore a query with state; `source` is the share of the busy time that the source took, if it is seen.
+
+    Without `costs` a plan has no layout.
+    """
+    example = replace(example_measurement(), **({} if costs else {"costs": ()}))
+    if source is not None:
+        example = with_source(example, source)
+    runs = []
+    for count in slots:
+        rate = per_slot * count
+        estimate = replace(example.estimate, rate=rate, low=rate, high=1.01 * rate)
+        runs.append(replace(example, budget=Budget(count, SlotProfile(cpus, memory_mb)), estimate=estimate))
+    return conclude(runs, f"{len(slots)} runs were made")
+
+
+def with_source(run, share):
+    """Give the same run, of whose busy time the source took `share`."""
+    seen = run.estimate.observation
+    busy = sum(one.useful_s for one in seen.operators)
+    source = replace(seen.operators[0], operator="source", kind="source", useful_s=busy * share / (1 - share))
+    return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=(source, *seen.operators))))
