@@ -9,7 +9,7 @@ from pathlib import Path
 from workbench import report
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress
 from workbench.journal import Journal
-from workbench.study.planning import DryRun, dry_run, run_study, write_planned
+from workbench.study.planning import DryRun, Planned, dry_run, run_study, write_planned
 from workbench.study.spec import read_study
 from workbench.views import units
 
@@ -21,7 +21,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     planned.add_argument("--dry-run", action="store_true", help="say what would be measured and how long it takes")
     planned.add_argument("--json", action="store_true", help="print JSON")
     planned.add_argument("--journal", default=JOURNAL, help="where every run is recorded (%(default)s)")
-    planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/STUDY-plan.json)")
+    planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/STUDY-plan.json, with the study's folder before it)")
     planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
     planned.set_defaults(command=_plan)
 
@@ -33,24 +33,46 @@ def _plan(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _show_dry_run(dry_run(study), as_json=options.json)
     planned = run_study(study, Journal(options.journal), progress=progress())
-    output = Path(options.output or f".workbench/{Path(options.study).stem}-plan.json")
+    output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
-    complete = True
-    if options.report:
-        complete = report.render("plan", {"planned": str(output.resolve())}, options.report).complete
     if options.json:
         print(output.read_text(encoding="utf-8"))
     else:
-        for plan in planned.plans:
-            print(plan.sentence())
-            for card in plan.cards:
-                print(f"  note: {card.finding} {card.advice}")
-        print(f"plans: {output}")
-        if options.report:
-            print(f"report: {Path(options.report).resolve()}")
+        _show(planned, output, options.journal)
     for rate, reason in planned.refused:
         print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
+    complete = options.report is None or _report(output, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
+
+
+def _show(planned: Planned, output: Path, journal: str) -> None:
+    for plan in planned.plans:
+        print(plan.sentence())
+        for card in plan.cards:
+            print(f"  note: {card.finding} {card.advice}")
+    if planned.taken:
+        dates = " to ".join(dict.fromkeys(time[:10] for time in (min(planned.taken), max(planned.taken))))
+        runs = len(planned.exploration.measurements) + len(planned.sweep)
+        print(
+            f"{len(planned.taken)} of {runs} runs are taken from {journal}, measured {dates}; "
+            "to measure them anew, name another --journal."
+        )
+    print(f"plans: {output}")
+
+
+def _report(planned: Path, target: str, *, quiet: bool) -> bool:
+    """Write the report, last: what it lacks is no reason to withhold the answer. Whether it is complete."""
+    made = report.render("plan", {"planned": str(planned.resolve())}, target)
+    if not quiet:
+        print(f"report: {Path(target).resolve()}")
+    if not made.complete:
+        print(f"workbench: the report is partial: {made.error}", file=sys.stderr)
+    return made.complete
+
+
+def _file_name(study: Path) -> str:
+    """Name the plans after the study's path: studies of one name in two folders do not overwrite each other's."""
+    return "-".join((*(part for part in study.parent.parts if part.strip("./")), f"{study.stem}-plan.json"))
 
 
 def _show_dry_run(would: DryRun, *, as_json: bool) -> int:

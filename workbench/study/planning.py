@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from workbench.capacity.estimator import CapacityEstimator
@@ -16,17 +16,17 @@ from workbench.capacity.prices import read_instances
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.catalogue import find_query
+from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed.base import Testbed
 from workbench.testbed.fluid import FluidTestbed
+from workbench.testbed.recorded import RecordedTestbed
 from workbench.testbed.spark import SparkTestbed
+from workbench.workload.query import Query
 
 VERSION = 1
 # Seconds of one run on Spark, as seen on two cores: a deployment with warm code, a warm-up, five probes.
 SPARK_RUN_S = 300.0
-# Of several budgets each may warm up so long at most; what drifts after it widens the interval.
-WARM_UP_CAP_S = 90.0
 FLUID_RUN_S = 1.0
 
 
@@ -34,7 +34,8 @@ FLUID_RUN_S = 1.0
 class Planned:
     """A finished study: what was explored, and a plan or the reason why there is none, by target rate.
 
-    `sweep` are the runs of one budget at the trigger intervals to choose from.
+    `sweep` are the runs of one budget at the trigger intervals to choose from, `taken` the times at which those runs
+    were made that were not measured now but taken from the journal, ISO 8601.
     """
 
     study: Study
@@ -42,6 +43,7 @@ class Planned:
     plans: tuple[CapacityPlan, ...]
     refused: tuple[tuple[float, str], ...] = ()
     sweep: tuple[Measurement, ...] = ()
+    taken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,12 @@ def run_study(
     testbed = testbed or testbed_of(study, progress)
     if study.prices:
         read_instances(Path(study.prices))  # before long work starts
-    query = find_query(study.query, study.dataset, study.event_time, study.output_mode)
+    query = query_of(study)
     if isinstance(testbed, SparkTestbed):
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
             testbed.check(budget)
-    estimator = estimator or CapacityEstimator(tolerance=study.tolerance, warmup_cap_s=WARM_UP_CAP_S)
+    estimator = estimator or estimator_of(study)
+    known = len(journal.entries("finished"))
     optimizer = ConfigurationOptimizer(
         testbed,
         estimator,
@@ -115,7 +118,10 @@ def run_study(
         swept = sweep(
             query, largest, study.intervals, testbed=testbed, estimator=estimator, journal=journal, progress=progress
         )
-    return plan_targets(study, exploration, swept)
+    made = {json.dumps(entry.data) for entry in journal.entries("finished")[known:]}
+    runs = (*exploration.measurements, *swept)
+    taken = tuple(run.started_at for run in runs if json.dumps(measurement_to_dict(run)) not in made)
+    return replace(plan_targets(study, exploration, swept), taken=taken)
 
 
 def plan_targets(study: Study, exploration: Exploration, swept: Sequence[Measurement] = ()) -> Planned:
@@ -160,6 +166,7 @@ def write_planned(planned: Planned, path: Path) -> None:
         "refused": [{"rate": rate, "reason": reason} for rate, reason in planned.refused],
         "runs": [measurement_to_dict(run) for run in planned.exploration.measurements],
         "sweep": [measurement_to_dict(run) for run in planned.sweep],
+        "taken_from_journal": list(planned.taken),
     }
     write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 
@@ -189,9 +196,9 @@ def read_planned(path: Path) -> Planned:
     given = {key: value for key, value in study.items() if value is not None and value != []}
     asked = study_from(given, f"The study in {path}")
     measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]  # type: ignore[arg-type]
-    return plan_targets(
-        asked, conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice), swept
-    )
+    explored = conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice)
+    taken = tuple(document.get("taken_from_journal", ()))
+    return replace(plan_targets(asked, explored, swept), taken=taken)
 
 
 def dry_run(study: Study) -> DryRun:
@@ -205,8 +212,30 @@ def dry_run(study: Study) -> DryRun:
     return DryRun(corners, runs, (math.ceil(runs[0] * each), math.ceil(runs[1] * each)))
 
 
+def query_of(study: Study) -> Query:
+    """Find the query of a study; of a recorded one only its name is known."""
+    if study.table is not None:
+        return recorded_query(study.query, study.table)
+    return find_query(study.query, study.dataset, study.event_time, study.output_mode)
+
+
+def estimator_of(study: Study) -> CapacityEstimator:
+    """Make the estimator that a study asks for."""
+    return CapacityEstimator(
+        tolerance=study.tolerance,
+        warmup_min_s=min(CapacityEstimator.warmup_min_s, study.warmup_s),
+        warmup_cap_s=study.warmup_s,
+    )
+
+
 def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
     """Make the testbed that a study asks for."""
     if study.testbed == "fluid":
         return FluidTestbed(seed=study.seed)
-    return SparkTestbed(slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto", progress=progress)
+    if study.table is not None:
+        return RecordedTestbed.from_csv(study.table)
+    return SparkTestbed(
+        slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto",
+        warmup_cap_s=min(SparkTestbed.warmup_cap_s, study.warmup_s),
+        progress=progress,
+    )
