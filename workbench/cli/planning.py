@@ -3,11 +3,13 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress
+from workbench.capacity.measurement import measurement_to_dict
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
 from workbench.study.planning import DryRun, Planned, dry_run, run_study, write_planned
 from workbench.study.spec import read_study
@@ -21,7 +23,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     planned.add_argument("--dry-run", action="store_true", help="say what would be measured and how long it takes")
     planned.add_argument("--json", action="store_true", help="print JSON")
     planned.add_argument("--journal", default=JOURNAL, help="where every run is recorded (%(default)s)")
-    planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/STUDY-plan.json, with the study's folder before it)")
+    planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/FOLDER-STUDY-plan.json)")
     planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
     planned.set_defaults(command=_plan)
 
@@ -32,32 +34,40 @@ def _plan(options: argparse.Namespace) -> int:
     study = read_study(options.study)
     if options.dry_run:
         return _show_dry_run(dry_run(study), as_json=options.json)
-    planned = run_study(study, Journal(options.journal), progress=progress())
+    journal = Journal(options.journal)
+    known = {json.dumps(entry.data) for entry in journal.entries("finished")}
+    planned = run_study(study, journal, progress=progress())
+    runs = (*planned.exploration.measurements, *planned.sweep)
+    taken = [run.started_at for run in runs if json.dumps(measurement_to_dict(run)) in known]
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
     if options.json:
-        print(output.read_text(encoding="utf-8"))
+        print(json.dumps(json.loads(output.read_text(encoding="utf-8")) | {"taken_from_journal": taken}, indent=1))
     else:
-        _show(planned, output, options.journal)
+        _show(planned)
+        if taken:
+            print(_taken(taken, len(runs), options.journal))
+        print(f"plans: {output}")
     for rate, reason in planned.refused:
         print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
     complete = options.report is None or _report(output, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 
-def _show(planned: Planned, output: Path, journal: str) -> None:
+def _show(planned: Planned) -> None:
     for plan in planned.plans:
         print(plan.sentence())
         for card in plan.cards:
             print(f"  note: {card.finding} {card.advice}")
-    if planned.taken:
-        dates = " to ".join(dict.fromkeys(time[:10] for time in (min(planned.taken), max(planned.taken))))
-        runs = len(planned.exploration.measurements) + len(planned.sweep)
-        print(
-            f"{len(planned.taken)} of {runs} runs are taken from {journal}, measured {dates}; "
-            "to measure them anew, name another --journal."
-        )
-    print(f"plans: {output}")
+
+
+def _taken(times: Sequence[str], runs: int, journal: str) -> str:
+    """Say which runs were not made now; `times` are when they were."""
+    dates = " to ".join(dict.fromkeys(time[:10] for time in (min(times), max(times))))
+    return (
+        f"{len(times)} of {runs} runs are taken from {journal}, measured {dates}; to measure them anew, name another "
+        "--journal."
+    )
 
 
 def _report(planned: Path, target: str, *, quiet: bool) -> bool:
@@ -65,8 +75,7 @@ def _report(planned: Path, target: str, *, quiet: bool) -> bool:
     made = report.render("plan", {"planned": str(planned.resolve())}, target)
     if not quiet:
         print(f"report: {Path(target).resolve()}")
-    if not made.complete:
-        print(f"workbench: the report is partial: {made.error}", file=sys.stderr)
+    tell_partial(made.error)
     return made.complete
 
 

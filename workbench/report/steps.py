@@ -1,6 +1,5 @@
 """The steps of the report notebooks, so that their cells stay thin: do the work, show its cards."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from workbench.capacity.measurement import Measurement
@@ -13,8 +12,8 @@ from workbench.study.placing import study_placement
 from workbench.study.planning import Planned, read_planned
 from workbench.study.scaling import Pool, planned_start, preset_start, replay_start
 from workbench.study.spec import Study, read_study
-from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, scaling_cards
-from workbench.views.cards import Card, show
+from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, run_cards, scaling_cards
+from workbench.views.cards import show
 from workbench.views.study_cards import asked_card, so_far_card
 
 
@@ -57,7 +56,7 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
     answer, *rest = plan_cards.cards(planned)
     show([answer])
     drift_cards.show_plans_drift(str(previous or ""), planned)
-    show([*rest, *_largest_run(planned)])
+    show([*rest, *run_cards.cards(planned)])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
@@ -97,7 +96,7 @@ def show_planned(planned: str, previous: str) -> None:
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = plan_cards.cards(now)
-    show([answer, *drift_cards.previous_plans(previous, now), *rest, *_largest_run(now)])
+    show([answer, *drift_cards.previous_plans(previous, now), *rest, *run_cards.cards(now)])
 
 
 def show_placement(
@@ -145,15 +144,6 @@ def show_scaling(
     start = planned_start(Path(query)) if query.endswith(".json") else preset_start(query, slots, memory_mb)
     pool = Pool(workers, worker_slots, Worker(cpus=worker_slots * start.slot_cpus)) if workers else None
     show(scaling_cards.cards(replay_start(start, trace, policies, restart_s=restart_s, pool=pool)))
-
-
-def _largest_run(planned: Planned) -> list[Card]:
-    """Make the cards of the run whose operators were looked at most closely: its probes, operators and their costs."""
-    runs = planned.exploration.measurements
-    run = max(runs, key=lambda run: (sum(cost.levels for cost in run.costs), run.budget.slots))
-    where = f"Run {runs.index(run) + 1}, on {run.budget.slots} slots: "
-    cards = measurement_cards.cards(run)
-    return [replace(card, name=f"run-{card.name}", title=where + card.title) for card in cards]
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:

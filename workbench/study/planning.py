@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from workbench.capacity.estimator import CapacityEstimator
@@ -34,8 +34,7 @@ FLUID_RUN_S = 1.0
 class Planned:
     """A finished study: what was explored, and a plan or the reason why there is none, by target rate.
 
-    `sweep` are the runs of one budget at the trigger intervals to choose from, `taken` the times at which those runs
-    were made that were not measured now but taken from the journal, ISO 8601.
+    `sweep` are the runs of one budget at the trigger intervals to choose from.
     """
 
     study: Study
@@ -43,7 +42,6 @@ class Planned:
     plans: tuple[CapacityPlan, ...]
     refused: tuple[tuple[float, str], ...] = ()
     sweep: tuple[Measurement, ...] = ()
-    taken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,6 @@ def run_study(
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
             testbed.check(budget)
     estimator = estimator or estimator_of(study)
-    known = len(journal.entries("finished"))
     optimizer = ConfigurationOptimizer(
         testbed,
         estimator,
@@ -118,10 +115,7 @@ def run_study(
         swept = sweep(
             query, largest, study.intervals, testbed=testbed, estimator=estimator, journal=journal, progress=progress
         )
-    made = {json.dumps(entry.data) for entry in journal.entries("finished")[known:]}
-    runs = (*exploration.measurements, *swept)
-    taken = tuple(run.started_at for run in runs if json.dumps(measurement_to_dict(run)) not in made)
-    return replace(plan_targets(study, exploration, swept), taken=taken)
+    return plan_targets(study, exploration, swept)
 
 
 def plan_targets(study: Study, exploration: Exploration, swept: Sequence[Measurement] = ()) -> Planned:
@@ -166,7 +160,6 @@ def write_planned(planned: Planned, path: Path) -> None:
         "refused": [{"rate": rate, "reason": reason} for rate, reason in planned.refused],
         "runs": [measurement_to_dict(run) for run in planned.exploration.measurements],
         "sweep": [measurement_to_dict(run) for run in planned.sweep],
-        "taken_from_journal": list(planned.taken),
     }
     write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 
@@ -196,9 +189,9 @@ def read_planned(path: Path) -> Planned:
     given = {key: value for key, value in study.items() if value is not None and value != []}
     asked = study_from(given, f"The study in {path}")
     measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]  # type: ignore[arg-type]
-    explored = conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice)
-    taken = tuple(document.get("taken_from_journal", ()))
-    return replace(plan_targets(asked, explored, swept), taken=taken)
+    return plan_targets(
+        asked, conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice), swept
+    )
 
 
 def dry_run(study: Study) -> DryRun:

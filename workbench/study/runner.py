@@ -20,7 +20,7 @@ from workbench.capacity.measuring import LOAD_CURVE
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Entry, Journal
-from workbench.study.planning import Planned, estimator_of, run_study, testbed_of
+from workbench.study.planning import Planned, run_study, testbed_of
 from workbench.study.spec import Study
 from workbench.testbed.base import Testbed
 from workbench.testbed.spark import SparkTestbed
@@ -361,7 +361,7 @@ def planning(
         f"{study.query} for {len(study.targets)} target rates",
         work,
         journal,
-        estimator or estimator_of(study),
+        estimator or CapacityEstimator(tolerance=study.tolerance),
         most_runs=max(study.most_runs, len(study.space.corners)),
     )
     runner.on_budget(study.space.corners[0])

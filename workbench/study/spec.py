@@ -98,13 +98,18 @@ class Study:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, (check, allowed) in _RULES.items():
-            value = getattr(self, name)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is field.default:  # not given
+                continue
+            check, allowed = _RULES[field.name]
             try:
-                object.__setattr__(self, name, check(value))
+                object.__setattr__(self, field.name, check(value))
             except (TypeError, ValueError, OverflowError):
-                raise WorkbenchError(f"{name} is {_shown(value)}; it must be {allowed}. Correct it.") from None
+                raise WorkbenchError(f"{field.name} is {_shown(value)}; it must be {allowed}. Correct it.") from None
         _ = self.space  # says what is wrong with it
+        if list(self.plan_memory_mb) != sorted(set(self.plan_memory_mb)):
+            raise WorkbenchError(f"plan_memory_mb is {list(self.plan_memory_mb)!r}; it must be {_ROOM}. Sort it.")
         self._check_intervals()
         self._check_table()
 
@@ -230,17 +235,6 @@ def _list(item: _Check) -> _Check:
     return check
 
 
-def _none_or_list(item: _Check) -> _Check:
-    return lambda value: () if value == () else _list(item)(value)
-
-
-def _ascending(value: object) -> tuple[int, ...]:
-    found: tuple[int, ...] = _none_or_list(_whole(1))(value)
-    if list(found) != sorted(set(found)):
-        raise ValueError
-    return found
-
-
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError
@@ -273,11 +267,11 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "table": (_or_none(_text), "the path of a CSV file"),
     "slot_cpus": (_number(0), "a number of cores above 0"),
     "interval_s": (_number(0), "a number of seconds above 0"),
-    "intervals": (_none_or_list(_number(0)), "a list of seconds above 0"),
+    "intervals": (_list(_number(0)), "a list of seconds above 0"),
     "latency_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "tolerance": (_number(0, 1), "a number between 0 and 1"),
     "warmup_s": (_number(0), "a number of seconds above 0"),
-    "plan_memory_mb": (_ascending, _ROOM),
+    "plan_memory_mb": (_list(_whole(1)), _ROOM),
     "margin": (_number(0), "a number above 0, such as 1.1"),
     "risk": (_or_none(_number(0, 1)), "a probability between 0 and 1"),
     "low_rate": (_or_none(_number(0)), "a rate above 0, records/s"),
