@@ -16,6 +16,8 @@ from workbench.cli.console import BAD_INPUT, DONE
 from workbench.cli.planning import _file_name
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
+from workbench.study.spec import read_study
+from workbench.views.study_cards import asked_card
 
 STUDY = """query: nexmark:q1
 targets: [2000000, 20000000]
@@ -131,6 +133,7 @@ def test_rates_measured_elsewhere_are_planned(plan, tmp_path):
         return json.loads((tmp_path / "theirs.json").read_text())
 
     first = planned()
+    assert "from runs on 2 to 8 slots (measured elsewhere)?" in asked_card(read_study("theirs.yaml")).finding
     assert [run["estimate"]["low"] for run in first["runs"]] == pytest.approx([1000, 3700, 1900], rel=0.05)
     assert all(one["testbed"].startswith("recorded, 3 measurements") for one in first["plans"])
     assert first["plans"][0]["budget"]["slots"] in {4, 5, 6}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from workbench.capacity.measurement import Measurement
 from workbench.study.spec import Study
@@ -23,7 +24,7 @@ def asked_card(study: Study) -> Card:
         "Query": study.query,
         "Data": study.dataset,
         "Testbed": study.testbed,
-        "Table": study.table,
+        "Table": Path(study.table).name if study.table else None,
         "Slots measured": ", ".join(map(str, study.slots)),
         "Memory per slot (MiB)": ", ".join(map(str, study.memory_mb)),
         "Cores per slot": study.slot_cpus,
