@@ -41,8 +41,8 @@ def parse_yaml(text: str) -> object:
     try:
         loader = _StrictLoader(text)
         try:
-            return loader.get_single_data()  # type: ignore[no-any-return]
+            return loader.get_single_data()
         finally:
-            loader.dispose()  # type: ignore[no-untyped-call]
+            loader.dispose()
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error

@@ -96,7 +96,9 @@ def test_the_readme_s_study_runs_simulated_as_the_readme_says(monkeypatch, capsy
 
 
 def test_the_demo_plans_three_rates_from_three_runs():
-    command = re.search(r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
+    command = re.search(
+        r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
+    )
     study = read_study(ROOT / command[1])
     assert (study.query, study.testbed, len(study.targets), study.most_runs) == ("nexmark:q5", "spark", 3, 3)
 

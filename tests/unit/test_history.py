@@ -66,9 +66,10 @@ def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, mon
     def kill(*_):
         raise Killed
 
-    with monkeypatch.context() as patched, pytest.raises(Killed):
+    with monkeypatch.context() as patched:
         patched.setattr(StudyHistory, "_put_away", kill)
-        history.run(STUDY, testbed=FluidTestbed(seed=1))
+        with pytest.raises(Killed):
+            history.run(STUDY, testbed=FluidTestbed(seed=1))
     assert history.journal.path.exists()
     assert len(history.runs) == 1
     second, before = history.run(STUDY, testbed=FluidTestbed(seed=1))

@@ -7,8 +7,8 @@ import pytest
 from simulated_run import SimulatedRun
 
 from workbench.capacity import CapacityEstimator, Configuration, Measurement, measure, verify
-from workbench.dataflow import Budget, SlotProfile
 from workbench.capacity.measuring import measurement_key
+from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.metrics import SourceProfile, TaskSample
 from workbench.workload import nexmark

@@ -51,7 +51,7 @@ def answers(path):
 
 
 def test_killed_at_five_random_moments_it_ends_as_an_undisturbed_one_and_repeats_nothing(plan, tmp_path):
-    assert plan("--journal", "calm.jsonl", "--output", "calm.json", runs=8)[0] == DONE
+    assert plan("--journal", "calm.jsonl", "--output", "calm.json", runs=12)[0] == DONE
     calm, journal = Journal("calm.jsonl"), Path("journal.jsonl")
     random = Random(31)
     most = len(calm.entries()) // (KILLS + 3)
@@ -122,15 +122,16 @@ def test_studies_of_one_name_in_two_folders_have_files_of_their_own(study, name)
     assert _file_name(Path(study)) == name
 
 
-def test_rates_measured_elsewhere_are_planned(plan, tmp_path):
+def test_rates_measured_elsewhere_are_planned(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     rows = ["512,2,1000", "512,4,1900", "512,8,3700"]
     study = STUDY.replace("fluid", "recorded\ntable: rates.csv").replace("nexmark:q1", "checkout")
     (tmp_path / "theirs.yaml").write_text(study.format(runs=3).replace("2000000", "2000"))
 
     def planned():
         (tmp_path / "rates.csv").write_text("\n".join(["memory_mb,slots,rate", *rows]))
-        assert cli.main(["plan", "theirs.yaml", "--output", "theirs.json"]) == DONE
-        return json.loads((tmp_path / "theirs.json").read_text())
+        assert cli.main(["plan", "theirs.yaml", "--json"]) == DONE
+        return json.loads(capsys.readouterr().out)
 
     first = planned()
     assert "from runs on 2 to 8 slots (measured elsewhere)?" in asked_card(read_study("theirs.yaml")).finding

@@ -160,9 +160,7 @@ def read_placement_input(
     try:
         text = Path(path).read_text(encoding="utf-8")
         document = (
-            parse_yaml(text)
-            if Path(path).suffix in {".yaml", ".yml"}
-            else json.loads(text, object_pairs_hook=_object)
+            parse_yaml(text) if Path(path).suffix in {".yaml", ".yml"} else json.loads(text, object_pairs_hook=_object)
         )
     except OSError as error:
         raise WorkbenchError(f"{what} cannot be read: {error.strerror}. Check the path.") from error
