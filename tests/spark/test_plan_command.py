@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-SHORT = {"interval_s": 1, "tolerance": 0.5, "warmup_s": 5, "choice": "edge"}
+SHORT = {"interval_s": 1, "tolerance": 0.5, "warmup_s": 15, "choice": "edge"}
 
 
 class Killed(BaseException):
