@@ -34,6 +34,7 @@ class Case:
     window_s: float = 20.0
     noise: float = 0.05
     max_disturbance: float = 0.05
+    operators: bool = True
     estimator: CapacityEstimator = field(default_factory=CapacityEstimator)
 
 
@@ -108,6 +109,7 @@ class ContractTests:
 
     def test_operators_obey_the_identity_of_ds2_and_the_ranges_of_the_vocabulary(self, case, run, capacity):
         seen = self.at(case, run, 0.7 * capacity)
+        assert bool(seen.operators) == case.operators  # else what follows would hold of nothing
         names = [one.operator for one in seen.operators]
         assert len(names) == len(set(names))
         for one in seen.operators:

@@ -86,3 +86,15 @@ def test_help_names_every_command(capsys):
 def test_commands_without_a_report_do_not_wait_for_notebook_tools():
     code = "import sys, workbench.cli; sys.exit(bool({'nbformat', 'nbconvert', 'papermill'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_interrupted_command_says_what_is_kept(capsys, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checking, "examine", interrupt)
+    code, output = run(capsys, "doctor")
+    assert code == console.INTERRUPTED
+    assert output.err == (
+        "workbench: interrupted; what was measured is in the journal, and the same command goes on from there.\n"
+    )

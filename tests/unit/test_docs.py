@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from workbench import cli
+from workbench.study.spec import read_study
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -78,6 +79,28 @@ def test_the_readme_shows_placing_and_replaying():
 def test_the_readme_s_commands_run(call, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert cli.main(shlex.split(call)) == 0, capsys.readouterr().err
+
+
+def test_the_readme_s_study_runs_simulated_as_the_readme_says(monkeypatch, capsys, tmp_path):
+    text = (ROOT / "README.md").read_text()
+    (study,) = (yaml.safe_load(block) for kind, _, block in FENCED.findall(text) if kind == "yaml")
+    changes = re.search(r"With (.+?) and no data the same study runs in seconds", text, re.DOTALL)[1]
+    for change in re.findall("`(.+?)`", changes):
+        study |= yaml.safe_load(change)
+    del study["dataset"], study["event_time"]
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
+    assert study["testbed"] == "fluid"
+    assert cli.main(["plan", "study.yaml"]) == 0, capsys.readouterr().err
+
+
+def test_the_demo_plans_three_rates_from_three_runs():
+    command = re.search(
+        r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
+    )
+    study = read_study(ROOT / command[1])
+    assert (study.query, study.testbed, len(study.targets), study.most_runs) == ("nexmark:q5", "spark", 3, 3)
 
 
 def test_the_reference_names_every_command():

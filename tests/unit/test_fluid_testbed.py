@@ -227,3 +227,14 @@ def test_a_negative_rate_is_refused():
         pytest.raises(WorkbenchError, match=r"The rate is -1\.0 records/s; it must be at least 0"),
     ):
         run.set_rate(-1.0)
+
+
+def test_the_identity_tells_apart_what_sees_other_numbers():
+    fluid = FluidTestbed()
+    slow = replace(preset("q1"), live_mb=200.0)
+    others = [
+        replace(fluid, **change)
+        for change in ({"seed": 1}, {"noise": 0.2}, {"step_s": 0.25}, {"models": (preset("q1"),)}, {"models": (slow,)})
+    ]
+    assert len({fluid.identity, *(other.identity for other in others)}) == 6
+    assert FluidTestbed().identity == fluid.identity

@@ -57,3 +57,24 @@ def test_a_run_that_failed_goes_on_from_its_journal(history):
 def test_two_runs_at_once_are_refused(history):
     with history._alone(), pytest.raises(WorkbenchError, match="is under way; wait for it"):
         history.run(STUDY)
+
+
+def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StudyHistory, "_put_away", kill)
+        with pytest.raises(Killed):
+            history.run(STUDY, testbed=FluidTestbed(seed=1))
+    assert history.journal.path.exists()
+    assert len(history.runs) == 1
+    second, before = history.run(STUDY, testbed=FluidTestbed(seed=1))
+    assert before == history.runs[0]
+    for run in history.runs:
+        deployed = run.with_suffix(".jsonl").read_text().count('"kind": "deployed"')
+        assert deployed == len(second.exploration.measurements)
+    assert not history.journal.path.exists()

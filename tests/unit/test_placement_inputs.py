@@ -39,6 +39,10 @@ def test_another_rate_and_cluster_scale_the_problem(tmp_path):
 def test_yaml_is_read_as_well(tmp_path):
     text = "workers: 1\nslots: 2\noperators:\n  map: {tasks: 2, cpu: 0.5}\n"
     assert read_placement_input(written(tmp_path, text, "problem.yaml")).problem.cpu == (0.5,)
+    with pytest.raises(WorkbenchError, match=r"problem.yaml: key .workers. is there twice; .* Rename one"):
+        read_placement_input(written(tmp_path, text + "workers: 2\n", "problem.yaml"))
+    hungry = text.replace("0.5", "5e-1, io: 2e7")
+    assert read_placement_input(written(tmp_path, hungry, "problem.yaml")).problem.io == (2e7,)
 
 
 def test_several_queries_are_one_graph(tmp_path):

@@ -83,7 +83,7 @@ def test_a_file_with_columns_of_its_own(tmp_path):
         run.set_rate(4.9e6)
         assert judge(run.observe(20.0)).verdict == "sustained"
     assert testbed.operators("q2") == ()
-    assert testbed.identity == "recorded, 3 measurements"
+    assert testbed.identity.startswith("recorded, 3 measurements (")
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,13 @@ def test_a_file_with_a_fault_is_refused(tmp_path, text, message):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(WorkbenchError, match=r"The table .*nothing\.csv cannot be read"):
         RecordedTestbed.from_csv(tmp_path / "nothing.csv")
+
+
+def test_another_table_is_another_testbed():
+    def identity(*rows):
+        return RecordedTestbed(rows).identity
+
+    first, repeat, other = RecordedRate(512, 2, 1000.0), RecordedRate(512, 2, 1100.0), RecordedRate(512, 8, 4000.0)
+    assert identity(first, repeat, other) == identity(other, first, repeat)
+    assert identity(first, repeat) != identity(repeat, first)  # the order of repeats counts
+    assert identity(first) != identity(repeat)

@@ -35,5 +35,6 @@ class TestRecorded(ContractTests):
             Budget(5, SlotProfile(1.0, MEMORY)),
             r"no measurement of query 'anything' on 5 slots of 2048 MB; the nearest are 4 slots of 2048 MB; 8 slots",
             testbed.clock,
+            operators=False,
             estimator=CapacityEstimator(clock=testbed.clock),
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import workbench
@@ -79,6 +80,7 @@ def measurement_key(configuration: Configuration, testbed: Testbed, estimator: C
         "measured by": _own_code(),
         "code": _code(query),
         "data": _data(query),
+        "event_time": getattr(query, "event_time", None),
         "output_mode": getattr(query, "output_mode", None),
         "budget": asdict(configuration.budget),
         "tasks": None if configuration.tasks is None else dict(configuration.tasks),
@@ -232,6 +234,8 @@ def _unfinished(journal: Journal, key: str) -> list[_Deployment]:
             deployments = []
         elif entry.kind == "deployed":
             deployments.append(_Deployment())
+        elif not deployments:
+            continue  # of another process, which measured the same while this one finished it
         elif entry.kind == "probe":
             deployments[-1].probes.append(probe_from_dict(entry.data))
         elif entry.kind == "load":
@@ -242,21 +246,34 @@ def _unfinished(journal: Journal, key: str) -> list[_Deployment]:
 def _own_code() -> str:
     """Digest of the code that loads and observes: what another state of it has seen is not mixed in."""
     digest = hashlib.sha256()
-    for room in ("testbed", "workload"):
+    for room in ("testbed", "workload", "simulation"):
         for file in sorted((Path(workbench.__file__).parent / room).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def _code(query: Query) -> str:
-    """Digest of the module the query stands in: probes of code that has changed since are not reused."""
+    """Digest of the code of the query: probes of code that has changed since are not reused.
+
+    It is the module the query stands in, or its function alone where that was typed into a notebook or a shell.
+    """
     build = getattr(query, "build", None)
-    module = inspect.getmodule(build)
-    try:
-        source = inspect.getsource(module or build)  # type: ignore[arg-type]
-    except (OSError, TypeError):  # a model, or typed into a notebook or a shell
-        source = repr(getattr(getattr(build, "__code__", None), "co_code", query))
+    for thing in (inspect.getmodule(build), build):
+        try:
+            source = inspect.getsource(thing)  # type: ignore[arg-type]
+        except (OSError, TypeError):
+            continue
+        break
+    else:  # a model, or code without a text
+        code = getattr(build, "__code__", None)
+        source = repr(query) if code is None else _compiled(code)
     return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def _compiled(code: CodeType) -> str:
+    """Text of what `code` does: its instructions, the names and constants in them, and those of inner functions."""
+    constants = [_compiled(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return repr((code.co_code, code.co_names, constants))
 
 
 def _data(query: Query) -> str:
@@ -266,7 +283,8 @@ def _data(query: Query) -> str:
         return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__
     place = Path(dataset.path)
     files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
-    return repr([(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files])
+    seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return repr((dataset.format, dataset.event_time, seen))
 
 
 def _settings(estimator: CapacityEstimator) -> dict[str, Any]:

@@ -32,7 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"workbench: {error}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("workbench: interrupted; measure goes on where it was when you run it again.", file=sys.stderr)
+        print(
+            "workbench: interrupted; what was measured is in the journal, and the same command goes on from there.",
+            file=sys.stderr,
+        )
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
         traceback.print_exc()
@@ -48,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="workbench",
         description="How many slots of which memory does my streaming query need? Measure it, model it, plan it.",
-        epilog="Exit codes: 0 done (verify: sustained), 1 not sustained, 2 bad input, 3 source-bound, 130 interrupted.",
+        epilog="Exit codes: 0 done (verify: sustained), 1 not sustained, 2 bad input, 3 source-bound, 70 a defect, "
+        "130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

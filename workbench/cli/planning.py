@@ -3,12 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress
+from workbench.capacity.measurement import measurement_to_dict
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
 from workbench.study.planning import DryRun, Planned, dry_run, run_study, write_planned
 from workbench.study.spec import read_study
@@ -22,7 +23,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     planned.add_argument("--dry-run", action="store_true", help="say what would be measured and how long it takes")
     planned.add_argument("--json", action="store_true", help="print JSON")
     planned.add_argument("--journal", default=JOURNAL, help="where every run is recorded (%(default)s)")
-    planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/STUDY-plan.json)")
+    planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/FOLDER-STUDY-plan.json)")
     planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
     planned.set_defaults(command=_plan)
 
@@ -33,25 +34,27 @@ def _plan(options: argparse.Namespace) -> int:
     study = read_study(options.study)
     if options.dry_run:
         return _show_dry_run(dry_run(study), as_json=options.json)
-    planned = run_study(study, Journal(options.journal), progress=progress())
-    output = Path(options.output or f".workbench/{Path(options.study).stem}-plan.json")
+    journal = Journal(options.journal)
+    known = {json.dumps(entry.data) for entry in journal.entries("finished")}
+    planned = run_study(study, journal, progress=progress())
+    runs = (*planned.exploration.measurements, *planned.sweep)
+    taken = [run.started_at for run in runs if json.dumps(measurement_to_dict(run)) in known]
+    output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
     if options.json:
-        print(output.read_text(encoding="utf-8"))
+        print(json.dumps(json.loads(output.read_text(encoding="utf-8")) | {"taken_from_journal": taken}, indent=1))
     else:
-        _show_planned(planned)
+        _show(planned)
+        if taken:
+            print(_taken(taken, len(runs), options.journal))
         print(f"plans, with Spark's settings: {output}")
     for rate, reason in planned.refused:
         print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
-    complete = True
-    if options.report:
-        complete = report.render("plan", {"planned": str(output.resolve())}, options.report).complete
-        if not options.json:
-            print(f"report: {Path(options.report).resolve()}")
+    complete = options.report is None or _report(output, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
 
-def _show_planned(planned: Planned) -> None:
+def _show(planned: Planned) -> None:
     for plan in planned.plans:
         print(plan.sentence())
         executor = plan.executor
@@ -71,6 +74,29 @@ def _show_planned(planned: Planned) -> None:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _taken(times: Sequence[str], runs: int, journal: str) -> str:
+    """Say which runs were not made now; `times` are when they were."""
+    dates = " to ".join(dict.fromkeys(time[:10] for time in (min(times), max(times))))
+    return (
+        f"{len(times)} of {runs} runs are taken from {journal}, measured {dates}; to measure them anew, name another "
+        "--journal."
+    )
+
+
+def _report(planned: Path, target: str, *, quiet: bool) -> bool:
+    """Write the report, last: what it lacks is no reason to withhold the answer. Whether it is complete."""
+    made = report.render("plan", {"planned": str(planned.resolve())}, target)
+    if not quiet:
+        print(f"report: {Path(target).resolve()}")
+    tell_partial(made.error)
+    return made.complete
+
+
+def _file_name(study: Path) -> str:
+    """Name the plans after the study's path: studies of one name in two folders do not overwrite each other's."""
+    return "-".join((*(part for part in study.parent.parts if part.strip("./")), f"{study.stem}-plan.json"))
 
 
 def _show_dry_run(would: DryRun, *, as_json: bool) -> int:

@@ -22,14 +22,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics
 from workbench.placement._checks import finite, shown
 from workbench.placement.problem import PlacementProblem
 from workbench.simulation import PRESETS, Worker, preset
+from workbench.strict_yaml import parse_yaml
 
 _SOURCE = "source"
 _LOADS = ("cpu", "io", "net")
@@ -161,9 +160,7 @@ def read_placement_input(
     try:
         text = Path(path).read_text(encoding="utf-8")
         document = (
-            yaml.safe_load(text)
-            if Path(path).suffix in {".yaml", ".yml"}
-            else json.loads(text, object_pairs_hook=_object)
+            parse_yaml(text) if Path(path).suffix in {".yaml", ".yml"} else json.loads(text, object_pairs_hook=_object)
         )
     except OSError as error:
         raise WorkbenchError(f"{what} cannot be read: {error.strerror}. Check the path.") from error
@@ -171,7 +168,7 @@ def read_placement_input(
         raise WorkbenchError(f"{what}: {error}; all would be lost but the last. Rename one.") from error
     except RecursionError as error:
         raise WorkbenchError(f"{what} is nested too deeply to be read. Correct it.") from error
-    except (ValueError, yaml.YAMLError) as error:
+    except ValueError as error:
         raise WorkbenchError(f"{what} is neither JSON nor YAML: {' '.join(str(error).split())}. Correct it.") from error
     if not isinstance(document, dict):
         raise WorkbenchError(f"{what} is a {type(document).__name__}; it must be an object with operators.")

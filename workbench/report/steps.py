@@ -12,7 +12,7 @@ from workbench.study.placing import study_placement
 from workbench.study.planning import Planned, read_planned
 from workbench.study.scaling import Pool, planned_start, preset_start, replay_start
 from workbench.study.spec import Study, read_study
-from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, scaling_cards
+from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, run_cards, scaling_cards
 from workbench.views.cards import show
 from workbench.views.study_cards import asked_card, so_far_card
 
@@ -56,7 +56,7 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
     answer, *rest = plan_cards.cards(planned)
     show([answer])
     drift_cards.show_plans_drift(str(previous or ""), planned)
-    show(rest)
+    show([*rest, *run_cards.cards(planned)])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
@@ -96,7 +96,7 @@ def show_planned(planned: str, previous: str) -> None:
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = plan_cards.cards(now)
-    show([answer, *drift_cards.previous_plans(previous, now), *rest])
+    show([answer, *drift_cards.previous_plans(previous, now), *rest, *run_cards.cards(now)])
 
 
 def show_placement(

@@ -5,11 +5,15 @@ import inspect
 import sys
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
 from workbench.workload import dataset as datasets
 from workbench.workload import nexmark
 from workbench.workload.query import Dataset, OutputMode, Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def find_query(
@@ -49,6 +53,15 @@ def find_query(
     return query
 
 
+def recorded_query(name: str, table: str) -> Query:
+    """Return what stands for a query of which only measured rates are known, those in the file `table`."""
+    return Query(name, _unknown, Dataset(table, "csv"))
+
+
+def _unknown(_: "DataFrame") -> "DataFrame":
+    raise WorkbenchError("Of a recorded query only its rates are known; it cannot be run.")
+
+
 def _users(name: str, module: str, attribute: str, dataset: str | None, event_time: str | None) -> Query:
     here = str(Path.cwd())
     if here not in sys.path:
@@ -74,7 +87,7 @@ def _users(name: str, module: str, attribute: str, dataset: str | None, event_ti
     if not dataset:
         raise WorkbenchError(
             f"The query {name!r} is a function, so it needs data to read: "
-            "give --dataset PATH, and --event-time COLUMN if it uses event time."
+            "give --dataset PATH, and --event-time COLUMN if it uses event time; in a study, dataset and event_time."
         )
     data = _checked(dataset, event_time)
     return Query(name, found, data, event_time)

@@ -75,13 +75,21 @@ class StudyHistory:
         """
         with self._alone():
             before = self.runs[-1] if self.runs else None
+            if before is not None:
+                self._put_away(before)  # a run that was killed in between: else all of it would be reused
             planned = run_study(study, self.journal, progress=progress, testbed=testbed)
             finished = self.folder / f"{self.clock().strftime(_STAMP)}.json"
             if finished.exists():
                 raise WorkbenchError(f"{finished} exists already; wait a second and run the study again.")
             write_planned(planned, finished)
-            self.journal.path.rename(finished.with_suffix(".jsonl"))
+            self._put_away(finished)
         return planned, before
+
+    def _put_away(self, finished: Path) -> None:
+        """Keep the journal of a finished run beside its plans, if that has not been done."""
+        kept = finished.with_suffix(".jsonl")
+        if self.journal.path.exists() and not kept.exists():
+            self.journal.path.rename(kept)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

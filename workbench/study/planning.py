@@ -16,17 +16,17 @@ from workbench.capacity.prices import InstanceType, read_instances
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.catalogue import find_query
+from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed.base import Testbed
 from workbench.testbed.fluid import FluidTestbed
+from workbench.testbed.recorded import RecordedTestbed
 from workbench.testbed.spark import SparkTestbed
+from workbench.workload.query import Query
 
 VERSION = 2
 # Seconds of one run on Spark, as seen on two cores: a deployment with warm code, a warm-up, five probes.
 SPARK_RUN_S = 300.0
-# Of several budgets each may warm up so long at most; what drifts after it widens the interval.
-WARM_UP_CAP_S = 90.0
 FLUID_RUN_S = 1.0
 
 
@@ -86,11 +86,11 @@ def run_study(
     """
     testbed = testbed or testbed_of(study, progress)
     instances = read_instances(Path(study.prices)) if study.prices else ()  # before long work starts
-    query = find_query(study.query, study.dataset, study.event_time, study.output_mode)
+    query = query_of(study)
     if isinstance(testbed, SparkTestbed):
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
             testbed.check(budget)
-    estimator = estimator or CapacityEstimator(tolerance=study.tolerance, warmup_cap_s=WARM_UP_CAP_S)
+    estimator = estimator or estimator_of(study)
     optimizer = ConfigurationOptimizer(
         testbed,
         estimator,
@@ -209,8 +209,30 @@ def dry_run(study: Study) -> DryRun:
     return DryRun(corners, runs, (math.ceil(runs[0] * each), math.ceil(runs[1] * each)))
 
 
+def query_of(study: Study) -> Query:
+    """Find the query of a study; of a recorded one only its name is known."""
+    if study.table is not None:
+        return recorded_query(study.query, study.table)
+    return find_query(study.query, study.dataset, study.event_time, study.output_mode)
+
+
+def estimator_of(study: Study) -> CapacityEstimator:
+    """Make the estimator that a study asks for."""
+    return CapacityEstimator(
+        tolerance=study.tolerance,
+        warmup_min_s=min(CapacityEstimator.warmup_min_s, study.warmup_s),
+        warmup_cap_s=study.warmup_s,
+    )
+
+
 def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
     """Make the testbed that a study asks for."""
     if study.testbed == "fluid":
         return FluidTestbed(seed=study.seed)
-    return SparkTestbed(slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto", progress=progress)
+    if study.table is not None:
+        return RecordedTestbed.from_csv(study.table)
+    return SparkTestbed(
+        slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto",
+        warmup_cap_s=min(SparkTestbed.warmup_cap_s, study.warmup_s),
+        progress=progress,
+    )

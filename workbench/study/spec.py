@@ -7,14 +7,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
-
 from workbench.capacity.explorer import Choice, Space
 from workbench.capacity.model import FORMS
 from workbench.errors import WorkbenchError
+from workbench.strict_yaml import parse_yaml
 from workbench.workload.query import OutputMode
 
-TESTBEDS = ("spark", "fluid")
+TESTBEDS = ("spark", "fluid", "recorded")
+_Check = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,10 @@ class Study:
     output_mode
         Spark's; None: the query's own.
     testbed
-        ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine.
+        ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine, ``"recorded"`` replays `table`.
+    table
+        CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
+        ``query``; `query` is then any name.
     slot_cpus
         Cores of a slot.
     interval_s
@@ -45,6 +48,9 @@ class Study:
         Longest wait of a record that is accepted, seconds; None: any.
     tolerance
         Relative width of an estimate's bracket.
+    warmup_s
+        Longest warm-up of a run, seconds: of its code without a quota (at most a minute), and again on its slots. What
+        goes on compiling after it lowers the rate that is found.
     plan_memory_mb
         Memory profiles to choose from; those measured, if empty.
     margin, risk
@@ -72,11 +78,13 @@ class Study:
     event_time: str | None = None
     output_mode: OutputMode | None = None
     testbed: str = "spark"
+    table: str | None = None
     slot_cpus: float = 0.2
     interval_s: float = 2.0
     intervals: tuple[float, ...] = ()
     latency_s: float | None = None
     tolerance: float = 0.04
+    warmup_s: float = 90.0
     plan_memory_mb: tuple[int, ...] = ()
     margin: float | None = None
     risk: float | None = None
@@ -89,13 +97,57 @@ class Study:
     estimates: int = 1
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is field.default:  # not given
+                continue
+            check, allowed = _RULES[field.name]
+            try:
+                object.__setattr__(self, field.name, check(value))
+            except (TypeError, ValueError, OverflowError):
+                raise WorkbenchError(f"{field.name} is {_shown(value)}; it must be {allowed}. Correct it.") from None
+        _ = self.space  # says what is wrong with it
+        if list(self.plan_memory_mb) != sorted(set(self.plan_memory_mb)):
+            raise WorkbenchError(f"plan_memory_mb is {list(self.plan_memory_mb)!r}; it must be {_ROOM}. Sort it.")
+        self._check_intervals()
+        self._check_table()
+
     @property
     def space(self) -> Space:
         """Budgets that may be measured."""
         return Space(self.slots, self.memory_mb, self.slot_cpus, self.interval_s)
 
+    def _check_intervals(self) -> None:
+        if self.intervals and self.interval_s not in self.intervals:
+            raise WorkbenchError(
+                f"intervals is {list(self.intervals)!r} without the interval_s of {self.interval_s:g} s that the "
+                "budgets are explored at. Add it, or set interval_s to one of them."
+            )
+        if self.intervals and len(set(self.intervals)) < len(self.intervals):
+            raise WorkbenchError(f"intervals is {list(self.intervals)!r}; each must stand once. Remove what repeats.")
+        if self.intervals and self.testbed != "spark":
+            raise WorkbenchError(
+                f"The {self.testbed} testbed runs no micro-batches, so it has no trigger interval. "
+                "Remove 'intervals', or use testbed: spark."
+            )
+        if self.latency_s is not None and len(self.intervals) < 2:
+            raise WorkbenchError(
+                f"latency_s is {self.latency_s:g}, but there are no intervals to choose from. Add, for example, "
+                f"'intervals: [1, {self.interval_s:g}, 5]'."
+            )
 
-_Check = Callable[[Any], Any]
+    def _check_table(self) -> None:
+        if self.testbed == "recorded" and self.table is None:
+            raise WorkbenchError(
+                "The recorded testbed needs a table of measurements. Add 'table: FILE', a CSV file with the columns "
+                "memory_mb, slots and rate."
+            )
+        if self.testbed != "recorded" and self.table is not None:
+            raise WorkbenchError(
+                f"table is {self.table!r}, which the {self.testbed} testbed does not read. Add 'testbed: recorded', or "
+                "remove it."
+            )
 
 
 def read_study(path: str | Path) -> Study:
@@ -104,21 +156,23 @@ def read_study(path: str | Path) -> Study:
     Raises
     ------
     WorkbenchError
-        When the file cannot be read or is no YAML mapping, or a key is unknown, missing or ill-typed; an unknown key is
-        answered with the nearest valid one.
+        When the file cannot be read or is no YAML mapping, or a key is unknown, missing, there twice or ill-typed; an
+        unknown key is answered with the nearest valid one.
     """
+    what = f"The study {path}"
     try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        data = parse_yaml(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise WorkbenchError(f"The study {path} cannot be read: {error}. Check the path.") from error
-    except yaml.YAMLError as error:
-        raise WorkbenchError(f"The study {path} is not YAML: {' '.join(str(error).split())}. Correct it.") from error
+        raise WorkbenchError(f"{what} cannot be read: {error}. Check the path.") from error
+    except (ValueError, RecursionError) as error:
+        raise WorkbenchError(f"{what} is not YAML: {' '.join(str(error).split())}. Correct it.") from error
+    except WorkbenchError as error:
+        raise WorkbenchError(f"{what}: {error}; all would be lost but the last. Remove one.") from error
     if not isinstance(data, Mapping):
         raise WorkbenchError(
-            f"The study {path} is {type(data).__name__}, not a mapping of keys; begin with a line such as "
-            "'query: nexmark:q5'."
+            f"{what} is {type(data).__name__}, not a mapping of keys; begin with a line such as 'query: nexmark:q5'."
         )
-    return study_from(data, f"The study {path}")
+    return study_from(data, what)
 
 
 def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
@@ -129,32 +183,13 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
             near = get_close_matches(str(key), names, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
             raise WorkbenchError(f"{what} has the unknown key {key!r}; {hint} Correct or remove it.")
-    for name in ("query", "targets", "slots", "memory_mb"):
+    for name, example in _EXAMPLES.items():
         if name not in data:
-            raise WorkbenchError(f"{what} lacks {name!r}; add it. For example: {_EXAMPLES[name]}")
-    values: dict[str, Any] = {key: _read(key, value, what) for key, value in data.items()}
-    study = Study(**values)
-    _ = study.space  # says what is wrong with it
-    _check_intervals(study, what)
-    return study
-
-
-def _check_intervals(study: Study, what: str) -> None:
-    if study.intervals and study.interval_s not in study.intervals:
-        raise WorkbenchError(
-            f"{what}: intervals is {list(study.intervals)!r} without the interval_s of {study.interval_s:g} s that the "
-            "budgets are explored at. Add it, or set interval_s to one of them."
-        )
-    if study.intervals and study.testbed == "fluid":
-        raise WorkbenchError(
-            f"{what}: the fluid testbed runs operators side by side and has no trigger interval. "
-            "Remove 'intervals', or use testbed: spark."
-        )
-    if study.latency_s is not None and len(study.intervals) < 2:
-        raise WorkbenchError(
-            f"{what}: latency_s is {study.latency_s:g}, but there are no intervals to choose from. Add, for example, "
-            f"'intervals: [1, {study.interval_s:g}, 5]'."
-        )
+            raise WorkbenchError(f"{what} lacks {name!r}; add it. For example: {example}")
+    try:
+        return Study(**data)
+    except WorkbenchError as error:
+        raise WorkbenchError(f"{what}: {error}") from error
 
 
 _EXAMPLES = {
@@ -165,12 +200,12 @@ _EXAMPLES = {
 }
 
 
-def _read(key: str, value: object, what: str) -> object:
-    check, allowed = _RULES[key]
+def _shown(value: object) -> str:
+    """Show a value as a study file has it."""
     try:
-        return check(value)
-    except (TypeError, ValueError):
-        raise WorkbenchError(f"{what}: {key} is {value!r}; it must be {allowed}. Correct it.") from None
+        return repr(list(value) if isinstance(value, tuple) else value)
+    except ValueError:  # Python writes no integer of thousands of digits
+        return "a number of thousands of digits"
 
 
 def _number(low: float, high: float = math.inf) -> _Check:
@@ -193,7 +228,7 @@ def _whole(low: int) -> _Check:
 
 def _list(item: _Check) -> _Check:
     def check(value: object) -> tuple[Any, ...]:
-        if not isinstance(value, list) or not value:
+        if not isinstance(value, list | tuple) or not value:
             raise ValueError
         return tuple(item(one) for one in value)
 
@@ -229,11 +264,13 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "event_time": (_or_none(_text), "the name of a column"),
     "output_mode": (_or_none(_one_of(*get_args(OutputMode))), f"one of {', '.join(get_args(OutputMode))}"),
     "testbed": (_one_of(*TESTBEDS), f"one of {', '.join(TESTBEDS)}"),
+    "table": (_or_none(_text), "the path of a CSV file"),
     "slot_cpus": (_number(0), "a number of cores above 0"),
     "interval_s": (_number(0), "a number of seconds above 0"),
     "intervals": (_list(_number(0)), "a list of seconds above 0"),
     "latency_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "tolerance": (_number(0, 1), "a number between 0 and 1"),
+    "warmup_s": (_number(0), "a number of seconds above 0"),
     "plan_memory_mb": (_list(_whole(1)), _ROOM),
     "margin": (_or_none(_number(0)), "a number above 0, such as 1.1"),
     "risk": (_or_none(_number(0, 1)), "a probability between 0 and 1"),

@@ -3,6 +3,7 @@
 For what no machine here can run, hundreds of slots, and for tests with a known truth (`true_capacity`).
 """
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -74,7 +75,11 @@ class FluidTestbed:
     def identity(self) -> str:
         """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
         noise = "of the query" if self.noise is None else f"{self.noise:g}"
-        return f"fluid, seed {self.seed}, noise {noise}, jitter {self.jitter:g}, buffer {self.buffer_s:g} s"
+        models = f", models {hashlib.sha256(repr(self.models).encode()).hexdigest()[:8]}" if self.models else ""
+        return (
+            f"fluid, seed {self.seed}, noise {noise}, jitter {self.jitter:g}, buffer {self.buffer_s:g} s, "
+            f"step {self.step_s:g} s{models}"
+        )
 
     def model(self, query: Named | str) -> QueryModel:
         """Find the model of `query`: itself, or the one of its name (``"q5"``, ``"nexmark:q5"``).

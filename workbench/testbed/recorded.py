@@ -1,6 +1,7 @@
 """``RecordedTestbed``: replays a table of measured maximum rates, for tests, demos and other people's data."""
 
 import csv
+import hashlib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -106,7 +107,9 @@ class RecordedTestbed:
     @property
     def identity(self) -> str:
         """What a measurement depends on besides the query and the budget."""
-        return f"recorded, {sum(map(len, self._rates.values()))} measurements"
+        text = repr(sorted(self._rates.items(), key=repr))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"recorded, {sum(map(len, self._rates.values()))} measurements ({digest})"
 
     def operators(self, query: Named | str) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
         """None: the table has measurements of whole budgets, whatever their layout was."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from workbench.capacity.measurement import Measurement
 from workbench.study.spec import Study
@@ -9,18 +10,21 @@ from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table
 from workbench.views.tables import facts_table
 
+_WHERE = {"spark": "on this machine", "fluid": "simulated", "recorded": "measured elsewhere"}
+
 
 def asked_card(study: Study) -> Card:
     """Say what the study asks."""
     rates = " and ".join(units.rate(rate) for rate in study.targets)
     finding = (
         f"How much must be deployed for {study.query} to sustain {rates}, found from runs on {study.slots[0]} to "
-        f"{study.slots[-1]} slots ({'simulated' if study.testbed == 'fluid' else 'on this machine'})?"
+        f"{study.slots[-1]} slots ({_WHERE[study.testbed]})?"
     )
     facts: dict[str, Cell | bool] = {
         "Query": study.query,
         "Data": study.dataset,
         "Testbed": study.testbed,
+        "Table": Path(study.table).name if study.table else None,
         "Slots measured": ", ".join(map(str, study.slots)),
         "Memory per slot (MiB)": ", ".join(map(str, study.memory_mb)),
         "Cores per slot": study.slot_cpus,

@@ -1,0 +1,15 @@
+"""The cards of the one run of a study that tells most of the query: its probes, its operators and their costs."""
+
+from dataclasses import replace
+
+from workbench.study.planning import Planned
+from workbench.views import measurement_cards
+from workbench.views.cards import Card
+
+
+def cards(planned: Planned) -> list[Card]:
+    """Make the cards of the run with the most closely measured costs, or of the largest if none has costs."""
+    runs = planned.exploration.measurements
+    run = max(runs, key=lambda run: (sum(cost.levels for cost in run.costs), run.budget.slots))
+    where = f"Run {runs.index(run) + 1}, on {run.budget.slots} slots: "
+    return [replace(card, name=f"run-{card.name}", title=where + card.title) for card in measurement_cards.cards(run)]
