@@ -249,7 +249,11 @@ def plan(
         layout=layout,
         price=price,
         overstatement=overstatement(exploration.measurements),
-        cards=(*check_model(exploration.model, points, rates, budget.slots, memory), *_gained(budget, sample, gain)),
+        cards=(
+            *check_model(exploration.model, points, rates, budget.slots, memory),
+            *_gained(budget, sample, gain),
+            *exploration.findings,
+        ),
         low_slots=low_slots,
         low_layout=low_layout,
         _stateful=any(keeps_state(run) for run in exploration.measurements),

@@ -19,6 +19,7 @@ def cards(planned: Planned) -> list[Card]:
         _model,
         _intervals,
         _advice,
+        _doubts,
         _spark,
         _exploration,
         _runs,
@@ -104,6 +105,8 @@ def _advice(planned: Planned) -> list[Card]:
     seen: dict[str, Card] = {}
     for plan in planned.plans:
         for card in plan.cards:
+            if card in planned.exploration.findings:
+                continue  # of the runs, not of a target: see `_doubts`
             name = card.concern.replace(" ", "-")
             finding = f"At {units.rate(plan.rate)}: {card.finding} {card.advice}"
             seen[name] = Card(name, card.concern.capitalize(), finding, kind="health")
@@ -116,6 +119,14 @@ def _advice(planned: Planned) -> list[Card]:
         )
         seen["overstatement"] = Card("overstatement", "How far does the objective overstate?", finding, kind="health")
     return list(seen.values())
+
+
+def _doubts(planned: Planned) -> list[Card]:
+    """Say once what is doubtful about the runs, which all targets rest on."""
+    return [
+        Card(one.concern.replace(" ", "-"), one.concern.capitalize(), f"{one.finding} {one.advice}", kind="health")
+        for one in planned.exploration.findings
+    ]
 
 
 def _spark(planned: Planned) -> list[Card]:
