@@ -5,6 +5,15 @@ thing, the value got, what is allowed and the next step. The command line prints
 notebooks and reports show it as a card. Every other exception is a defect of the workbench.
 """
 
+import re
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+
 
 class WorkbenchError(Exception):
     """Something the user can mend; the message says how."""
+
+
+def in_keys(message: str) -> str:
+    """Name the keys of a study file where `message` names options of a command: ``--slot-cpus`` is ``slot_cpus``."""
+    return _OPTION.sub(lambda found: {"interval": "interval_s"}.get(found[1], found[1].replace("-", "_")), message)

@@ -36,7 +36,7 @@ from workbench.views.figures import (
 
 
 def run(slots, memory, rate):
-    estimate = MstEstimate(rate, rate, 1.01 * rate, (), None, "query", 60.0)
+    estimate = MstEstimate(rate, rate / 1.005, 1.005 * rate, (), None, "query", 60.0)
     return Measurement("q1", Budget(slots, SlotProfile(1.0, memory)), estimate, (), None, "fluid", "2026-01-31")
 
 

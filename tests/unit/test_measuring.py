@@ -54,10 +54,11 @@ class FakeTestbed:
         yield self.runs[-1]
 
 
-def run(journal, die_after=-1, per_record_s=1e-6):
+def run(journal, die_after=-1, per_record_s=1e-6, **settings):
     testbed = FakeTestbed(die_after=die_after, sample_s=per_record_s)
     estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
-    return measure(Configuration(QUERY, BUDGET), testbed, estimator, journal), testbed.runs[-1]
+    measured = measure(Configuration(QUERY, BUDGET), testbed, estimator, journal, **settings)
+    return measured, testbed.runs[-1] if testbed.runs else None
 
 
 def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve(tmp_path):
@@ -89,6 +90,25 @@ def test_a_finished_measurement_is_measured_anew(tmp_path):
     first, _ = run(journal)
     _, again = run(journal)
     assert len(again.commands) >= len(first.estimate.probes)
+
+
+def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    bare, _ = run(journal, costs=False, reuse=True)
+    assert bare.load_curve == ()
+    with pytest.raises(Killed):
+        run(journal, die_after=3, reuse=True)
+    whole, simulated = run(journal, reuse=True)
+    assert len(whole.load_curve) == 3
+    assert (whole.estimate.low, whole.estimate.high) == (bare.estimate.low, bare.estimate.high)
+    assert whole.interval == bare.interval  # one measurement, not two
+    commanded = {rate for _, rate in simulated.commands}
+    assert commanded <= {probe.rate for probe in whole.load_curve}
+    kinds = [entry.kind for entry in journal.entries()]
+    assert kinds.count("probe") == len(bare.estimate.probes)
+    assert kinds.count("load") == 3
+    assert run(journal, reuse=True) == (whole, None)
+    assert run(journal, costs=False, reuse=True) == (whole, None)
 
 
 def test_verify_tells_sustained_from_not():

@@ -15,7 +15,7 @@ from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import planning
-from workbench.study.planning import dry_run, estimator_of, plan_targets, read_planned, run_study, write_planned
+from workbench.study.planning import estimator_of, plan_targets, read_planned, run_study, write_planned
 from workbench.study.spec import Study, read_study, study_from
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
@@ -137,13 +137,24 @@ def test_the_corners_come_first_and_the_minimal_configuration_before_the_optimis
 
 
 def test_a_minimal_budget_that_is_asked_for_again_is_measured_again(tmp_path):
-    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
-    query = nexmark.query("q1")
-    space = Space((2, 8), (512,))
-    first = optimizer.measure(query, space.budget(2, 512))
-    again = optimizer.measure(query, space.budget(2, 512), repeat=1)
+    journal, query, budget = Journal(tmp_path / "j.jsonl"), nexmark.query("q1"), Space((2, 8), (512,)).budget(2, 512)
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
+    first, again = (optimizer.measure(query, budget) for _ in range(2))
     assert first.estimate.rate != again.estimate.rate
-    assert optimizer.measure(query, space.budget(2, 512), repeat=1).estimate.rate == again.estimate.rate
+    resumed = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
+    found = [resumed.measure(query, budget).estimate.rate for _ in range(2)]
+    assert found == [first.estimate.rate, again.estimate.rate]
+    assert len(journal.entries("finished")) == 2
+
+
+def test_a_minimal_budget_that_was_measured_on_the_way_is_measured_when_it_is_asked_for(tmp_path):
+    journal, query, space = Journal(tmp_path / "j.jsonl"), nexmark.query("q1"), Space((2, 8), (512,))
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
+    minimal, _ = optimizer.steps(query, space.budget(8, 512))
+    (asked,) = optimizer.steps(query, space.budget(2, 512))
+    assert asked.budget == minimal.budget
+    assert asked.estimate != minimal.estimate
+    assert len(journal.entries("finished")) == 3
 
 
 def test_an_optimised_configuration_follows_bids2(tmp_path):
@@ -185,15 +196,45 @@ def test_the_same_runs_and_seed_propose_the_same_point():
     assert propose([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=0)[1] == 0
 
 
-def test_ask_and_tell_explore_as_explore_does(tmp_path, planned):
-    study = STUDY
-    optimizer = ConfigurationOptimizer(
-        FluidTestbed(seed=study.seed), CapacityEstimator(tolerance=study.tolerance), Journal(tmp_path / "j.jsonl")
+def explorer_in(folder, space, **settings):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(tolerance=0.04), Journal(folder / "j.jsonl"))
+    return ResourceExplorer(optimizer, space, **settings)
+
+
+@pytest.mark.parametrize("told", ["answers", "steps"])
+@pytest.mark.parametrize(
+    "settings",
+    [{"most_runs": 9}, {"choice": "edge", "most_calls": 6, "estimates": 2}, {"most_runs": 8, "estimates": 2}],
+)
+def test_a_loop_of_ones_own_makes_the_runs_of_explore(tmp_path, settings, told):
+    query, space = nexmark.query("q1"), Space((4, 6, 9), (512, 1024, 2048))  # two slots would do: runs on the way
+    alone = explorer_in(tmp_path / "alone", space, **settings).run(query)
+    explorer = explorer_in(tmp_path / "own", space, **settings)
+    while (budget := explorer.ask()) is not None:
+        assert explorer.ask() == budget
+        if told == "answers":
+            explorer.tell(explorer.optimizer.measure(query, budget))
+        else:
+            for run in explorer.optimizer.steps(query, budget):
+                explorer.tell(run)
+    assert [run.estimate for run in explorer.runs] == [run.estimate for run in alone.measurements]
+    assert explorer.reason() == alone.reason
+    np.testing.assert_array_equal(
+        explorer.conclude().model.predict([[512, 40]]), explorer.explore(query).predict([[512, 40]])
     )
-    explorer = ResourceExplorer(optimizer, study.space, study.seed, most_runs=study.most_runs)
-    model = explorer.explore(nexmark.query("q1"))
     assert explorer.ask() is None
-    np.testing.assert_allclose(model.predict([[512, 40]]), planned.exploration.model.predict([[512, 40]]))
+
+
+def test_no_more_runs_are_made_than_asked_for(tmp_path):
+    explorer = explorer_in(tmp_path, Space((4, 8), (512, 1024)), most_runs=4)
+    found = explorer.run(nexmark.query("q1"))
+    assert [run.budget.slots for run in found.measurements] == [2, 4, 8]  # at 1024 MB two more would be needed
+    assert found.reason == "3 runs were made, and the next budget takes 2 of at most 4"
+
+
+def test_the_space_is_filled_while_there_is_no_cost_to_improve(tmp_path):
+    found = explorer_in(tmp_path, Space((2, 4, 8, 16, 32), (512,)), most_runs=4).run(nexmark.query("q1"))
+    assert [run.budget.slots for run in found.measurements] == [2, 32, 8, 16]
 
 
 def test_a_run_that_sustained_nothing_is_kept_and_not_fitted(planned):
@@ -318,7 +359,7 @@ def test_a_short_warm_up_is_short_in_both_places():
     study = replace(STUDY, testbed="spark", warmup_s=20.0)
     assert planning.testbed_of(study, print).warmup_cap_s == 20.0
     assert (estimator_of(study).warmup_min_s, estimator_of(study).warmup_cap_s) == (20.0, 20.0)
-    assert planning.testbed_of(replace(study, warmup_s=90.0), print).warmup_cap_s == 60.0
+    assert planning.testbed_of(replace(study, warmup_s=180.0), print).warmup_cap_s == 120.0
     assert estimator_of(replace(study, warmup_s=90.0)).warmup_min_s == 30.0
 
 
@@ -335,13 +376,6 @@ def test_a_study_file_that_is_none_is_refused(tmp_path):
     path.write_text("query: nexmark:q1\n")
     with pytest.raises(WorkbenchError, match=r"lacks 'targets'; add it. For example: targets: \[100000, 200000\]"):
         read_study(path)
-
-
-def test_a_dry_run_says_what_and_how_long():
-    would = dry_run(replace(STUDY, testbed="spark"))
-    assert len(would.first) == 4
-    assert would.runs == (7, 9)
-    assert would.seconds[0] < would.seconds[1]
 
 
 def asked_for(tmp_path, **settings):

@@ -10,13 +10,22 @@ from published_runs import SMALL_RUNS, columns, explored, saturated, small_runs
 from scipy.optimize import linprog
 
 from workbench.capacity import (
+    CapacityEstimator,
     CapacityModel,
+    ConfigurationOptimizer,
+    Measurement,
+    MstEstimate,
+    ResourceExplorer,
+    Space,
     exploration_cost,
     leave_one_out_error,
     review_readings,
     select_model,
 )
 from workbench.capacity.forms import TRANSFORMS
+from workbench.dataflow import Budget, SlotProfile
+from workbench.journal import Journal
+from workbench.testbed import RecordedRate, RecordedTestbed
 
 beside = pytest.mark.skipif(
     not published_runs.FOLDER.is_dir(), reason="StreamBed's published runs are not beside the repository"
@@ -171,3 +180,42 @@ def test_saturated_capacity_at_scale_is_predicted_from_the_small_runs_alone(quer
     assert (low <= measured).all()
     assert (measured <= high).all()
     assert ((high - low) / predicted <= 0.30).all()
+
+
+def replayed(query, tmp_path, **settings):
+    """Tell an explorer the published runs in order, until it asks for no more."""
+    optimizer = ConfigurationOptimizer(
+        RecordedTestbed([RecordedRate(512, 2, 1.0)]), CapacityEstimator(), Journal(tmp_path / "j.jsonl")
+    )
+    explorer = ResourceExplorer(optimizer, Space((2, 16), (8192, 65536)), form="linear", **settings)
+    for run in explored(query).itertuples():
+        if explorer.reason() is not None:
+            break
+        rate = run.observed_rate_ev_s
+        estimate = MstEstimate(rate, rate, rate, (), None, "query", 645.0)
+        budget = Budget(int(run.slots), SlotProfile(1.0, int(run.memory_mb)))
+        explorer.tell(Measurement(query, budget, estimate, (), None, "published", run.started_at))
+    return explorer
+
+
+@beside
+@pytest.mark.parametrize(
+    ("query", "runs", "reason"),
+    [("q1", 11, r"run 11 raised the cost from 457,685 to 783,478 records/s"), ("q2", 20, "20 runs were made")],
+)
+def test_the_explorer_stops_where_table_iii_did(query, runs, reason, tmp_path):
+    explorer = replayed(query, tmp_path, score_form="linear")
+    assert len(explorer.runs) == runs
+    assert explorer.reason() == reason
+    rows, a, b, c, error, *_ = REFITS[query]
+    found = explorer.conclude()
+    assert found.fitted == tuple(range(rows))  # the column of estimator runs
+    assert (*found.model.coef_, found.model.intercept_) == pytest.approx((a, b, c), rel=1e-5)
+    assert found.costs[rows - 1] == pytest.approx(error, abs=0.6)
+
+
+@beside
+def test_by_equation_9_the_explorer_stops_q1_two_runs_earlier(tmp_path):
+    explorer = replayed("q1", tmp_path)
+    assert explorer.reason().startswith("run 9 raised the cost")
+    assert explorer.conclude().fitted == tuple(range(8))

@@ -120,6 +120,17 @@ class CapacityEstimator:
             self.max_repeats,
         )
 
+    def probe_times(self, interval_s: float) -> tuple[float, float]:
+        """Seconds that a probe discards and observes at a trigger interval of `interval_s`."""
+        if self.schedule == "streambed":
+            return self.published.inject_s - self.published.observe_s, self.published.observe_s
+        intervals = 8 if interval_s <= _SHORT_INTERVAL_S else 6
+        return self.settle_s or max(2 * interval_s, 1.0), self.window_s or max(intervals * interval_s, 12.0)
+
+    def chunk_time(self, interval_s: float) -> float:
+        """Seconds of a chunk of the warm-up at a trigger interval of `interval_s`."""
+        return self.chunk_s or max(5 * interval_s, 10.0)
+
     def next_step(self, history: Sequence[Probe], settings: SearchSettings) -> Step | None:
         """Ask the schedule what to do after `history`; None when the estimate is finished."""
         if history and history[0].phase != "warm-up":
@@ -245,11 +256,7 @@ class _Session:
             times = self.estimator.published
             self.run.set_rate(times.cooldown_rate)
             self.run.settle(times.cooldown_s)
-            settle, window = times.inject_s - times.observe_s, times.observe_s
-        else:
-            settle = self.estimator.settle_s or max(2 * interval, 1.0)
-            intervals = 8 if interval <= _SHORT_INTERVAL_S else 6
-            window = self.estimator.window_s or max(intervals * interval, 12.0)
+        settle, window = self.estimator.probe_times(interval)
         self.run.set_rate(rate)
         self.run.settle(settle)
         observation = self.run.observe(window)
@@ -267,7 +274,7 @@ class _Session:
         self.run.set_rate(math.inf)
         if self.estimator.schedule == "streambed":
             return self.run.observe(self.estimator.published.warmup_s), True
-        chunk = self.estimator.chunk_s or max(5 * self.run.budget.interval_s, 10.0)
+        chunk = self.estimator.chunk_time(self.run.budget.interval_s)
         begun = self.estimator.clock()
         seen: list[Observation] = []
         while True:

@@ -71,7 +71,7 @@ def read_evidence(runs: Sequence[Measurement]) -> Evidence | None:
     return Evidence(
         np.array([run.budget.profile.memory_mb for run in runs], dtype=float),
         np.array([run.budget.slots for run in runs], dtype=float),
-        np.array([1.0 / _capacity(run) for run in runs]),
+        np.array([1.0 / run.estimate.middle for run in runs]),
         ratio.mean(axis=0),
         tasks,
         cost,
@@ -107,9 +107,3 @@ def _dealer(run: Measurement) -> Dealer:
     seen = run.estimate.observation
     rates, ratios = ({}, {}) if seen is None else (true_rates(seen), input_ratios(seen))
     return Dealer(float(run.budget.profile.memory_mb), rates, ratios)
-
-
-def _capacity(run: Measurement) -> float:
-    """Middle of the bracket, whose low end was still sustained."""
-    low, high = run.estimate.low, run.estimate.high
-    return float(np.sqrt(low * high)) if np.isfinite(high) else float(run.estimate.rate or low)

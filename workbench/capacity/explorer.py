@@ -5,6 +5,7 @@ budget that should lower the model's cost most: the lowest leave-one-out error o
 (Equation 9). The exploration ends when the cost of a run exceeds 1.10 times the one before, and that run is not fitted.
 
 What to ask next is a function of the runs so far and the seed, so an interrupted exploration goes on where it was.
+`ResourceExplorer.ask` and `tell` are the primitive; `run` is the loop over them.
 
 With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
 again, at the least and the most memory in turn. What many slots carry is best told by the most that can be had; the
@@ -13,37 +14,48 @@ average out luck. It ends after a number of calls, not by the cost, and all runs
 
 Deviations: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
 measured again, as in the paper; scikit-optimize would put a random one in its place, so this is switched off. The
-Gaussian process lives on the indices of the grid.
+Gaussian process lives on the indices of the grid. While fewer than four runs tell a capacity there is no cost to
+improve, and the budget farthest from those measured is asked for. A budget that failed is not asked for again, nor is
+any at a memory where nothing was sustained.
 """
 
 import math
-import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import get_args
 
-import numpy as np
-from skopt import Optimizer
-from skopt.space import Integer
-
+from workbench.capacity.acquisition import Point, edge, farthest, nearest, propose
+from workbench.capacity.exploration import (
+    LEAST_RUNS,
+    MOST_RUNS,
+    Choice,
+    Exploration,
+    conclude,
+    costs_of,
+    keeps_state,
+    stopping_row,
+)
 from workbench.capacity.forms import STREAMBED_FORMS
 from workbench.capacity.measurement import Measurement
 from workbench.capacity.model import SCALING, CapacityModel
-from workbench.capacity.optimizer import ConfigurationOptimizer
-from workbench.capacity.readings import review_readings
-from workbench.capacity.selection import exploration_cost, select_model
+from workbench.capacity.optimizer import ConfigurationOptimizer, minimal_first
+from workbench.capacity.readings import unmeasured_memory_mb, why_no_capacity
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.workload.query import Query
 
-CORNERS = 4
-LEAST_FITTED = 3
-LEAST_RUNS = 7
-MOST_RUNS = 20
-GROWTH = 1.10
-SLACK = 1e-9
+__all__ = [
+    "LEAST_RUNS",
+    "Choice",
+    "Exploration",
+    "ResourceExplorer",
+    "Space",
+    "conclude",
+    "keeps_state",
+    "propose",
+    "stopping_row",
+]
 
-Choice = Literal["improvement", "edge"]
+_ROUND = 4  # points after which the edge repeats
 
 
 @dataclass(frozen=True)
@@ -86,41 +98,6 @@ class Space:
         return tuple(self.budget(slots, memory) for memory in ends for slots in (self.slots[0], self.slots[-1]))
 
 
-@dataclass(frozen=True)
-class Exploration:
-    """What was explored, and the model of it.
-
-    Parameters
-    ----------
-    measurements
-        All runs, in order.
-    costs
-        Cost after each run, records/s: the lowest leave-one-out error so far (inf until it is defined).
-    fitted
-        Which runs the model was fitted to.
-    model
-        The model.
-    reason
-        Why the exploration ended.
-    """
-
-    measurements: tuple[Measurement, ...]
-    costs: tuple[float, ...]
-    fitted: tuple[int, ...]
-    model: CapacityModel
-    reason: str
-
-    @property
-    def points(self) -> np.ndarray:
-        """Memory per slot (MiB) and slots of the fitted runs, shape (runs, 2)."""
-        return _points([self.measurements[row] for row in self.fitted])
-
-    @property
-    def rates(self) -> np.ndarray:
-        """MST of the fitted runs, records/s, shape (runs,)."""
-        return _rates([self.measurements[row] for row in self.fitted])
-
-
 class ResourceExplorer:
     """Explores a space of budgets until the capacity model improves no more.
 
@@ -137,15 +114,23 @@ class ResourceExplorer:
     score_form
         Fixes the form whose leave-one-out error is the cost, to replay Table III; None: the lowest of the three.
     most_runs
-        Ends the exploration.
+        Runs at the most; a budget that would take more is not asked for.
     most_calls
-        Ends it, too: calls of the optimizer, of which the first at a memory takes a run more, the minimal
-        configuration's, unless it is that itself. None: as many as the runs allow.
+        Ends it, too: budgets asked for, of which the first at a memory takes a run more, the minimal configuration's,
+        unless it is that itself. None: as many as the runs allow.
     choice
         Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
     estimates
-        Runs per call after the corners. More of them average out luck, and take less time than as many calls of the
-        paper, which are up to two runs each.
+        Runs per budget asked for after the corners. More of them average out luck, and take less time than as many
+        calls of the paper's optimizer, which are up to two runs each.
+
+    Examples
+    --------
+    A loop of one's own makes the same runs as `run`::
+
+        while (budget := explorer.ask()) is not None:
+            explorer.tell(optimizer.measure(query, budget))
+        explorer.conclude()
     """
 
     def __init__(
@@ -183,24 +168,53 @@ class ResourceExplorer:
         self.most_calls = most_calls
         self.choice = choice
         self.estimates = estimates
-        self._calls = 0
-        self._asked: list[tuple[Budget, int]] = []
         self._runs: list[Measurement] = []
+        self._answers: list[int] = []  # rows that answer a question; the others were made on the way
+        self._calls = 0  # budgets asked for and answered
+        self._given = 0  # answers so far to the present one, of which there are to be `estimates`
+        self._asked: Budget | None = None
+        self._decided: Budget | str | None = None  # the question that stands, or why there is none
 
     @property
     def runs(self) -> tuple[Measurement, ...]:
         """Measurements told so far."""
         return tuple(self._runs)
 
+    @property
+    def calls(self) -> int:
+        """Budgets that were asked for and answered."""
+        return self._calls
+
     def ask(self) -> Budget | None:
-        """Give the budget to measure next; None when the exploration is over."""
-        if self.reason() is not None:
-            return None
-        return self._next()
+        """Give the budget to measure next, the same until it is answered; None when the exploration is over."""
+        decided = self._decide()
+        return decided if isinstance(decided, Budget) else None
+
+    def reason(self) -> str | None:
+        """Why the exploration is over; None while it is not."""
+        decided = self._decide()
+        return decided if isinstance(decided, str) else None
 
     def tell(self, measurement: Measurement) -> None:
-        """Take note of a run; runs that found no sustainable rate are kept and not fitted."""
+        """Take note of a run; what does not tell the query's capacity is kept and not fitted.
+
+        It answers what was asked, even if it is of another budget; but the run of the minimal configuration that an
+        answer rests on does not. That one is taken note of by itself if `optimizer` made it and it was not told.
+        """
+        minimal = self.optimizer.minimal_of(measurement.query, measurement.budget)
+        if minimal is not None and not any(run is minimal for run in (*self._runs, measurement)):
+            self._runs.append(minimal)
         self._runs.append(measurement)
+        self._decided = None
+        if self._asked is not None and _on_the_way(measurement, self._asked):
+            return  # the question stands
+        self._asked = None
+        self._answers.append(len(self._runs) - 1)
+        self._given += 1
+        wanted = self.estimates if self._calls >= len(self.space.corners) else 1
+        if self._given >= wanted or measurement.failure is not None:
+            self._calls += 1
+            self._given = 0
 
     def explore(self, query: Query) -> CapacityModel:
         """Measure until the exploration is over, and return the model; see `run` for all that was seen."""
@@ -212,15 +226,10 @@ class ResourceExplorer:
         Raises
         ------
         WorkbenchError
-            When a budget cannot be measured, or too few runs sustained a rate for a model.
+            When a budget has fewer slots than the query has operators, or too few runs tell a capacity for a model.
         """
         while (budget := self.ask()) is not None:
-            for _ in range(self.estimates if self._calls >= len(self.space.corners) else 1):
-                repeat = sum(asked == budget for asked, _ in self._asked)
-                for measurement in self.optimizer.steps(query, budget, repeat):
-                    self.tell(measurement)
-                self._asked.append((budget, len(self._runs)))
-            self._calls += 1
+            self.tell(self.optimizer.measure(query, budget))
         return self.conclude()
 
     def conclude(self) -> Exploration:
@@ -234,137 +243,96 @@ class ResourceExplorer:
             choice=self.choice,
         )
 
-    def reason(self) -> str | None:
-        """Why the exploration is over; None while it is not."""
-        if len(self._asked) < len(self.space.corners):
-            return None
-        costs = costs_of(self._runs, self.score_forms)
-        stop = stopping_row(costs, self.most_runs) if self.choice == "improvement" else None
-        if stop is not None:
-            return f"run {stop + 1} raised the cost by {costs[stop] / costs[stop - 1] - 1:.0%}"
+    def ahead(self) -> tuple[Budget, ...]:
+        """Give the budgets that will be asked for whatever the runs say, if none fails: the corners, and the edge."""
+        present = self.ask()
+        if present is None:
+            return ()
+        corners = self._corners_left()
+        begun = [present] * (self.estimates - self._given if self._given else 0)
+        if self.choice == "improvement":
+            return corners or (present,) * (self.estimates - self._given)
+        first = max(self._calls, len(self.space.corners)) + bool(begun)
+        last = first + self.most_runs if self.most_calls is None else self.most_calls
+        later = [self._budget(edge(self._shape, call - len(self.space.corners))) for call in range(first, last)]
+        return (*corners, *begun, *(budget for budget in later for _ in range(self.estimates)))
+
+    def _decide(self) -> Budget | str:
+        """Decide what to measure next, or say why the exploration is over."""
+        if self._decided is None:
+            self._decided = self._over() or self._asked or self._next()
+            self._asked = self._decided if isinstance(self._decided, Budget) else None
+        return self._decided
+
+    def _over(self) -> str | None:
+        if self.choice == "improvement":
+            costs = costs_of(self._runs, self.score_forms)
+            stop = stopping_row(costs, self.most_runs)
+            if stop is not None:
+                return f"run {stop + 1} raised the cost from {costs[stop - 1]:,.0f} to {costs[stop]:,.0f} records/s"
+        if self._calls >= len(self.space.corners) and all(why_no_capacity(run) for run in self._runs):
+            return "no corner of the space gave a capacity"
         if len(self._runs) >= self.most_runs:
-            return f"{self.most_runs} runs were made"
+            return f"{len(self._runs)} runs were made"
         if self.most_calls is not None and self._calls >= self.most_calls:
             return f"{self.most_calls} budgets were asked for"
         return None
 
-    def _next(self) -> Budget:
-        corners = self.space.corners
-        if len(self._asked) < len(corners):
-            return corners[len(self._asked)]
+    def _next(self) -> Budget | str:
+        corners = self._corners_left()
+        if corners:
+            budget = corners[0]
+        elif self._given:
+            budget = self._runs[self._answers[-1]].budget
+        else:
+            point = self._point()
+            if point is None:
+                return "every budget left to ask for has failed"
+            budget = self._budget(point)
+        tasks = next((run.tasks for run in self._runs if run.tasks is not None), {})
+        takes = len(minimal_first(budget, len(tasks), [run.budget for run in self._runs]))
+        if len(self._runs) + takes > self.most_runs:
+            return f"{len(self._runs)} runs were made, and the next budget takes {takes} of at most {self.most_runs}"
+        return budget
+
+    def _point(self) -> Point | None:
+        """Choose a point of the grid after the corners; None if all that there is to choose from failed."""
+        places = {self._budget((i, j)): (i, j) for i in range(self._shape[0]) for j in range(self._shape[1])}
+        failed = {run.budget for run in self._runs if run.failure is not None}
+        useless = unmeasured_memory_mb(self._runs)
+        allowed = {
+            place
+            for budget, place in places.items()
+            if budget not in failed and budget.profile.memory_mb not in useless
+        }
         if self.choice == "edge":
-            return edge(self.space, self._calls - len(corners))
+            first = self._calls - len(self.space.corners)
+            points = (edge(self._shape, number) for number in range(first, first + _ROUND))
+            return next((point for point in points if point in allowed), None)
+        if not allowed:
+            return None
         costs = costs_of(self._runs, self.score_forms)
-        place = {self.space.budget(n, m): (i, j) for i, n in enumerate(self.space.slots)
-                 for j, m in enumerate(self.space.memory_mb)}  # fmt: skip
-        told = [(place[budget], costs[last - 1]) for budget, last in self._asked]
+        asked = [(self._runs[row].budget, costs[row]) for row in self._answers]
+        told = [(places[budget], cost) for budget, cost in asked if budget in places]
         # The corners' own costs are not defined before all of them are measured: they share the first defined one.
-        first = next((cost for _, cost in told if math.isfinite(cost)), 1.0)
-        values = [cost if math.isfinite(cost) else first for _, cost in told]
-        i, j = propose(
-            [point for point, _ in told], values, (len(self.space.slots), len(self.space.memory_mb)), self.seed
-        )
-        return self.space.budget(self.space.slots[i], self.space.memory_mb[j])
+        first_cost = next((cost for _, cost in told if math.isfinite(cost)), None)
+        if first_cost is None:
+            return farthest([places[run.budget] for run in self._runs if run.budget in places], self._shape, allowed)
+        values = [cost if math.isfinite(cost) else first_cost for _, cost in told]
+        return nearest(propose([point for point, _ in told], values, self._shape, self.seed), allowed)
+
+    def _corners_left(self) -> tuple[Budget, ...]:
+        answered = {self._runs[row].budget for row in self._answers}
+        return tuple(corner for corner in self.space.corners if corner not in answered)
+
+    @property
+    def _shape(self) -> Point:
+        return len(self.space.slots), len(self.space.memory_mb)
+
+    def _budget(self, point: Point) -> Budget:
+        return self.space.budget(self.space.slots[point[0]], self.space.memory_mb[point[1]])
 
 
-def conclude(
-    runs: Sequence[Measurement],
-    reason: str,
-    *,
-    form: str = SCALING,
-    score_forms: Sequence[str] = STREAMBED_FORMS,
-    most_runs: int = MOST_RUNS,
-    choice: Choice = "improvement",
-) -> Exploration:
-    """Fit the model to the runs that count: before the one that ended it, with a rate, and not stuck at a limit.
-
-    Raises
-    ------
-    WorkbenchError
-        When fewer than three runs are left.
-    """
-    costs = costs_of(runs, score_forms)
-    stop = stopping_row(costs, most_runs) if choice == "improvement" else None
-    rows = [row for row, run in enumerate(runs[:stop]) if run.estimate.rate]
-    if len(rows) >= LEAST_FITTED:
-        kept = [runs[row] for row in rows]
-        review = review_readings(_points(kept), _rates(kept), [run.predicted_rate or math.nan for run in kept])
-        rows = [row for row, valid in zip(rows, review.valid, strict=True) if valid]
-    if len(rows) < LEAST_FITTED:
-        raise WorkbenchError(
-            f"Only {len(rows)} of {len(runs)} runs give a capacity; a model needs at least {LEAST_FITTED}. Lower the "
-            "estimator's min_rate, or explore larger budgets."
-        )
-    points, rates = _points([runs[row] for row in rows]), _rates([runs[row] for row in rows])
-    stateful = any(keeps_state(run) for run in runs)
-    if form == "halves":
-        model = select_model(points, rates, stateful=stateful)
-    else:
-        model = CapacityModel(form, stateful=stateful).fit(points, rates, [runs[row] for row in rows])
-    return Exploration(tuple(runs), costs, tuple(rows), model, reason)
-
-
-def keeps_state(measurement: Measurement) -> bool:
-    """Whether an operator was seen that keeps state."""
-    seen = measurement.estimate.observation
-    return seen is not None and any(operator.state_bytes is not None for operator in seen.operators)
-
-
-def costs_of(runs: Sequence[Measurement], forms: Sequence[str] = STREAMBED_FORMS) -> tuple[float, ...]:
-    """Cost after each run, records/s: the lowest leave-one-out error over `forms` (Equation 9); inf while undefined."""
-    costs = []
-    for count in range(1, len(runs) + 1):
-        usable = [run for run in runs[:count] if run.estimate.rate]
-        costs.append(exploration_cost(_points(usable), _rates(usable), forms) if len(usable) >= CORNERS else math.inf)
-    return tuple(costs)
-
-
-def edge(space: Space, number: int) -> Budget:
-    """Give the budget that is asked for as `number` after the corners, counted from 0: the middle, then the edge."""
-    ends = tuple(dict.fromkeys((space.memory_mb[0], space.memory_mb[-1])))
-    middle = number < len(ends) and len(space.slots) > CORNERS // 2
-    return space.budget(space.slots[len(space.slots) // 2 if middle else -1], ends[number % len(ends)])
-
-
-def propose(
-    points: Sequence[tuple[int, int]], costs: Sequence[float], shape: tuple[int, int], seed: int
-) -> tuple[int, int]:
-    """Give the grid point of highest expected improvement of a Gaussian process over `points` and their `costs`.
-
-    The grids have `shape` points; a grid of one point is no dimension of the process.
-    """
-    free = [axis for axis in range(len(shape)) if shape[axis] > 1]
-    scale = max(abs(cost) for cost in costs) or 1.0
-    search = Optimizer(
-        [Integer(0, shape[axis] - 1) for axis in free],
-        base_estimator="GP",
-        acq_func="EI",
-        n_initial_points=1,
-        random_state=seed + len(points),
-        avoid_duplicates=False,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a length scale at its bound, or a repeated point, is no news
-        search.tell([[point[axis] for axis in free] for point in points], [cost / scale for cost in costs])
-        asked = search.ask()
-    found = dict(zip(free, asked, strict=True))
-    return int(found.get(0, 0)), int(found.get(1, 0))
-
-
-def stopping_row(costs: Sequence[float], most_runs: int = MOST_RUNS) -> int | None:
-    """Index of the run that ends the exploration and is not fitted; None if none does (algorithms of section VI).
-
-    At least seven runs are kept; from the eighth on the first whose cost exceeds 1.10 times the one before ends it.
-    """
-    for row in range(LEAST_RUNS, min(len(costs), most_runs)):
-        if costs[row] > GROWTH * costs[row - 1] * (1 + SLACK):
-            return row
-    return None
-
-
-def _points(runs: Iterable[Measurement]) -> np.ndarray:
-    return np.array([[run.budget.profile.memory_mb, run.budget.slots] for run in runs], dtype=float)
-
-
-def _rates(runs: Iterable[Measurement]) -> np.ndarray:
-    return np.array([run.estimate.rate for run in runs], dtype=float)
+def _on_the_way(run: Measurement, asked: Budget) -> bool:
+    """Whether `run` is of the minimal configuration that the answer to `asked` rests on."""
+    return run.tasks is not None and run.budget != asked and run.budget == replace(asked, slots=len(run.tasks))

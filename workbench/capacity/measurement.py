@@ -68,6 +68,8 @@ class Measurement:
         Records/s that the optimizer expected of them.
     interval
         Where the maximum of a next deployment lies; None without a bracket of the query's own.
+    failure
+        Why nothing was measured; None for a measurement.
     """
 
     query: str
@@ -84,6 +86,7 @@ class Measurement:
     tasks: Mapping[str, int] | None = None
     predicted_rate: float | None = None
     interval: MstInterval | None = None
+    failure: str | None = None
 
     def __post_init__(self) -> None:
         try:

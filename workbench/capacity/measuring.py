@@ -25,7 +25,7 @@ from workbench.capacity.measurement import (
     probe_from_dict,
     probe_to_dict,
 )
-from workbench.capacity.probes import Probe
+from workbench.capacity.probes import MstEstimate, Probe
 from workbench.capacity.repeatability import mst_interval
 from workbench.dataflow import Budget
 from workbench.journal import Journal
@@ -42,7 +42,7 @@ _WINDOW_BATCHES = 7
 Progress = Callable[[str], None]
 
 
-def _quiet(_: str) -> None:
+def say_nothing(_: str) -> None:
     """Say nothing."""
 
 
@@ -100,7 +100,7 @@ def measure(
     *,
     costs: bool = True,
     reuse: bool = False,
-    progress: Progress = _quiet,
+    progress: Progress = say_nothing,
     output: Path | None = None,
 ) -> Measurement:
     """Measure the MST of a configuration and what each operator does at that rate.
@@ -110,7 +110,8 @@ def measure(
     costs
         Whether to add short runs at lower rates, which tell fixed from per-record costs.
     reuse
-        Whether to return the journal's measurement of this configuration if it has a finished one.
+        Whether to return the journal's measurement of this configuration if it has a finished one; if that lacks the
+        costs that are asked for, only they are measured.
     progress
         Called with one line of text at each step.
     output
@@ -123,13 +124,14 @@ def measure(
     """
     query, budget = configuration.query, configuration.budget
     key = measurement_key(configuration, testbed, estimator)
-    if reuse:
-        finished = journal.entries("finished", key)
-        if finished:
-            return measurement_from_dict(finished[-1].data, "The recorded measurement")
+    recorded = None
+    if reuse and (finished := journal.entries("finished", key)):
+        recorded = measurement_from_dict(finished[-1].data, "The recorded measurement")
+        if not costs or recorded.load_curve or not recorded.estimate.rate:
+            return recorded
     if isinstance(testbed, Simulated):
         estimator = replace(estimator, clock=testbed.clock)
-    deployments = _unfinished(journal, key)
+    deployments = _unfinished(journal, key, recorded)
     history = [probe for deployment in deployments for probe in deployment.probes]
     curve = [probe for deployment in deployments for probe in deployment.load_curve]
     if history:
@@ -154,9 +156,6 @@ def measure(
                 curve.append(probe)
                 present.load_curve.append(probe)
         facts, source = run.facts, run.source
-    earlier = [
-        measurement_from_dict(entry.data).estimate for entry in journal.entries(key=key) if entry.kind == "finished"
-    ]
     measurement = Measurement(
         query=query.name,
         budget=budget,
@@ -170,7 +169,7 @@ def measure(
         load_curve=tuple(curve),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
-        interval=mst_interval(estimate, earlier),
+        interval=mst_interval(estimate, _earlier(journal, key, recorded)),
     )
     if output is not None:
         measurement.to_json(output)
@@ -185,7 +184,7 @@ def verify(
     estimator: CapacityEstimator,
     rates: Sequence[float],
     *,
-    progress: Progress = _quiet,
+    progress: Progress = say_nothing,
 ) -> tuple[Probe, ...]:
     """Run `query` at each of `rates` (records/s) and judge whether it was sustained."""
     with testbed.deploy(query, budget) as run:
@@ -200,11 +199,21 @@ def describe_probe(probe: Probe) -> str:
     return f"probe {probe.number} at {probe.rate:,.0f} records/s: {probe.judgement.verdict}. {probe.judgement.reason}"
 
 
+def load_curve_s(interval_s: float) -> float:
+    """Seconds that the runs for the costs take at a trigger interval of `interval_s`."""
+    return len(LOAD_CURVE) * sum(_load_times(interval_s))
+
+
+def _load_times(interval_s: float) -> tuple[float, float]:
+    """Seconds discarded and seconds observed."""
+    return max(_SETTLE_S, 2 * interval_s), _WINDOW_BATCHES * interval_s
+
+
 def _observe_at(run: Run, rate: float, number: int) -> Probe:
     run.set_rate(rate)
-    settle_s = max(_SETTLE_S, 2 * run.budget.interval_s)
+    settle_s, window_s = _load_times(run.budget.interval_s)
     run.settle(settle_s)
-    observation: Observation = run.observe(_WINDOW_BATCHES * run.budget.interval_s)
+    observation: Observation = run.observe(window_s)
     return Probe(number, "probe", rate, 1, observation, seconds=settle_s + observation.elapsed_s)
 
 
@@ -226,8 +235,15 @@ def _costs(deployments: Sequence[_Deployment]) -> tuple[OperatorCost, ...]:
     return max(reversed(fits), key=lambda costs: sum(cost.levels for cost in costs), default=())
 
 
-def _unfinished(journal: Journal, key: str) -> list[_Deployment]:
-    """Deployments of the measurement `key` since it was last finished."""
+def _earlier(journal: Journal, key: str, recorded: Measurement | None) -> list[MstEstimate]:
+    """Estimates of the finished measurements `key`, but for the one that costs are added to, `recorded`."""
+    entries = [entry for entry in journal.entries(key=key) if entry.kind == "finished"]
+    estimates = [measurement_from_dict(entry.data).estimate for entry in entries]
+    return estimates if recorded is None else estimates[:-1]
+
+
+def _unfinished(journal: Journal, key: str, recorded: Measurement | None) -> list[_Deployment]:
+    """Deployments of the measurement `key` since it was last finished, after what `recorded` has."""
     deployments: list[_Deployment] = []
     for entry in journal.entries(key=key):
         if entry.kind == "finished":
@@ -240,7 +256,7 @@ def _unfinished(journal: Journal, key: str) -> list[_Deployment]:
             deployments[-1].probes.append(probe_from_dict(entry.data))
         elif entry.kind == "load":
             deployments[-1].load_curve.append(probe_from_dict(entry.data))
-    return deployments
+    return deployments if recorded is None else [_Deployment(list(recorded.estimate.probes)), *deployments]
 
 
 def _own_code() -> str:

@@ -1,6 +1,6 @@
-"""What a reader must know before trusting a capacity model at a target, and what to do about it."""
+"""What a reader must know before trusting a capacity model at a target, or the runs behind it, and what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.capacity.forms import STREAMBED_FORMS, as_runs, fit_least_squares
+from workbench.capacity.measurement import Measurement
 from workbench.capacity.model import CapacityModel
+from workbench.capacity.probes import MstEstimate
+from workbench.capacity.readings import advise, describe_runs, unmeasured_memory_mb
 from workbench.errors import WorkbenchError
 
 Concern = Literal[
@@ -23,6 +26,8 @@ Concern = Literal[
     "late batches",
     "unbounded operators",
     "source share",
+    "runs left out",
+    "doubtful runs",
 ]
 
 FEWEST_RUNS = 7
@@ -103,6 +108,65 @@ def check_model(
         _levels_off(model),
     )
     return tuple(finding for finding in findings if finding is not None)
+
+
+def check_runs(
+    runs: Sequence[Measurement], fitted: Sequence[int], left_out: Mapping[int, str]
+) -> tuple[ModelFinding, ...]:
+    """Find what is doubtful about `runs`, whatever the target; empty if nothing is.
+
+    Parameters
+    ----------
+    runs
+        In order.
+    fitted
+        Rows that the model was fitted to.
+    left_out
+        Rows that do not tell the query's capacity, each with the reason.
+    """
+    findings = (_left_out(runs, left_out), _doubtful(runs, fitted))
+    return tuple(finding for finding in findings if finding is not None)
+
+
+def _left_out(runs: Sequence[Measurement], left_out: Mapping[int, str]) -> ModelFinding | None:
+    if not left_out:
+        return None
+    memories = unmeasured_memory_mb(runs)
+    nothing = (
+        f" At {', '.join(map(str, memories))} MB per slot nothing could be measured, so that is not planned with."
+        if memories
+        else ""
+    )
+    return ModelFinding(
+        "runs left out",
+        len(left_out),
+        f"{len(left_out)} of {len(runs)} runs do not tell the query's capacity and are not fitted. "
+        + describe_runs(runs, left_out)
+        + nothing,
+        advise(runs[row] for row in left_out),
+    )
+
+
+def _doubtful(runs: Sequence[Measurement], fitted: Sequence[int]) -> ModelFinding | None:
+    reasons = {row: why for row in fitted if (why := _doubt(runs[row].estimate))}
+    if not reasons:
+        return None
+    return ModelFinding(
+        "doubtful runs",
+        len(reasons),
+        f"{len(reasons)} of {len(fitted)} fitted runs are doubtful. " + describe_runs(runs, reasons),
+        "Let the machine do nothing else, and measure again into another journal.",
+    )
+
+
+def _doubt(estimate: MstEstimate) -> str:
+    doubts = (
+        (not estimate.steady, "the warm-up was not steady when its time was up"),
+        (estimate.disturbed, "others took part of the machine"),
+        (estimate.exhausted, f"the probes ran out with a bracket {estimate.high / estimate.low - 1:.0%} wide"),
+    )
+    told = ", ".join(text for holds, text in doubts if holds)
+    return f"{told}." if told else ""
 
 
 def _few_runs(points: np.ndarray) -> ModelFinding | None:

@@ -6,16 +6,20 @@ BIDS2 finds is measured. In a micro-batch engine stages take turns at all slots,
 partitions = slots is the best layout for one slot count (see `micro_batch_layout`), and it is measured at once.
 """
 
+import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from workbench.capacity._bids2 import Allocation, bids2
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.measurement import Measurement
-from workbench.capacity.measuring import Configuration, measure
+from workbench.capacity.measuring import Configuration, measure, say_nothing
+from workbench.capacity.probes import MstEstimate
 from workbench.dataflow import Budget, SlotProfile
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
 from workbench.metrics import Observation
 from workbench.testbed.base import Testbed
@@ -24,13 +28,13 @@ from workbench.workload.query import Query
 SOURCE = "source"
 
 
-def _quiet(_: str) -> None:
-    """Say nothing."""
-
-
 @dataclass
 class ConfigurationOptimizer:
     """Measures the best configuration it knows for a budget.
+
+    A configuration that is measured again is another measurement: it is numbered by those that this optimizer finished
+    before. So an optimizer that is asked the same in the same order, with the same journal, finds what was measured
+    before, and no measurement is counted twice.
 
     Parameters
     ----------
@@ -49,62 +53,118 @@ class ConfigurationOptimizer:
     estimator: CapacityEstimator
     journal: Journal
     costs_at: int | None = None
-    progress: Callable[[str], None] = _quiet
+    progress: Callable[[str], None] = say_nothing
     _minimal: dict[tuple[str, SlotProfile, float], Measurement] = field(default_factory=dict, init=False, repr=False)
+    _finished: Counter[Hashable] = field(default_factory=Counter, init=False, repr=False)
 
-    def measure(self, query: Query, budget: Budget, repeat: int = 0) -> Measurement:
+    def measure(self, query: Query, budget: Budget) -> Measurement:
         """Measure the best configuration of `budget`; see `steps`."""
-        *_, last = self.steps(query, budget, repeat)
+        *_, last = self.steps(query, budget)
         return last
 
-    def steps(self, query: Query, budget: Budget, repeat: int = 0) -> Iterator[Measurement]:
+    def steps(self, query: Query, budget: Budget) -> Iterator[Measurement]:
         """Carry out the measurements that the capacity of `budget` takes, the answer last.
 
-        Parameters
-        ----------
-        repeat
-            How many measurements of this budget came before. The minimal configuration that BIDS2 needs is measured
-            once per profile; where the budget itself is the minimal one it is measured as often as it is asked for
-            (section V).
+        The minimal configuration that BIDS2 needs is measured once per profile; where the budget itself is the minimal
+        one it is measured as often as it is asked for (section V). What cannot be measured is a measurement, too: one
+        that says why it failed.
 
         Raises
         ------
         WorkbenchError
-            When the budget has fewer slots than operators, or the query cannot be measured.
+            When the budget has fewer slots than operators.
         """
+        self.check(query, budget)
         operators = self.testbed.operators(query)
         if not operators:
-            yield self._run(Configuration(query, budget, repeat=repeat))
+            yield self._run(query, budget)
             return
+        single = replace(budget, slots=len(operators))
+        one_each = dict.fromkeys(operators, 1)
+        minimal = self.minimal_of(query.name, budget)
+        if minimal is None:
+            minimal = self._run(query, single, one_each)
+            self._minimal[query.name, budget.profile, budget.interval_s] = minimal
+            yield minimal
+            if single == budget:
+                return
+        if single == budget:
+            yield self._run(query, budget, one_each)
+            return
+        try:
+            allocation = allocate(minimal, budget.slots)
+        except WorkbenchError as error:
+            yield self._failed(Configuration(query, budget), error)
+            return
+        yield self._run(query, budget, allocation.tasks, allocation.source_rate)
+
+    def check(self, query: Query, budget: Budget) -> None:
+        """Refuse a budget with too few slots.
+
+        Raises
+        ------
+        WorkbenchError
+            When it has fewer slots than the query has operators that slots are dealt out to.
+        """
+        operators = self.testbed.operators(query)
         if budget.slots < len(operators):
             raise WorkbenchError(
                 f"Query {query.name!r} has {len(operators)} operators besides its sources ({', '.join(operators)}); "
                 f"{budget.slots} slots are too few. Give it at least {len(operators)}."
             )
-        minimal = self._minimal.get((query.name, budget.profile, budget.interval_s))
-        if minimal is None:
-            single = replace(budget, slots=len(operators))
-            minimal = self._run(Configuration(query, single, dict.fromkeys(operators, 1)))
-            self._minimal[query.name, budget.profile, budget.interval_s] = minimal
-            yield minimal
-            if minimal.budget.slots == budget.slots and repeat == 0:
-                return
-        if minimal.budget.slots == budget.slots:
-            yield self._run(Configuration(query, budget, minimal.tasks, repeat))
-            return
-        allocation = allocate(minimal, budget.slots)
-        yield self._run(Configuration(query, budget, allocation.tasks, repeat, allocation.source_rate))
 
-    def _run(self, configuration: Configuration) -> Measurement:
-        return measure(
-            configuration,
-            self.testbed,
-            self.estimator,
-            self.journal,
-            costs=configuration.budget.slots == self.costs_at and configuration.repeat == 0,
-            reuse=True,
-            progress=self.progress,
+    def minimal_of(self, query: str, budget: Budget) -> Measurement | None:
+        """Give the run of one task per operator that configurations of `budget` rest on; None if there was none."""
+        return self._minimal.get((query, budget.profile, budget.interval_s))
+
+    def _run(
+        self,
+        query: Query,
+        budget: Budget,
+        tasks: Mapping[str, int] | None = None,
+        predicted_rate: float | None = None,
+    ) -> Measurement:
+        same = (query.name, budget, None if tasks is None else tuple(sorted(tasks.items())))
+        configuration = Configuration(query, budget, tasks, self._finished[same], predicted_rate)
+        try:
+            made = measure(
+                configuration,
+                self.testbed,
+                self.estimator,
+                self.journal,
+                costs=budget.slots == self.costs_at and configuration.repeat == 0,
+                reuse=True,
+                progress=self.progress,
+            )
+        except WorkbenchError as error:
+            return self._failed(configuration, error)
+        self._finished[same] += 1
+        return made
+
+    def _failed(self, configuration: Configuration, error: WorkbenchError) -> Measurement:
+        budget, reason = configuration.budget, in_keys(str(error))
+        self.progress(f"{budget.slots} slots of {budget.profile.memory_mb} MB failed: {reason}")
+        return Measurement(
+            query=configuration.query.name,
+            budget=budget,
+            estimate=MstEstimate(None, 0.0, math.inf, (), None, "none", 0.0),
+            costs=(),
+            source=None,
+            testbed=self.testbed.identity,
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            tasks=configuration.tasks,
+            predicted_rate=configuration.predicted_rate,
+            failure=reason,
         )
+
+
+def minimal_first(budget: Budget, operators: int, measured: Collection[Budget]) -> tuple[Budget, ...]:
+    """Give the budgets whose measurement `budget` takes: first, once, the one of as many slots as `operators`.
+
+    `operators` is 0 where no slots are dealt out.
+    """
+    minimal = replace(budget, slots=operators or budget.slots)
+    return (budget,) if minimal == budget or minimal in measured else (minimal, budget)
 
 
 def allocate(minimal: Measurement, slots: int) -> Allocation:
@@ -118,8 +178,8 @@ def allocate(minimal: Measurement, slots: int) -> Allocation:
     seen = minimal.estimate.observation
     if seen is None or not seen.operators:
         raise WorkbenchError(
-            f"The minimal configuration of {minimal.query!r} sustained no rate, so its operators' true rates are "
-            "unknown; lower the estimator's min_rate or give the tasks more memory."
+            f"The minimal configuration of {minimal.query!r} sustained no rate at {minimal.budget.profile.memory_mb} "
+            "MB per slot, so its operators' true rates are unknown. Give a slot more memory_mb, or more slot_cpus."
         )
     return bids2(true_rates(seen), input_ratios(seen), slots)
 
@@ -146,11 +206,8 @@ def overstatement(measurements: Iterable[Measurement]) -> float | None:
     rows: 0.85 for q1, 0.88 for q2).
     """
     ratios = [
-        one.estimate.rate / one.predicted_rate for one in measurements if one.estimate.rate and one.predicted_rate
+        one.estimate.rate / one.predicted_rate
+        for one in measurements
+        if one.estimate.rate and one.estimate.limit == "query" and one.predicted_rate
     ]
     return statistics.median(ratios) if ratios else None
-
-
-def tasks_for(minimal: Measurement | None, slots: int) -> Mapping[str, int] | None:
-    """Tasks by operator at `slots` slots; None for an engine whose stages take turns."""
-    return None if minimal is None else allocate(minimal, slots).tasks

@@ -123,6 +123,11 @@ class MstEstimate:
         """Whether a judged probe had to be taken from a disturbed machine."""
         return any(probe.judgement is not None and probe.judgement.disturbed for probe in self.probes)
 
+    @property
+    def middle(self) -> float:
+        """Middle of the bracket (of its logarithms), records/s; `low` where there is no upper end."""
+        return math.sqrt(self.low * self.high) if math.isfinite(self.high) else self.low
+
 
 @dataclass(frozen=True)
 class SearchSettings:

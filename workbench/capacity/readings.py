@@ -1,4 +1,7 @@
-"""Readings that are not the query's capacity: stuck ones, and implausibly low ones.
+"""Readings that are not the query's capacity: none at all, lower bounds, stuck ones; and implausibly low ones.
+
+A run that failed or sustained nothing has no reading. One whose upper end is not the query's (the source was the limit,
+or no rate was too high) says what the query carries at least.
 
 A rate limiter that keeps its default reads the same whatever the budget. Nine of StreamBed's published runs of q1 and
 q2 do so (637,000 to 638,900 events/s, 64 sources x 10,000, where up to 16 M were measured before and after). One such
@@ -11,13 +14,14 @@ evidence: noise is ten times as wide, and capacity differs between slot counts. 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.capacity.forms import Floats, as_points, as_runs
+from workbench.capacity.measurement import Measurement
 from workbench.capacity.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
 
@@ -76,6 +80,58 @@ class Readings:
     valid: tuple[bool, ...]
     stuck: tuple[StuckReadings, ...]
     low: tuple[int, ...]
+
+
+def why_no_capacity(run: Measurement) -> str | None:
+    """Say in one sentence why `run` does not tell the query's capacity; None if it does."""
+    estimate = run.estimate
+    if run.failure is not None:
+        return run.failure
+    if not estimate.rate:
+        return "no rate was sustained."
+    least = f"so the query carries at least {estimate.low:,.0f} records/s."
+    if estimate.limit == "source":
+        return f"the source was the limit, {least}"
+    if estimate.limit == "none":
+        ended = "the probes ran out" if estimate.exhausted else "the highest rate allowed was reached"
+        return f"{ended} before a rate was too high, {least}"
+    return None
+
+
+def unmeasured_memory_mb(runs: Sequence[Measurement]) -> tuple[int, ...]:
+    """Memory per slot, MiB, at which `runs` were tried and none sustained a rate."""
+    tried = {run.budget.profile.memory_mb for run in runs}
+    return tuple(sorted(tried - {run.budget.profile.memory_mb for run in runs if run.estimate.rate}))
+
+
+def describe_runs(runs: Sequence[Measurement], reasons: Mapping[int, str]) -> str:
+    """Name the rows of `reasons`, those of one reason together, with the reason."""
+    rows: dict[str, list[int]] = {}
+    for row, reason in reasons.items():
+        rows.setdefault(reason, []).append(row)
+    return " ".join(f"Run {', '.join(_words(runs, row) for row in same)}: {reason}" for reason, same in rows.items())
+
+
+def advise(runs: Iterable[Measurement]) -> str:
+    """Say what to do about `runs` that do not tell the capacity, by the keys of a study."""
+    return " ".join(dict.fromkeys(_advice(run) for run in runs))
+
+
+def _words(runs: Sequence[Measurement], row: int) -> str:
+    budget = runs[row].budget
+    return f"{row + 1} ({budget.slots} slots of {budget.profile.memory_mb} MB)"
+
+
+def _advice(run: Measurement) -> str:
+    if run.failure is not None:
+        return "What failed is tried again when the same is run again; leave out slots or memory_mb that keep failing."
+    if not run.estimate.rate:
+        return "Give a slot more memory_mb, or more slot_cpus."
+    if run.estimate.limit == "source":
+        return "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit."
+    if run.estimate.limit == "none":
+        return "Raise the tolerance, so that the probes suffice."
+    return "Look for a limit outside the query, such as a generator's rate."
 
 
 def review_readings(

@@ -93,8 +93,8 @@ def mst_interval(
     if not _bounded(estimate):
         return None
     every = [*(one for one in earlier if _bounded(one)), estimate]
-    deviation, freedom = scatter([[_middle(one) for one in every]])
-    centre = float(np.mean([math.log(_middle(one)) for one in every]))
+    deviation, freedom = scatter([[one.middle for one in every]])
+    centre = float(np.mean([math.log(one.middle) for one in every]))
     reach = float(student.ppf((1 + level) / 2, freedom)) * deviation * math.sqrt(1 + 1 / len(every))
     half = float(np.mean([math.log(one.high / one.low) for one in every])) / 2  # the maximum is anywhere in a bracket
     return MstInterval(
@@ -104,7 +104,3 @@ def mst_interval(
 
 def _bounded(estimate: MstEstimate) -> bool:
     return estimate.limit == "query" and estimate.low > 0 and math.isfinite(estimate.high)
-
-
-def _middle(estimate: MstEstimate) -> float:
-    return math.sqrt(estimate.low * estimate.high)

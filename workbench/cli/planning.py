@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,6 +15,8 @@ from workbench.journal import Journal
 from workbench.study.planning import DryRun, Planned, dry_run, run_study, write_planned
 from workbench.study.spec import read_study
 from workbench.views import units
+
+_IN_SECONDS = 120  # a shorter time is told in seconds
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -33,7 +36,7 @@ def _plan(options: argparse.Namespace) -> int:
         check_file(path)
     study = read_study(options.study)
     if options.dry_run:
-        return _show_dry_run(dry_run(study), as_json=options.json)
+        return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)
     journal = Journal(options.journal)
     known = {json.dumps(entry.data) for entry in journal.entries("finished")}
     planned = run_study(study, journal, progress=progress())
@@ -103,8 +106,20 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(asdict(would), indent=1))
         return DONE
+    if would.recorded:
+        print(f"{would.recorded} runs are recorded and are not repeated")
     for budget in would.first:
         print(f"measure {budget.slots} slots of {budget.profile.memory_mb} MB")
-    print(f"then up to {would.runs[1]} runs in all, {would.runs[0]} at least")
-    print(f"about {would.seconds[0] / 60:.0f} to {would.seconds[1] / 60:.0f} minutes")
+    for budget in would.sweep:
+        shape = f"{budget.slots} slots of {budget.profile.memory_mb} MB"
+        print(f"measure {shape} at a trigger interval of {budget.interval_s:g} s")
+    least, most = would.runs
+    print(f"{most} runs in all" if least == most else f"then up to {most} runs in all, {least} at least")
+    print(f"about {_range(*would.seconds)}")
     return DONE
+
+
+def _range(least: float, most: float) -> str:
+    scale, unit = (1, "seconds") if most < _IN_SECONDS else (60, "minutes")
+    ends = dict.fromkeys(f"{math.ceil(end / scale)}" for end in (least, most))
+    return f"{' to '.join(ends)} {unit}"

@@ -19,6 +19,7 @@ def cards(planned: Planned) -> list[Card]:
         _model,
         _intervals,
         _advice,
+        _doubts,
         _spark,
         _exploration,
         _runs,
@@ -108,6 +109,8 @@ def _advice(planned: Planned) -> list[Card]:
     concerns: dict[str, list[tuple[CapacityPlan, ModelFinding]]] = {}
     for plan in planned.plans:
         for card in plan.cards:
+            if card in planned.exploration.findings:
+                continue  # of the runs, not of a target: see `_doubts`
             concerns.setdefault(card.concern, []).append((plan, card))
     made = [_concern_card(concern, found) for concern, found in concerns.items()]
     ratios = [plan.overstatement for plan in planned.plans if plan.overstatement is not None]
@@ -137,6 +140,14 @@ def _concern_card(concern: str, found: list[tuple[CapacityPlan, ModelFinding]]) 
         table=table if len(found) > 1 else None,
         kind="health",
     )
+
+
+def _doubts(planned: Planned) -> list[Card]:
+    """Say once what is doubtful about the runs, which all targets rest on."""
+    return [
+        Card(one.concern.replace(" ", "-"), one.concern.capitalize(), f"{one.finding} {one.advice}", kind="health")
+        for one in planned.exploration.findings
+    ]
 
 
 def _spark(planned: Planned) -> list[Card]:

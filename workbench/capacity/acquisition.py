@@ -1,0 +1,59 @@
+"""Which budget to measure next, on the grid of a space: a point is the index of its slots and of its memory."""
+
+import math
+import warnings
+from collections.abc import Collection, Sequence
+
+from skopt import Optimizer
+from skopt.space import Integer
+
+Point = tuple[int, int]
+
+_HAS_MIDDLE = 3
+
+
+def edge(shape: Point, number: int) -> Point:
+    """Give the point that follows as `number`, counted from 0: the middle slots first, then the most, at both ends.
+
+    The ends are those of the memory, in turn; the grid has `shape` points.
+    """
+    ends = tuple(dict.fromkeys((0, shape[1] - 1)))
+    middle = number < len(ends) and shape[0] >= _HAS_MIDDLE
+    return shape[0] // 2 if middle else shape[0] - 1, ends[number % len(ends)]
+
+
+def farthest(points: Collection[Point], shape: Point, allowed: Collection[Point]) -> Point:
+    """Give the point of `allowed` farthest from the nearest of `points`; of equally far ones that of most slots."""
+
+    def distance(one: Point, other: Point) -> float:
+        return math.hypot(*((a - b) / max(1, size - 1) for a, b, size in zip(one, other, shape, strict=True)))
+
+    return max(allowed, key=lambda one: (round(min((distance(one, other) for other in points), default=0.0), 9), *one))
+
+
+def nearest(point: Point, allowed: Collection[Point]) -> Point:
+    """Give the point of `allowed` that the fewest steps lead to from `point`; of equally near ones the first."""
+    return min(allowed, key=lambda one: (abs(one[0] - point[0]) + abs(one[1] - point[1]), *one))
+
+
+def propose(points: Sequence[Point], costs: Sequence[float], shape: Point, seed: int) -> Point:
+    """Give the point of highest expected improvement of a Gaussian process over `points` and their `costs`.
+
+    The grid has `shape` points; a dimension of one point is none of the process.
+    """
+    free = [axis for axis in range(len(shape)) if shape[axis] > 1]
+    scale = max(abs(cost) for cost in costs) or 1.0
+    search = Optimizer(
+        [Integer(0, shape[axis] - 1) for axis in free],
+        base_estimator="GP",
+        acq_func="EI",
+        n_initial_points=1,
+        random_state=seed + len(points),
+        avoid_duplicates=False,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a length scale at its bound, or a repeated point, is no news
+        search.tell([[point[axis] for axis in free] for point in points], [cost / scale for cost in costs])
+        asked = search.ask()
+    found = dict(zip(free, asked, strict=True))
+    return int(found.get(0, 0)), int(found.get(1, 0))
