@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from workbench.capacity.measurement import Measurement
 from workbench.study.spec import Study
@@ -19,7 +20,7 @@ def asked_card(study: Study) -> Card:
     )
     facts: dict[str, Cell | bool] = {
         "Query": study.query,
-        "Data": study.dataset,
+        "Data": Path(study.dataset).name if study.dataset else None,
         "Testbed": study.testbed,
         "Slots measured": ", ".join(map(str, study.slots)),
         "Memory per slot (MiB)": ", ".join(map(str, study.memory_mb)),
