@@ -78,7 +78,7 @@ def test_memory_has_a_scale_of_its_own(exploration):
     axes = {trace.yaxis for trace in figure.data if trace.xaxis == "x2"}
     assert axes == {"y2"}  # the targets' scale would flatten it
     assert figure.layout.yaxis2.anchor == "x2"
-    assert "Measured slots (records/s)" in axis_titles(figure)
+    assert figure.layout.yaxis2.title.text == "Capacity (records/s)"
 
 
 def test_far_targets_leave_room_for_what_was_measured(exploration):

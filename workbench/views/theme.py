@@ -14,6 +14,8 @@ from types import MappingProxyType
 import plotly.graph_objects as go
 import plotly.io as pio
 
+from workbench.views import units
+
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 GREEN = "#009E73"
@@ -91,6 +93,7 @@ def template() -> go.layout.Template:
                 "y": 1,
                 "yanchor": "bottom",
                 "font": {"size": 12},
+                "bgcolor": "rgba(0, 0, 0, 0)",
             },
             "xaxis": axis,
             "yaxis": axis,
@@ -138,6 +141,13 @@ def ticks(top: float) -> str:
 def upright(top: float) -> dict[str, object]:
     """Properties of an axis from 0 to a little above `top`, or above 1 where nothing is above 0."""
     return {"range": [0, _ABOVE * (top or 1.0)], "tickformat": ticks(top)}
+
+
+def log_ticks(low: float, high: float) -> dict[str, object]:
+    """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times the powers of ten, all written out."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    at = [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]
+    return {"tickvals": at, "ticktext": [units.number(value) for value in at]}
 
 
 def room_for_legend(drawn: go.Figure) -> None:

@@ -161,14 +161,13 @@ def draw_capacity(data: Capacity) -> go.Figure:
     figure.add_traces(traces)
     shapes, notes = _marks(data)
     ticks = sorted({memory for memory, _, _, _ in data.runs})
-    scale: Properties = {"type": "log", "dtick": "D2"} if data.far else {"type": "linear", "rangemode": "tozero"}
-    reach = [math.log10(0.85 * data.curves[0].slots[0]), math.log10(_FAR_ROOM / _ROOM * data.last)]
+    across_axis, up_axis = _far_axes(data) if data.far else ({"type": "linear", "rangemode": "tozero"},) * 2
     figure.update_layout(
         shapes=shapes,
         annotations=notes,
         legend_traceorder="normal",
-        xaxis={"title_text": "Slots", **scale, "domain": [0, 0.6 if two else 1], "range": reach if data.far else None},
-        yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **scale},
+        xaxis={"title_text": "Slots", "domain": [0, 0.6 if two else 1], **across_axis},
+        yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **up_axis},
     )
     if two:
         figure.update_layout(
@@ -181,7 +180,7 @@ def draw_capacity(data: Capacity) -> go.Figure:
                 "ticktext": [f"{tick:g}" for tick in ticks],
             },
             yaxis2={
-                "title_text": "Measured slots (records/s)",
+                "title_text": "Capacity (records/s)",
                 "tickformat": "~s",
                 "rangemode": "tozero",
                 "anchor": "x2",
@@ -189,6 +188,13 @@ def draw_capacity(data: Capacity) -> go.Figure:
         )
     theme.room_for_legend(figure)
     return figure
+
+
+def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
+    """Make logarithmic axes, from the fewest slots to beyond the last."""
+    low, high = 0.85 * data.curves[0].slots[0], data.last * _FAR_ROOM / _ROOM
+    slots = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
+    return slots, {"type": "log", "dtick": "D2"}
 
 
 def _predicted(model: CapacityModel, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
@@ -269,6 +275,7 @@ def _targets(data: Capacity) -> Properties:
         "textposition": "bottom right",  # below the curve, on which the measured points lie
         "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
         "hovertemplate": "%{y:.4~s} records/s: %{x} slots<extra></extra>",
+        "cliponaxis": False,
         "showlegend": bool(data.targets),
     }
 

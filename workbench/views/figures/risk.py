@@ -66,7 +66,7 @@ def cost_risk(
         return CostRisk(str(error).split(":", maxsplit=1)[0], rate, (), (), currency)
     last = _safest(model, rate, memory, first)
     last = max([last, *(slots for _, slots in marks)])
-    counts = sorted({*np.unique(np.linspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
+    counts = sorted({*np.unique(np.geomspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
     risks = _risks(model, rate, memory, counts)
     points = tuple(
         RiskPoint(slots, cheapest(instances, slots, profile).per_hour if instances else float(slots), risk)
@@ -85,7 +85,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     shown = [max(point.risk, _PROBABILITIES[0]) for point in data.points]
     unit = f"{data.currency}/h" if data.currency else "slots"
     costs = [point.cost for point in data.points]
-    middle = (min(costs) + max(costs)) / 2
+    middle = math.sqrt(min(costs) * max(costs))
     figure.add_scatter(
         uid="risk-curve",
         name="deployments",
@@ -110,10 +110,12 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         hovertemplate=f"%{{text}}, %{{x:.4~g}} {unit}: short with %{{y:.2~g}} %<extra></extra>",
         cliponaxis=False,
     )
-    span = (max(costs) - min(costs)) or max(costs)
+    left, right = 0.96 * min(costs), 1.04 * max(costs)
     figure.update_xaxes(
         title_text=f"Cost ({unit})" if data.currency else "Slots",
-        range=[min(costs) - 0.04 * span, max(costs) + 0.04 * span],
+        type="log",
+        range=[math.log10(left), math.log10(right)],
+        **theme.log_ticks(left, right),
     )
     low, high = math.log10(100 * min(shown)), math.log10(100 * max(shown))
     figure.update_yaxes(
@@ -146,9 +148,9 @@ def _risks(model: CapacityModel, rate: float, memory: float, counts: Sequence[in
         return [_MOST_RISK] * len(counts)
     where = np.array([[memory, slots] for slots in counts], dtype=float)
     table = np.array([law.quantile(where, probability) for probability in _PROBABILITIES])
-    return [
-        float(np.interp(rate, table[:, place], _PROBABILITIES, left=0.0, right=1.0)) for place in range(len(counts))
-    ]
+    risks = [np.interp(rate, table[:, place], _PROBABILITIES, left=0.0, right=1.0) for place in range(len(counts))]
+    # More slots carry no less; where quantiles, tabulated, say otherwise, the higher risk stands.
+    return [float(risk) for risk in np.maximum.accumulate(risks[::-1])[::-1]]
 
 
 def _finding(
