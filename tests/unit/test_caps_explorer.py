@@ -141,6 +141,7 @@ def test_folded_branches_open_without_a_mouse():
     folded = next(trace for trace in explorer.tree.widget.data if trace.name.startswith("folded"))
     assert branches == list(folded.customdata)
     assert explorer.folded.options[0][0].startswith("1. ")
+    assert explorer.folded.value == branches[0]
     assert explorer.fold.disabled
     explorer.folded.value = branches[1]
     explorer.unfold.click()

@@ -18,6 +18,7 @@ _KNOTS, _FINE = 9, 24  # points at which the model is asked, in a hurry and not;
 _ROOM = 1.15
 _FAR = 4.0  # times the most slots measured beyond which the measured ones would be a speck on even axes
 _FAR_ROOM = 1.4
+_LOW = 0.1  # of the highest rate: a line below it leaves no room for words under it
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -299,13 +300,14 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
         line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
         shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
         left = data.far or slots > data.last / 2  # on the side where the curve is not
+        below = data.far or rate > _LOW * max(max(curve.rate) for curve in data.curves)
         look = {"font": {"size": 12, "color": theme.VERMILLION}}
         where = {
             "xref": "x domain",
             "x": 0 if left else 1,
             "xanchor": "left" if left else "right",
             "y": noted(rate),
-            "yanchor": "bottom",
+            "yanchor": "top" if below else "bottom",
         }
         notes.append({**where, **look, "text": f"target {units.rate(rate)}", "showarrow": False})
     return shapes, notes

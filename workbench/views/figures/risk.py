@@ -18,6 +18,7 @@ _LEAST_RISK, _MOST_RISK = 0.005, 0.5
 _PROBABILITIES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9])
 _DEPLOYMENTS = 48
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+_WIDE = 4.0  # times the least cost from which on the axis is logarithmic
 _STEPS = 4000  # slots above which no safer deployment is looked for
 
 
@@ -111,11 +112,10 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         cliponaxis=False,
     )
     left, right = 0.96 * min(costs), 1.04 * max(costs)
+    wide = {"type": "log", "range": [math.log10(left), math.log10(right)], **theme.log_ticks(left, right)}
     figure.update_xaxes(
         title_text=f"Cost ({unit})" if data.currency else "Slots",
-        type="log",
-        range=[math.log10(left), math.log10(right)],
-        **theme.log_ticks(left, right),
+        **(wide if right > _WIDE * left else {"range": [left, right]}),
     )
     low, high = math.log10(100 * min(shown)), math.log10(100 * max(shown))
     figure.update_yaxes(

@@ -191,9 +191,12 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         tree = search_tree(self.search.root, chosen=self.chosen, opened=self._opened)
         behind = [node for node in tree.nodes if node.kind == "folded"]
         texts = [node.text.replace("\nfolded", "") for node in behind]
-        self.folded.options = tuple(
+        branches = tuple(
             (f"{n}. {text}", node.key) for n, (text, node) in enumerate(zip(texts, behind, strict=True), 1)
         )
+        if branches != self.folded.options:
+            self.folded.options = branches
+            self.folded.index = 0 if branches else None
         self.unfold.disabled, self.fold.disabled = not behind, not self._opened
         return draw_search_tree(tree, self.step.value if self.step.value < len(self.search.order) else None)
 
