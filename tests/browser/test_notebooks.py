@@ -310,7 +310,7 @@ def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     changes(page, tree, lambda: panel.get_by_role("button", name="One step back").click())
     changes(page, tree, lambda: enter(panel, "Search shown until step", "30"))
     assert "Step 30:" in status.text_content()
-    step = re.fullmatch(r"Step 30 of \d+: (.*)", tree.locator(".gtitle").text_content())
+    step = re.fullmatch(r"Step 30 of \d+: (.*)", tree.locator(".gtitle").text_content().replace("\u00a0", " "))
     assert f"Step 30: {step[1]}" in status.text_content()
     picture(page, "03_caps_step", panel)
     changes(page, tree, lambda: panel.get_by_role("button", name="Tightest thresholds that leave a plan").click())

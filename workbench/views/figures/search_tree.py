@@ -294,7 +294,8 @@ def _mark(  # noqa: PLR0917 - one node and what was found out about it
         what = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
     elif node.children and not is_open:
         kind, label = "folded", f"{label} +{size}"
-        what = f"{what}\nfolded: {units.count(size)} nodes, {units.count(plans)} plans"
+        inside = units.count(size, "node" if size == 1 else "nodes")
+        what = f"{what}\nfolded: {inside}, {units.count(plans, 'plan' if plans == 1 else 'plans')}"
     return TreeNode(keys[0], parent, level, 0.0, order, kind, label, what, path)
 
 
