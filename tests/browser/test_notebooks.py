@@ -183,6 +183,7 @@ def healthy(page):
     """No cell failed, no card tells of an error, nothing was fetched from elsewhere, no script complained."""
     assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
     assert page.get_by_role("alert").count() == 0
+    assert page.locator(".workbench-card.error").count() == 0
     assert page.outside == []
     assert page.problems == []
 
@@ -268,6 +269,8 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     ):
         changes(page, chart, lambda description=description, key=key: press(panel, description, key))
     changes(page, chart, panel.get_by_role("checkbox").check)
+    words = panel.locator(".workbench-unseen").text_content()
+    assert chart.evaluate("it => it.layout.meta.alternative") in words
     healthy(page)
     panel.scroll_into_view_if_needed()
     picture(page, "02_what_if", panel)
@@ -279,6 +282,7 @@ def test_what_cannot_be_answered_shows_as_a_card(run_notebook):
     panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     press(panel, "Target rate (records/s)", "End")
     panel.get_by_role("alert").wait_for(timeout=PATIENCE_MS)
+    panel.get_by_text("The message above says why.").wait_for(timeout=PATIENCE_MS)
     picture(page, "02_error_card", panel)
     press(panel, "Target rate (records/s)", "Home")
     panel.get_by_role("alert").wait_for(state="hidden", timeout=PATIENCE_MS)
@@ -290,6 +294,8 @@ def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     tree, plan_map, vectors = (panel.locator(".js-plotly-plot").nth(number) for number in range(3))
     vectors.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     picture(page, "03_caps_whole", panel)
+    changes(page, tree, lambda: panel.get_by_role("button", name="Unfold it").press("Enter"))
+    changes(page, tree, lambda: panel.get_by_role("button", name="Fold all again").press("Enter"))
     status = panel.get_by_role("status")
     said = status.text_content()
     changes(page, tree, lambda: enter(panel, "CPU cost at most (1: off)", "0.3"))
@@ -304,6 +310,8 @@ def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     changes(page, tree, lambda: panel.get_by_role("button", name="One step back").click())
     changes(page, tree, lambda: enter(panel, "Search shown until step", "30"))
     assert "Step 30:" in status.text_content()
+    step = re.fullmatch(r"Step 30 of \d+: (.*)", tree.locator(".gtitle").text_content().replace("\u00a0", " "))
+    assert f"Step 30: {step[1]}" in status.text_content()
     picture(page, "03_caps_step", panel)
     changes(page, tree, lambda: panel.get_by_role("button", name="Tightest thresholds that leave a plan").click())
     picture(page, "03_caps_tuned", panel)

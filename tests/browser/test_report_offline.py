@@ -45,6 +45,7 @@ def test_report_is_readable_without_seeing(page, report):
     assert page.title() == "Measured capacity of a streaming query"
     names = page.locator("[role=figure]").evaluate_all("charts => charts.map(c => c.ariaLabel)")
     assert names[0].startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval")
+    assert names[0].endswith(". Three panels over time: rates of the probes, batch times, backlog.")
     assert page.locator("details table caption").count() >= CHARTS
     assert page.locator("h1").count() == 1
 
@@ -61,7 +62,7 @@ def test_csv_downloads(page, report):
     page.goto(report.as_uri())
     with page.expect_download() as download:
         page.locator("a[download='operators.csv']").click()
-    text = Path(download.value.path()).read_text()
+    text = Path(download.value.path()).read_text(encoding="utf-8-sig")
     assert text.startswith("Operator,Tasks,Busyness (%),True rate (records/s per task),")
 
 

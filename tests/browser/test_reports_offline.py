@@ -82,7 +82,7 @@ def test_every_table_downloads_as_csv(page, reports, name):
     page.evaluate("() => document.querySelectorAll('details').forEach(details => { details.open = true })")
     with page.expect_download() as download:
         links.first.click()
-    text = Path(download.value.path()).read_text()
+    text = Path(download.value.path()).read_text(encoding="utf-8-sig")
     assert text.count("\n") > 1
     assert len({link.get_attribute("download") for link in links.all()}) == links.count()
 

@@ -73,6 +73,39 @@ def test_targets_are_lines_and_what_lies_beyond_is_shaded(exploration):
     assert all(low <= rate <= high for low, rate, high in zip(middle.low, middle.rate, middle.high, strict=True))
 
 
+def test_memory_has_a_scale_of_its_own(exploration):
+    figure = draw_capacity(capacity_of(exploration.model, (), [(40, 2e6, 512)], [512], "A finding"))
+    axes = {trace.yaxis for trace in figure.data if trace.xaxis == "x2"}
+    assert axes == {"y2"}  # the targets' scale would flatten it
+    assert figure.layout.yaxis2.anchor == "x2"
+    assert figure.layout.yaxis2.title.text == "Capacity (records/s)"
+
+
+def test_far_targets_leave_room_for_what_was_measured(exploration):
+    near = draw_capacity(capacity_of(exploration.model, (), [(60, 2e6, 512)], [512], "A finding")).layout
+    assert (near.xaxis.type, near.yaxis.type) == ("linear", "linear")
+    figure = draw_capacity(capacity_of(exploration.model, (), [(300, 2e7, 512)], [512], "A finding"))
+    far = figure.layout
+    assert (far.xaxis.type, far.yaxis.type) == ("log", "log")
+    (note,) = [note for note in far.annotations if note.text.startswith("target")]
+    (line,) = [shape for shape in far.shapes if shape.type == "line"]
+    assert (note.y, line.y0) == (pytest.approx(np.log10(2e7)), 2e7)
+    low, high = far.xaxis.range
+    assert 10**low < min(exploration.model.slots_)
+    assert 10**high > 300
+    (shade,) = [shape for shape in far.shapes if shape.type == "rect"]
+    assert shade.x1 == pytest.approx(10**high)
+
+
+def test_a_target_s_words_stand_where_the_curve_is_not(exploration):
+    targets = [(3, 2e5, 512), (40, 2e6, 512)]
+    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
+    assert [(note.text, note.xanchor) for note in notes if note.text.startswith("target")] == [
+        ("target 200 k records/s", "right"),
+        ("target 2 M records/s", "left"),
+    ]
+
+
 def test_curves_are_the_model_s(exploration):
     (curve,) = capacity_of(exploration.model, (), (), [2048], "A finding", reach=200).curves
     assert curve.slots[-1] > 200
@@ -114,15 +147,17 @@ def test_the_exploration_s_error_is_shown_after_each_run(exploration):
     data = convergence(exploration)
     figure = check_figure(draw_convergence(data), data.finding)
     assert list(trace(figure, "convergence-costs").y)[:3] == [None, None, None]  # defined from four runs on
-    assert trace(figure, "convergence-costs").marker.symbol[-1] == "x"
-    assert "Lowest error so far (records/s)" in axis_titles(figure)
+    (cross,) = trace(figure, "convergence-left-out").x
+    assert cross == 8
+    assert trace(figure, "convergence-left-out").showlegend
+    assert "Error of the best form (records/s)" in axis_titles(figure)  # it may rise: no running minimum
     check_empty(draw_convergence(replace(data, costs=data.costs[:3])))
 
 
 def test_slot_shares_name_the_largest_and_the_bottleneck():
     found = Allocation({"map": 1, "join": 3}, 2e5, {"map": float("inf"), "join": 2e5})
     data = slot_shares(found)
-    assert data.finding == "'join' takes 75 % of 4 slots; 'join' limits the source to 200 k records/s"
+    assert data.finding == "'join' takes 75 % of 4 slots; by the objective 'join' limits the source to 200 k records/s"
     figure = check_figure(draw_slot_shares(data))
     assert list(trace(figure, "shares-capacities").text) == ["any rate", "200 k"]
     assert list(trace(figure, "shares-tasks").text) == ["1 (25 %)", "3 (75 %)"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from workbench.placement import CostVector, PlacementProblem, count_plans, search
+from workbench.views.figures import draw_search_tree, search_tree
 from workbench.views.widgets import CapsExplorer
 from workbench.views.widgets.search_steps import OFF, threshold, traced
 
@@ -125,6 +126,47 @@ def test_a_folded_node_opens_at_a_click_and_folds_at_another():
     assert sum(len(t.x or ()) for t in explorer.tree.widget.data) > rows
     explorer._click_tree(key)
     assert sum(len(t.x or ()) for t in explorer.tree.widget.data) == rows
+
+
+LARGE = PlacementProblem([2, 3, 3], [(0, 1), (1, 2)], 3, 4, [0.1, 0.3, 0.8], [0, 0, 40.0], [30.0, 10.0, 1.0])
+
+
+def marks(explorer):
+    return sum(len(trace.x or ()) for trace in explorer.tree.widget.data)
+
+
+def test_folded_branches_open_without_a_mouse():
+    explorer = CapsExplorer(LARGE)
+    before, branches = marks(explorer), [key for _, key in explorer.folded.options]
+    folded = next(trace for trace in explorer.tree.widget.data if trace.name.startswith("folded"))
+    assert branches == list(folded.customdata)
+    assert explorer.folded.options[0][0].startswith("1. ")
+    assert explorer.folded.value == branches[0]
+    assert explorer.fold.disabled
+    explorer.folded.value = branches[1]
+    explorer.unfold.click()
+    assert explorer.alarm.widget.value == ""
+    assert marks(explorer) > before
+    assert branches[1] not in [key for _, key in explorer.folded.options]
+    explorer.fold.click()
+    assert marks(explorer) == before
+    assert [key for _, key in explorer.folded.options] == branches
+    small = CapsExplorer(PROBLEM, CostVector(0.3, 0.4, 0.8))
+    assert small.unfold.disabled
+
+
+def test_the_title_of_every_step_says_what_the_text_says_in_folded_branches_too():
+    found = traced(PROBLEM, CostVector(0.8, 1.0, 1.0))
+    tree = search_tree(found.root, rows=20)
+    assert any(node.kind == "folded" for node in tree.nodes)
+    assert any(node.label.startswith("x") for node in tree.nodes)  # siblings pruned together
+    for step in range(1, len(found.order) + 1):
+        figure = draw_search_tree(tree, step)
+        said = figure.layout.meta["finding"].removeprefix(f"Step {step} of {len(found.order)}: ")
+        assert found.step_sentence(step).startswith(f"Step {step}: {said}"), step
+        (ring,) = [trace for trace in figure.data if trace.uid == "tree-present"]
+        (key,) = ring.customdata
+        assert tree.nodes[tree.trail[step][1]].key == key
 
 
 def test_stepping_replays_the_search():

@@ -6,7 +6,7 @@ import html5lib
 import pytest
 
 from workbench.views import theme
-from workbench.views.cards import Card, Column, Table, chart, error_card, show
+from workbench.views.cards import Card, Column, Table, chart, error_card, gather, show
 
 EVIL = """<script>alert("x")</script> & 'quoted'"""
 
@@ -41,10 +41,31 @@ def test_numbers_are_right_aligned_and_exact_in_title_and_csv(card):
     tree = html5lib.parseFragment(html, namespaceHTMLElements=False)
     link = tree.find(".//a")
     assert link.get("download") == f"{EVIL}.csv"
-    lines = unquote(link.get("href").removeprefix("data:text/csv;charset=utf-8,")).split("\r\n")
+    text = unquote(link.get("href").removeprefix("data:text/csv;charset=utf-8,"))
+    assert text.startswith("\ufeff")  # or spreadsheets read µs wrongly
+    lines = text.removeprefix("\ufeff").split("\r\n")
     assert lines[0].startswith("Operator,Rate (records/s),")
     assert lines[1].startswith("scan,1234.56789,")
     assert lines[2] == "'=1+1,,b"
+
+
+def test_no_heading_is_run_as_a_formula():
+    table = Table("t", (Column("=cmd()"), Column("+1", "s")), ((1, 2),))
+    assert table.csv() == "'=cmd(),'+1 (s)\r\n1,2\r\n"
+
+
+def test_sections_that_fail_become_cards_of_their_own_names():
+    def card(name):
+        return lambda _: [Card(name, name, "fine")]
+
+    made = gather((card("a"), lambda result: result.missing, card("b"), lambda _: 1 / 0), "a result")
+    assert [(one.name, one.kind) for one in made] == [
+        ("a", "result"),
+        ("error-2", "error"),
+        ("b", "result"),
+        ("error-4", "error"),
+    ]
+    assert "AttributeError" in made[1].finding
 
 
 def test_kind_is_a_word_not_only_a_colour():

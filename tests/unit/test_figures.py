@@ -119,6 +119,14 @@ def test_figures_state_finding_units_and_stay_cartesian(estimate):
     assert {(shape.y0, shape.y1) for shape in drawn[0].layout.shapes} == {(2, 2), (700, 700), (700, 800)}
 
 
+def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):
+    data = probes("q5", BUDGET, estimate)
+    small = draw_probes(replace(data, batches=tuple(replace(batch, backlog=0.5) for batch in data.batches)))
+    assert small.layout.yaxis3.title.text == "Backlog (records)"
+    assert small.layout.yaxis3.tickformat == "~g"
+    assert small.layout.yaxis3.range[1] >= 10
+
+
 def test_figures_have_an_alternative_and_wait_for_data(estimate):
     nothing = replace(estimate, probes=(), rate=None, low=0.0)
     for made, empty in (
@@ -137,8 +145,18 @@ def test_figures_have_an_alternative_and_wait_for_data(estimate):
     ("change", "text"),
     [
         ({"limit": "source"}, "q5 sustains at least 700 records/s on"),
-        ({"rate": None, "low": 0.0}, "q5 sustained no rate that was tried, not even 500 records/s, on"),
+        ({"rate": None, "low": 0.0}, "q5 sustained no rate that was tried, not even 800 records/s, on 4 slots"),
     ],
 )
 def test_capacity_says_what_it_cannot_know(estimate, change, text):
     assert findings.capacity("q5", BUDGET, replace(estimate, **change)).startswith(text)
+
+
+@pytest.mark.parametrize("verdicts", [(), ("disturbed",), ("source-bound", "not-offered")])
+def test_nothing_is_found_before_a_probe_counts(verdicts):
+    made = [probe(0, math.inf, 1.9, "warm-up"), *(probe(n, 300 * n, 1.5, one) for n, one in enumerate(verdicts, 1))]
+    waiting = MstEstimate(None, 0.0, math.inf, tuple(made), None, "none", 60.0)
+    expected = "No rate of q5 has been judged yet on 4 slots of 0.2 core at a 2 s interval"
+    assert findings.capacity("q5", BUDGET, waiting) == expected
+    figure = check_figure(draw_probes(probes("q5", BUDGET, waiting)), expected)
+    assert figure.layout.meta["alternative"].startswith(expected)

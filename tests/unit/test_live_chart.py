@@ -5,6 +5,7 @@ import json
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench.views import theme
 from workbench.views.widgets.live_chart import LiveChart
 
 
@@ -55,3 +56,14 @@ def test_a_click_tells_what_the_mark_stands_for_after_a_redraw_too():
     chart.show(figure([1, 2], kind=go.Bar))
     chart.click(0, 0)
     assert clicked == ["two", "one"]
+
+
+def test_what_it_shows_is_there_in_words_after_a_redraw_too():
+    before, after = theme.figure("Before <b>", shows="A line."), theme.figure("After", shows="Bars.")
+    chart = LiveChart(before)
+    words, drawn = chart.parts
+    assert drawn is chart.widget
+    assert "Chart: Before &lt;b&gt;. A line." in words.value
+    assert "workbench-unseen" in words._dom_classes
+    chart.show(after)
+    assert "Chart: After. Bars." in words.value

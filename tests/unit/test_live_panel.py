@@ -1,5 +1,7 @@
 """The live panel, without a browser: buttons are clicked, traits are looked at."""
 
+import threading
+
 import pytest
 
 from workbench.capacity import CapacityEstimator
@@ -7,8 +9,11 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.simulation import preset
-from workbench.study.runner import Runner, Snapshot, measuring
+from workbench.study.runner import Runner, Snapshot, measuring, planning
+from workbench.study.spec import Study
 from workbench.testbed.fluid import FluidTestbed
+from workbench.views import findings
+from workbench.views.cards import Card
 from workbench.views.measurement_cards import cards
 from workbench.views.widgets import LivePanel
 from workbench.views.widgets.live_panel import standing
@@ -46,6 +51,46 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     assert any("q1 sustains" in output["data"].get("text/html", "") for output in shown)
     assert any("application/vnd.plotly.v1+json" in output["data"] for output in shown)
     assert panel.then("again", cards).filled
+
+
+def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(tmp_path):
+    study = Study("nexmark:q1", (1e6, 2e6, 3e6), (2, 8), (512,), testbed="fluid", most_runs=4)
+    panel = LivePanel(planning(study, Journal(tmp_path / "j.jsonl"), FluidTestbed()))
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "done"
+    last = panel.runner.result.exploration.measurements[-1]
+    assert "for 3 target rates" in panel.state.value
+    assert panel.chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate)
+
+
+def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end(tmp_path):
+    rounds, clicks = [], []
+
+    def work(_report, _journal):
+        rounds.append(1)
+        if len(rounds) == 1:
+            raise ValueError("broken")
+        return "result"
+
+    panel = panel_of(work, tmp_path)
+    later = panel.then("What follows", lambda _: [Card("a", "It followed", "x")])
+    draw = panel._show
+
+    def draws(now):
+        draw(now)
+        if now.state == "failed" and not clicks:  # the button is live now, and the panel is still drawing
+            clicks.append(threading.Thread(target=panel.start.click))
+            clicks[0].start()
+
+    panel._show = draws
+    panel.start.click()
+    panel.wait(PATIENCE_S)
+    clicks[0].join(PATIENCE_S)
+    assert panel.wait(PATIENCE_S).state == "done"
+    assert "✔ done" in panel.state.value
+    assert panel.start.disabled
+    assert later.filled
+    assert panel.alarm.widget.value == ""
 
 
 def test_cancel_sets_a_flag_and_resume_goes_on(tmp_path):

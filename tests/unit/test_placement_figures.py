@@ -51,10 +51,20 @@ def test_the_front_is_what_no_plan_dominates():
     assert data.finding == "2 of 4 plans are on the Pareto front; the chosen one is furthest from ideal in CPU, by 90 %"
 
 
+def test_the_scatter_says_what_less_of_one_cost_takes_of_the_other():
+    plans = [plan(0.2, 0.5, 0.4), plan(0.1, 0.5, 0.6), plan(0.15, 0.5, 0.5)]
+    data = cost_vectors(plans)
+    assert data.axes == ("cpu", "net")
+    assert data.finding.startswith("None of 3 plans is better than another in every cost; the chosen one ")
+    check_figure(draw_pareto(data), "Lowering the CPU cost from 0.2 to 0.1 raises the network cost from 0.4 to 0.6")
+    one = cost_vectors([plan(0.1, 0.1, 0.1), plan(0.3, 0.2, 0.3)], axes=("cpu", "io"))
+    assert one.trade == "One plan has the least CPU cost, 0.1, and the least state access cost"
+
+
 def test_vectors_link_every_mark_to_its_plan(problem):
     found = search(problem)
     data = cost_vectors(found.pareto, thresholds=CostVector(cpu=0.4))
-    lines, scatter = check_figure(draw_cost_vectors(data)), check_figure(draw_pareto(data), data.finding)
+    lines, scatter = check_figure(draw_cost_vectors(data), data.finding), check_figure(draw_pareto(data), data.trade)
     assert {row[0] for row in trace(scatter, "pareto-front").customdata} == set(range(len(found.pareto)))
     assert [n for n in trace(lines, "vectors-chosen").customdata if n is not None] == [0, 0, 0]
     assert list(trace(lines, "vectors-thresholds").y) == [0.4, None, None]
@@ -137,6 +147,25 @@ def test_marks_do_not_overlap_and_parents_lie_among_their_children(tree):
             rows = [child.row for child in data.nodes if child.parent == number]
             assert not rows or min(rows) <= node.row <= max(rows)
     assert search_tree(tree, rows=25).rows <= 40  # the marked way may need more than is asked
+
+
+def test_other_plans_are_shown_beside_the_marked_one():
+    names = ("source", "map", "window", "sink")
+    large = PlacementProblem(
+        dict(zip(names, (2, 3, 4, 1), strict=True)),
+        [("source", "map"), ("map", "window"), ("window", "sink")],
+        workers=3,
+        slots=4,
+        cpu=dict(zip(names, (0.1, 0.3, 0.8, 0.05), strict=True)),
+        io=dict(zip(names, (0, 0, 40e6, 0), strict=True)),
+        net=dict(zip(names, (30e6, 10e6, 1e6, 0), strict=True)),
+    )
+    data = search_tree(trace_search(large))
+    kinds = [node.kind for node in data.nodes]
+    assert data.plans == 116
+    assert kinds.count("folded") > 0
+    assert kinds.count("plan") >= 4
+    assert data.rows <= 56
 
 
 def test_a_folded_part_says_what_it_hides_and_opens(tree):

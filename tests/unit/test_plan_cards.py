@@ -4,14 +4,16 @@ import re
 from dataclasses import replace
 
 import pytest
+from figure_checks import check_figure
 
-from workbench.capacity import ModelFinding
+from workbench.capacity import ModelFinding, Stage, micro_batch_layout
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render
 from workbench.report.steps import show_planned
 from workbench.study.planning import run_study, write_planned
 from workbench.study.spec import Study
+from workbench.views import units
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.plan_cards import cards
@@ -36,9 +38,52 @@ def test_the_first_card_answers(planned):
 
 
 def test_a_target_that_cannot_be_planned_is_shown_with_the_reason(planned):
-    refused = next(card for card in cards(planned) if card.name == "refused")
+    refused = next(card for card in cards(planned) if card.name.startswith("refused"))
     assert refused.kind == "not-yet"
     assert "No number of slots" in refused.finding
+
+
+def test_every_card_has_a_name_of_its_own(planned):
+    names = [card.name for card in cards(replace(planned, refused=((1e30, "No."), (1e31, "No."))))]
+    assert len(set(names)) == len(names)
+
+
+def test_what_is_fine_is_no_advice(planned):
+    (card,) = [card for card in cards(planned) if card.name == "overstatement"]
+    assert "needs no correction" in card.finding
+    assert card.kind == "result"
+
+
+def test_forms_safety_and_slots_are_shown(planned):
+    made = {card.name: card for card in cards(planned)}
+    largest = max(planned.plans, key=lambda plan: plan.rate)
+    forms = made["forms"]
+    assert [row[0] for row in forms.table.rows] == ["linear", "sqrt", "log", "scaling"]
+    assert forms.finding == f"{forms.figure.layout.meta['finding']}."
+    assert units.rate(largest.rate) in made["safety"].finding
+    assert made["safety"].table.rows[0][2] >= made["safety"].table.rows[-1][2]
+    for plan in planned.plans:
+        settings = made[f"settings-{plan.rate:.0f}"]
+        assert settings.finding.startswith(f"{settings.figure.layout.meta['finding']}. ")
+        tasks = next(trace for trace in settings.figure.data if trace.uid == "shares-tasks")
+        assert sum(tasks.x) == plan.budget.slots
+
+
+def test_a_plan_for_micro_batches_shows_its_partitions(planned):
+    stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
+    layout = micro_batch_layout(stages, 4, 1.0, rate=30_000)
+    plan = replace(planned.plans[0], allocation=None, layout=layout)
+    made = {card.name: card for card in cards(replace(planned, plans=(plan,)))}
+    figure = check_figure(made[f"settings-{plan.rate:.0f}"].figure)
+    assert [trace.uid for trace in figure.data] == ["layout-partitions"]  # one slot count: no curve over several
+    bare = cards(replace(planned, plans=(replace(plan, layout=None),)))
+    assert next(card for card in bare if card.name.startswith("settings")).figure is None
+
+
+def test_no_plan_has_no_price_of_safety(planned):
+    names = [card.name for card in cards(replace(planned, plans=()))]
+    assert "safety" not in names
+    assert "forms" in names
 
 
 def test_the_figure_of_capacity_shows_runs_targets_and_the_extrapolation(planned):

@@ -177,6 +177,22 @@ def test_a_study_is_planned_and_goes_on_after_a_cancellation(tmp_path):
     assert [plan.budget for plan in runner.result.plans] == [plan.budget for plan in alone.plans]
 
 
+def test_a_study_tells_which_query_and_budget_is_measured_now(tmp_path):
+    seen = []
+
+    def look(_):
+        now = runner.snapshot()
+        seen.append((now.query, now.budget))
+
+    runner = planning(STUDY, Journal(tmp_path / "a.jsonl"), Interrupted(look))
+    assert runner.snapshot().budget is None
+    runner.start()
+    assert runner.wait(PATIENCE_S).state == "done"
+    measured = [run.budget for run in runner.result.exploration.measurements]
+    assert {query for query, _ in seen} == {"nexmark:q1"}
+    assert list(dict.fromkeys(budget for _, budget in seen)) == list(dict.fromkeys(measured))
+
+
 def test_time_left_counts_halvings_of_the_bracket(tmp_path):
     runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "a.jsonl"), ESTIMATOR, costs=False)
     runner.start()

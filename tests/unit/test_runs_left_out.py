@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
-from workbench.capacity import plan
 
-from workbench.capacity import CapacityEstimator, ConfigurationOptimizer, Space
+from workbench.capacity import CapacityEstimator, ConfigurationOptimizer, Space, plan
 from workbench.capacity.explorer import ResourceExplorer, conclude
 from workbench.capacity.optimizer import overstatement
 from workbench.errors import WorkbenchError, in_keys

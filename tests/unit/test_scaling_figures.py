@@ -67,6 +67,31 @@ def test_a_timeline_can_be_played():
     check_empty(draw_timeline(timeline(line(steps=0))))
 
 
+def test_half_a_record_is_no_five_hundred_millions():
+    small = replace(line(), backlog=np.full(4000, 0.5))
+    axis = draw_timeline(timeline(small)).layout.yaxis4
+    assert axis.title.text == "Backlog (records)"
+    assert axis.tickformat == "~g"  # "~s" writes 0.5 as 500m
+    assert axis.range[1] >= 10
+    assert draw_timeline(timeline(replace(line(), backlog=np.full(4000, 2e6)))).layout.yaxis4.tickformat == "~s"
+
+
+def test_what_never_waits_is_said_in_the_panel():
+    notes = {
+        note.text for note in draw_timeline(timeline(replace(line(), latency_s=np.zeros(4000)))).layout.annotations
+    }
+    assert notes == {"no backlog at any time", "no record waits at any time"}
+    assert {note.text for note in draw_timeline(timeline(line())).layout.annotations} == {"no backlog at any time"}
+
+
+def test_axes_and_their_units_stay_while_it_is_played():
+    whole = timeline(replace(line(), latency_s=np.linspace(0, 7000, 4000), backlog=np.linspace(0, 5e6, 4000)))
+    early, late = draw_timeline(whole.until(500.0)).layout, draw_timeline(whole).layout
+    for axis in ("yaxis", "yaxis2", "yaxis3", "yaxis4", "yaxis5"):
+        assert early[axis].range == late[axis].range
+        assert early[axis].title.text == late[axis].title.text
+
+
 def test_the_cheapest_policy_that_keeps_up_is_named():
     rows = {
         "static": {"at_target": 1.0, "latency_p99_s": 1.0, "core_hours": 10.0, "reconfigurations": 0},
@@ -82,6 +107,22 @@ def test_the_cheapest_policy_that_keeps_up_is_named():
     assert {"Cost (core-hours)", "Latency, p99 (s)"} <= axis_titles(figure)
     assert policies({"one": line()}).rows[0]["core_hours"] == pytest.approx(3 * 20_000 / 3600)
     check_empty(draw_policies(policies({})))
+
+
+def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
+    rows = {
+        "static": {"at_target": 1.0, "latency_p99_s": 0.0, "core_hours": 720.0, "reconfigurations": 0},
+        "ds2": {"at_target": 0.71, "latency_p99_s": 829.0, "core_hours": 282.0, "reconfigurations": 17},
+        "flink": {"at_target": 0.88, "latency_p99_s": 217.0, "core_hours": 360.0, "reconfigurations": 6},
+    }
+    data = policies(rows)
+    assert data.finding == (
+        "static keeps up 100 % of the time for 720 core-hours; flink takes 50 % fewer, but keeps up 88 % of the time"
+    )
+    figure = draw_policies(data)
+    longest = max(trace(figure, "policies-latency_p99_s").text, key=len)
+    assert longest == "13 min 49 s"
+    assert figure.layout.xaxis2.range[1] > 829 * 1.5  # room for it beside the longest bar
 
 
 def test_latency_follows_the_best_allocation_of_every_number_of_cores():

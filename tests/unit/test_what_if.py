@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from workbench.capacity.executor import slots_per_worker
-from workbench.capacity.prices import InstanceType
+from workbench.capacity.prices import InstanceType, cheapest
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study.planning import run_study
 from workbench.study.spec import Study
 from workbench.study.what_if import Question, ask, common_range
+from workbench.views import units
 from workbench.views.widgets import WhatIf
+from workbench.views.widgets.what_if_panel import answer_card
 
 STUDY = Study(
     "nexmark:q11", (1.5e6,), (4, 8, 12), (512, 1024, 2048), testbed="fluid", slot_cpus=1.0, interval_s=5.0, most_runs=7
@@ -43,6 +45,30 @@ def test_the_answer_is_the_models(planned, rate):
     assert answer.per_hour == 0.5 * answer.workers
     assert answer.per_month == pytest.approx(730 * answer.per_hour)
     assert answer.lost_rate == pytest.approx(model.predict([[1024, 3 * (answer.workers - 1)]])[0])
+
+
+def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
+    for shape in (1, 3, 5, 8):
+        question = Question(rate, 1024, worker_slots=shape, one_lost=True)
+        answer = ask(planned.exploration, question)
+        rates = planned.exploration.model.predict(
+            [[1024, slots] for slots in (answer.workers * shape, (answer.workers - 1) * shape)]
+        )
+        assert (answer.paid_rate, answer.lost_rate) == pytest.approx(tuple(rates))
+        assert answer.paid_rate > answer.lost_rate >= answer.plan.expected_rate
+        shown = dict(answer_card(answer).table.rows)
+        assert shown["Workers"].startswith(f"{answer.workers} of {shape} slots")
+        assert shown[f"Capacity of their {answer.workers * shape} slots"] == units.rate(answer.paid_rate)
+
+
+def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, rate):
+    few = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=3))  # 4 were measured at the least
+    assert (few.workers, few.lost_rate, few.survives) == (2, None, None)
+    assert "fewer slots are left than were measured, so what they carry is not known" in answer_card(few).finding
+    assert dict(answer_card(few).table.rows)["With one worker lost"] == "unknown"
+    one = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=8))
+    assert (one.workers, one.lost_rate, one.survives) == (1, 0.0, False)
+    assert "with one worker lost nothing is left" in answer_card(one).finding
 
 
 def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):
@@ -104,7 +130,7 @@ def test_moving_each_control_changes_answer_and_figure(planned):
     assert panel.alarm.widget.value == ""
     moves = (
         (panel.rate, panel.rate.value / 2),
-        (panel.memory, 512),
+        (panel.memory, next(memory for memory in (512, 2048) if memory != panel.memory.value)),
         (panel.margin, 1.4),
         (panel.risk, 0.05),
         (panel.shape, 9),
@@ -123,8 +149,33 @@ def test_moving_each_control_changes_answer_and_figure(planned):
     assert panel.question().margin == 1.0
     shown = {trace.name: trace for trace in panel.chart.widget.data}
     assert shown["planned for a target"].x[0] == panel.answer.plan.budget.slots
-    assert shown["with one worker lost"].y[0] == panel.answer.lost_rate
-    assert shown["capacity it must have"].y[0] == pytest.approx(panel.rate.value * 1.2)
+
+
+def test_marks_and_curve_are_on_one_scale_at_more_skew_too(planned):
+    panel = WhatIf(planned)
+    panel.skew.value, panel.lost.value = 25.0, True
+    shown = {trace.name: trace for trace in panel.chart.widget.data}
+    model, memory = planned.exploration.model, panel.memory.value
+    for name in ("all slots of the workers", "with one worker lost"):
+        (slots,), (rate,) = shown[name].x, shown[name].y
+        assert rate == pytest.approx(model.predict([[memory, slots]])[0])
+    needed = shown["capacity it must have"].y[0]
+    assert needed == pytest.approx(panel.rate.value * panel.margin.value * 1.25)
+    assert shown["with one worker lost"].y[0] >= needed
+    assert panel.chart.widget.layout.yaxis.title.text == "Capacity at the skew measured (records/s)"
+
+
+def test_it_begins_where_the_plan_is_and_invents_no_price(planned):
+    (plan,) = planned.plans
+    bare = WhatIf(planned)
+    assert bare.answer.plan.budget == plan.budget
+    assert bare.price.value == 0
+    assert "per hour" not in bare.text.value
+    priced = replace(planned, plans=(replace(plan, price=cheapest((TYPE,), plan.budget.slots, plan.budget.profile)),))
+    panel = WhatIf(priced, (TYPE,))
+    assert panel.instance.value == "large"
+    assert panel.answer.workers == priced.plans[0].price.workers
+    assert "USD per hour" in panel.text.value
 
 
 def test_a_worker_type_sets_shape_and_price(planned):
@@ -140,39 +191,54 @@ def test_a_worker_type_sets_shape_and_price(planned):
     assert "USD" not in panel.text.value
 
 
-def test_a_worker_type_beyond_the_sliders_extends_them(planned):
-    huge = InstanceType("huge", "cloud", "here", 128, 524288, 9.0, "USD", "list", "2026-01")
-    panel = WhatIf(planned, (huge, TYPE))
+def test_no_slider_holds_less_than_a_worker_type_says(planned):
+    huge = replace(TYPE, name="huge", vcpus=200, memory_mb=2**20, price_per_hour=900.0, currency="JPY")
+    panel = WhatIf(planned, (TYPE, huge))
     panel.instance.value = "huge"
-    assert (panel.shape.value, panel.price.value) == (slots_per_worker(128, 524288, SlotProfile(1.0, 2048)), 9.0)
-    assert panel.shape.value > 64
+    slots = slots_per_worker(200, 2**20, SlotProfile(1.0, panel.memory.value))
+    assert (panel.shape.value, panel.price.value) == (slots, 900.0)
+    assert panel.answer.question.worker_slots == slots > 64
+    assert "900 JPY per hour" in panel.text.value
+
+
+@pytest.mark.parametrize(("control", "value"), [("shape", 5), ("price", 0.7)])
+def test_a_worker_moved_by_hand_is_no_type_of_the_list(planned, control, value):
+    panel = WhatIf(planned, (TYPE,))
     panel.instance.value = "large"
-    assert (panel.shape.value, panel.price.value) == (6, 0.5)
-
-
-def test_a_first_target_out_of_reach_shows_as_a_card_and_the_panel_lives(planned):
-    study = replace(planned.study, targets=(1e15,))
-    panel = WhatIf(replace(planned, study=study))
-    assert 'role="alert"' in panel.alarm.widget.value
-    assert panel.answer is None
-    assert len(panel.chart.widget.data) > 0
-    panel.rate.value = 1e6
-    assert panel.alarm.widget.value == ""
-    assert panel.answer.plan.rate == pytest.approx(1e6, rel=0.02)
+    getattr(panel, control).value = value
+    assert panel.instance.value == ""
+    assert getattr(panel, control).value == value
+    assert "USD" not in panel.text.value
+    assert "USD" not in panel.chart.finding
+    panel.instance.value = "large"
+    panel.instance.value = ""
+    assert "USD" not in panel.text.value
 
 
 def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
     panel = WhatIf(planned)
     panel.rate.value = panel.rate.value / 2
+    stated = panel.chart.finding
     panel.rate.max = 17
     panel.rate.value = 1e16
     assert 'role="alert"' in panel.alarm.widget.value
     assert "by the scaling form so many carry" in panel.alarm.widget.value
     assert panel.answer is None
     assert panel.text.value == ""
+    assert panel.chart.finding == "No answer"
+    assert len(panel.chart.widget.data) == 0
     panel.rate.value = 1e6
     assert panel.alarm.widget.value == ""
     assert panel.answer is not None
+    assert panel.chart.finding not in {stated, "No answer"}
+    assert panel.chart.widget.layout.xaxis.visible is not False
+
+
+def test_a_study_without_an_answer_to_its_first_target_still_has_its_sliders(planned):
+    panel = WhatIf(replace(planned, study=replace(STUDY, targets=(1e15,)), plans=()))
+    assert panel.alarm.widget.value == ""
+    panel.rate.value = 1e15
+    assert "the model levels off" in panel.alarm.widget.value
 
 
 def test_no_label_is_clipped(planned):
@@ -185,3 +251,5 @@ def test_a_worker_too_small_for_a_slot_is_refused_in_the_panel(planned):
     panel = WhatIf(planned, [InstanceType("nano", "none", "none", 0.1, 128, 0.01, "USD", "test", "2026-01-01")])
     panel.instance.value = "nano"
     assert "A worker nano (0.1 cores, 128 MB) holds no slot of 1 core" in panel.alarm.widget.value
+    assert panel.text.value == ""
+    assert panel.chart.finding == "No answer"

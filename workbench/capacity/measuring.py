@@ -144,7 +144,7 @@ def measure(
         present.probes.append(probe)
 
     with testbed.deploy(query, budget, configuration.tasks, repeat=configuration.repeat) as run:
-        journal.append("deployed", key, dict(run.facts))
+        journal.append("deployed", key, {**run.facts, "budget": asdict(budget)})
         present = _Deployment()
         deployments.append(present)
         estimate = estimator.estimate(run, history, record)

@@ -9,15 +9,15 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from workbench.capacity import CapacityEstimator, Configuration, Measurement, MstEstimate, Probe, measure
 from workbench.capacity.measurement import measurement_from_dict, probe_from_dict
 from workbench.capacity.measuring import LOAD_CURVE
-from workbench.dataflow import Budget
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Entry, Journal
 from workbench.study.planning import Planned, run_study, testbed_of
@@ -71,6 +71,8 @@ class Snapshot:
         The last lines of the log.
     error
         Class and message of what ended the work.
+    query
+        Name of the query that is measured.
     """
 
     what: str
@@ -86,6 +88,7 @@ class Snapshot:
     left_s: float | None = None
     lines: tuple[Line, ...] = ()
     error: tuple[str, str] | None = None
+    query: str = ""
 
     @property
     def may_start(self) -> bool:
@@ -142,6 +145,8 @@ class Runner(Generic[T]):
         Does it: given what to report to, returns the result. Started again it must go on from its journal.
     estimator
         Whose probes are reported; it brackets the maximum from those so far.
+    query
+        Name of the query that is measured, for readers.
     most_runs
         Measurements at the most.
     costs
@@ -157,6 +162,7 @@ class Runner(Generic[T]):
         journal: Journal,
         estimator: CapacityEstimator,
         *,
+        query: str = "",
         most_runs: int = 1,
         costs: bool = False,
         clock: Callable[[], float] = time.monotonic,
@@ -173,7 +179,7 @@ class Runner(Generic[T]):
         self._seconds: list[float] = []
         self._report = Report(self._say, self._hear, self._check)
         self._journal = WatchedJournal(journal.path, self._report.hear)
-        self._now = Snapshot(what, most_runs=most_runs, most_probes=_most_probes(estimator))
+        self._now = Snapshot(what, query=query, most_runs=most_runs, most_probes=_most_probes(estimator))
 
     def start(self) -> None:
         """Start the work, or resume it; nothing happens while it runs or once it is done."""
@@ -264,9 +270,10 @@ class Runner(Generic[T]):
         """Take note of what the journal got."""
         if entry.kind == "deployed":
             before = tuple(_unfinished(self._journal, entry.key))
+            budget = _budget(entry.data["budget"])
             with self._lock:
                 self._probes[:] = before
-                self._now = replace(self._now, run=self._now.run + 1, probes=_count(before))
+                self._now = replace(self._now, run=self._now.run + 1, probes=_count(before), budget=budget)
         elif entry.kind == "probe":
             with self._lock:
                 self._probes.append(probe_from_dict(entry.data))
@@ -283,11 +290,6 @@ class Runner(Generic[T]):
             self._probes[:] = probes
             self._seconds.append(measurement.estimate.seconds)
             self._now = replace(self._now, probes=_count(probes), budget=measurement.budget)
-
-    def on_budget(self, budget: Budget) -> None:
-        """Tell which budget is measured now."""
-        with self._lock:
-            self._now = replace(self._now, budget=budget)
 
 
 def measuring(
@@ -327,15 +329,14 @@ def measuring(
         )
 
     profile = budget.profile
-    runner = Runner(
+    return Runner(
         f"{query.name} on {budget.slots} slots of {profile.cpus:g} core and {profile.memory_mb} MB",
         work,
         journal,
         chosen,
+        query=query.name,
         costs=costs,
     )
-    runner.on_budget(budget)
-    return runner
 
 
 def planning(
@@ -357,15 +358,14 @@ def planning(
         chosen = testbed or testbed_of(study, report.say)
         return run_study(study, watched, progress=report.say, testbed=_watched(chosen, report), estimator=estimator)
 
-    runner = Runner(
+    return Runner(
         f"{study.query} for {len(study.targets)} target rates",
         work,
         journal,
         estimator or CapacityEstimator(tolerance=study.tolerance),
+        query=study.query,
         most_runs=max(study.most_runs, len(study.space.corners)),
     )
-    runner.on_budget(study.space.corners[0])
-    return runner
 
 
 def time_left(
@@ -403,6 +403,10 @@ def _unfinished(journal: WatchedJournal, key: str) -> list[Probe]:
         elif entry.kind == "probe":
             probes.append(probe_from_dict(entry.data))
     return probes
+
+
+def _budget(data: Mapping[str, Any]) -> Budget:
+    return Budget(data["slots"], SlotProfile(**data["profile"]), data["interval_s"])
 
 
 def _count(probes: Iterable[Probe]) -> int:

@@ -68,15 +68,18 @@ class Answer:
         Whole workers, a spare one included where it was asked for.
     per_hour
         Price of the workers.
+    paid_rate
+        Capacity of all slots of the workers, records/s.
     lost_rate
-        Capacity when one worker is lost, records/s; 0 if none is left.
+        The same when one worker is lost; 0 if none is left, None if fewer slots are left than were measured.
     """
 
     question: Question
     plan: CapacityPlan
     workers: int
     per_hour: float
-    lost_rate: float
+    paid_rate: float
+    lost_rate: float | None
 
     @property
     def per_month(self) -> float:
@@ -84,9 +87,9 @@ class Answer:
         return self.per_hour * HOURS_PER_MONTH
 
     @property
-    def survives(self) -> bool:
-        """Whether the rate, without its margin, is still carried when one worker is lost."""
-        return self.lost_rate >= self.question.rate
+    def survives(self) -> bool | None:
+        """Whether the rate, without its margin, is still carried when one worker is lost; None if not known."""
+        return None if self.lost_rate is None else self.lost_rate >= self.question.rate
 
 
 def ask(exploration: Exploration, question: Question) -> Answer:
@@ -111,13 +114,17 @@ def ask(exploration: Exploration, question: Question) -> Answer:
     workers = executors + question.one_lost
     target = [[question.memory_mb, slots]]
     low, high = model.interval(target, LEVEL)
+    paid, left = workers * question.worker_slots, (workers - 1) * question.worker_slots
+    asked = [[question.memory_mb, held] for held in (slots, paid, max(left, least))]
+    expected, paid_rate, left_rate = (float(rate) / worse for rate in model.predict(asked))
+    unknown = None if left else 0.0
     profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
     plan = CapacityPlan(
         query=sample.query,
         rate=question.rate,
         margin=question.margin,
         budget=Budget(slots, profile, sample.budget.interval_s),
-        expected_rate=float(model.predict(target)[0]) / worse,
+        expected_rate=expected,
         low=float(low[0]) / worse,
         high=float(high[0]) / worse,
         form=model.form,
@@ -126,9 +133,8 @@ def ask(exploration: Exploration, question: Question) -> Answer:
         extrapolation=slots / float(model.slots_[-1]),
         executors=executors,
     )
-    left = (workers - 1) * question.worker_slots
-    lost = float(model.predict([[question.memory_mb, left]])[0]) / worse if left >= least else 0.0
-    return Answer(question, plan, workers, workers * question.worker_price, max(0.0, lost))
+    lost = max(0.0, left_rate) if left >= least else unknown
+    return Answer(question, plan, workers, workers * question.worker_price, paid_rate, lost)
 
 
 def common_range(exploration: Exploration, targets: Sequence[float] = ()) -> tuple[float, float]:

@@ -8,10 +8,10 @@ the chart library once) and its table in a ``<details>`` element with a CSV link
 import csv
 import io
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import quote
 
 import plotly.graph_objects as go
@@ -22,6 +22,7 @@ from workbench.views.theme import QUIET
 
 Kind = Literal["result", "health", "error", "not-yet"]
 Cell = str | float | None
+Result = TypeVar("Result")
 
 _WORDS: dict[Kind, str] = {"result": "", "health": "⚠ Advice", "error": "✖ Error", "not-yet": "… Not yet"}
 
@@ -31,6 +32,7 @@ _TITLES = {
 }
 _DIGITS = 7  # of numbers in charts
 _LONG = 40  # characters above which a cell is a sentence
+_BOM = "\ufeff"  # by which spreadsheets know that a CSV file is UTF-8
 
 STYLE = """<style>
 .workbench-card {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
@@ -49,7 +51,7 @@ STYLE = """<style>
 .workbench-table summary {cursor: pointer; color: #0062a0;}
 .workbench-table.workbench-table table {border-collapse: collapse; margin: 0.4rem 0; font-variant-numeric: tabular-nums;
   font-size: inherit; border: none;}
-.workbench-table caption {text-align: left; color: #555; padding: 0.2rem 0; caption-side: top;}
+.workbench-table caption {text-align: left; color: #555; padding: 0.2rem 0; caption-side: top; white-space: nowrap;}
 .workbench-table.workbench-table table th, .workbench-table.workbench-table table td {padding: 0.2rem 0.45rem;
   border: none; border-bottom: 1px solid #ddd;
   text-align: left; vertical-align: bottom; background: #fff; max-width: 34rem; white-space: normal;}
@@ -99,7 +101,7 @@ class Table:
         """All values, exact, as comma-separated text; an undefined value is empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\r\n")
-        writer.writerow([f"{name} ({unit})" if unit else name for name, unit in self.columns])
+        writer.writerow([_csv_cell(f"{name} ({unit})" if unit else name) for name, unit in self.columns])
         writer.writerows([[_csv_cell(cell) for cell in row] for row in self.rows])
         return text.getvalue()
 
@@ -161,7 +163,7 @@ class Card:
         )
         link = download * (
             f'<a download="{escape(self.name)}.csv" href="data:text/csv;charset=utf-8,'
-            f'{quote(self.table.csv())}">Download as CSV</a>'
+            f'{quote(_BOM + self.table.csv())}">Download as CSV</a>'
         )
         return (
             f'<details class="workbench-table"{" open" if self.table.opened else ""}>'
@@ -212,6 +214,17 @@ def _rounded(value: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, dict):
         return {key: _rounded(one) for key, one in value.items()}
     return value
+
+
+def gather(sections: Iterable[Callable[[Result], Iterable[Card]]], result: Result) -> list[Card]:
+    """Make the cards of all sections; one that cannot be made becomes an error card and never hides the others."""
+    made: list[Card] = []
+    for number, section in enumerate(sections, start=1):
+        try:
+            made += section(result)
+        except Exception as error:  # noqa: BLE001 - one bad chart must not cost the report
+            made.append(replace(error_card(type(error).__name__, str(error)), name=f"error-{number}"))
+    return made
 
 
 def error_card(kind: str, message: str) -> Card:

@@ -17,11 +17,12 @@ def where(budget: Budget) -> str:
 
 
 def capacity(query: str, budget: Budget, estimate: MstEstimate) -> str:
-    """Say what rate `query` sustains, or that none was found or that it is only a lower bound."""
+    """Say what rate `query` sustains, that it is only a lower bound, that none was sustained, or none judged yet."""
     if estimate.rate is None:
-        tried = min((probe.rate for probe in estimate.probes if math.isfinite(probe.rate)), default=None)
-        least = "" if tried is None else f", not even {units.rate(tried)}"
-        return f"{query} sustained no rate that was tried{least}, on {where(budget)}"
+        least = min((probe.rate for probe in estimate.probes if probe.answered("overloaded")), default=None)
+        if least is None:
+            return f"No rate of {query} has been judged yet on {where(budget)}"
+        return f"{query} sustained no rate that was tried, not even {units.rate(least)}, on {where(budget)}"
     bound = "at least " if estimate.limit != "query" else ""
     return f"{query} sustains {bound}{units.rate(estimate.rate)} on {where(budget)}"
 

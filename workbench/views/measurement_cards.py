@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from workbench.capacity.measurement import Measurement
 from workbench.views import findings, units
-from workbench.views.cards import Card, Cell, error_card
+from workbench.views.cards import Card, Cell, gather
 from workbench.views.figures import (
     BatchTimes,
     Operators,
@@ -21,7 +21,6 @@ from workbench.views.tables import batches_table, facts_table, operators_table, 
 
 def cards(measurement: Measurement) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    made: list[Card] = []
     sections: tuple[Callable[[Measurement], list[Card]], ...] = (
         _capacity,
         advice_cards,
@@ -31,12 +30,7 @@ def cards(measurement: Measurement) -> list[Card]:
         lambda each: [summary_card(each)],
         _circumstances,
     )
-    for section in sections:
-        try:
-            made += section(measurement)
-        except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
-            made.append(error_card(type(error).__name__, str(error)))
-    return made
+    return gather(sections, measurement)
 
 
 def _capacity(measurement: Measurement) -> list[Card]:

@@ -1,14 +1,14 @@
 """The cards of a placement: the best plan, how good it is, what other methods do, worker shapes, the thresholds."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from workbench.placement import Placed
 from workbench.placement.plan import DIMENSIONS
 from workbench.study.placing import PlacementStudy
 from workbench.views import units
-from workbench.views.cards import Card, Cell, Column, Table, error_card
+from workbench.views.cards import Card, Cell, Column, Table, gather
 from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.placement_map import draw_placement_map, placement_map
 from workbench.views.figures.pruning import draw_pruning, pruning
@@ -20,21 +20,7 @@ _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
 
 def cards(study: PlacementStudy) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    made: list[Card] = []
-    sections: tuple[Callable[[PlacementStudy], list[Card]], ...] = (
-        _best,
-        _methods,
-        _shapes,
-        _front,
-        _thresholds,
-        _problem,
-    )
-    for section in sections:
-        try:
-            made += section(study)
-        except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
-            made.append(error_card(type(error).__name__, str(error)))
-    return made
+    return gather((_best, _methods, _shapes, _front, _thresholds, _problem), study)
 
 
 def _best(study: PlacementStudy) -> list[Card]:
@@ -160,8 +146,8 @@ def _front(study: PlacementStudy) -> list[Card]:
     table = Table("Plans that no other dominates", (Column("Plan"), *_COSTS), rows)
     made = [Card("front", title, finding, draw_cost_vectors(data), table)]
     if len(front.pareto) > 1:
-        text = "A plan to the lower left of another is better in both costs."
-        made.append(Card("pareto", "How do the two costs trade against each other?", text, draw_pareto(data)))
+        asked = "How do the two costs trade against each other?"
+        made.append(Card("pareto", asked, f"{data.trade}.", draw_pareto(data)))
     return made
 
 

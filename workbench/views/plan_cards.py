@@ -2,40 +2,41 @@
 
 from collections.abc import Callable
 
+import plotly.graph_objects as go
+
 from workbench.capacity import CapacityPlan, ModelFinding
 from workbench.study.planning import Planned
 from workbench.views import units
-from workbench.views.cards import Card, Column, Table, error_card
+from workbench.views.cards import Card, Column, Table, gather
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.exploration import convergence, draw_convergence
+from workbench.views.figures.slot_layout import draw_slot_shares, draw_stage_layout, slot_shares, stage_layout
 from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
+from workbench.views.model_cards import forms, safety
 
 
 def cards(planned: Planned) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    made: list[Card] = []
     sections: tuple[Callable[[Planned], list[Card]], ...] = (
         _answer,
         _model,
+        safety,
         _intervals,
         _advice,
         _doubts,
         _spark,
         _exploration,
+        forms,
         _runs,
     )
-    for section in sections:
-        try:
-            made += section(planned)
-        except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
-            made.append(error_card(type(error).__name__, str(error)))
-    return made
+    return gather(sections, planned)
 
 
 def _answer(planned: Planned) -> list[Card]:
     title = "What do I deploy?"
     refused = [
-        Card("refused", f"No plan for {units.rate(rate)}", reason, kind="not-yet") for rate, reason in planned.refused
+        Card(f"refused-{rate:.0f}", f"No plan for {units.rate(rate)}", reason, kind="not-yet")
+        for rate, reason in planned.refused
     ]
     if not planned.plans:
         return refused
@@ -120,7 +121,7 @@ def _advice(planned: Planned) -> list[Card]:
             "the median of the runs: it takes operators to be linear and independent. The model is fitted to measured "
             "rates and needs no correction."
         )
-        made.append(Card("overstatement", "How far does the objective overstate?", finding, kind="health"))
+        made.append(Card("overstatement", "How far does the objective overstate?", finding))
     return made
 
 
@@ -165,6 +166,7 @@ def _spark(planned: Planned) -> list[Card]:
             ]
         if plan.allocation is not None:
             rows += [(f"tasks of {name}", str(count)) for name, count in plan.allocation.tasks.items()]
+        shares, figure = _dealt_out(plan)
         executor = plan.executor
         finding = (
             f"Start it with these settings: {units.count(plan.executors)} executors of {executor.slots} slots, each in "
@@ -175,11 +177,23 @@ def _spark(planned: Planned) -> list[Card]:
             Card(
                 f"settings-{plan.rate:.0f}",
                 f"How is it configured for {units.rate(plan.rate)}?",
-                finding,
-                table=Table("Settings", (Column("Setting"), Column("Value")), tuple(rows)),
+                shares + finding,
+                figure,
+                Table("Settings", (Column("Setting"), Column("Value")), tuple(rows)),
             )
         )
     return made
+
+
+def _dealt_out(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
+    """Show where the slots go: to operators that run side by side, or to the stages of a batch, as far as is known."""
+    if plan.allocation is not None and plan.allocation.tasks:
+        shares = slot_shares(plan.allocation)
+        return f"{shares.finding}. ", draw_slot_shares(shares)
+    if plan.layout is not None and plan.layout.stages:
+        layout = stage_layout(plan.layout)
+        return f"{layout.finding}. ", draw_stage_layout(layout)
+    return "", None
 
 
 def _exploration(planned: Planned) -> list[Card]:

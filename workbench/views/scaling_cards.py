@@ -1,10 +1,8 @@
 """The cards of a replay: policies compared, and what each did over time."""
 
-from collections.abc import Callable
-
 from workbench.study.scaling import Replayed
 from workbench.views import units
-from workbench.views.cards import Card, Column, Table, error_card
+from workbench.views.cards import Card, Column, Table, gather
 from workbench.views.figures.policies import draw_policies, policies
 from workbench.views.figures.timeline import draw_timeline, timeline
 
@@ -13,14 +11,7 @@ _DECIMALS = 6  # a microsecond is below what a simulation tells
 
 def cards(replayed: Replayed) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    made: list[Card] = []
-    sections: tuple[Callable[[Replayed], list[Card]], ...] = (_compared, _timelines, _load)
-    for section in sections:
-        try:
-            made += section(replayed)
-        except Exception as error:  # noqa: BLE001  one bad chart must not cost the report
-            made.append(error_card(type(error).__name__, str(error)))
-    return made
+    return gather((_compared, _timelines, _load), replayed)
 
 
 def _compared(replayed: Replayed) -> list[Card]:

@@ -22,7 +22,7 @@ def asked_card(study: Study) -> Card:
     )
     facts: dict[str, Cell | bool] = {
         "Query": study.query,
-        "Data": study.dataset,
+        "Data": Path(study.dataset).name if study.dataset else None,
         "Testbed": study.testbed,
         "Table": Path(study.table).name if study.table else None,
         "Slots measured": ", ".join(map(str, study.slots)),

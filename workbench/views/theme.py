@@ -14,6 +14,8 @@ from types import MappingProxyType
 import plotly.graph_objects as go
 import plotly.io as pio
 
+from workbench.views import units
+
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 GREEN = "#009E73"
@@ -25,7 +27,12 @@ SEQUENCE = (BLUE, VERMILLION, GREEN, PURPLE, BLACK)
 BAND = "rgba(0, 114, 178, 0.14)"
 """Fill of a range of plausible values."""
 
+FEW_RECORDS = 10.0
+"""Backlogs up to so many records share one scale: parts of a record are to fill no panel."""
+
 _TITLE_WIDTH = 96  # characters per line
+_THOUSAND = 1000
+_ABOVE = 1.05  # axes end so much above the highest value
 _LINE_ABOVE = 11  # pixels by which plotly moves a title up for each further line
 _UNIT = re.compile(r"(?<=\d) (?=\S)")  # a number and its unit stay on one line
 _NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
@@ -86,6 +93,7 @@ def template() -> go.layout.Template:
                 "y": 1,
                 "yanchor": "bottom",
                 "font": {"size": 12},
+                "bgcolor": "rgba(0, 0, 0, 0)",
             },
             "xaxis": axis,
             "yaxis": axis,
@@ -125,19 +133,41 @@ def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
     return drawn
 
 
+def ticks(top: float) -> str:
+    """Tick format of an axis up to `top`: prefixes from a thousand on only, for d3 writes a half as "500m"."""
+    return "~s" if top >= _THOUSAND else "~g"
+
+
+def upright(top: float) -> dict[str, object]:
+    """Properties of an axis from 0 to a little above `top`, or above 1 where nothing is above 0."""
+    return {"range": [0, _ABOVE * (top or 1.0)], "tickformat": ticks(top)}
+
+
+def log_ticks(low: float, high: float) -> dict[str, object]:
+    """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times the powers of ten, all written out."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    at = [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]
+    return {"tickvals": at, "ticktext": [units.number(value) for value in at]}
+
+
 def room_for_legend(drawn: go.Figure) -> None:
-    """Widen the top margin so that the legend's rows stay below the title, on narrow pages too."""
+    """Set the top margin to what the title's lines and the legend's rows below them take, on narrow pages too."""
     names = [trace.name for trace in drawn.data if trace.name and trace.showlegend is not False]
-    if names:
-        columns = max(1, int(_NARROW_PAGE // (_KEY_WIDTH + _LETTER_WIDTH * max(map(len, names)))))
-        lines = 1 + (drawn.layout.title.text or "").count("<br>")
-        drawn.update_layout(margin_t=36 + 20 * lines + 20 * math.ceil(len(names) / columns))
+    longest = max(map(len, names), default=0)
+    columns = max(1, int(_NARROW_PAGE // (_KEY_WIDTH + _LETTER_WIDTH * longest)))
+    lines = 1 + (drawn.layout.title.text or "").count("<br>")
+    drawn.update_layout(margin_t=36 + 20 * lines + 20 * math.ceil(len(names) / columns))
 
 
 def not_enough(drawn: go.Figure, reason: str) -> go.Figure:
     """Say in the middle of a figure without data what it waits for."""
+    return blank(drawn, f"Not enough data: {reason}")
+
+
+def blank(drawn: go.Figure, text: str) -> go.Figure:
+    """Say something in the middle of a figure in place of data."""
     drawn.add_annotation(
-        text=f"Not enough data: {plain(reason)}",
+        text=plain(text),
         x=0.5,
         y=0.5,
         xref="paper",

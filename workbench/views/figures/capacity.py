@@ -1,5 +1,6 @@
 """Capacity over slots and memory: what was measured, what the model says, and where the targets meet it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,9 @@ from workbench.views import theme, units
 _POINTS = 60
 _KNOTS, _FINE = 9, 24  # points at which the model is asked, in a hurry and not; between them curves are interpolated
 _ROOM = 1.15
+_FAR = 4.0  # times the most slots measured beyond which the measured ones would be a speck on even axes
+_FAR_ROOM = 1.4
+_LOW = 0.1  # of the highest rate: a line below it leaves no room for words under it
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -57,6 +61,17 @@ class Capacity:
     targets: tuple[tuple[int, float, int], ...]
     most_measured: int
     memory_curves: tuple[MemoryCurve, ...] = ()
+
+    @property
+    def last(self) -> float:
+        """Slots at which the curves end."""
+        return max(curve.slots[-1] for curve in self.curves)
+
+    @property
+    def far(self) -> bool:
+        """Whether a target lies so far beyond what was measured that only logarithmic axes show both."""
+        positive = all(min(curve.low) > 0 for curve in self.curves)
+        return positive and max((slots for slots, _, _ in self.targets), default=0) > _FAR * self.most_measured
 
 
 def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacity:
@@ -125,8 +140,9 @@ def aimed_at(data: Capacity, targets: Sequence[tuple[int, float, int]], finding:
 def draw_capacity(data: Capacity) -> go.Figure:
     """Draw points, curves with their intervals, target lines, and the extrapolated part shaded; memory on the right.
 
-    Traces and layout are made as plain dictionaries and added at once, which takes a quarter of the time: sliders wait
-    for this figure.
+    Where it extrapolates far the axes are logarithmic; the memories have a scale of their own, for they were measured
+    only. Traces and layout are made as plain dictionaries and added at once, which takes a quarter of the time: sliders
+    wait for this figure.
     """
     figure = theme.figure(
         data.finding, 470, "Capacity over slots: measured points, model with its interval, targets; and over memory."
@@ -146,25 +162,40 @@ def draw_capacity(data: Capacity) -> go.Figure:
     figure.add_traces(traces)
     shapes, notes = _marks(data)
     ticks = sorted({memory for memory, _, _, _ in data.runs})
+    across_axis, up_axis = _far_axes(data) if data.far else ({"type": "linear", "rangemode": "tozero"},) * 2
     figure.update_layout(
         shapes=shapes,
         annotations=notes,
         legend_traceorder="normal",
-        xaxis={"title_text": "Slots", "rangemode": "tozero", "domain": [0, 0.64 if two else 1]},
-        yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", "rangemode": "tozero"},
+        xaxis={"title_text": "Slots", "domain": [0, 0.6 if two else 1], **across_axis},
+        yaxis={"title_text": "Capacity (records/s)", "tickformat": "~s", **up_axis},
     )
     if two:
         figure.update_layout(
             xaxis2={
                 "title_text": "Memory per slot (MB)",
                 "type": "log",
-                "domain": [0.68, 1],
+                "domain": [0.71, 1],
+                "anchor": "y2",
                 "tickvals": ticks,
                 "ticktext": [f"{tick:g}" for tick in ticks],
-            }
+            },
+            yaxis2={
+                "title_text": "Capacity (records/s)",
+                "tickformat": "~s",
+                "rangemode": "tozero",
+                "anchor": "x2",
+            },
         )
     theme.room_for_legend(figure)
     return figure
+
+
+def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
+    """Make logarithmic axes, from the fewest slots to beyond the last."""
+    low, high = 0.85 * data.curves[0].slots[0], data.last * _FAR_ROOM / _ROOM
+    slots = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
+    return slots, {"type": "log", "dtick": "D2"}
 
 
 def _predicted(model: CapacityModel, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
@@ -185,7 +216,8 @@ def _predicted(model: CapacityModel, grid: np.ndarray, knots: int, *, memory: fl
 def _curve(uid: str, label: str, number: int, lines: Lines, axis: str) -> list[Properties]:
     """Make one curve with its interval: x, prediction, low, high."""
     x, rate, low, high = lines
-    band = {"x": x, "xaxis": axis, "type": "scatter", "hoverinfo": "skip", "mode": "lines", "line": {"width": 0}}
+    where = {"x": x, "xaxis": axis, "yaxis": axis.replace("x", "y"), "type": "scatter"}
+    band = {**where, "hoverinfo": "skip", "mode": "lines", "line": {"width": 0}}
     what = "slots" if axis == "x" else "MB"
     return [
         {**band, "uid": f"capacity-high-{uid}", "name": "interval's high end", "y": high, "showlegend": False},
@@ -199,11 +231,9 @@ def _curve(uid: str, label: str, number: int, lines: Lines, axis: str) -> list[P
             "showlegend": number == 0,
         },
         {
-            "type": "scatter",
+            **where,
             "uid": f"capacity-model-{uid}",
             "name": label,
-            "x": x,
-            "xaxis": axis,
             "y": rate,
             "mode": "lines",
             "line": {"color": theme.SEQUENCE[number % len(theme.SEQUENCE)], "dash": _DASHES[number % len(_DASHES)]},
@@ -224,6 +254,7 @@ def _runs(data: Capacity, axis: str, *, fitted: bool) -> Properties:
         "name": "measured" if fitted else "measured, not fitted",
         "x": [run[1] if axis == "x" else run[0] for run in runs],
         "xaxis": axis,
+        "yaxis": axis.replace("x", "y"),
         "y": [rate for _, _, rate, _ in runs],
         "customdata": [[memory, slots] for memory, slots, _, _ in runs],
         "mode": "markers",
@@ -242,9 +273,10 @@ def _targets(data: Capacity) -> Properties:
         "y": [rate for _, rate, _ in data.targets],
         "text": [f"{slots} slots" for slots, _, _ in data.targets],
         "mode": "markers+text",
-        "textposition": "bottom center",
+        "textposition": "bottom right",  # below the curve, on which the measured points lie
         "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
         "hovertemplate": "%{y:.4~s} records/s: %{x} slots<extra></extra>",
+        "cliponaxis": False,
         "showlegend": bool(data.targets),
     }
 
@@ -253,16 +285,29 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
     """Make the shading of what is extrapolated and the lines of the targets, with their words."""
     shapes: list[Properties] = []
     notes: list[Properties] = []
-    last = max(curve.slots[-1] for curve in data.curves)
-    if last > data.most_measured:
-        beyond = {"x0": data.most_measured, "x1": last, "y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
+
+    def noted(value: float) -> float:
+        """Annotations, unlike shapes, take the logarithm on a logarithmic axis."""
+        return math.log10(value) if data.far else value
+
+    if data.last > data.most_measured:
+        end = data.last * (_FAR_ROOM / _ROOM if data.far else 1.0)
+        beyond = {"x0": data.most_measured, "x1": end, "y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
         shapes.append({"type": "rect", **beyond, "fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0})
-        where = {"x": data.most_measured, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top"}
+        where = {"x": noted(data.most_measured), "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top"}
         notes.append({**where, "text": "extrapolated", "showarrow": False})
-    for rate in sorted({rate for _, rate, _ in data.targets}):
+    for rate, slots in sorted({rate: slots for slots, rate, _ in data.targets}.items()):
         line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
         shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
-        where = {"xref": "x domain", "x": 0, "y": rate, "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+        left = data.far or slots > data.last / 2  # on the side where the curve is not
+        below = data.far or rate > _LOW * max(max(curve.rate) for curve in data.curves)
         look = {"font": {"size": 12, "color": theme.VERMILLION}}
-        notes.append({**where, **look, "text": f"target {units.rate(rate)}"})
+        where = {
+            "xref": "x domain",
+            "x": 0 if left else 1,
+            "xanchor": "left" if left else "right",
+            "y": noted(rate),
+            "yanchor": "top" if below else "bottom",
+        }
+        notes.append({**where, **look, "text": f"target {units.rate(rate)}", "showarrow": False})
     return shapes, notes

@@ -16,6 +16,7 @@ Dimension = Literal["cpu", "io", "net"]
 DIMENSIONS: tuple[Dimension, ...] = ("cpu", "io", "net")
 
 WORDS = {"cpu": "CPU cost", "io": "State access cost", "net": "Network cost"}
+_NAMES = {"cpu": "CPU", "io": "state access", "net": "network"}
 _SAME = 1e-9
 _SHOWN = 400
 
@@ -48,6 +49,8 @@ class CostVectors:
         Highest costs allowed; inf where off.
     axes
         The two dimensions in which the plans have most different costs, for the scatter.
+    trade
+        What less of one of the two costs takes of the other: the finding of the scatter.
     plans
         How many there were.
     """
@@ -57,6 +60,7 @@ class CostVectors:
     chosen: int | None
     thresholds: CostVector
     axes: tuple[Dimension, Dimension]
+    trade: str
     plans: int
 
 
@@ -70,7 +74,8 @@ def cost_vectors(
     """Collect the cost vectors of `plans`; `SearchResult.pareto` comes best first, so 0 is its best plan."""
     thresholds = thresholds or CostVector()
     if not plans:
-        return CostVectors("No plan meets the thresholds", (), None, thresholds, axes or ("cpu", "net"), 0)
+        none = "No plan meets the thresholds"
+        return CostVectors(none, (), None, thresholds, axes or ("cpu", "net"), none, 0)
     chosen = 0 if chosen is None or not 0 <= chosen < len(plans) else chosen
     costs = [tuple(plan.cost) for plan in plans]
     front = _front(costs)
@@ -79,7 +84,8 @@ def cost_vectors(
     values = [len({round(value, 9) for value in column}) for column in zip(*costs, strict=True)]
     first, second = sorted(sorted(range(3), key=lambda place: -values[place])[:2])
     axes = axes or (DIMENSIONS[first], DIMENSIONS[second])
-    return CostVectors(_finding(plans, chosen, len(front)), points, chosen, thresholds, axes, len(plans))
+    finding, trade = _finding(plans, chosen, len(front)), _trade([plans[n].cost for n in sorted(front)], axes)
+    return CostVectors(finding, points, chosen, thresholds, axes, trade, len(plans))
 
 
 def draw_cost_vectors(data: CostVectors) -> go.Figure:
@@ -135,7 +141,7 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
 def draw_pareto(data: CostVectors) -> go.Figure:
     """Draw two costs of every plan against each other, with the thresholds as lines."""
     across, up = data.axes
-    figure = theme.figure(data.finding, 440, f"Scatter of plans: {WORDS[across]} across, {WORDS[up]} up.")
+    figure = theme.figure(data.trade, 440, f"Scatter of plans: {WORDS[across]} across, {WORDS[up]} up.")
     if not data.points:
         return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
     groups = (
@@ -203,10 +209,26 @@ def _front(costs: Sequence[tuple[float, ...]]) -> set[int]:
 def _finding(plans: Sequence[Plan], chosen: int, front: int) -> str:
     cost = plans[chosen].cost
     worst = max(DIMENSIONS, key=lambda name: getattr(cost, name))
-    what = {"cpu": "CPU", "io": "state access", "net": "network"}[worst]
     if len(plans) == 1:
-        return f"The only plan is {units.share(cost.worst)} of the way from ideal to worst in {what}"
-    among = f"{units.count(front)} of {units.count(len(plans))} plans are on the Pareto front"
+        return f"The only plan is {units.share(cost.worst)} of the way from ideal to worst in {_NAMES[worst]}"
+    among = (
+        f"None of {units.count(len(plans))} plans is better than another in every cost"
+        if front == len(plans)
+        else f"{units.count(front)} of {units.count(len(plans))} plans are on the Pareto front"
+    )
     if cost.worst < _SAME:
         return f"{among}; the chosen one is ideally balanced in every dimension"
-    return f"{among}; the chosen one is furthest from ideal in {what}, by {units.share(cost.worst)}"
+    return f"{among}; the chosen one is furthest from ideal in {_NAMES[worst]}, by {units.share(cost.worst)}"
+
+
+def _trade(front: Sequence[CostVector], axes: tuple[Dimension, Dimension]) -> str:
+    """Say what the front's ends in the two dimensions cost in each other."""
+    one, other = axes
+    pairs = [(float(getattr(cost, one)), float(getattr(cost, other))) for cost in front]
+    left, low = min(pairs), min(pairs, key=lambda pair: pair[::-1])
+    if left == low:
+        return f"One plan has the least {_NAMES[one]} cost, {units.number(left[0])}, and the least {_NAMES[other]} cost"
+    return (
+        f"Lowering the {_NAMES[one]} cost from {units.number(low[0])} to {units.number(left[0])} raises the "
+        f"{_NAMES[other]} cost from {units.number(low[1])} to {units.number(left[1])}"
+    )

@@ -11,17 +11,21 @@ from workbench.capacity.forms import STREAMBED_FORMS
 from workbench.capacity.selection import leave_one_out_error
 from workbench.views import theme, units
 
-_SHOWS = "Left: lowest error of a form after each run. Right: error of each form on a run left out."
+_SHOWS = "Left: error of the best form after each run. Right: error of each form on a run left out."
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """What the figure shows: cost after each run, whether it was fitted, and error by form, all in records/s."""
+    """What the figure shows, errors in records/s.
+
+    `costs` are the errors after each run, on a run left out, of the form where that is lowest: with every run another
+    may be the best one, and the error may rise. `fitted` are the places of the runs that the model was fitted to.
+    """
 
     finding: str
     costs: tuple[float, ...]
     budgets: tuple[str, ...]
-    kept: int
+    fitted: tuple[int, ...]
     errors: tuple[tuple[str, float], ...]
 
 
@@ -32,7 +36,6 @@ def convergence(exploration: Exploration) -> Convergence:
         for form in (*STREAMBED_FORMS, "log1p")
         if math.isfinite(error := leave_one_out_error(exploration.points, exploration.rates, form))
     )
-    kept = max(exploration.fitted, default=-1) + 1
     budgets = tuple(f"{run.budget.slots} x {run.budget.profile.memory_mb} MB" for run in exploration.measurements)
     best = min((error for _, error in errors), default=math.nan)
     finding = (
@@ -40,34 +43,35 @@ def convergence(exploration: Exploration) -> Convergence:
         f"the exploration ended because {exploration.reason}. The lowest mean error on a run left out is "
         f"{units.rate(best)}"
     )
-    return Convergence(finding, exploration.costs, budgets, kept, errors)
+    return Convergence(finding, exploration.costs, budgets, exploration.fitted, errors)
 
 
 def draw_convergence(data: Convergence) -> go.Figure:
-    """Draw the cost after each run on the left, the errors of the forms on the right."""
+    """Draw the error after each run on the left, those of the forms on the right."""
     if not any(math.isfinite(cost) for cost in data.costs):
         return theme.not_enough(theme.figure(data.finding, 380, _SHOWS), "the error is defined from four runs on.")
     figure = make_subplots(cols=2, column_widths=[0.62, 0.38], figure=theme.figure(data.finding, 380, _SHOWS))
-    numbers = list(range(1, len(data.costs) + 1))
     shown = [cost if math.isfinite(cost) else None for cost in data.costs]
-    figure.add_scatter(
-        uid="convergence-costs",
-        name="lowest error so far",
-        x=numbers,
-        y=shown,
-        mode="lines+markers",
-        text=data.budgets,
-        marker={
-            "color": [theme.BLUE if number <= data.kept else theme.VERMILLION for number in numbers],
-            "symbol": ["circle" if number <= data.kept else "x" for number in numbers],
-            "size": 9,
-        },
-        line={"color": theme.GREY},
-        hovertemplate="run %{x}, %{text}: %{y:.4~s} records/s<extra></extra>",
-        showlegend=False,
-        row=1,
-        col=1,
+    left_out = [place for place in range(len(shown)) if place not in data.fitted]
+    series = (
+        ("convergence-costs", "after each run", list(range(len(shown))), "lines+markers", theme.BLUE, "circle", 9),
+        ("convergence-left-out", "after a run that is not fitted", left_out, "markers", theme.VERMILLION, "x", 12),
     )
+    for uid, name, places, mode, colour, symbol, size in series:
+        figure.add_scatter(
+            uid=uid,
+            name=name,
+            x=[place + 1 for place in places],
+            y=[shown[place] for place in places],
+            mode=mode,
+            text=[data.budgets[place] for place in places],
+            marker={"color": colour, "symbol": symbol, "size": size},
+            line={"color": theme.GREY},
+            hovertemplate="run %{x}, %{text}: %{y:.4~s} records/s<extra></extra>",
+            showlegend=any(shown[place] is not None for place in places),
+            row=1,
+            col=1,
+        )
     figure.add_bar(
         uid="convergence-forms",
         name="error by form",
@@ -81,7 +85,10 @@ def draw_convergence(data: Convergence) -> go.Figure:
         col=2,
     )
     figure.update_xaxes(title_text="Run", dtick=1, row=1, col=1)
-    figure.update_yaxes(title_text="Lowest error so far (records/s)", tickformat="~s", rangemode="tozero", row=1, col=1)
+    figure.update_yaxes(
+        title_text="Error of the best form (records/s)", tickformat="~s", rangemode="tozero", row=1, col=1
+    )
     figure.update_xaxes(title_text="Error on a run left out (records/s)", tickformat="~s", row=1, col=2)
     figure.update_yaxes(autorange="reversed", row=1, col=2)
+    theme.room_for_legend(figure)
     return figure

@@ -89,9 +89,6 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     if not data.curves:
         return theme.not_enough(figure, f"forms are compared from {_LEAST_RUNS} runs on.")
     panels = make_subplots(cols=2, column_widths=[0.66, 0.34], horizontal_spacing=0.11, figure=figure)
-    panels.add_vrect(
-        x0=data.most_measured, x1=data.slots[-1], fillcolor=theme.GREY, opacity=0.08, line_width=0, row=1, col=1
-    )
     for number, curve in enumerate(data.curves):
         panels.add_scatter(
             uid=f"forms-{curve.form}",
@@ -122,6 +119,18 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
             row=1,
             col=1,
         )
+    panels.add_vrect(  # after the curves: an empty panel takes none
+        x0=data.most_measured,
+        x1=data.slots[-1],
+        fillcolor=theme.GREY,
+        opacity=0.1,
+        line_width=0,
+        layer="below",
+        annotation={"text": "extrapolated"},
+        annotation_position="top left",
+        row=1,
+        col=1,
+    )
     panels.add_bar(
         uid="forms-errors",
         name="errors",
@@ -137,7 +146,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
         row=1,
         col=2,
     )
-    panels.update_xaxes(title_text=f"Slots of {data.memory_mb:g} MB", row=1, col=1)
+    panels.update_xaxes(title_text=f"Slots of {data.memory_mb:g} MB", range=[0, data.slots[-1]], row=1, col=1)
     panels.update_yaxes(title_text="Capacity (records/s)", tickformat="~s", rangemode="tozero", row=1, col=1)
     most = max((curve.error for curve in data.curves if curve.error is not None), default=1.0)
     panels.update_xaxes(

@@ -19,6 +19,7 @@ COLUMNS = (
 """Fields of `Timeline.summary` that are drawn, and their axes."""
 
 _AS_GOOD = 0.01
+_PANEL, _LETTER, _LEAST_ROOM = 200.0, 7.5, 0.24  # pixels of a panel on a narrow page, and of a letter; share of it
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,23 @@ def policies(compared: Mapping[str, Timeline | Mapping[str, float]]) -> Policies
     able = [name for name, row in rows.items() if row["at_target"] >= most - _AS_GOOD]
     best = min(able, key=lambda name: rows[name]["core_hours"])
     kept, cost = rows[best]["at_target"], rows[best]["core_hours"]
+    finding = f"{best} keeps up {units.share(kept)} of the time for {units.number(cost)} core-hours"
+    return Policies(finding + _beside(rows, best), tuple(rows), tuple(rows.values()), best)
+
+
+def _beside(rows: Mapping[str, Mapping[str, float]], best: str) -> str:
+    """Say what the best saves beside the dearest; where it is that itself, what the best of the cheaper ones lacks."""
+    cost = rows[best]["core_hours"]
     dearest = max(rows, key=lambda name: rows[name]["core_hours"])
-    saved = "" if dearest == best or rows[dearest]["core_hours"] <= cost else (
-        f", {units.share(1 - cost / rows[dearest]['core_hours'])} fewer than {dearest}"
-    )  # fmt: skip
-    finding = f"{best} keeps up {units.share(kept)} of the time for {units.number(cost)} core-hours{saved}"
-    return Policies(finding, tuple(rows), tuple(rows.values()), best)
+    if rows[dearest]["core_hours"] > cost:
+        return f", {units.share(1 - cost / rows[dearest]['core_hours'])} fewer than {dearest}"
+    cheaper = [name for name, row in rows.items() if row["core_hours"] < cost]
+    if not cheaper:
+        return ""
+    next_best = max(cheaper, key=lambda name: (rows[name]["at_target"], -rows[name]["core_hours"]))
+    row = rows[next_best]
+    saved = units.share(1 - row["core_hours"] / cost)
+    return f"; {next_best} takes {saved} fewer, but keeps up {units.share(row['at_target'])} of the time"
 
 
 def draw_policies(data: Policies) -> go.Figure:
@@ -65,13 +77,14 @@ def draw_policies(data: Policies) -> go.Figure:
     shapes = ["/" if name == data.best else "" for name in data.names]
     for column, (field, title) in enumerate(COLUMNS, start=1):
         values = [100 * row[field] if field == "at_target" else row[field] for row in data.rows]
+        labels = [units.seconds(value) if field.endswith("_s") else units.number(value) for value in values]
         panels.add_bar(
             uid=f"policies-{field}",
             name=title,
             x=[value if math.isfinite(value) else None for value in values],
             y=names,
             orientation="h",
-            text=[units.seconds(value) if field.endswith("_s") else units.number(value) for value in values],
+            text=labels,
             textposition="outside",
             cliponaxis=False,
             marker={
@@ -84,7 +97,11 @@ def draw_policies(data: Policies) -> go.Figure:
             col=column,
         )
         top = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
-        panels.update_xaxes(title_text=title, range=[0, 1.32 * top], tickformat="~s", nticks=4, row=1, col=column)
+        room = max(_LEAST_ROOM, _LETTER * max(map(len, labels)) / _PANEL)
+        panels.update_xaxes(
+            title_text=title, range=[0, top / (1 - room)], tickformat=theme.ticks(top), nticks=4, row=1, col=column
+        )
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
-    panels.update_layout(bargap=0.35, margin_t=52)
+    panels.update_layout(bargap=0.35)
+    theme.room_for_legend(panels)
     return panels

@@ -111,7 +111,8 @@ def draw_probes(data: Probes) -> go.Figure:
     _bracket(panels, data)
     panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", range=_rate_range(data), row=1, col=1)
     panels.update_yaxes(title_text="Batch time (s)", rangemode="tozero", row=2, col=1)
-    panels.update_yaxes(title_text="Backlog (records)", tickformat="~s", rangemode="tozero", row=3, col=1)
+    most = max((batch.backlog for batch in data.batches), default=0.0)
+    panels.update_yaxes(title_text="Backlog (records)", **theme.upright(max(most, theme.FEW_RECORDS)), row=3, col=1)
     panels.update_xaxes(title_text="Time since the estimate began (s)", row=3, col=1)
     theme.room_for_legend(panels)
     return panels
@@ -176,9 +177,10 @@ def _offered(panels: go.Figure, data: Probes) -> None:
 def _per_batch(panels: go.Figure, data: Probes) -> None:
     verdicts = {point.number: point.verdict for point in data.points}
     signs = [VERDICTS[verdicts[batch.probe]] for batch in data.batches]
+    backlogs = [batch.backlog for batch in data.batches]
     rows = (
         (2, [batch.duration_s for batch in data.batches], "a batch of %{y:.3f} s"),
-        (3, [batch.backlog for batch in data.batches], "backlog %{y:.4~s} records"),
+        (3, backlogs, f"backlog %{{y:.4{theme.ticks(max(backlogs, default=0.0))}}} records"),
     )
     for row, values, hover in rows:
         panels.add_scatter(
@@ -191,6 +193,7 @@ def _per_batch(panels: go.Figure, data: Probes) -> None:
             customdata=[batch.probe for batch in data.batches],
             hovertemplate=f"probe %{{customdata}}: {hover}<extra></extra>",
             showlegend=False,
+            cliponaxis=False,
             row=row,
             col=1,
         )

@@ -18,6 +18,7 @@ _LEAST_RISK, _MOST_RISK = 0.005, 0.5
 _PROBABILITIES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9])
 _DEPLOYMENTS = 48
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+_WIDE = 4.0  # times the least cost from which on the axis is logarithmic
 _STEPS = 4000  # slots above which no safer deployment is looked for
 
 
@@ -66,7 +67,7 @@ def cost_risk(
         return CostRisk(str(error).split(":", maxsplit=1)[0], rate, (), (), currency)
     last = _safest(model, rate, memory, first)
     last = max([last, *(slots for _, slots in marks)])
-    counts = sorted({*np.unique(np.linspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
+    counts = sorted({*np.unique(np.geomspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
     risks = _risks(model, rate, memory, counts)
     points = tuple(
         RiskPoint(slots, cheapest(instances, slots, profile).per_hour if instances else float(slots), risk)
@@ -85,7 +86,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     shown = [max(point.risk, _PROBABILITIES[0]) for point in data.points]
     unit = f"{data.currency}/h" if data.currency else "slots"
     costs = [point.cost for point in data.points]
-    middle = (min(costs) + max(costs)) / 2
+    middle = math.sqrt(min(costs) * max(costs))
     figure.add_scatter(
         uid="risk-curve",
         name="deployments",
@@ -110,10 +111,11 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         hovertemplate=f"%{{text}}, %{{x:.4~g}} {unit}: short with %{{y:.2~g}} %<extra></extra>",
         cliponaxis=False,
     )
-    span = (max(costs) - min(costs)) or max(costs)
+    left, right = 0.96 * min(costs), 1.04 * max(costs)
+    wide = {"type": "log", "range": [math.log10(left), math.log10(right)], **theme.log_ticks(left, right)}
     figure.update_xaxes(
         title_text=f"Cost ({unit})" if data.currency else "Slots",
-        range=[min(costs) - 0.04 * span, max(costs) + 0.04 * span],
+        **(wide if right > _WIDE * left else {"range": [left, right]}),
     )
     low, high = math.log10(100 * min(shown)), math.log10(100 * max(shown))
     figure.update_yaxes(
@@ -146,9 +148,9 @@ def _risks(model: CapacityModel, rate: float, memory: float, counts: Sequence[in
         return [_MOST_RISK] * len(counts)
     where = np.array([[memory, slots] for slots in counts], dtype=float)
     table = np.array([law.quantile(where, probability) for probability in _PROBABILITIES])
-    return [
-        float(np.interp(rate, table[:, place], _PROBABILITIES, left=0.0, right=1.0)) for place in range(len(counts))
-    ]
+    risks = [np.interp(rate, table[:, place], _PROBABILITIES, left=0.0, right=1.0) for place in range(len(counts))]
+    # More slots carry no less; where quantiles, tabulated, say otherwise, the higher risk stands.
+    return [float(risk) for risk in np.maximum.accumulate(risks[::-1])[::-1]]
 
 
 def _finding(

@@ -1,7 +1,8 @@
 """The tree of the CAPS search: what it tried, what it pruned and why, and the way to the chosen plan (CAPSys, Fig. 4).
 
 Outer layers are operators, the levels inside a layer are workers. A large tree is folded: the way to the chosen plan
-stays open, then as much of the rest as there are rows, the shallow parts first.
+stays open, then other plans beside the end of it, in half of the rows, then as much of the rest as there are rows, the
+shallow parts first.
 """
 
 from collections import Counter
@@ -71,8 +72,9 @@ class SearchTree:
         Worker of every level, from level 1 on.
     rows
         Lines that the tree takes.
-    steps
-        Nodes of the whole tree, pruned ones included: how far a replay can go.
+    trail
+        For every node of the whole tree in the order of the search, the root being 0: what was chosen, and the place
+        of the mark that shows it, which is of all siblings pruned together or of the folded branch it lies in.
     plans
         Plans that were met.
     pruned
@@ -84,9 +86,14 @@ class SearchTree:
     layers: tuple[tuple[str, int, int], ...]
     workers: tuple[int, ...]
     rows: int
-    steps: int
+    trail: tuple[tuple[str, int], ...]
     plans: int
     pruned: Mapping[Kind, int]
+
+    @property
+    def steps(self) -> int:
+        """Choices of the whole search, pruned ones included: how far a replay can go."""
+        return len(self.trail) - 1
 
     def plan_keys(self) -> tuple[str, ...]:
         """Keys of the plans that are shown."""
@@ -116,13 +123,14 @@ def search_tree(
     else:
         goal = min(met, key=lambda pair: preference(pair[1]), default=(None, None))[0]
     path = set(_prefixes(goal)) if goal is not None else {""}
-    open_keys = _open(numbered, path | {prefix for key in opened for prefix in _prefixes(key)}, rows)
-    nodes, lines = _laid_out(numbered, open_keys, path, goal)
+    wanted = {prefix for key in opened for prefix in _prefixes(key) if prefix in numbered.nodes}
+    open_keys = _open(numbered, path, rows) | wanted
+    nodes, lines, places = _laid_out(numbered, open_keys, path, goal)
     pruned = Counter(_reason(node.pruned) for node in numbered.nodes.values() if node.pruned is not None)
     layers, workers = _levels(numbered, max(node.level for node in nodes))
     finding = _finding(numbered, len(met), pruned, numbered.nodes[goal].plan if goal is not None else None)
-    steps = len(numbered.nodes) - 1
-    return SearchTree(finding, nodes, layers, workers, lines, steps, len(met), MappingProxyType(dict(pruned)))
+    trail = _trail(numbered, places)
+    return SearchTree(finding, nodes, layers, workers, lines, trail, len(met), MappingProxyType(dict(pruned)))
 
 
 def plan_at(root: SearchNode, key: str) -> Plan | None:
@@ -133,6 +141,15 @@ def plan_at(root: SearchNode, key: str) -> Plan | None:
             return None
         node = node.children[int(place)]
     return node.plan
+
+
+def choice_words(node: SearchNode) -> str:
+    """Say what was chosen."""
+    if node.operator is None:
+        return "nothing is placed yet"
+    if node.worker is None:
+        return f"the whole layer {node.operator}"
+    return f"{node.count} task{'' if node.count == 1 else 's'} of {node.operator} on w{node.worker}"
 
 
 class _Numbered:
@@ -165,6 +182,15 @@ class _Numbered:
             marks.setdefault(child_key if child.pruned is None else _reason(child.pruned), []).append(child_key)
         return list(marks.values())
 
+    def inner(self, key: str) -> list[str]:
+        """Keys of the node and of those below it that have children."""
+        below = [one for child, _ in self.children(key) for one in self.inner(child)]
+        return [key, *below] if self.nodes[key].children else []
+
+    def lines(self, keys: Collection[str]) -> int:
+        """Lines that a tree grows by when these nodes are opened."""
+        return sum(max(0, len(self.marks(key)) - 1) for key in keys)
+
 
 def _prefixes(key: str) -> list[str]:
     """Keys of a node and all above it."""
@@ -172,37 +198,58 @@ def _prefixes(key: str) -> list[str]:
     return [".".join(parts[:length]) for length in range(len(parts) + 1)]
 
 
-def _open(numbered: _Numbered, wanted: Collection[str], rows: int | None) -> set[str]:
-    """Keys of the nodes whose children are shown: those `wanted`, then by level while there are rows."""
+def _open(numbered: _Numbered, path: Collection[str], rows: int | None) -> set[str]:
+    """Keys of the nodes whose children are shown: those of the `path`, and while there are rows others."""
     if rows is None:
         return set(numbered.nodes)
-    opened = {key for key in wanted if key in numbered.nodes}
-    taken = 1 + sum(max(0, len(numbered.marks(key)) - 1) for key in opened)
+    opened = {*path, *_beside(numbered, path, rows // 2)}
+    taken = 1 + numbered.lines(opened)
     waiting = [""]
     while waiting:
         below = []
         for key in waiting:
-            marks = numbered.marks(key)
             if key not in opened:
-                if taken + len(marks) - 1 > rows:
+                more = numbered.lines([key])
+                if taken + more > rows:
                     continue
                 opened.add(key)
-                taken += max(0, len(marks) - 1)
+                taken += more
             below += [child for child, node in numbered.children(key) if node.children]
         waiting = below
     return opened
 
 
+def _beside(numbered: _Numbered, path: Collection[str], rows: int) -> set[str]:
+    """Keys of branches with plans that leave the way to the chosen plan, the last ones first, while there are rows."""
+    found: set[str] = set()
+    taken = 1 + numbered.lines(path)
+    for key in sorted(path, key=len, reverse=True):
+        for child, _ in numbered.children(key):
+            if child in path or not numbered.below[child][1]:
+                continue
+            branch = numbered.inner(child)
+            more = numbered.lines(branch)
+            if taken + more <= rows:
+                found.update(branch)
+                taken += more
+    return found
+
+
 def _laid_out(
     numbered: _Numbered, opened: Collection[str], path: Collection[str], goal: str | None
-) -> tuple[tuple[TreeNode, ...], int]:
-    """Give every mark a level and a row: leaves one below the other, parents in the middle of their children."""
+) -> tuple[tuple[TreeNode, ...], int, dict[str, int]]:
+    """Give every mark a level and a row: leaves one below the other, parents in the middle of their children.
+
+    Also the lines, and the place of the mark of every node that is shown.
+    """
     made: list[TreeNode] = []
+    places: dict[str, int] = {}
     line = 0
 
     def place(keys: list[str], parent: int | None, level: int) -> float:
         nonlocal line
         key, mine = keys[0], len(made)
+        places.update(dict.fromkeys(keys, mine))
         made.append(_mark(numbered, keys, parent, level, key in opened, key in path, key == goal))
         rows = [place(mark, mine, level + 1) for mark in numbered.marks(key)] if key in opened else []
         if rows:
@@ -213,21 +260,31 @@ def _laid_out(
         return row
 
     place([""], None, 0)
-    return tuple(made), line
+    return tuple(made), line, places
+
+
+def _trail(numbered: _Numbered, shown: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Say for every node what was chosen, and which mark shows it: its own, or that of the branch it is folded into."""
+    places = dict(shown)
+    trail = []
+    for key, node in numbered.nodes.items():
+        place = places.setdefault(key, places.get(key.rpartition(".")[0], 0))
+        trail.append((choice_words(node), place))
+    return tuple(trail)
 
 
 def _mark(  # noqa: PLR0917 - one node and what was found out about it
     numbered: _Numbered, keys: list[str], parent: int | None, level: int, is_open: bool, path: bool, goal: bool
 ) -> TreeNode:
     node, order = numbered.nodes[keys[0]], numbered.order[keys[0]]
-    what = "Nothing is placed yet" if node.operator is None else _choice(node)
+    what = choice_words(node)
     size, plans = numbered.below[keys[0]]
     label = "" if node.count is None else str(node.count)
     kind: Kind = "choice"
     if node.pruned is not None:
         kind = _reason(node.pruned)
         label = f"x{len(keys)}" if len(keys) > 1 else ""
-        reasons = [f"{_choice(numbered.nodes[key])}: {numbered.nodes[key].pruned}" for key in keys]
+        reasons = [f"{choice_words(numbered.nodes[key])}: {numbered.nodes[key].pruned}" for key in keys]
         rest = [f"and {len(reasons) - _REASONS} more"] if len(reasons) > _REASONS else []
         what = "pruned: " + "\n".join(reasons[:_REASONS] + rest)
     elif node.plan is not None:
@@ -237,14 +294,9 @@ def _mark(  # noqa: PLR0917 - one node and what was found out about it
         what = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
     elif node.children and not is_open:
         kind, label = "folded", f"{label} +{size}"
-        what = f"{what}\nfolded: {units.count(size)} nodes, {units.count(plans)} plans"
+        inside = units.count(size, "node" if size == 1 else "nodes")
+        what = f"{what}\nfolded: {inside}, {units.count(plans, 'plan' if plans == 1 else 'plans')}"
     return TreeNode(keys[0], parent, level, 0.0, order, kind, label, what, path)
-
-
-def _choice(node: SearchNode) -> str:
-    if node.worker is None:
-        return f"{node.operator}"
-    return f"{node.count} of {node.operator} on w{node.worker}"
 
 
 def _reason(pruned: str | None) -> Kind:

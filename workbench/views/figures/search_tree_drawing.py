@@ -19,7 +19,7 @@ SIGNS: Mapping[Kind, Sign] = MappingProxyType(
         "io": Sign(theme.PURPLE, "cross-thin-open", "pruned by state threshold"),
         "net": Sign(theme.BLACK, "asterisk-open", "pruned by network threshold"),
         "duplicate": Sign(theme.GREY, "circle-open", "pruned as duplicate"),
-        "no room": Sign(theme.GREY, "square-open", "pruned for lack of room"),
+        "no room": Sign(theme.GREY, "triangle-down-open", "pruned for lack of room"),
     }
 )
 
@@ -37,12 +37,14 @@ def draw_search_tree(data: SearchTree, step: int | None = None) -> go.Figure:
     data
         The tree, laid out.
     step
-        How far the search is: later nodes are pale and the present one is ringed. None: it is over.
+        How far the search is: later nodes are pale, and the mark that shows the present one is ringed, that of its
+        branch where it is folded. None: it is over.
     """
     height = min(_MOST_HEIGHT, _MARGINS + _LINE * (data.rows + 2))
     seen = [node for node in data.nodes if step is None or node.order <= step]
-    present = seen[-1:] if step is not None else []
-    title = f"Step {step} of {data.steps}: {present[0].text.splitlines()[0]}" if present else data.finding
+    chosen, place = (data.finding, None) if step is None else data.trail[step]
+    title = chosen if step is None else f"Step {step} of {data.steps}: {chosen}"
+    present = [] if place is None else [data.nodes[place]]
     figure = theme.figure(
         title, height, "Tree of the search from left to right: operators as bands, workers as columns."
     )
@@ -58,7 +60,6 @@ def draw_search_tree(data: SearchTree, step: int | None = None) -> go.Figure:
         _marks(figure, f"tree-{kind.replace(' ', '-')}", sign, nodes, size=size, labelled=labelled)
     later = [node for node in data.nodes if step is not None and node.order > step]
     _marks(figure, "tree-later", Sign("#DDDDDD", "circle", "not reached yet"), later, size=size / 2, labelled=False)
-    present = seen[-1:] if step is not None else []
     _marks(
         figure,
         "tree-present",

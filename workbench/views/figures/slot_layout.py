@@ -61,7 +61,7 @@ def slot_shares(allocation: Allocation | None) -> SlotShares:
     finding = f"'{largest}' takes {part} of {units.count(total)} slots"
     rate = None if allocation.bottleneck is None else allocation.source_rate
     if rate is not None:
-        finding += f"; '{allocation.bottleneck}' limits the source to {units.rate(rate)}"
+        finding += f"; by the objective '{allocation.bottleneck}' limits the source to {units.rate(rate)}"
     return SlotShares(finding, operators, tuple(allocation.tasks.values()), capacities, rate)
 
 
@@ -112,7 +112,8 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
             x=data.source_rate, line={"color": theme.BLACK, "width": 1, "dash": "dash"}, row=1, col=2,
         )  # fmt: skip
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category")
-    panels.update_layout(bargap=0.35, margin_t=52)
+    panels.update_layout(bargap=0.35)
+    theme.room_for_legend(panels)
     return panels
 
 
@@ -139,13 +140,16 @@ def stage_layout(layout: BatchLayout | None) -> StageLayout:
 
 
 def draw_stage_layout(data: StageLayout) -> go.Figure:
-    """Draw partitions per stage on the left, batch time over the slot counts on the right."""
+    """Draw partitions per stage on the left, and on the right, for several slot counts, the batch time over them."""
+    several = len(data.slots) > 1
     figure = theme.figure(
-        data.finding, max(320, 200 + 34 * len(data.stages)), "Left: partitions per stage. Right: batch time over slots."
+        data.finding,
+        max(320, 200 + 34 * len(data.stages)) if several else 150 + 46 * len(data.stages),
+        "Left: partitions per stage. Right: batch time over slots." if several else "Bars: partitions per stage.",
     )
     if not data.stages:
         return theme.not_enough(figure, "the stages' costs are unknown.")
-    panels = make_subplots(cols=2, horizontal_spacing=0.12, figure=figure)
+    panels = make_subplots(cols=1 + several, horizontal_spacing=0.12, figure=figure)
     panels.add_bar(
         uid="layout-partitions",
         name="partitions",
@@ -164,6 +168,18 @@ def draw_stage_layout(data: StageLayout) -> go.Figure:
         row=1,
         col=1,
     )
+    panels.update_xaxes(title_text="Partitions", range=[0, 1.3 * max(data.partitions)], tickformat="d", row=1, col=1)
+    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", row=1, col=1)
+    if several:
+        _batch_times(panels, data)
+    else:
+        panels.update_layout(bargap=0.35)
+    theme.room_for_legend(panels)
+    return panels
+
+
+def _batch_times(panels: go.Figure, data: StageLayout) -> None:
+    """Draw the batch time over the slot counts, and with a layout made for each of them alone."""
     series = (
         ("layout-batch", "with this layout", data.seconds, theme.BLUE, "circle", "solid"),
         ("layout-best", "laid out for each slot count alone", data.best, theme.GREEN, "diamond-open", "dot"),
@@ -189,12 +205,8 @@ def draw_stage_layout(data: StageLayout) -> go.Figure:
         row=1,
         col=2,
     )
-    panels.update_xaxes(title_text="Partitions", range=[0, 1.3 * max(data.partitions)], tickformat="d", row=1, col=1)
-    panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", row=1, col=1)
     panels.update_xaxes(title_text="Slots", tickformat="d", dtick=1 if len(data.slots) <= 12 else None, row=1, col=2)
     panels.update_yaxes(title_text="Batch time (s)", range=[0, 1.2 * max(*data.seconds, data.interval_s)], row=1, col=2)
-    theme.room_for_legend(panels)
-    return panels
 
 
 def _finite(capacities: Mapping[str, float], name: str) -> float | None:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -19,12 +20,23 @@ _MARKED = 80  # reconfigurations above which their downtime is not shaded one by
 Floats = NDArray[np.float64]
 
 
+class Tops(NamedTuple):
+    """Highest values of a whole replay, for axes that stay while it is played."""
+
+    rate: float = 0.0
+    tasks: float = 0.0
+    backlog: float = 0.0
+    latency_s: float = 0.0
+    memory_mb: float = 0.0
+
+
 @dataclass(frozen=True)
 class TimelineSeries:
     """What the figure shows; times in seconds, one entry per bucket of steps.
 
     `offered` and `consumed` are means of their bucket (records/s); `tasks`, `backlog` (records), `latency_s` and
-    `memory_mb`, the memory paid for, are its highest values, so that no peak is lost.
+    `memory_mb`, the memory paid for, are its highest values, so that no peak is lost. `tops` are those of the whole
+    replay.
     """
 
     finding: str
@@ -37,6 +49,7 @@ class TimelineSeries:
     reconfigurations: tuple[Reconfiguration, ...]
     memory_mb: tuple[float, ...]
     duration_s: float
+    tops: Tops = field(default_factory=Tops)
 
     def until(self, time_s: float) -> "TimelineSeries":
         """Keep what happened before `time_s`; axes stay as they are."""
@@ -59,17 +72,22 @@ def timeline(line: Timeline, policy: str = "The policy") -> TimelineSeries:
     def thinned(values: NDArray[np.float64], how: Callable[[Floats], float]) -> tuple[float, ...]:
         return tuple(float(how(values[start : start + size])) for start in range(0, steps, size))
 
+    offered, consumed = thinned(line.offered, np.mean), thinned(line.consumed, np.mean)
+    tasks = tuple(int(value) for value in thinned(line.tasks.astype(float), np.max))
+    backlog, latency = thinned(line.backlog, np.max), thinned(line.latency_s, np.max)
+    memory = thinned(line.paid_memory_mb, np.max)
     return TimelineSeries(
         _finding(line, policy),
         tuple(line.times_s[::size].tolist()),
-        thinned(line.offered, np.mean),
-        thinned(line.consumed, np.mean),
-        tuple(int(value) for value in thinned(line.tasks.astype(float), np.max)),
-        thinned(line.backlog, np.max),
-        thinned(line.latency_s, np.max),
+        offered,
+        consumed,
+        tasks,
+        backlog,
+        latency,
         line.reconfigurations,
-        thinned(line.paid_memory_mb, np.max),
+        memory,
         steps * line.step_s,
+        Tops(max(*offered, *consumed), max(tasks), max(backlog), max(latency), max(memory)),
     )
 
 
@@ -89,16 +107,18 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
         figure=figure,
     )
     scale, unit = units.time_scale(data.duration_s)
-    waited, waited_unit = units.time_scale(max(data.latency_s, default=0.0))
+    tops = data.tops
+    waited, waited_unit = units.time_scale(tops.latency_s)
     latency = [seconds / waited for seconds in data.latency_s]
     times = [time / scale for time in data.times_s]
-    memory = [megabytes / 1024 for megabytes in data.memory_mb] if any(data.memory_mb) else []
+    memory = [megabytes / 1024 for megabytes in data.memory_mb] if tops.memory_mb else []
+    counts = theme.ticks(tops.backlog)
     rows = (
         (1, "timeline-offered", "offered", data.offered, theme.BLACK, "dot", "%{y:.4~s} records/s offered"),
         (1, "timeline-consumed", "consumed", data.consumed, theme.BLUE, "solid", "%{y:.4~s} records/s consumed"),
         (2, "timeline-tasks", "tasks", data.tasks, theme.BLUE, "solid", "%{y} tasks"),
         (2, "timeline-memory", "memory", memory, theme.GREEN, "dash", "%{y:.4~g} GiB paid for"),
-        (3, "timeline-backlog", "backlog", data.backlog, theme.VERMILLION, "solid", "%{y:.4~s} records wait"),
+        (3, "timeline-backlog", "backlog", data.backlog, theme.VERMILLION, "solid", f"%{{y:.4{counts}}} records wait"),
         (4, "timeline-latency", "latency", latency, theme.PURPLE, "solid", f"waited %{{y:.4~g}} {waited_unit}"),
     )
     for row, uid, name, values, colour, dash, hover in rows:
@@ -116,29 +136,40 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
             **({"secondary_y": name == "memory"} if row == _DEPLOYED else {}),
         )
     _changes(panels, data, scale, unit)
-    panels.update_yaxes(title_text="Rate (records/s)", tickformat="~s", rangemode="tozero", row=1, col=1)
-    panels.update_yaxes(
-        title_text="Tasks", rangemode="tozero", tickformat="d", nticks=5, row=2, col=1, secondary_y=False
-    )
+    panels.update_yaxes(title_text="Rate (records/s)", **theme.upright(tops.rate), row=1, col=1)
+    tasks_axis = {**theme.upright(tops.tasks), "tickformat": "d"}
+    panels.update_yaxes(title_text="Tasks", **tasks_axis, nticks=5, row=2, col=1, secondary_y=False)
     panels.update_yaxes(
         title={"text": "Memory (GiB), dashed", "font": {"color": theme.GREEN}},
+        **theme.upright(tops.memory_mb / 1024),
         tickmode="auto",
-        rangemode="tozero",
         nticks=5,
         showgrid=False,
-        visible=bool(memory),
+        visible=tops.memory_mb > 0,
         row=2,
         col=1,
         secondary_y=True,
     )
-    panels.update_yaxes(title_text="Backlog (records)", tickformat="~s", rangemode="tozero", nticks=5, row=3, col=1)
-    panels.update_yaxes(
-        title_text=f"Latency ({waited_unit})", rangemode="tozero", tickformat="~g", nticks=5, row=4, col=1
-    )
+    backlog_axis = theme.upright(max(tops.backlog, theme.FEW_RECORDS))
+    panels.update_yaxes(title_text="Backlog (records)", **backlog_axis, nticks=5, row=3, col=1)
+    latency_axis = theme.upright(tops.latency_s / waited)
+    panels.update_yaxes(title_text=f"Latency ({waited_unit})", **latency_axis, nticks=5, row=4, col=1)
     panels.update_xaxes(range=[0, data.duration_s / scale])
     panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
+    _say_where_nothing_is(panels, tops)
     theme.room_for_legend(panels)
     return panels
+
+
+def _say_where_nothing_is(panels: go.Figure, tops: Tops) -> None:
+    """Name panels whose line lies on the axis all the time: they are not empty for lack of data."""
+    where = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
+    for row, top, text in (
+        (3, tops.backlog, "no backlog at any time"),
+        (4, tops.latency_s, "no record waits at any time"),
+    ):
+        if not top:
+            panels.add_annotation(text=text, **where, row=row, col=1)
 
 
 def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:

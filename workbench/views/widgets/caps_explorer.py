@@ -12,7 +12,7 @@ from workbench.views.figures.placement_map import draw_placement_map, placement_
 from workbench.views.figures.search_tree import plan_at, search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
 from workbench.views.widgets.alarm import Alarm
-from workbench.views.widgets.controls import button, slider, whole_slider
+from workbench.views.widgets.controls import button, choice, slider, whole_slider
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.search_steps import MOST_NODES, OFF, cost_words, threshold, traced
@@ -51,6 +51,9 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.play = ipywidgets.Play(value=last, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
         self.back = button("One step back", "Undo one choice of the search", "step-backward")
         self.ahead = button("One step on", "One more choice of the search", "step-forward")
+        self.folded = choice("Folded branch", [], None)
+        self.unfold = button("Unfold it", "Show what is behind the triangle, as a click on it does", "plus-square")
+        self.fold = button("Fold all again", "Hide what was unfolded", "minus-square")
         self.text = ipywidgets.HTML()
         self.tree = LiveChart(self._tree_figure(), self._click_tree)
         self.vectors = LiveChart(self._vectors_figure(), self._click_vector)
@@ -64,6 +67,8 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.off.on_click(self.alarm.guard(lambda _: self._set((OFF, OFF, OFF))))
         self.back.on_click(self.alarm.guard(lambda _: self._move(-1)))
         self.ahead.on_click(self.alarm.guard(lambda _: self._move(1)))
+        self.unfold.on_click(self.alarm.guard(lambda _: self._open(self._opened | {self.folded.value})))
+        self.fold.on_click(self.alarm.guard(lambda _: self._open(frozenset())))
         super().__init__(
             [
                 *self.sliders,
@@ -71,11 +76,12 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
                 self.plan,
                 self.step,
                 ipywidgets.HBox([self.play, self.back, self.ahead]),
+                ipywidgets.HBox([self.folded, self.unfold, self.fold]),
                 self.alarm.widget,
                 self.text,
-                self.tree.widget,
-                self.map.widget,
-                self.vectors.widget,
+                *self.tree.parts,
+                *self.map.parts,
+                *self.vectors.parts,
                 FullWidth(),
             ]
         )
@@ -167,7 +173,10 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         if plan is not None:
             self.choose(plan)
             return
-        self._opened ^= {key}
+        self._open(self._opened ^ {key})
+
+    def _open(self, opened: frozenset[str]) -> None:
+        self._opened = opened
         self.tree.show(self._tree_figure())
 
     def _click_vector(self, number: object) -> None:
@@ -178,7 +187,17 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         return max(0, len(self.search.plans) - 1)
 
     def _tree_figure(self) -> go.Figure:
+        """Draw the tree, and list what is folded in it from top to bottom."""
         tree = search_tree(self.search.root, chosen=self.chosen, opened=self._opened)
+        behind = [node for node in tree.nodes if node.kind == "folded"]
+        texts = [node.text.replace("\nfolded", "") for node in behind]
+        branches = tuple(
+            (f"{n}. {text}", node.key) for n, (text, node) in enumerate(zip(texts, behind, strict=True), 1)
+        )
+        if branches != self.folded.options:
+            self.folded.options = branches
+            self.folded.index = 0 if branches else None
+        self.unfold.disabled, self.fold.disabled = not behind, not self._opened
         return draw_search_tree(tree, self.step.value if self.step.value < len(self.search.order) else None)
 
     def _vectors_figure(self) -> go.Figure:

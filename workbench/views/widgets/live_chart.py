@@ -5,13 +5,19 @@ reloaded page shows. The browser tests would tell if they changed.
 """
 
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any
 
+import ipywidgets
 import plotly.graph_objects as go
 
 from workbench.views.theme import QUIET
 
 Clicked = Callable[[object], None]
+
+_UNSEEN = "workbench-unseen"
+_STYLE = f"""<style>.{_UNSEEN} {{position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden;
+  clip-path: inset(50%);}}</style>"""
 
 
 class LiveChart:
@@ -27,7 +33,9 @@ class LiveChart:
     Attributes
     ----------
     widget : plotly.graph_objects.FigureWidget
-        To put into a panel.
+        The figure.
+    parts : tuple of ipywidgets.Widget
+        To put into a panel: what the figure shows in words, for those who do not see it, and the figure.
     """
 
     def __init__(self, figure: go.Figure, on_click: Clicked | None = None) -> None:
@@ -35,12 +43,20 @@ class LiveChart:
         self.widget = go.FigureWidget(figure)
         self.widget.layout.autosize = True  # not from the template: else it stays 700 pixels wide
         self.widget._config = {**self.widget._config, **QUIET}  # noqa: SLF001
+        self._words = ipywidgets.HTML().add_class(_UNSEEN)
+        self.parts = (self._words, self.widget)
+        self._describe()
         self._listen()
 
     @property
     def finding(self) -> str:
         """The sentence that the figure states."""
         return str((self.widget.layout.meta or {}).get("finding", ""))
+
+    @property
+    def alternative(self) -> str:
+        """What the figure shows, in words."""
+        return str((self.widget.layout.meta or {}).get("alternative", self.finding))
 
     def show(self, figure: go.Figure) -> None:
         """Redraw: only what differs travels to the page, in one message where the traces are of the same kinds."""
@@ -55,12 +71,16 @@ class LiveChart:
             self.widget.add_traces(list(figure.data))
             self._listen()
         self.widget._repr_mimebundle_()
+        self._describe()
 
     def click(self, trace: int, point: int) -> None:
         """Do what a click on a mark does."""
         data = self.widget.data[trace].customdata
         if self._on_click is not None and data is not None:
             self._on_click(data[point])
+
+    def _describe(self) -> None:
+        self._words.value = f"{_STYLE}<p>Chart: {escape(self.alternative)}</p>"
 
     def _lay_out(self, figure: go.Figure) -> None:
         now, wanted = self.widget.layout.to_plotly_json(), figure.layout.to_plotly_json()

@@ -100,7 +100,9 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self._later: list[Later] = []
         self._drawn: MstEstimate | None = None
         self._ticker: threading.Thread | None = None
-        self._end = threading.Event()
+        self._following = False
+        # Callbacks and the ticker are threads: whoever draws holds it, and draws what is so then.
+        self._lock = threading.RLock()
         self.start = ipywidgets.Button(
             description="Start", icon="play", button_style="primary", tooltip="Start, or go on from the last probe"
         )
@@ -130,13 +132,17 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
 
     def refresh(self) -> None:
         """Show how the work stands."""
-        now = self.runner.snapshot()
+        with self._lock:
+            self._show(self.runner.snapshot())
+
+    def _show(self, now: Snapshot) -> None:
         said = standing(now)
         rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in said.facts)
         self.state.value = f'{_STYLE}<div class="workbench-state"><h3>{escape(said.heading)}</h3><dl>{rows}</dl></div>'
         self.progress.value = said.share
         self.progress.bar_style = {"done": "success", "failed": "danger"}.get(now.state, "info")
         self.start.description, self.start.disabled = said.start, not said.may_start
+        self.start.button_style = "primary" if said.may_start else ""
         self.cancel.disabled = not said.may_cancel
         lines = "\n".join(f"[{line.at_s:5.0f} s] {line.text}" for line in now.lines)
         self.lines.value = (
@@ -147,16 +153,18 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             self.alarm.ring(*now.error)
         if now.estimate is not None and now.budget is not None and now.estimate != self._drawn:
             self._drawn = now.estimate
-            self.chart.show(draw_probes(probes(now.what.split(" on ")[0], now.budget, now.estimate)))
-            self.place.children = (self.chart.widget,)
+            self.chart.show(draw_probes(probes(now.query, now.budget, now.estimate)))
+            self.place.children = self.chart.parts
 
     def then(self, title: str, build: Callable[[Any], Any]) -> Later:
         """Give a place under `title` that shows what `build` makes of the result: cards, or a widget."""
         later = Later(title, build)
-        if self.runner.snapshot().state == "done":
+        with self._lock:
+            done = self.runner.snapshot().state == "done"
+            if not done:
+                self._later.append(later)
+        if done:
             later.fill(self.runner.result)
-        else:
-            self._later.append(later)
         return later
 
     def wait(self, seconds: float | None = None) -> Snapshot:
@@ -174,10 +182,13 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         WorkbenchError
             When it was waited for, and failed or was cancelled.
         """
-        self.runner.start()
-        if self._ticker is None or not self._ticker.is_alive():
-            self._ticker = threading.Thread(target=self._follow, name="live panel", daemon=True)
-            self._ticker.start()
+        with self._lock:
+            self.runner.start()
+            self.alarm.clear()
+            if not self._following:
+                self._following = True
+                self._ticker = threading.Thread(target=self._follow, name="live panel", daemon=True)
+                self._ticker.start()
         self.refresh()
         if wait:
             self.wait()
@@ -190,10 +201,13 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
     def _follow(self) -> None:
         """Refresh until the work has ended; in a thread, since the kernel is the analyst's."""
         while True:
-            now = self.runner.wait(_EVERY_S)
-            self._guarded(self.refresh)
-            if now.may_start or now.state == "done":
-                break
+            self.runner.wait(_EVERY_S)
+            with self._lock:  # it ends on what it showed: a click on Resume comes before that, or begins anew
+                now = self.runner.snapshot()
+                self._guarded(partial(self._show, now))
+                if now.state not in {"running", "stopping"}:
+                    self._following = False
+                    break
         if now.state == "done":
             for later in self._later:
                 self._guarded(partial(later.fill, self.runner.result))

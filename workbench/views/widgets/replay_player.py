@@ -56,15 +56,6 @@ def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
     return int(np.searchsorted(times, later[0])) if later else len(times) - 1
 
 
-def axis_tops(figure: go.Figure) -> dict[str, float]:
-    """Give the highest value on every upright axis that has one above 0, by the axis' name in the layout."""
-    tops: dict[str, float] = {}
-    for trace in figure.data:
-        axis = f"yaxis{(trace.yaxis or 'y')[1:]}"
-        tops[axis] = max([tops.get(axis, 0.0), *(float(value) for value in trace.y if value is not None)])
-    return {axis: top for axis, top in tops.items() if top > 0}
-
-
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     """Plays replays of one load, one policy at a time.
 
@@ -103,8 +94,8 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
                 self.frame,
                 self.alarm.widget,
                 self.text,
-                self.chart.widget,
-                self.comparison.widget,
+                *self.chart.parts,
+                *self.comparison.parts,
                 FullWidth(),
             ]
         )
@@ -122,11 +113,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
 
     def _figure(self) -> go.Figure:
         """Draw what happened until the present frame, on the axes of the whole."""
-        whole = draw_timeline(self._data)
-        shown = draw_timeline(self._data.until(self.times[self.frame.value]))
-        for axis, highest in axis_tops(whole).items():
-            shown.layout[axis].update(range=[0, 1.05 * highest], rangemode=None)
-        return shown
+        return draw_timeline(self._data.until(self.times[self.frame.value]))
 
     def _tell(self) -> None:
         said = escape(moment(self.line, self.times[self.frame.value]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, trace_search
+from workbench.views.figures.search_tree import choice_words
 
 MOST_NODES = 2000
 OFF = 1.0
@@ -63,9 +64,7 @@ class Traced:
         node = self.order[step - 1]
         found = sum(one.plan is not None for one in self.order[:step])
         so_far = f" {found:,} plan{'' if found == 1 else 's'} so far."
-        if node.worker is None:
-            return f"Step {step}: the whole layer {node.operator} is pruned: {node.pruned}.{so_far}"
-        what = f"Step {step}: {node.count} task{'' if node.count == 1 else 's'} of {node.operator} on w{node.worker}"
+        what = f"Step {step}: {choice_words(node)}"
         if node.pruned is not None:
             return f"{what} is pruned: {node.pruned}.{so_far}"
         if node.plan is not None:

@@ -1,7 +1,8 @@
 """What-if sliders: move the circumstances, and the model answers at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import ipywidgets
@@ -17,37 +18,39 @@ from workbench.study.planning import Planned
 from workbench.study.what_if import Answer, Question, ask, common_range
 from workbench.views import theme, units
 from workbench.views.cards import STYLE, Card, Column, Table
-from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity
+from workbench.views.figures.capacity import Capacity, capacity_of, draw_capacity
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import choice, choice_slider, slider, tick, whole_slider
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 
 _RISKS = (("by the margin alone", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
-_MOST_SHAPE = 64
-_MOST_PRICE = 5.0
+_MOST_SHAPE, _MOST_PRICE = 64, 5.0  # ends of sliders, if the price list has nothing larger
+_STEPS = 1000  # of the slider of prices
 
 
 def answer_card(answer: Answer, currency: str = "") -> Card:
     """Put an answer into words and rows."""
     question, plan, budget = answer.question, answer.plan, answer.plan.budget
-    lost = (
-        f"With one worker lost {units.rate(answer.lost_rate)} are left, "
-        + ("which still carries it" if answer.survives else "too little to carry it")
-        if answer.lost_rate
-        else "With one worker lost nothing that was modelled is left"
-    )
+    paid = answer.workers * question.worker_slots
     beyond = (
         f" That is {plan.extrapolation:.1f} times the most slots measured: measure larger before you rely on it."
         if plan.extrapolation > 1
         else ""
     )
     on = f"{_workers(answer.workers)}{_money(answer, currency)}"
-    finding = f"{units.rate(plan.rate)} take {budget.slots} slots on {on}. {lost}.{beyond}"
+    finding = (
+        f"{units.rate(plan.rate)} take {budget.slots} slots on {on}.{beyond} All {paid} slots of these carry "
+        f"{units.rate(answer.paid_rate)}; with one worker lost {_left(answer)}."
+    )
     rows: list[tuple[str, str]] = [
-        ("Slots", f"{budget.slots} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB"),
+        ("Least slots", f"{budget.slots} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB"),
+        (
+            "Their capacity",
+            f"{units.rate(plan.expected_rate)} (90 %: {units.rate(plan.low)} to {units.rate(plan.high)})",
+        ),
         ("Workers", f"{answer.workers} of {question.worker_slots} slots" + (", one spare" * question.one_lost)),
-        ("Capacity", f"{units.rate(plan.expected_rate)} (90 %: {units.rate(plan.low)} to {units.rate(plan.high)})"),
+        (f"Capacity of their {paid} slots", units.rate(answer.paid_rate)),
         ("With one worker lost", units.rate(answer.lost_rate)),
     ]
     if question.worker_price:
@@ -59,6 +62,15 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         finding,
         table=Table("The least deployment", (Column("What"), Column("Value")), tuple(rows), opened=True),
     )
+
+
+def _left(answer: Answer) -> str:
+    if answer.lost_rate is None:
+        return "fewer slots are left than were measured, so what they carry is not known"
+    if not answer.lost_rate:
+        return "nothing is left"
+    enough = "which still carries it" if answer.survives else "too little to carry it"
+    return f"{units.rate(answer.lost_rate)} are left, {enough}"
 
 
 def _workers(count: int) -> str:
@@ -77,7 +89,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     Parameters
     ----------
     explored
-        A planned study, or an exploration.
+        A planned study, or an exploration. The sliders begin where the first plan is.
     instances
         Price list; its types can be chosen, which sets the worker's shape and price.
     """
@@ -85,13 +97,16 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     def __init__(self, explored: Planned | Exploration, instances: Sequence[InstanceType] = ()) -> None:
         self.exploration = explored.exploration if isinstance(explored, Planned) else explored
         targets = explored.study.targets if isinstance(explored, Planned) else ()
+        first = next(iter(explored.plans), None) if isinstance(explored, Planned) else None
         self.alarm = Alarm()
         self._instances = {instance.name: instance for instance in instances}
+        self._taking = False
         low, high = common_range(self.exploration, targets)
         memories = [int(memory) for memory in self.exploration.model.memory_]
+        planned_memory = None if first is None else first.budget.profile.memory_mb
         self.rate = ipywidgets.FloatLogSlider(
             description="Target rate (records/s)",
-            value=float(targets[0] if targets else max(self.exploration.rates)),
+            value=float(max(self.exploration.rates) if first is None else first.rate),
             min=math.log10(low),
             max=math.log10(high),
             step=0.01,
@@ -101,33 +116,42 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             layout={"width": "100%", "max_width": "46rem"},
         )
         self.memory = choice_slider(
-            "Memory per slot", [(f"{memory} MB", memory) for memory in memories], memories[len(memories) // 2]
+            "Memory per slot",
+            [(f"{memory} MB", memory) for memory in memories],
+            planned_memory if planned_memory in memories else memories[len(memories) // 2],
         )
-        self.margin = slider("Margin (capacity / rate)", MARGIN, 1.0, 2.0, 0.05)
+        margin = MARGIN if first is None else first.margin
+        self.margin = slider("Margin (capacity / rate)", margin, 1.0, max(2.0, margin), 0.05)
         self.risk = choice_slider("Risk of falling short", _RISKS, 0.0)
         self.instance = choice("Worker type", [("my own", ""), *((name, name) for name in self._instances)], "")
         self.shape = whole_slider("Slots per worker", 4, 1, _MOST_SHAPE)
-        self.price = slider("Price per worker and hour", 0.2, 0.0, _MOST_PRICE, 0.005, form=".3f")
+        dearest = max([_MOST_PRICE, *(instance.price_per_hour for instance in instances)])
+        self.price = slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
         self.lost = tick("must carry the rate with one worker lost")
         self.skew = slider("More skew (% on the fullest task)", 0.0, 0.0, 100.0, 5.0, form=".0f")
         self.text = ipywidgets.HTML()
-        self.answer = self._first_answer()
+        self.answer: Answer | None = None
         self._curves: dict[tuple[int, int], Capacity] = {}
-        self.chart = LiveChart(self._figure(self.answer))
+        self.chart = LiveChart(_unanswered())
+        self.instance.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         self.controls = (self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew)
-        for control in (self.instance, self.memory):  # how many slots fit on a worker depends on their memory
-            control.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         for control in self.controls:
-            if control is not self.memory:
-                control.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
+            moved = self.refresh
+            if control is self.memory:  # how many slots fit on a worker depends on their memory
+                moved = self._choose
+            elif control in (self.shape, self.price):
+                moved = self._move_worker
+            control.observe(self.alarm.guard(lambda _, moved=moved: moved()), names=["value"])
         super().__init__(
             [
                 self.rate, self.memory, self.margin, self.risk, self.instance, self.shape, self.price, self.skew,
-                self.lost, self.alarm.widget, self.text, self.chart.widget, FullWidth(),
+                self.lost, self.alarm.widget, self.text, *self.chart.parts, FullWidth(),
             ]
         )  # fmt: skip
-        if self.answer is not None:
-            self._tell(self.answer)
+        if first is not None and first.price is not None and first.price.instance.name in self._instances:
+            self.instance.value = first.price.instance.name
+        else:
+            self.alarm.guard(self.refresh)()
 
     def question(self) -> Question:
         """Say what the controls ask; a risk covers what the margin is a rule of thumb for, so it replaces it."""
@@ -145,71 +169,80 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
     def refresh(self) -> None:
         """Answer what the controls ask."""
-        self.answer = None
-        self.text.value = ""
         self.margin.disabled = bool(self.risk.value)
-        self.answer = ask(self.exploration, self.question())
-        self._tell(self.answer)
-        self.chart.show(self._figure(self.answer))
+        with self._nothing_on_error():
+            self.answer = answer = ask(self.exploration, self.question())
+            self._tell(answer)
+            self.chart.show(self._figure(answer))
 
-    def _first_answer(self) -> Answer | None:
-        """Answer what the controls ask at first; what cannot be answered shows as a card, as it does later."""
+    @contextmanager
+    def _nothing_on_error(self) -> Iterator[None]:
+        """Leave no earlier answer beside the message of an error."""
         try:
-            return ask(self.exploration, self.question())
-        except WorkbenchError as error:
-            self.alarm.ring(type(error).__name__, str(error))
-            return None
+            yield
+        except Exception:
+            self.answer = None
+            self.text.value = ""
+            self.chart.show(_unanswered())
+            raise
 
-    def _capacity(self, memory: int, slots: int) -> Capacity:
-        """Give the model's curves with room for so many slots; they are kept, since only they take long."""
-        model = self.exploration.model
+    def _capacity(self, answer: Answer) -> Capacity:
+        """Give what the figure shows; its curves are kept, since only they take long."""
+        model, plan, memory = self.exploration.model, answer.plan, answer.question.memory_mb
         measured = (int(model.slots_[0]), int(model.slots_[-1]))
-        room = max(measured[1], 2 ** math.ceil(math.log2(slots)))
+        room = max(measured[1], 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
         if (memory, room) not in self._curves:
             runs = [
                 (run.budget.profile.memory_mb, run.budget.slots, run.estimate.rate, row in self.exploration.fitted)
                 for row, run in enumerate(self.exploration.measurements)
                 if run.estimate.rate
             ]
-            finding = f"Capacity of {self.exploration.measurements[0].query} by the model, as far as it was measured"
-            found = capacity_of(model, runs, (), [memory], finding, reach=room)
+            found = capacity_of(model, runs, [(room, plan.rate, memory)], [memory], "")
             kept = tuple(curve for curve in found.memory_curves if curve.slots in measured)
             self._curves[memory, room] = replace(found, memory_curves=kept)
-        return self._curves[memory, room]
-
-    def _figure(self, answer: Answer | None) -> go.Figure:
-        """Draw the capacity, what it must be, and what is left of it when one worker is lost."""
-        if answer is None:
-            return draw_capacity(self._capacity(self.memory.value, 1))
-        question, plan = answer.question, answer.plan
         beyond = f", {plan.extrapolation:.1f} times the most that was measured" if plan.extrapolation > 1 else ""
         finding = (
-            f"{units.rate(plan.rate)} of {plan.query} take {plan.budget.slots} slots of {question.memory_mb} MB on "
+            f"{units.rate(plan.rate)} of {plan.query} take {plan.budget.slots} slots of {memory} MB on "
             f"{_workers(answer.workers)}{_money(answer, self._currency)}{beyond}"
         )
-        targets = ((plan.budget.slots, plan.rate, question.memory_mb),)
-        data = aimed_at(self._capacity(question.memory_mb, plan.budget.slots), targets, finding)
+        targets = ((plan.budget.slots, plan.rate, memory),)
+        return replace(self._curves[memory, room], targets=targets, finding=finding)
+
+    def _figure(self, answer: Answer) -> go.Figure:
+        """Draw the capacity, what it must be, that of the workers, and what is left of it when one of them is lost.
+
+        All on one scale, the capacity at the skew that was measured: more skew takes more of that.
+        """
+        question = answer.question
+        data = self._capacity(answer)
         figure = draw_capacity(data)
-        needed = question.rate * question.margin * (1 + question.more_skew)
-        last = max(curve.slots[-1] for curve in data.curves)
+        worse = 1 + question.more_skew
+        needed = question.rate * question.margin * worse
         figure.add_scatter(
             uid="what-if-needed",
             name="capacity it must have",
-            x=[0, last],
+            x=[data.curves[0].slots[0] if data.far else 0, data.last],
             y=[needed, needed],
             mode="lines",
             line={"color": theme.BLACK, "width": 1, "dash": "dot"},
             hovertemplate="rate, margin and skew ask for %{y:.4~s} records/s<extra></extra>",
         )
-        figure.add_scatter(
-            uid="what-if-lost",
-            name="with one worker lost",
-            x=[(answer.workers - 1) * question.worker_slots],
-            y=[answer.lost_rate],
-            mode="markers",
-            marker={"color": theme.PURPLE, "symbol": "square-open", "size": 12, "line": {"width": 2}},
-            hovertemplate="%{x} slots are left: %{y:.4~s} records/s<extra></extra>",
+        marks = (
+            ("what-if-paid", "all slots of the workers", answer.workers, answer.paid_rate, theme.GREEN, "circle-open"),
+            ("what-if-lost", "with one worker lost", answer.workers - 1, answer.lost_rate, theme.PURPLE, "square-open"),
         )
+        for uid, name, workers, rate, colour, symbol in marks:
+            figure.add_scatter(
+                uid=uid,
+                name=name,
+                x=[workers * question.worker_slots] if rate else [],
+                y=[rate * worse] if rate else [],
+                mode="markers",
+                marker={"color": colour, "symbol": symbol, "size": 13, "line": {"width": 2}},
+                hovertemplate=f"{name}, %{{x}}: %{{y:.4~s}} records/s<extra></extra>",
+            )
+        if question.more_skew:
+            figure.update_layout(yaxis_title_text="Capacity at the skew measured (records/s)")
         theme.room_for_legend(figure)
         return figure
 
@@ -226,15 +259,36 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         """Take shape and price of the chosen worker type, and answer anew."""
         instance = self._instances.get(self.instance.value)
         if instance is not None:
-            profile = SlotProfile(self.exploration.measurements[0].budget.profile.cpus, self.memory.value)
-            slots = slots_per_worker(instance.vcpus, instance.memory_mb, profile)
-            if slots < 1:
-                self.answer, self.text.value = None, ""
-                raise WorkbenchError(
-                    f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
-                    f"{profile.cpus:g} core and {profile.memory_mb} MB besides what its system keeps. Choose a larger "
-                    "one."
-                )
-            self.shape.max, self.shape.value = max(_MOST_SHAPE, slots), slots
-            self.price.max, self.price.value = max(_MOST_PRICE, instance.price_per_hour), instance.price_per_hour
+            with self._nothing_on_error():
+                self._take(instance)
         self.refresh()
+
+    def _take(self, instance: InstanceType) -> None:
+        """Set the sliders to a worker type, which raises their ends where it is larger."""
+        profile = SlotProfile(self.exploration.measurements[0].budget.profile.cpus, self.memory.value)
+        slots = slots_per_worker(instance.vcpus, instance.memory_mb, profile)
+        if slots < 1:
+            raise WorkbenchError(
+                f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
+                f"{profile.cpus:g} core and {profile.memory_mb} MB besides what its system keeps. Choose a larger one."
+            )
+        self._taking = True
+        try:
+            self.shape.max = max(self.shape.max, slots)
+            self.shape.value, self.price.value = slots, instance.price_per_hour
+        finally:
+            self._taking = False
+
+    def _move_worker(self) -> None:
+        """Answer for a worker whose shape or price was moved by hand: it is none of the list any more."""
+        if self._taking:
+            return
+        if self.instance.value:
+            self.instance.value = ""  # which answers
+        else:
+            self.refresh()
+
+
+def _unanswered() -> go.Figure:
+    """Make a figure that states nothing, for a question without an answer."""
+    return theme.blank(theme.figure("No answer"), "The message above says why.")

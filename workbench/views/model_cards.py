@@ -1,0 +1,48 @@
+"""Cards on what a plan's model leaves open: what its other forms say, and what it costs to be safe."""
+
+from workbench.capacity import CapacityPlan
+from workbench.study.planning import Planned
+from workbench.views.cards import Card, Column, Table
+from workbench.views.figures.model_forms import draw_model_forms, model_forms
+from workbench.views.figures.risk import cost_risk, draw_cost_risk
+
+_BEYOND = 3.0  # times the most slots measured to which forms are compared, at least
+
+
+def forms(planned: Planned) -> list[Card]:
+    """Compare the forms of the model up to the largest plan."""
+    title = "What do other forms of the model say?"
+    largest = _largest(planned)
+    memory = None if largest is None else largest.budget.profile.memory_mb
+    beyond = max(_BEYOND, 1.0 if largest is None else largest.extrapolation)
+    data = model_forms(planned.exploration, memory, beyond=beyond)
+    if not data.curves:
+        return [Card("forms", title, f"{data.finding}.", kind="not-yet")]
+    columns = (
+        Column("Form"),
+        Column("Error on a run left out", "records/s"),
+        Column(f"Capacity of {data.slots[-1]:.0f} slots", "records/s"),
+    )
+    rows = tuple((curve.form, curve.error, curve.rates[-1]) for curve in data.curves)
+    table = Table(f"Forms of the model at {data.memory_mb:g} MB per slot, the one in use first", columns, rows)
+    return [Card("forms", title, f"{data.finding}.", draw_model_forms(data), table)]
+
+
+def safety(planned: Planned) -> list[Card]:
+    """Set the risk of falling short of the largest target against the price of workers of the planned type.
+
+    A plan at another trigger interval than the explored one has none: the risk is the model's, which knows one.
+    """
+    plan = _largest(planned)
+    if plan is None or plan.budget.interval_s != planned.exploration.measurements[0].budget.interval_s:
+        return []
+    instances = () if plan.price is None else (plan.price.instance,)
+    data = cost_risk(planned.exploration.model, plan.rate, plan.budget.profile, instances)
+    columns = (Column("Slots"), Column("Cost", f"{data.currency} per hour" if data.currency else "slots"))
+    rows = tuple((point.slots, point.cost, 100 * point.risk) for point in data.points)
+    table = Table("Deployments and their risk", (*columns, Column("Risk of falling short", "%")), rows)
+    return [Card("safety", "What does safety cost?", f"{data.finding}.", draw_cost_risk(data), table)]
+
+
+def _largest(planned: Planned) -> CapacityPlan | None:
+    return max(planned.plans, key=lambda plan: plan.rate, default=None)
