@@ -43,3 +43,9 @@ def progress() -> Callable[[str], None]:
         print(f"[{time.monotonic() - begun:5.0f} s] {text}", file=sys.stderr, flush=True)
 
     return say
+
+
+def tell_partial(error: str | None) -> None:
+    """Say on standard error why a report is partial, if it is."""
+    if error is not None:
+        print(f"workbench: the report is partial: {error}", file=sys.stderr)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
 from workbench.study.planning import DryRun, dry_run, run_study, write_planned
 from workbench.study.spec import read_study
@@ -37,7 +37,9 @@ def _plan(options: argparse.Namespace) -> int:
     write_planned(planned, output)
     complete = True
     if options.report:
-        complete = report.render("plan", {"planned": str(output.resolve())}, options.report).complete
+        made = report.render("plan", {"planned": str(output.resolve())}, options.report)
+        tell_partial(made.error)
+        complete = made.complete
     if options.json:
         print(output.read_text(encoding="utf-8"))
     else:
