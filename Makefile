@@ -23,7 +23,7 @@ demo: $(READY) ## measure Nexmark q5 on a small Spark and write its report to re
 	$(BIN)/workbench measure nexmark:q5 --report reports/q5.html
 
 lab: $(READY) ## open JupyterLab on this machine
-	$(BIN)/jupyter lab --ip=127.0.0.1
+	$(BIN)/jupyter lab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root)
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest
