@@ -42,10 +42,9 @@ _TOLERANCE = 0.1
 
 
 class RefusedError(WorkbenchError):
-    """What the first cell asks cannot be had; a notebook shows a card for it instead of a traceback."""
+    """What the first cell asks cannot be had. A card has said why, so a notebook shows no traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        show([error_card("WorkbenchError", str(self))])
         return ["Nothing was measured. Correct the first cell, or what it names, and run all cells again."]
 
 
@@ -86,6 +85,7 @@ def ask(query: str, dataset: str, event_time: str, targets: list[float], *, quic
         )
         found = find_query(study.query, study.dataset, study.event_time)
     except WorkbenchError as error:
+        show([error_card("WorkbenchError", str(error))])
         raise RefusedError(str(error)) from None
     show([asked_card(study), *([data_card(found.dataset)] if isinstance(found.dataset, Dataset) else [])])
     display(Code(_source(found.build), language="python"))

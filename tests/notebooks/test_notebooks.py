@@ -163,7 +163,6 @@ def test_the_tour_leads_from_an_own_query_to_a_page(newcomer):
     assert "fluid, seed 0" in page
 
 
-
 def test_what_is_asked_in_vain_is_a_card_without_a_traceback(newcomer):
     with pytest.raises(papermill.PapermillExecutionError) as failed:
         newcomer(query="mine:items_per_til")
@@ -190,7 +189,12 @@ def tour(newcomer, monkeypatch):
     sys.modules.pop("mine", None)
 
 
-ASKED = {"query": "mine:items_per_till", "dataset": "../sales.csv", "event_time": "at", "targets": [1e4], "quick": False}
+ASKED = {
+    "query": "mine:items_per_till",
+    "dataset": "../sales.csv",
+    "event_time": "at",
+    "targets": [1e4],
+}
 
 
 @pytest.mark.parametrize(
@@ -207,29 +211,31 @@ ASKED = {"query": "mine:items_per_till", "dataset": "../sales.csv", "event_time"
 def test_everything_in_the_first_cell_is_checked(tour, monkeypatch, changes, message):
     monkeypatch.setattr(tour, "usable_cores", lambda: 4.0)
     with pytest.raises(WorkbenchError, match=re.escape(message)):
-        tour.ask(**ASKED | changes)
+        tour.ask(**ASKED | changes, quick=False)
 
 
 @pytest.mark.parametrize(
-    ("cores", "quotas", "slots", "cpus"),
-    [(2.0, True, (1, 2, 3), 0.4), (1.0, True, (1, 2), 0.4), (8.0, False, (1, 2, 3), 1.0), (3.0, False, (1, 2), 1.0)],
+    ("cores", "quotas", "budgets"),
+    [(2.0, True, (0.4, 1, 2, 3)), (1.0, True, (0.4, 1, 2)), (8.0, False, (1.0, 1, 2, 3)), (3.0, False, (1.0, 1, 2))],
 )
-def test_the_tour_measures_as_many_slots_as_the_machine_has(tour, monkeypatch, cores, quotas, slots, cpus):
+def test_the_tour_measures_as_many_slots_as_the_machine_has(tour, monkeypatch, cores, quotas, budgets):
     monkeypatch.setattr(tour, "usable_cores", lambda: cores)
     monkeypatch.setattr(tour, "quota_permitted", lambda: quotas)
-    asked = tour.ask(**ASKED)
-    assert (asked.testbed, asked.slots, asked.slot_cpus) == ("spark", slots, cpus)
+    asked = tour.ask(**ASKED, quick=False)
+    assert (asked.testbed, asked.slot_cpus, *asked.slots) == ("spark", *budgets)
 
 
 def test_a_machine_too_small_for_the_tour_says_what_to_do(tour, monkeypatch):
     monkeypatch.setattr(tour, "usable_cores", lambda: 2.0)
     monkeypatch.setattr(tour, "quota_permitted", lambda: False)
-    with pytest.raises(WorkbenchError, match=r"Of the 2 cores of this machine 1 can be a slot.*Start the notebooks as root"):
-        tour.ask(**ASKED)
+    with pytest.raises(
+        WorkbenchError, match=r"Of the 2 cores of this machine 1 can be a slot.*Start the notebooks as root"
+    ):
+        tour.ask(**ASKED, quick=False)
 
 
 def test_an_edited_module_is_asked_anew(tour):
-    tour.ask(**ASKED | {"quick": True})
+    tour.ask(**ASKED, quick=True)
     with Path("mine.py").open("a") as module:
         module.write("\n\ndef tills(sales):\n    return sales.select('till')\n")
-    tour.ask(**ASKED | {"quick": True, "query": "mine:tills"})
+    tour.ask(**ASKED | {"query": "mine:tills"}, quick=True)
