@@ -162,9 +162,9 @@ def run_notebook(browser, lab):
         quicker = [("quick: bool = False", "quick = True")] if quick else []
         for old, new in [*quicker, *([change] if change else [])]:
             page.evaluate(
-                """([old, new]) => {
+                """([from, to]) => {
                     for (const {sharedModel} of window.jupyterapp.shell.currentWidget.content.model.cells)
-                        sharedModel.setSource(sharedModel.getSource().replace(old, new));
+                        sharedModel.setSource(sharedModel.getSource().replace(from, to));
                 }""",
                 [old, new],
             )
