@@ -25,7 +25,7 @@ demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark her
 	  $(BIN)/workbench measure nexmark:q5 --report reports/q5.html; }
 
 lab: $(READY) ## open JupyterLab on this machine
-	$(BIN)/jupyter lab --ip=127.0.0.1
+	$(BIN)/jupyter lab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root)
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest

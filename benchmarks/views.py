@@ -1,11 +1,13 @@
-"""How long views take: what-if figures, the search tree at 2,000 nodes, and a report.
+"""How long views take: the what-if panel, the search tree at 2,000 nodes, and the reports.
 
     python benchmarks/views.py
 
-Prints seconds (median of several), asserts nothing. A what-if figure is computed anew from the model, drawn, and put
-into a live figure in place, as a slider does; figures count as drawn when their JSON is written.
+Prints seconds (median of several), asserts nothing. The what-if panel is the notebook's own: a slider is set, and time
+runs until the answer, the text and the figure have been handed over to the page. Figures that are drawn count as drawn
+when their JSON is written.
 """
 
+import itertools
 import statistics
 import sys
 import tempfile
@@ -18,17 +20,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from example_measurement import example_measurement
 
-from workbench.capacity import CapacityModel
 from workbench.capacity.prices import read_instances
-from workbench.dataflow import SlotProfile
+from workbench.journal import Journal
 from workbench.placement import CostVector, PlacementProblem, search, trace_search
 from workbench.report import render
+from workbench.study.planning import run_study
+from workbench.study.spec import Study
 from workbench.views.figures import (
-    aimed_at,
-    capacity_of,
     cost_risk,
     cost_vectors,
-    draw_capacity,
     draw_cost_risk,
     draw_pareto,
     draw_placement_map,
@@ -36,10 +36,17 @@ from workbench.views.figures import (
     placement_map,
     search_tree,
 )
-from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets import WhatIf
 
-PRICES = Path(__file__).parents[1] / "data" / "instances.csv"
+DATA = Path(__file__).parents[1] / "data"
 NODES = 2000
+STUDY = """query: nexmark:q1
+targets: [2000000, 20000000]
+slots: [2, 4, 8, 16]
+memory_mb: [512, 1024]
+testbed: fluid
+slot_cpus: 1
+"""
 
 
 def median(call, repeats=15):
@@ -57,38 +64,34 @@ def report(what, seconds, more=""):
 
 
 def what_if():
-    budgets = [(memory, slots) for memory in (512, 2048) for slots in (2, 4, 8, 16, 32)]
-    rates = [9e4 * slots**0.93 * (memory / 512) ** 0.05 for memory, slots in budgets]
-    model = CapacityModel("scaling").fit(budgets, rates)
-    runs = [(memory, slots, rate, True) for (memory, slots), rate in zip(budgets, rates, strict=True)]
-    targets = iter(range(10**9))
-
-    def answer():
-        rate = 2e6 * (1 + next(targets) % 10 / 10)
-        return rate, model.slots_for(rate, 2048)
-
-    def data():
-        rate, slots = answer()
-        return capacity_of(
-            model, runs, [(slots, rate, 2048)], [2048], f"{rate:g} records/s take {slots} slots", across=known
-        )
-
-    known = capacity_of(model, runs, [], [2048], "").memory_curves
-    curves = capacity_of(model, runs, [], [2048], "", reach=80)
-
-    def aimed():
-        rate, slots = answer()
-        return aimed_at(curves, [(slots, rate, 2048)], f"{rate:g} records/s take {slots} slots")
-
-    live = LiveChart(draw_capacity(data()))
-    report("what-if: least slots for a rate, from the model", median(answer))
-    report("what-if: another memory: data of the capacity figure", median(data))
-    report("what-if: another rate: data of the capacity figure", median(aimed))
-    report("what-if: capacity figure, drawing", median(lambda: draw_capacity(curves)))
-    report("what-if: another rate, into the live figure", median(lambda: live.show(draw_capacity(aimed()))))
-    report("what-if: another memory, into the live figure", median(lambda: live.show(draw_capacity(data()))))
-    instances = read_instances(PRICES)
-    profile = SlotProfile(1.0, 2048)
+    study = Study(
+        "nexmark:q11", (1e6, 3e6), (4, 6, 8, 12, 16), (512, 1024, 2048),
+        testbed="fluid", slot_cpus=1.0, interval_s=5.0, most_runs=9,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        planned = run_study(study, Journal(Path(folder) / "journal.jsonl"))
+    instances = read_instances(DATA / "instances.csv")
+    started = time.perf_counter()
+    panel = WhatIf(planned, instances)
+    report("what-if: the panel appears", time.perf_counter() - started)
+    moves = {
+        "another rate": (panel.rate, [1.1e6, 1.2e6, 1.3e6]),
+        "a rate so high that the curves are drawn anew": (panel.rate, [5e5, 8e6]),
+        "another memory": (panel.memory, [512, 1024, 2048]),
+        "another margin": (panel.margin, [1.2, 1.3, 1.4]),
+        "another worker shape": (panel.shape, [3, 5, 6]),
+        "another price": (panel.price, [0.3, 0.4, 0.5]),
+        "more skew": (panel.skew, [5.0, 10.0, 15.0]),
+        "a risk in place of the margin": (panel.risk, [0.05, 0.1, 0.2]),
+        "a worker may be lost": (panel.lost, [True, False]),
+    }
+    for what, (control, values) in moves.items():
+        before, turns = control.value, itertools.cycle(values)
+        report(f"what-if: {what}", median(lambda control=control, turns=turns: control.set_trait("value", next(turns))))
+        if panel.alarm.widget.value:
+            raise SystemExit(f"{what}: the panel shows an error.")
+        control.value = before
+    model, profile = planned.exploration.model, planned.exploration.measurements[0].budget.profile
     report("cost against risk, data", median(lambda: cost_risk(model, 2e6, profile, instances), 5))
     found = cost_risk(model, 2e6, profile, instances)
     report("cost against risk, drawing", median(lambda: draw_cost_risk(found)))
@@ -147,12 +150,21 @@ def written(data):
 
 
 def reports():
-    with tempfile.TemporaryDirectory() as folder:
-        example_measurement().to_json(f"{folder}/q5.json")
-        started = time.perf_counter()
-        made = render("measure", {"measurement": f"{folder}/q5.json"}, Path(folder) / "q5.html")
-        seconds = time.perf_counter() - started
-        report("measurement report, papermill and HTML", seconds, f"{Path(made.path).stat().st_size / 1e6:.2f} MB")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        example_measurement().to_json(folder / "q5.json")
+        (folder / "study.yaml").write_text(STUDY)
+        for template, given in (
+            ("measure", {"measurement": folder / "q5.json"}),
+            ("capacity", {"study": folder / "study.yaml", "history": folder / "history"}),
+            ("placement", {"placement": DATA / "placement.yaml"}),
+            ("scaling", {"rates": DATA / "day.csv"}),
+        ):
+            started = time.perf_counter()
+            made = render(template, {key: str(path) for key, path in given.items()}, folder / f"{template}.html")
+            seconds = time.perf_counter() - started
+            size = f"{made.path.stat().st_size / 1e6:.2f} MB"
+            report(f"{template} report, papermill and HTML", seconds, size if made.complete else made.error)
 
 
 def main():

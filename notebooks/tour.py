@@ -1,25 +1,148 @@
 """What the notebooks measure with, and the steps of the tour that are more than one call."""
 
+import inspect
+from dataclasses import replace
 from pathlib import Path
 
-from workbench.capacity import CapacityEstimator
+import pyarrow.dataset as pads
+from IPython.display import Code, display
+
+from workbench.capacity import CapacityEstimator, CapacityPlan
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
+from workbench.errors import WorkbenchError
 from workbench.placement import read_placement_input
 from workbench.report import render
-from workbench.simulation import RateTrace
+from workbench.simulation import RateTrace, preset
+from workbench.study.catalogue import find_query
 from workbench.study.placing import study_placement
 from workbench.study.planning import Planned, write_planned
 from workbench.study.scaling import planned_start, replay_start
-from workbench.study.spec import Study
+from workbench.study.spec import Study, study_from
+from workbench.testbed.base import Testbed
+from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.spark import SparkTestbed
-from workbench.views import placement_cards
-from workbench.views.cards import Card
+from workbench.testbed.spark.machine import usable_cores
+from workbench.testbed.spark.testbed import SLOT_SHARE
+from workbench.views import placement_cards, plan_cards, units
+from workbench.views.cards import Card, Column, Table, error_card, show
+from workbench.views.study_cards import asked_card
 from workbench.views.widgets import ReplayPlayer
+from workbench.workload.query import Dataset
 
 FOLDER = Path(".workbench")
 JOURNAL = FOLDER / "journal.jsonl"
 PLANNED = FOLDER / "tour.json"
+PAGE = Path("reports/tour.html")
+
+_MOST_SLOTS = 3
+_ROWS = 3  # of the data that are shown
+# Two deployments of one query differ by as much: a narrower bracket costs probes and tells the model little more.
+_TOLERANCE = 0.1
+
+
+class RefusedError(WorkbenchError):
+    """What the first cell asks cannot be had. A card has said why, so a notebook shows no traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return ["Nothing was measured. Correct the first cell, or what it names, and run all cells again."]
+
+
+def ask(query: str, dataset: str, event_time: str, targets: list[float], *, quick: bool) -> Study:
+    """Turn the first cell into a study, and show what it asks: the question, the data, the query's code.
+
+    Parameters
+    ----------
+    query
+        ``module:function``; the module is read anew, as it may have been edited.
+    dataset, event_time
+        Path of the data and its event-time column; empty where there is none.
+    targets
+        Records/s to plan for.
+    quick
+        Whether a simulated query stands in for it.
+
+    Raises
+    ------
+    RefusedError
+        When a value, the query, the data or the machine is not fit for it.
+    """
+    try:
+        study = study_from(
+            {
+                "query": query,
+                "dataset": dataset or None,
+                "event_time": event_time or None,
+                "targets": targets,
+                "memory_mb": [1024],
+                "prices": "../data/instances.csv",
+                "tolerance": _TOLERANCE,
+                "choice": "edge",
+                "most_runs": 3,
+                **(_simulated() if quick else _real()),
+            },
+            "The first cell",
+        )
+        found = find_query(study.query, study.dataset, study.event_time)
+    except WorkbenchError as error:
+        show([error_card("WorkbenchError", str(error))])
+        raise RefusedError(str(error)) from None
+    show([asked_card(study), *([data_card(found.dataset)] if isinstance(found.dataset, Dataset) else [])])
+    display(Code(_source(found.build), language="python"))
+    return study
+
+
+def _source(build: object) -> str:
+    try:
+        return inspect.getsource(build)
+    except (OSError, TypeError):  # no plain function
+        return repr(build)
+
+
+def _simulated() -> dict[str, object]:
+    return {"testbed": "fluid", "slots": [4, 6, 8], "slot_cpus": 1}
+
+
+def _real() -> dict[str, object]:
+    """One, two and three slots, or as many as this machine can serve."""
+    cores = usable_cores()
+    room = cores * SLOT_SHARE / slot_cpus() if quota_permitted() else cores - 1
+    slots = [*range(1, min(_MOST_SLOTS, int(room + 1e-9)) + 1)]
+    if len(slots) < 2:
+        raise WorkbenchError(
+            f"Of the {cores:g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two sizes at "
+            "least. Start the notebooks as root, so that a slot can be a fraction of a core; let a container write "
+            "/sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in 01_measure.ipynb."
+        )
+    return {"testbed": "spark", "slots": slots, "slot_cpus": slot_cpus()}
+
+
+def data_card(data: Dataset) -> Card:
+    """Show the first rows of the data."""
+    rows = pads.dataset(data.path, format=data.format).head(_ROWS)
+    told = (
+        f"its column {data.event_time} becomes the time at which a row is due, less the row's own lateness"
+        if data.event_time
+        else "the query has no event time"
+    )
+    table = Table(
+        f"The first {len(rows)} rows",
+        tuple(Column(field.name, str(field.type)) for field in rows.schema),
+        tuple(tuple(map(str, row.values())) for row in rows.to_pylist()),
+        opened=True,
+    )
+    finding = f"{Path(data.path).name} is replayed over and over at the rates that are tried; {told}."
+    return Card("data", "What is it fed?", finding, table=table)
+
+
+def testbed(study: Study) -> Testbed:
+    """Spark on this machine, or a simulated query under the name of the study's."""
+    if study.testbed == "spark":
+        return spark_testbed(quick=False)
+    model = preset("q11")
+    return FluidTestbed(
+        models=[replace(model, dataflow=replace(model.dataflow, name=study.query.removeprefix("nexmark:")))]
+    )
 
 
 def spark_testbed(*, quick: bool) -> SparkTestbed:
@@ -27,11 +150,11 @@ def spark_testbed(*, quick: bool) -> SparkTestbed:
     return SparkTestbed(slot_cpus="auto" if quota_permitted() else "cores", warmup_cap_s=10.0 if quick else 30.0)
 
 
-def estimator(*, quick: bool) -> CapacityEstimator:
-    """Bracket the maximum within 5 %; if it is to be quick, as well as three short probes can."""
+def estimator(*, tolerance: float = 0.05, quick: bool = False) -> CapacityEstimator:
+    """Bracket the maximum within `tolerance`; if it is to be quick, as well as three short probes can."""
     if quick:
         return CapacityEstimator(0.2, max_probes=3, warmup_min_s=5.0, warmup_cap_s=10.0, settle_s=2.0, window_s=6.0)
-    return CapacityEstimator(0.05, warmup_min_s=20.0, warmup_cap_s=45.0)
+    return CapacityEstimator(tolerance, warmup_min_s=20.0, warmup_cap_s=45.0)
 
 
 def slot_cpus() -> float:
@@ -44,26 +167,33 @@ def small_budget() -> Budget:
     return Budget(2 if quota_permitted() else 1, SlotProfile(slot_cpus(), 1024))
 
 
-def own_study() -> Study:
-    """Plan three rates for the query in jobs.py from three budgets."""
-    return Study(
-        "jobs:revenue_per_shop",
-        targets=(20_000.0, 60_000.0, 200_000.0),
-        slots=(1, 2, 3),
-        memory_mb=(1024,),
-        dataset="../data/orders.csv",
-        event_time="time",
-        slot_cpus=slot_cpus(),
-        tolerance=0.05,
-        most_runs=3,
-        prices="../data/instances.csv",
+def planned_cards(planned: Planned) -> list[Card]:
+    """Say what to deploy, how sure that is, and what it rests on."""
+    answer, *rest = plan_cards.cards(planned)
+    return [answer, *([sureness(planned)] if planned.plans else []), *rest]
+
+
+def sureness(planned: Planned) -> Card:
+    """Say how well the capacity of each plan is known, and what would make it known better."""
+    runs = len(planned.exploration.fitted)
+    most = max(run.budget.slots for run in planned.exploration.measurements)
+    known = "; ".join(
+        f"for {units.rate(plan.rate)} between {units.share(plan.low / plan.expected_rate - 1)} and "
+        f"+{units.share(plan.high / plan.expected_rate - 1)}"
+        for plan in planned.plans
     )
+    finding = (
+        f"{runs} short runs on up to {most} slots tell a direction. Beside what is expected, the capacity of a plan "
+        f"lies, nine times in ten, {known}. To be surer, measure more and larger budgets (workbench plan), or "
+        "deploy in steps and measure each."
+    )
+    return Card("sureness", "How sure is that?", finding, kind="health")
 
 
 def place_planned(planned: Planned) -> list[Card]:
     """Place the tasks of the largest plan on workers of four slots."""
+    largest = _largest(planned)
     write_planned(planned, PLANNED)
-    largest = max(planned.plans, key=lambda plan: plan.rate)
     workers = -(-largest.budget.slots // 4) + 1
     given = read_placement_input(PLANNED, workers=workers, slots=4, rate=largest.rate)
     return placement_cards.cards(study_placement(given, samples=20, timeout_s=1.0))
@@ -71,8 +201,8 @@ def place_planned(planned: Planned) -> list[Card]:
 
 def replay_planned(planned: Planned) -> ReplayPlayer:
     """Replay a day whose peak is the largest planned rate against the plan, under every policy."""
+    peak = _largest(planned).rate
     write_planned(planned, PLANNED)
-    peak = max(plan.rate for plan in planned.plans)
     day = RateTrace.diurnal(0.2 * peak, peak, step_s=300.0)
     return ReplayPlayer(replay_start(planned_start(PLANNED, peak), day).timelines)
 
@@ -80,7 +210,19 @@ def replay_planned(planned: Planned) -> ReplayPlayer:
 def report_planned(planned: Planned) -> list[Card]:
     """Write the plans as one HTML file that opens without a network, and say where it is."""
     write_planned(planned, PLANNED)
-    made = render("plan", {"planned": str(PLANNED.resolve())}, FOLDER / "tour.html")
+    made = render("plan", {"planned": str(PLANNED.resolve())}, PAGE)
+    if made.error:
+        raise WorkbenchError(f"The page {PAGE} is partial: {made.error}")
     size = made.path.stat().st_size / 2**20
-    finding = f"{made.path} ({size:.1f} MiB) opens in any browser, without a network and without this workbench."
+    finding = (
+        f"{PAGE}, beside this notebook ({size:.1f} MiB), opens in any browser, without a network and without this "
+        "workbench. In the file browser on the left: right-click it, then Open in New Browser Tab, or Download."
+    )
     return [Card("report", "A page to send round", finding)]
+
+
+def _largest(planned: Planned) -> CapacityPlan:
+    if not planned.plans:
+        reasons = " ".join(reason for _, reason in planned.refused)
+        raise WorkbenchError(f"There is no plan to go on with. {reasons}")
+    return max(planned.plans, key=lambda plan: plan.rate)

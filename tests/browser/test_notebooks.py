@@ -135,11 +135,11 @@ def lab(tmp_path_factory):
 
 @pytest.fixture
 def run_notebook(browser, lab):
-    """Open a notebook, run all of its cells, and wait until they have run."""
+    """Open a notebook, run all of its cells, and wait until they have run, or until one is refused after a `change`."""
     address, token = lab
     pages = []
 
-    def run(name, quick=True):
+    def run(name, quick=True, change=None):
         page = browser.new_page(viewport={"width": 1300, "height": 2400})
         pages.append(page)
         page.outside, page.problems = [], []
@@ -159,13 +159,20 @@ def run_notebook(browser, lab):
             await panel.sessionContext.ready;
             await panel.sessionContext.session.kernel.info;
         }""")
-        if quick:
-            page.evaluate("""() => {
-                for (const {sharedModel} of window.jupyterapp.shell.currentWidget.content.model.cells)
-                    sharedModel.setSource(sharedModel.getSource().replace("quick: bool = False", "quick = True"));
-            }""")
+        quicker = [("quick: bool = False", "quick = True")] if quick else []
+        for old, new in [*quicker, *([change] if change else [])]:
+            page.evaluate(
+                """([from, to]) => {
+                    for (const {sharedModel} of window.jupyterapp.shell.currentWidget.content.model.cells)
+                        sharedModel.setSource(sharedModel.getSource().replace(from, to));
+                }""",
+                [old, new],
+            )
         page.evaluate("() => void window.jupyterapp.commands.execute('application:toggle-left-area')")
         page.evaluate("() => void window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        if change:
+            page.locator(".workbench-card.error").wait_for(timeout=PATIENCE_MS)
+            return page
         page.wait_for_function(
             """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
                 .every(cell => cell.type !== 'code' || cell.executionCount)""",
@@ -250,6 +257,25 @@ def picture(page, name, element=None):
 def panel_with(page, text):
     """The panel that has a control called so."""
     return page.locator(".jp-OutputArea-output .widget-vbox", has=page.get_by_text(text, exact=True)).first
+
+
+def test_the_tour_leads_from_a_query_to_a_page(run_notebook):
+    page = run_notebook("00_tour")
+    page.get_by_text("reports/tour.html, beside this notebook").wait_for(timeout=3 * PATIENCE_MS)
+    panel = panel_with(page, "Target rate (records/s)")
+    panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    healthy(page)
+    picture(page, "00_tour", page.locator(".jp-Notebook"))
+
+
+def test_a_first_cell_that_cannot_be_had_is_answered_with_a_card(run_notebook):
+    page = run_notebook("00_tour", change=("jobs:revenue_per_shop", "jobs:revenue_per_shops"))
+    card = page.locator(".workbench-card.error")
+    assert "Did you mean jobs:revenue_per_shop?" in card.text_content()
+    assert "Nothing was measured. Correct the first cell" in page.locator(".jp-Notebook").text_content()
+    assert "Traceback" not in page.locator(".jp-Notebook").text_content()
+    assert page.locator(".workbench-state").count() == 0
+    picture(page, "00_tour_refused", page.locator(".jp-Notebook"))
 
 
 def test_every_what_if_slider_changes_the_figure(run_notebook):

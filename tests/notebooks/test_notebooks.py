@@ -1,27 +1,42 @@
-"""The notebooks run from top to bottom, and are committed without outputs. Those on Spark run in tests/spark."""
+"""The notebooks run from top to bottom, and are committed without outputs.
 
+Spark takes minutes, so here a simulated query stands in for it in the tour; 01 is run by tests/browser, and the tour on
+Spark by ``benchmarks/newcomer.py``.
+"""
+
+import importlib.util
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import nbformat
 import papermill
 import pytest
 
+from workbench.errors import WorkbenchError
+
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 SIMULATED = ("02_plan", "03_place", "04_scale", "05_elastic")
 MOST_LINES = 25
+OWN = """
+def items_per_till(sales):
+    return sales.groupBy("till").count()
+"""
 
 
 def texts(notebook):
-    """All texts that a notebook shows, widgets' included."""
+    """All texts that a notebook shows, those inside widgets included."""
+    state = notebook.metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {}).get("state", {})
+    inside = [one["state"] for one in state.values()]
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    outputs += [output for one in inside for output in one.get("outputs", [])]
     shown = [
         str(output.get("data", {}).get("text/html") or output.get("data", {}).get("text/plain") or output.get("text"))
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
+        for output in outputs
     ]
-    state = notebook.metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {}).get("state", {})
-    return "\n".join(shown + [str(one["state"].get("value", "")) for one in state.values()])
+    return "\n".join(shown + [str(one.get("value", "")) for one in inside])
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +115,127 @@ def test_runs_and_shows_no_error_card(ran, name):
 )
 def test_what_they_are_for_is_shown(ran, name, sentence):
     assert sentence in texts(ran(name))
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory):
+    """Fills in the first cell of the tour for a query and a CSV file of one's own, and runs all cells."""
+    place = tmp_path_factory.mktemp("newcomer")
+    shutil.copytree(NOTEBOOKS, place / "notebooks", ignore=shutil.ignore_patterns(".*", "__pycache__", "reports"))
+    shutil.copytree(NOTEBOOKS.parent / "data", place / "data")
+    (place / "sales.csv").write_text(
+        "till,at,sum\n" + "".join(f"t{n % 7},{1_700_000_000 + n},{n}.5\n" for n in range(90))
+    )
+    (place / "notebooks" / "mine.py").write_text(OWN)
+    given = {"query": "mine:items_per_till", "dataset": "../sales.csv", "event_time": "at", "wait": True, "quick": True}
+
+    def run(**changes):
+        out = place / "ran.ipynb"
+        papermill.execute_notebook(
+            place / "notebooks" / "00_tour.ipynb", out, given | changes, cwd=place / "notebooks", progress_bar=False
+        )
+        return nbformat.read(out, as_version=4)
+
+    run.place = place
+    return run
+
+
+def test_the_tour_leads_from_an_own_query_to_a_page(newcomer):
+    shown = texts(newcomer())
+    assert "✖ Error" not in shown
+    assert 'role="alert"' not in shown
+    for sentence in (
+        "How much must be deployed for mine:items_per_till to sustain 20 k records/s and 60 k records/s",
+        "sales.csv is replayed over and over at the rates that are tried; its column at becomes the time",
+        "items_per_till",
+        "✔ done",
+        "20,000 records/s of mine:items_per_till take",
+        "How sure is that?",
+        "3 short runs on up to 8 slots tell a direction.",
+        "What does mine:items_per_till take?",
+        "Where do the tasks go?",
+        "consumed by",
+        "reports/tour.html, beside this notebook",
+    ):
+        assert sentence in shown, sentence
+    page = (newcomer.place / "notebooks" / "reports" / "tour.html").read_text()
+    assert "mine:items_per_till" in page
+    assert "fluid, seed 0" in page
+
+
+def test_what_is_asked_in_vain_is_a_card_without_a_traceback(newcomer):
+    with pytest.raises(papermill.PapermillExecutionError) as failed:
+        newcomer(query="mine:items_per_til")
+    assert failed.value.ename == "RefusedError"
+    ran = nbformat.read(newcomer.place / "ran.ipynb", as_version=4)
+    (cell,) = (cell for cell in ran.cells if cell.get("id") == "asked")
+    (card,) = (output.data["text/html"] for output in cell.outputs if output.output_type == "display_data")
+    assert "✖ Error" in card
+    assert "Did you mean mine:items_per_till?" in card
+    (error,) = (output for output in cell.outputs if output.output_type == "error")
+    (line,) = error.traceback
+    assert line == "Nothing was measured. Correct the first cell, or what it names, and run all cells again."
+
+
+@pytest.fixture
+def tour(newcomer, monkeypatch):
+    """The notebooks' own module, in the folder of the notebooks."""
+    monkeypatch.chdir(newcomer.place / "notebooks")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    spec = importlib.util.spec_from_file_location("tour", "tour.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.modules.pop("mine", None)
+
+
+ASKED = {
+    "query": "mine:items_per_till",
+    "dataset": "../sales.csv",
+    "event_time": "at",
+    "targets": [1e4],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query": "mine"}, "is not of the form nexmark:QUERY or module:function"),
+        ({"query": "yours:items"}, "'yours' of query 'yours:items' cannot be imported"),
+        ({"dataset": "../sale.csv"}, "The dataset '../sale.csv' does not exist"),
+        ({"event_time": "when"}, "has no column 'when' to take the event time from"),
+        ({"targets": ["many"]}, "The first cell: targets is ['many']; it must be a list of rates above 0"),
+        ({"targets": 5}, "The first cell: targets is 5; it must be a list of rates above 0"),
+    ],
+)
+def test_everything_in_the_first_cell_is_checked(tour, monkeypatch, changes, message):
+    monkeypatch.setattr(tour, "usable_cores", lambda: 4.0)
+    with pytest.raises(WorkbenchError, match=re.escape(message)):
+        tour.ask(**ASKED | changes, quick=False)
+
+
+@pytest.mark.parametrize(
+    ("cores", "quotas", "budgets"),
+    [(2.0, True, (0.4, 1, 2, 3)), (1.0, True, (0.4, 1, 2)), (8.0, False, (1.0, 1, 2, 3)), (3.0, False, (1.0, 1, 2))],
+)
+def test_the_tour_measures_as_many_slots_as_the_machine_has(tour, monkeypatch, cores, quotas, budgets):
+    monkeypatch.setattr(tour, "usable_cores", lambda: cores)
+    monkeypatch.setattr(tour, "quota_permitted", lambda: quotas)
+    asked = tour.ask(**ASKED, quick=False)
+    assert (asked.testbed, asked.slot_cpus, *asked.slots) == ("spark", *budgets)
+
+
+def test_a_machine_too_small_for_the_tour_says_what_to_do(tour, monkeypatch):
+    monkeypatch.setattr(tour, "usable_cores", lambda: 2.0)
+    monkeypatch.setattr(tour, "quota_permitted", lambda: False)
+    with pytest.raises(
+        WorkbenchError, match=r"Of the 2 cores of this machine 1 can be a slot.*Start the notebooks as root"
+    ):
+        tour.ask(**ASKED, quick=False)
+
+
+def test_an_edited_module_is_asked_anew(tour):
+    tour.ask(**ASKED, quick=True)
+    with Path("mine.py").open("a") as module:
+        module.write("\n\ndef tills(sales):\n    return sales.select('till')\n")
+    tour.ask(**ASKED | {"query": "mine:tills"}, quick=True)

@@ -61,3 +61,19 @@ def test_a_name_without_a_colon_shows_the_form():
 def test_a_missing_event_time_column_is_told_before_anything_starts():
     with pytest.raises(WorkbenchError, match="no column 'when'"):
         find_query("myjobs:orders", "orders.csv", "when")
+
+
+def test_an_edited_module_is_read_anew(here):
+    assert find_query("myjobs:orders", "orders.csv").build("rows") == "rows"
+    (here / "myjobs.py").write_text("def orders(rows):\n    return [rows]\n\n\ndef shops(rows):\n    return 0\n")
+    assert find_query("myjobs:orders", "orders.csv").build("rows") == ["rows"]
+    assert find_query("myjobs:shops", "orders.csv").build("rows") == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_modules_of_others_are_not_imported_twice():
+    import json
+
+    with pytest.raises(WorkbenchError, match="needs data to read"):
+        find_query("json:loads")
+    assert sys.modules["json"] is json

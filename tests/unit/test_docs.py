@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -109,25 +110,77 @@ def test_the_reference_names_every_command():
     assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(group.choices)
 
 
-def test_the_cron_line_runs_with_crons_environment(tmp_path):
+STUDY = """query: nexmark:q1
+targets: [2000000]
+slots: [2, 4, 8]
+memory_mb: [512]
+testbed: fluid
+slot_cpus: 1
+most_runs: 3
+form: linear
+"""
+
+
+@pytest.fixture
+def cron(tmp_path):
+    """Carry out the documented line on a study as cron would; what is on either stream of the result is mailed."""
     (line,) = blocks("schedules.md", "cron")
     assert "%" not in line.replace(r"\%", "")  # cron ends the command at a bare one
     command = line.split(None, 5)[5].strip().replace(r"\%", "%")
     checkout = tmp_path / "streaming-capacity-workbench"
     (checkout / "studies").mkdir(parents=True)
     (checkout / ".venv").symlink_to(BIN.parent)
-    (checkout / "studies" / "weekly.yaml").write_text(
-        "query: nexmark:q1\ntargets: [2000000]\nslots: [2, 4, 8]\nmemory_mb: [512]\ntestbed: fluid\n"
-        "slot_cpus: 1\nmost_runs: 3\nform: linear\n"
-    )
     crons = {"HOME": str(tmp_path), "LOGNAME": "nobody", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], env=crons, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    log = (checkout / "reports" / "cron.log").read_text()
-    assert done.returncode == 0, log
+
+    def run(study):
+        (checkout / "studies" / "weekly.yaml").write_text(study)
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], env=crons, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        return done, (checkout / "reports" / "cron.log").read_text(), [*(checkout / "reports").glob("*.html")]
+
+    return run
+
+
+def test_the_cron_line_runs_with_crons_environment(cron):
+    done, log, (page,) = cron(STUDY)
+    assert done.returncode == 0, done.stderr
     assert (done.stdout, done.stderr) == ("", "")  # else cron sends mail
-    (page,) = (checkout / "reports").glob("weekly-*.html")
     assert re.fullmatch(r"weekly-\d{4}-W\d\d\.html", page.name)
     assert log.strip() == f"report: reports/{page.name}"
     assert "What do I deploy?" in page.read_text()
+
+
+def test_a_mail_from_cron_says_why_the_report_is_partial(cron):
+    done, _, pages = cron(STUDY.replace("nexmark:q1", "nojobs:orders"))
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"workbench: the report is partial: The module 'nojobs' .* cannot be imported: .*\n", done.stderr
+    )
+    assert len(pages) == 1
+
+
+def test_a_mail_from_cron_says_which_key_of_the_study_is_wrong(cron):
+    done, _, pages = cron(STUDY.replace("targets", "target"))
+    assert done.returncode == 2
+    assert re.fullmatch(r"workbench: The study .* has the unknown key 'target'; .*\n", done.stderr)
+    assert pages == []
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(("user", "allowed"), [("0", True), ("1000", False)])
+def test_the_lab_opens_for_root_too(tmp_path, user, allowed):
+    identity = tmp_path / "id"
+    identity.write_text(f"#!/bin/sh\necho {user}\n")
+    identity.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    shown = subprocess.run(
+        ["make", "--dry-run", "lab"],
+        cwd=ROOT,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = (line for line in shown.stdout.splitlines() if "jupyter lab" in line)
+    assert ("--allow-root" in line) == allowed

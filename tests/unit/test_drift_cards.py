@@ -1,5 +1,6 @@
 """What the cards of a comparison say."""
 
+import math
 from dataclasses import replace
 
 from example_measurement import example_measurement
@@ -8,9 +9,17 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.study.drift import Change, Difference, Drift, Promise, Scatter
 from workbench.views.drift_cards import drift_cards, finding, previous_measurement
 
-FELL = Change("Capacity over 3 budgets", "", None, None, 0.8, 0.05, "lower")
-SAME = Change("Capacity of 2 slots", "records/s", 100.0, 99.0, 0.99, 0.1, "within noise")
-OPEN = Change("Capacity of 4 slots", "records/s", 100.0, None, None, 0.1, "cannot tell")
+
+def change(thing, least, most, noise, unit="records/s"):
+    """A change that is between `least` and `most` times as large, where `noise` is the rise that chance explains."""
+    ends = [math.log(end) if end else -math.inf for end in (least, most)]
+    return Change(thing, unit, 100.0, None, *ends, math.log1p(noise))
+
+
+FELL = change("Capacity over 3 budgets", 0.8, 0.8, 0.05, "")
+SAME = change("Capacity of 2 slots", 0.99, 0.99, 0.1)
+OPEN = change("Capacity of 4 slots", 0, math.inf, 0.1)
+GONE = change("Capacity of 4 slots", 0, 0.25, 0.1)
 FOUND = Drift("q5 <b>", "2026-01-05T04:30:00+00:00", "2026-01-12T04:30:00+00:00", FELL, (SAME, OPEN), (), Scatter())
 
 
@@ -18,7 +27,7 @@ def test_a_loss_is_advice_and_says_how_large_it_is():
     (card,) = drift_cards(FOUND)
     assert card.kind == "health"
     assert card.finding == (
-        "The capacity of q5 <b> fell by 20 % since 2026-01-05 04:30; repeats alone differ by up to 5 %."
+        "The capacity of q5 <b> fell by 20 % since 2026-01-05 04:30 UTC; chance explains a fall of up to 4.76 %."
     )
     assert "q5 &lt;b&gt;" in card.heading_html()
     assert [row[0] for row in card.table.rows] == [
@@ -27,21 +36,41 @@ def test_a_loss_is_advice_and_says_how_large_it_is():
         "Capacity of 4 slots",
     ]
     assert card.table.rows[2][4] is None
+    assert [round(value, 2) for value in card.table.rows[0][4:7]] == [-20, 4.76, 5]
 
 
 def test_no_change_names_what_is_outside_the_noise_all_the_same():
-    risen = replace(SAME, thing="Cost of 2 window", ratio=1.4, judgement="higher")
-    text = finding(replace(FOUND, overall=SAME, changes=(SAME, risen)))
+    risen = change("Cost of 2 window", 1.4, 1.4, 0.1, "s per record")
+    text = finding(replace(FOUND, overall=SAME, changes=(SAME,), costs=(risen,)))
     assert text == (
-        "The capacity of q5 <b> did not change beyond the noise since 2026-01-05 04:30: -1 % where repeats differ by "
-        "up to 10 %. Outside the noise: Cost of 2 window +40 %."
+        "The capacity of q5 <b> did not change beyond the noise since 2026-01-05 04:30 UTC: -1 % where chance explains "
+        "a fall of up to 9.09 %. Outside the noise: Cost of 2 window +40 %."
+    )
+
+
+def test_a_budget_that_fell_is_said_first_and_makes_the_card_advice():
+    found = replace(FOUND, overall=SAME, changes=(SAME, GONE))
+    (card,) = drift_cards(found)
+    assert card.kind == "health"
+    assert card.finding.startswith(
+        "Outside the noise: Capacity of 4 slots at least -75 %. The capacity of q5 <b> did not change beyond the noise"
+    )
+    nothing_known = change("Capacity over 0 budgets", 0, math.inf, 0, "")
+    (card,) = drift_cards(replace(FOUND, overall=nothing_known, changes=(GONE,)))
+    assert card.kind == "health"
+    assert card.finding.startswith("Outside the noise: Capacity of 4 slots at least -75 %. Whether")
+
+
+def test_a_loss_whose_size_is_not_known_to_a_point_says_how_large_at_least():
+    assert finding(replace(FOUND, overall=GONE, changes=(GONE,))).startswith(
+        "The capacity of q5 <b> fell by at least 75 % since"
     )
 
 
 def test_what_cannot_be_told_is_said():
-    text = finding(replace(FOUND, overall=OPEN, changes=(OPEN,)))
-    assert text.startswith(
-        "Whether the capacity of q5 <b> changed since 2026-01-05 04:30 cannot be told: one of the two"
+    assert finding(replace(FOUND, overall=OPEN, changes=(OPEN,))) == (
+        "Whether the capacity of q5 <b> changed since 2026-01-05 04:30 UTC cannot be told: the maximum of no budget is "
+        "known from both sides in both runs."
     )
 
 

@@ -9,7 +9,8 @@ from placement_file import PROBLEM, written
 
 from workbench.errors import WorkbenchError
 from workbench.placement import count_plans, read_placement_input, search
-from workbench.study.placing import DRAWN, neighbouring_shapes, study_placement
+from workbench.study.placing import BLIND, DRAWN, neighbouring_shapes, study_placement
+from workbench.views import units
 from workbench.views.placement_cards import cards
 
 SHIPPED = Path(__file__).parents[2] / "data" / "placement.yaml"
@@ -83,3 +84,23 @@ def test_shapes_have_as_many_slots():
 def test_at_least_one_plan_is_drawn():
     with pytest.raises(WorkbenchError, match="samples is 0"):
         study_placement(read_placement_input(SHIPPED), samples=0)
+
+
+def test_methods_are_compared_by_rates_where_these_are_known(study):
+    card = next(card for card in cards(study) if card.name == "methods")
+    rates = {name: np.median([plan.rate.rate for plan in study.methods[name]]) for name in BLIND}
+    nearest = max(rates, key=rates.get)
+    assert f"knows no loads, {nearest}, sustains {units.rate(rates[nearest])}" in card.finding
+    assert f"; {study.best.method} sustains {units.rate(study.best.rate.rate)}." in card.finding
+    assert "cost" not in card.finding.split(".")[0]
+
+
+def test_methods_are_compared_by_costs_where_no_rates_are_known(study):
+    unrated = {name: tuple(replace(plan, rate=None) for plan in plans) for name, plans in study.methods.items()}
+    (even,) = unrated["round-robin"]
+    best = unrated["optimal"]
+    card = next(
+        c for c in cards(replace(study, methods={"optimal": best, "round-robin": (even,)})) if c.name == "methods"
+    )
+    cost = units.number(max(even.cost))
+    assert f"knows no loads, round-robin, has a worst cost of {cost}; optimal has " in card.finding

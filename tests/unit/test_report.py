@@ -14,9 +14,10 @@ slots: int = 4  # how many
 margin: float = 1.1
 note = None
 level: float = None
-deep: bool = False"""
+deep: bool = False
+names: list[str] = ["a"]"""
 
-NAMES = "name, slots, margin, note, level, deep."
+NAMES = "name, slots, margin, note, level, deep, names."
 
 CHART = """
 import sys
@@ -59,6 +60,7 @@ def notebook(tmp_path):
         ({"margin": "a"}, "Parameter 'margin' of sheet.ipynb is 'a' (str); it must be of type float."),
         ({"deep": 1}, "Parameter 'deep' of sheet.ipynb is 1 (int); it must be of type bool."),
         ({"level": "x"}, "Parameter 'level' of sheet.ipynb is 'x' (str); it must be of type float or None."),
+        ({"names": ["a", 3]}, "Parameter 'names' of sheet.ipynb is ['a', 3] (list); it must be of type list[str]."),
     ],
 )
 def test_parameters_are_refused_before_anything_runs(notebook, tmp_path, given, message):
@@ -70,7 +72,8 @@ def test_parameters_are_refused_before_anything_runs(notebook, tmp_path, given, 
 
 def test_parameters_keep_defaults(notebook):
     values = check(notebook(), {"margin": 2, "level": None})
-    assert values == {"name": "q5", "slots": 4, "margin": 2, "note": None, "level": None, "deep": False}
+    defaults = {"name": "q5", "slots": 4, "note": None, "deep": False, "names": ["a"]}
+    assert values == {**defaults, "margin": 2, "level": None}
 
 
 def test_report_is_one_offline_file_from_this_interpreter(notebook, tmp_path, monkeypatch):
@@ -162,3 +165,66 @@ def test_find_template(tmp_path):
 def test_output_must_be_writable(notebook, tmp_path):
     with pytest.raises(WorkbenchError, match="is a folder; name a file"):
         render(notebook(), {}, tmp_path)
+
+
+@pytest.fixture
+def sheet(tmp_path):
+    def write(parameters, *cells):
+        node = nbformat.v4.new_notebook(
+            metadata={"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}}
+        )
+        node.cells = [
+            nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
+            *map(nbformat.v4.new_code_cell, cells),
+        ]
+        nbformat.write(node, tmp_path / "own.ipynb")
+        return tmp_path / "own.ipynb"
+
+    return write
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch):
+    monkeypatch.setattr("workbench.report._render.execute", None)
+
+
+def test_an_empty_text_must_be_given(sheet):
+    with pytest.raises(WorkbenchError, match=r"^Parameter 'shop' of own.ipynb must be given: which one\.$"):
+        check(sheet('shop: str = ""  # which one'), {})
+    with pytest.raises(WorkbenchError, match="must be given"):
+        check(sheet('shop: str = ""  # which one'), {"shop": ""})
+    assert check(sheet("shop: str = None"), {}) == {"shop": None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("prices file", None, r"The file .*none.txt cannot be read: No such file or directory. Check the path."),
+        ("study file", None, r"The study .* cannot be read"),
+        ("study file", "querry: nexmark:q1\n", r"unknown key 'querry'; did you mean 'query'"),
+        ("measurement file", "[]", r"is a JSON list; it must be an object"),
+        ("plans file", "{}", r"holds no plans"),
+        ("rates file", "a,b\n1,2\n", r"time_s"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_runs")
+def test_files_are_read_before_anything_runs(sheet, tmp_path, kind, text, message):
+    path = tmp_path / "none.txt"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(WorkbenchError, match=message):
+        render(sheet(f'given: "{kind}" = ""'), {"given": str(path)}, tmp_path / "out.html")
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_a_file_is_named_by_a_text(sheet):
+    with pytest.raises(WorkbenchError, match=r"is 3 \(int\); it must be the path of a rates file: the load\."):
+        check(sheet('given: "rates file" = ""  # the load'), {"given": 3})
+
+
+def test_what_goes_to_standard_error_stays_out(sheet, tmp_path):
+    cells = ("import warnings, sys\nwarnings.warn('near the limit')\nprint('a bar', file=sys.stderr)\nprint('shown')",)
+    html = render(sheet("a: int = 1", *cells), {}, tmp_path / "out.html").path.read_text()
+    assert "shown" in html
+    assert "near the limit" not in html
+    assert "a bar" not in html

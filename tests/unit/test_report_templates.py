@@ -4,14 +4,16 @@ import json
 from pathlib import Path
 
 import html5lib
+import nbformat
 import papermill
 import pytest
 from example_measurement import example_measurement
+from placement_file import PROBLEM, written
 
-from workbench import cli
+from workbench import cli, report
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.journal import Journal
-from workbench.report import find_template
+from workbench.report import Report, find_template
 from workbench.study.history import StudyHistory
 
 DATA = Path(__file__).parents[2] / "data"
@@ -174,6 +176,15 @@ def test_scaling(run, tmp_path):
             "'slots' of scaling.ipynb is 2.5 (float); it must be",
         ),
         (("scaling", "x.html", "-p", "policies", "ds2"), "'policies' of scaling.ipynb is 'ds2' (str); it must be of"),
+        (
+            ("scaling", "x.html", "-p", "policies", "[static, 3]"),
+            "is ['static', 3] (list); it must be of type list[str]",
+        ),
+        (("scaling", "x.html", "-p", "restart_s", "inf"), "'restart_s' of scaling.ipynb is 'inf' (str); it must be"),
+        (("capacity", "x.html"), "Parameter 'study' of capacity.ipynb must be given: path of the study's YAML file."),
+        (("capacity", "x.html", "-p", "study", "weekly.yml"), "The study weekly.yml cannot be read"),
+        (("placement", "x.html", "-p", "placement", "none.yaml"), "The file none.yaml cannot be read: No such file"),
+        (("x.ipynb", "x.html", "--executed", "-p", "study", "a"), "parameters (-p, -f) would have no effect"),
         (("nothing", "x.html"), "no report notebook 'nothing'; give the path of one, or one of: capacity, measure"),
         (("scaling",), "No file is named to write the report to"),
         (("scaling", "."), "is a folder"),
@@ -191,6 +202,52 @@ def test_bad_parameters_fail_before_anything_runs(run, monkeypatch, tmp_path, ar
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_wrong_study_leaves_last_weeks_page_alone(run, tmp_path):
+    (tmp_path / "weekly.yaml").write_text("query: nexmark:q1\ntarget: [1000]\n")
+    (tmp_path / "out.html").write_text("last week's")
+    code, output = run("capacity", "out.html", "-p", "study", "weekly.yaml")
+    assert code == BAD_INPUT
+    assert "unknown key 'target'; did you mean 'targets'?" in output.err
+    assert (tmp_path / "out.html").read_text() == "last week's"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("float", "1e6", 1e6),
+        ("float", "2.5e6", 2.5e6),
+        ("float", "3", 3),
+        ("int", "2e3", 2000),
+        ("list[float]", "[1e6, 2]", [1e6, 2]),
+        ("str", "1e6", "1e6"),
+    ],
+)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_numbers_are_read_as_they_are_written(run, tmp_path, monkeypatch, case, in_file):
+    (kind, text, value), asked = case, []
+    monkeypatch.setattr(
+        report, "render", lambda _name, parameters, *_: asked.append(parameters) or Report(Path("x.html"))
+    )
+    cell = nbformat.v4.new_code_cell(f"rate: {kind} = None", metadata={"tags": ["parameters"]})
+    kernel = {"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(metadata=kernel, cells=[cell]), tmp_path / "own.ipynb")
+    (tmp_path / "given.yaml").write_text(f"rate: {text!r}\n" if kind == "str" else f"rate: {text}\n")
+    given = ("-f", "given.yaml") if in_file else ("-p", "rate", text)
+    assert run("own.ipynb", "x.html", *given)[0] == DONE
+    assert asked == [{"rate": value}]
+
+
+def test_what_placing_warns_of_is_advice_and_names_no_code(run, tmp_path):
+    forward = {**PROBLEM, "edges": [["A", "B", "forward"], ["B", "C"]]}
+    written(tmp_path, forward, "forward.json")
+    given = ("-p", "placement", "forward.json", "-p", "samples", "2", "-p", "timeout_s", "1")
+    assert run("placement", "out.html", *given)[0] == DONE
+    text = words(tmp_path / "out.html")
+    assert text.count("⚠ Advice What to know Edge A -> B is forward, but 2 tasks cannot feed 3 one to one") == 1
+    assert "UserWarning" not in text
+    assert ".py:" not in text
+
+
 def test_parameters_can_stand_in_a_file_and_are_listed(run, tmp_path):
     (tmp_path / "given.yaml").write_text("slots: many\nmemory_mb: 1024\n")
     code, output = run("scaling", "x.html", "-f", "given.yaml", "-p", "slots", "none")
@@ -198,7 +255,7 @@ def test_parameters_can_stand_in_a_file_and_are_listed(run, tmp_path):
     assert "is 'none' (str)" in output.err  # the command line counts more than the file
     code, output = run("capacity", "--parameters")
     assert code == DONE
-    assert output.out.splitlines()[0] == "study (str, ''): path of the study's YAML file"
+    assert output.out.splitlines()[0] == "study (study file, ''): path of the study's YAML file"
     code, output = run("scaling", "--parameters", "--json")
     slots = json.loads(output.out)[2]
     assert (slots["name"], slots["kind"], slots["default"]) == ("slots", "int", 30)
@@ -227,3 +284,13 @@ def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
     assert "No study is named; set the parameter 'study'" in output.err
     assert "✖ Error" in words(tmp_path / "failed.html")
     assert run("none.ipynb", "x.html", "--executed")[0] == BAD_INPUT
+
+
+def test_plan_says_why_its_report_is_partial(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weekly.yaml").write_text(STUDY.format(query="nexmark:q1", dataset="null"))
+    monkeypatch.setattr(report, "render", lambda _name, _parameters, path: Report(Path(path), "The disk is full."))
+    assert cli.main(("plan", "weekly.yaml", "--report", "plan.html")) == NOT_SUSTAINED
+    output = capsys.readouterr()
+    assert output.err == "workbench: the report is partial: The disk is full.\n"
+    assert "plans: .workbench/weekly-plan.json" in output.out

@@ -17,7 +17,16 @@ from workbench.capacity import (
     measure,
     verify,
 )
-from workbench.cli.console import BAD_INPUT, DONE, JOURNAL, NOT_SUSTAINED, SOURCE_BOUND, check_file, progress
+from workbench.cli.console import (
+    BAD_INPUT,
+    DONE,
+    JOURNAL,
+    NOT_SUSTAINED,
+    SOURCE_BOUND,
+    check_file,
+    progress,
+    tell_partial,
+)
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
@@ -87,6 +96,7 @@ def _measure(options: argparse.Namespace) -> int:
     complete = True
     if options.report:
         made = report.render("measure", {"measurement": str(output.resolve())}, options.report)
+        tell_partial(made.error)
         complete = made.complete
     estimate = measurement.estimate
     if options.json:

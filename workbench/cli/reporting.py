@@ -2,7 +2,7 @@
 
 import argparse
 import json
-import sys
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from workbench import report
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_file
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
 from workbench.errors import WorkbenchError
 
 
@@ -23,7 +23,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "compares it with its previous run), placement, scaling, the path of a report notebook, or a JSON file that "
         "measure or plan wrote.",
         epilog="A failed step gives a partial report that says what failed, and exit code 1. For example: "
-        "workbench report capacity capacity.html -p study data/weekly.yaml",
+        "workbench report capacity capacity.html -p study data/q5.yaml",
     )
     reported.add_argument("name", metavar="NAME", help="which report")
     reported.add_argument("output", metavar="FILE", nargs="?", help="the HTML file to write")
@@ -43,13 +43,24 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _report(options: argparse.Namespace) -> int:
     if options.executed:
-        return _written(report.export_executed(options.name, _output(options), options.title), as_json=options.json)
+        return _executed(options)
     name, given = _named(options.name)
     if options.parameters:
         return _list(name, as_json=options.json)
     output = _output(options)
-    parameters = {**given, **_from_file(options.file), **_from_options(name, options.parameter)}
+    declared = {one.name: one for one in report.parameters_of(report.find_template(name))}
+    asked = {**given, **_from_file(options.file), **_from_options(declared, options.parameter)}
+    parameters = {key: _number(value, declared[key].kind) if key in declared else value for key, value in asked.items()}
     return _written(report.render(name, parameters, output, options.title, options.timeout), as_json=options.json)
+
+
+def _executed(options: argparse.Namespace) -> int:
+    if options.parameter or options.file:
+        raise WorkbenchError(
+            "--executed writes a notebook that has run already, so parameters (-p, -f) would have no effect; leave "
+            "them out."
+        )
+    return _written(report.export_executed(options.name, _output(options), options.title), as_json=options.json)
 
 
 def _output(options: argparse.Namespace) -> str:
@@ -64,8 +75,7 @@ def _written(made: "report.Report", *, as_json: bool) -> int:
         print(json.dumps({"report": str(made.path), "complete": made.complete, "error": made.error}))
     else:
         print(f"report: {made.path}")
-    if not made.complete:
-        print(f"workbench: the report is partial: {made.error}", file=sys.stderr)
+    tell_partial(made.error)
     return DONE if made.complete else NOT_SUSTAINED
 
 
@@ -109,10 +119,10 @@ def _from_file(path: str | None) -> dict[str, Any]:
     return {str(name): value for name, value in content.items()}
 
 
-def _from_options(name: str, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Read values as YAML, but leave those of text parameters as they were typed."""
-    texts = {one.name for one in report.parameters_of(report.find_template(name)) if one.kind == "str"}
-    return {key: value if key in texts else _value(value) for key, value in pairs}
+def _from_options(declared: Mapping[str, "report.Parameter"], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Read values as YAML, but leave those of texts and files as they were typed."""
+    texts = {name for name, one in declared.items() if one.kind == "str" or one.is_file}
+    return {name: value if name in texts else _value(value) for name, value in pairs}
 
 
 def _value(text: str) -> object:
@@ -120,3 +130,18 @@ def _value(text: str) -> object:
         return yaml.safe_load(text)
     except yaml.YAMLError:
         return text
+
+
+def _number(value: object, kind: str) -> object:
+    """Read as a number what is to be one: YAML 1.1 takes ``1e6`` for a text."""
+    if kind.startswith("list[") and isinstance(value, list):
+        return [_number(one, kind.removeprefix("list[").removesuffix("]")) for one in value]
+    if kind not in {"float", "int"} or not isinstance(value, str):
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    if not math.isfinite(number):
+        return value
+    return int(number) if kind == "int" and number.is_integer() else number

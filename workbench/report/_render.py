@@ -146,9 +146,12 @@ def notebook_title(notebook: nbformat.NotebookNode, otherwise: str) -> str:
 
 
 def _presentable(execution: Execution) -> nbformat.NotebookNode:
-    """Put the error card where a cell failed; drop papermill's banners and every traceback."""
+    """Put the error card where a cell failed; drop papermill's banners, every traceback, and what went to stderr."""
     notebook = execution.notebook
     notebook.cells = [cell for cell in notebook.cells if not _BANNERS & set(cell.metadata.get("tags", ()))]
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     if execution.failure is None:
         return notebook
     card = _card_output(execution.failure)

@@ -1,10 +1,11 @@
 """Parameters of a report notebook, checked before anything runs.
 
-Papermill injects unknown names with a warning and checks no types; here both are errors.
+Papermill injects unknown names with a warning and checks no types; here both are errors, and so is a file that cannot
+be read as what the notebook needs: else a typing error in a schedule would end in a page without results.
 """
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,7 +14,11 @@ from nbformat import ValidationError
 from nbformat.reader import NotJSONError
 from papermill import inspect_notebook
 
+from workbench.capacity.measurement import Measurement
 from workbench.errors import WorkbenchError
+from workbench.simulation import RateTrace
+from workbench.study.planning import read_planned
+from workbench.study.spec import read_study
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),
@@ -23,22 +28,47 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "list": (list,),
     "dict": (dict,),
 }
+_FILE = " file"
+_READERS: Mapping[str, Callable[[Path], object]] = {
+    "study file": read_study,
+    "plans file": read_planned,
+    "measurement file": Measurement.from_json,
+    "rates file": RateTrace.from_csv,
+}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that a report notebook declares: its name, type, default value and what it means."""
+    """A parameter that a report notebook declares.
+
+    Parameters
+    ----------
+    name
+        Of the variable.
+    kind
+        Its type: ``"int"``, ``"list[str]"``; ``"study file"`` and the like for a path whose file must be readable.
+    default
+        Its value where none is given. An empty text is none: such a parameter must be given.
+    help
+        What it means.
+    """
 
     name: str
     kind: str
     default: object
     help: str
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it names a file."""
+        return self.kind.endswith(_FILE)
+
 
 def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
     """List the parameters that `notebook` declares, in order.
 
-    A parameter is a line ``name: type = value  # meaning`` of the cell tagged ``parameters``.
+    A parameter is a line ``name: type = value  # meaning`` of the cell tagged ``parameters``; a type of two words, such
+    as ``"study file"``, stands in quotes.
 
     Raises
     ------
@@ -66,22 +96,43 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
     Raises
     ------
     WorkbenchError
-        For a name that the notebook does not declare and for a value of another type.
+        For a name that the notebook does not declare, a value of another type, a value that is needed and missing, and
+        a file that cannot be read as what it is to be.
     """
     declared = {one.name: one for one in parameters_of(notebook)}
-    values = {name: one.default for name, one in declared.items()}
     for name, value in parameters.items():
         if name not in declared:
             raise WorkbenchError(_unknown(notebook, name, list(declared)))
-        expected = declared[name]
-        may_miss = expected.default is None
-        if not _fits(value, expected.kind) and not (value is None and may_miss):
-            raise WorkbenchError(
-                f"Parameter {name!r} of {notebook.name} is {value!r} ({type(value).__name__}); "
-                f"it must be of type {expected.kind}{' or None' if may_miss else ''}{_help(expected.help)}."
-            )
-        values[name] = value
+        _check_type(notebook.name, declared[name], value)
+    values = {name: parameters.get(name, one.default) for name, one in declared.items()}
+    for name, value in values.items():
+        _check_there(notebook.name, declared[name], value)
     return values
+
+
+def _check_type(notebook: str, expected: Parameter, value: object) -> None:
+    may_miss = expected.default is None
+    if not _fits(value, expected.kind) and not (value is None and may_miss):
+        wanted = f"the path of a {expected.kind}" if expected.is_file else f"of type {expected.kind}"
+        raise WorkbenchError(
+            f"Parameter {expected.name!r} of {notebook} is {value!r} ({type(value).__name__}); "
+            f"it must be {wanted}{' or None' if may_miss else ''}{_help(expected.help)}."
+        )
+
+
+def _check_there(notebook: str, expected: Parameter, value: object) -> None:
+    if value == "" and expected.default == "":
+        raise WorkbenchError(f"Parameter {expected.name!r} of {notebook} must be given{_help(expected.help)}.")
+    if expected.is_file and value is not None:
+        _READERS.get(expected.kind, _open)(Path(str(value)))
+
+
+def _open(path: Path) -> None:
+    """Refuse a file that cannot be read."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise WorkbenchError(f"The file {path} cannot be read: {error.strerror}. Check the path.") from error
 
 
 def _unknown(notebook: Path, name: str, names: list[str]) -> str:
@@ -98,11 +149,15 @@ def _help(text: str) -> str:
 
 def _fits(value: object, annotation: str) -> bool:
     """Whether `value` is of the annotated type; an unknown annotation such as ``NoneType`` fits all."""
-    name = annotation.split("[", maxsplit=1)[0].strip()
+    if annotation.endswith(_FILE):
+        return isinstance(value, str)
+    name, _, inner = annotation.removesuffix("]").partition("[")
     if name not in _TYPES:
         return True
     if isinstance(value, bool):
         return name == "bool"
+    if name == "list" and inner and isinstance(value, list):
+        return all(_fits(one, inner) for one in value)
     return isinstance(value, _TYPES[name])
 
 

@@ -1,5 +1,8 @@
 """The steps of the report notebooks, so that their cells stay thin: do the work, show its cards."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from workbench.capacity.measurement import Measurement
@@ -13,7 +16,7 @@ from workbench.study.planning import Planned, read_planned
 from workbench.study.scaling import Pool, planned_start, preset_start, replay_start
 from workbench.study.spec import Study, read_study
 from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, run_cards, scaling_cards
-from workbench.views.cards import show
+from workbench.views.cards import Card, show
 from workbench.views.study_cards import asked_card, so_far_card
 
 
@@ -71,7 +74,7 @@ def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None
         refuse_loss(study_drift(read_planned(previous), planned))
 
 
-def show_measurement(measurement: str, previous: str) -> None:
+def show_measurement(measurement: str, previous: str | None = None) -> None:
     """Show a measurement, and what changed since the one in the file `previous` if one is named.
 
     Raises
@@ -85,7 +88,7 @@ def show_measurement(measurement: str, previous: str) -> None:
     show([answer, *drift_cards.previous_measurement(previous, now), *rest])
 
 
-def show_planned(planned: str, previous: str) -> None:
+def show_planned(planned: str, previous: str | None = None) -> None:
     """Show the plans in a file, and what changed since those in the file `previous` if one is named.
 
     Raises
@@ -110,8 +113,9 @@ def show_placement(
         When no file is named, or it cannot be placed.
     """
     _require_named(placement, "No placement is named", "placement")
-    given = read_placement_input(placement, workers=workers or None, slots=slots or None, rate=rate or None)
-    show(placement_cards.cards(study_placement(given, seed=seed, samples=samples, timeout_s=timeout_s)))
+    with _advised():
+        given = read_placement_input(placement, workers=workers or None, slots=slots or None, rate=rate or None)
+        show(placement_cards.cards(study_placement(given, seed=seed, samples=samples, timeout_s=timeout_s)))
 
 
 def show_scaling(
@@ -150,3 +154,13 @@ def _require_named(path: str, lack: str, parameter: str) -> None:
     """Refuse a parameter that was left out."""
     if not path:
         raise WorkbenchError(f"{lack}; set the parameter {parameter!r} to the path of its file.")
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Show the warnings of what is done inside as advice after it; printed, they would name files and lines of ours."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    told = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
+    show(Card(f"note-{number}", "What to know", text, kind="health") for number, text in enumerate(told, start=1))

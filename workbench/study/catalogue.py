@@ -25,7 +25,7 @@ def find_query(
     ----------
     name
         ``"nexmark:QUERY"``, or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame (it
-        needs a data set) or of a `Query`. Modules are looked for in the current folder first.
+        needs a data set) or of a `Query`. Modules are looked for in the current folder first, and read anew there.
     dataset, event_time
         Path of the data and its event-time column.
     output_mode
@@ -66,6 +66,7 @@ def _users(name: str, module: str, attribute: str, dataset: str | None, event_ti
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    _forget(module)
     try:
         loaded = importlib.import_module(module)
     except Exception as error:  # whatever the user's module does when it is imported
@@ -97,3 +98,11 @@ def _checked(path: str, event_time: str | None) -> Dataset:
     data = Dataset.at(path, event_time)
     datasets.check(data, event_time)
     return data
+
+
+def _forget(module: str) -> None:
+    """Have a module of the user's folder imported anew: in a notebook it may have been edited since the last time."""
+    importlib.invalidate_caches()
+    file = Path(getattr(sys.modules.get(module), "__file__", None) or "/")
+    if Path.cwd() in file.parents and "site-packages" not in file.parts:
+        del sys.modules[module]

@@ -25,6 +25,9 @@ from workbench.simulation import Worker
 DRAWN = ("flink-default", "flink-evenly", "random")
 """Methods in which chance has a part."""
 
+BLIND = (*DRAWN, "round-robin")
+"""Methods that know no loads."""
+
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest first
 

@@ -11,25 +11,25 @@ from workbench.views.cards import Card, Column, Table, show
 
 TITLE = "What changed since the previous run?"
 
-_WORDS = {"lower": "fell", "higher": "rose", "within noise": "did not change beyond the noise"}
+_WORDS = {"lower": "fell", "higher": "rose"}
 _COLUMNS = (
     Column("What"),
     Column("Unit"),
     Column("Before"),
     Column("Now"),
     Column("Change", "%"),
-    Column("Noise", "± %"),
+    Column("Fall by chance", "up to %"),
+    Column("Rise by chance", "up to %"),
     Column("Judgement"),
 )
 
 
 def drift_cards(found: Drift) -> list[Card]:
     """Make the cards of `found`: the changes, the earlier plans, the circumstances that differ."""
-    rows = (found.overall, *found.changes) if found.overall not in found.changes else found.changes
+    rows = tuple(dict.fromkeys((found.overall, *found.changes, *found.costs)))
     caption = f"Changes from {_day(found.before_at)} to {_day(found.now_at)}"
     table = Table(caption, _COLUMNS, tuple(map(_row, rows)), opened=True)
-    bad = found.overall.judgement == "lower"
-    made = [Card("drift", TITLE, finding(found), table=table, kind="health" if bad else "result")]
+    made = [Card("drift", TITLE, finding(found), table=table, kind="health" if found.losses else "result")]
     if found.promises:
         made.append(_promises(found))
     if found.differences:
@@ -38,30 +38,35 @@ def drift_cards(found: Drift) -> list[Card]:
 
 
 def finding(found: Drift) -> str:
-    """Say in a sentence or two what changed."""
-    overall = found.overall
-    since = f"since {_day(found.before_at)}"
-    if overall.judgement == "cannot tell" or overall.ratio is None:
-        return f"Whether the capacity of {found.query} changed {since} cannot be told: {_open(overall)}."
-    change = f"by {units.share(abs(overall.ratio - 1))}" if overall.ratio != 1 else "at all"
-    if overall.judgement == "within noise":
+    """Say in a sentence or two what changed, a loss first."""
+    overall, since = found.overall, f"since {_day(found.before_at)}"
+    if overall.judgement == "cannot tell":
         text = (
-            f"The capacity of {found.query} did not change beyond the noise {since}: {_signed(overall.ratio)} where "
-            f"repeats differ by up to {units.share(overall.noise)}"
+            f"Whether the capacity of {found.query} changed {since} cannot be told: the maximum of no budget is known "
+            "from both sides in both runs."
+        )
+    elif overall.judgement == "within noise":
+        text = (
+            f"The capacity of {found.query} did not change beyond the noise {since}: {_signed(overall)} where chance "
+            f"explains {_chance(overall)}."
         )
     else:
         text = (
-            f"The capacity of {found.query} {_WORDS[overall.judgement]} {change} {since}; repeats alone differ by up "
-            f"to {units.share(overall.noise)}"
+            f"The capacity of {found.query} {_WORDS[overall.judgement]} by {_size(overall)} {since}; chance explains "
+            f"{_chance(overall)}."
         )
-    others = [each for each in found.changes if each is not overall and each.judgement in {"lower", "higher"}]
-    if others:
-        text += ". Outside the noise: " + ", ".join(f"{each.thing} {_signed(each.ratio)}" for each in others)
-    return text + "."
+    others = [
+        each for each in (*found.changes, *found.costs) if each != overall and each.judgement in {"lower", "higher"}
+    ]
+    if not others:
+        return text
+    outside = f"Outside the noise: {', '.join(f'{each.thing} {_signed(each)}' for each in others)}."
+    hidden = found.losses and overall.judgement != "lower"
+    return f"{outside} {text}" if hidden else f"{text} {outside}"
 
 
-def previous_measurement(path: str, now: Measurement) -> list[Card]:
-    """Compare `now` with the measurement in the file `path`; an empty path gives no card, a bad one says why not."""
+def previous_measurement(path: str | None, now: Measurement) -> list[Card]:
+    """Compare `now` with the measurement in the file `path`; no path gives no card, a bad one says why not."""
     if not path:
         return []
     try:
@@ -70,8 +75,8 @@ def previous_measurement(path: str, now: Measurement) -> list[Card]:
         return [_impossible(str(error))]
 
 
-def previous_plans(path: str, now: Planned) -> list[Card]:
-    """Compare `now` with the study in the file `path`; an empty path gives no card, a bad one says why not."""
+def previous_plans(path: str | None, now: Planned) -> list[Card]:
+    """Compare `now` with the study in the file `path`; no path gives no card, a bad one says why not."""
     if not path:
         return []
     try:
@@ -99,7 +104,8 @@ def _row(change: Change) -> tuple[str | float | None, ...]:
         change.before,
         change.now,
         None if change.ratio is None else 100 * (change.ratio - 1),
-        100 * change.noise,
+        100 * change.fall_by_chance,
+        100 * change.rise_by_chance,
         change.judgement,
     )
 
@@ -157,17 +163,28 @@ def _differences(found: Drift) -> Card:
     return Card("circumstances-changed", "Was it measured under the same circumstances?", text, table=table)
 
 
-def _open(change: Change) -> str:
-    if change.before is None and change.now is None:
-        return "neither run has a maximum that is known from both sides"
-    return "one of the two maxima is known from one side only"
+def _signed(change: Change) -> str:
+    """Write a change with its sign, or how large it is at least."""
+    sign = "-" if change.bounds[1] < 1 else "+"
+    return f"{'' if change.ratio is not None else 'at least '}{sign}{_amount(change)}"
 
 
-def _signed(ratio: float | None) -> str:
-    if ratio is None:
-        return "changed by an unknown share"
-    return f"{'+' if ratio >= 1 else '-'}{units.share(abs(ratio - 1))}"
+def _size(change: Change) -> str:
+    return f"{'' if change.ratio is not None else 'at least '}{_amount(change)}"
+
+
+def _amount(change: Change) -> str:
+    """Relative change; where it is open, the end that is nearer to none."""
+    least, most = change.bounds
+    return units.share(1 - most if most < 1 else least - 1)
+
+
+def _chance(change: Change) -> str:
+    """Say how large a change to this side chance explains."""
+    if change.bounds[1] < 1:
+        return f"a fall of up to {units.share(change.fall_by_chance)}"
+    return f"a rise of up to {units.share(change.rise_by_chance)}"
 
 
 def _day(moment: str) -> str:
-    return moment[:16].replace("T", " ")
+    return f"{moment[:16].replace('T', ' ')} UTC"

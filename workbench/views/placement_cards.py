@@ -6,7 +6,7 @@ from statistics import median
 
 from workbench.placement import Placed
 from workbench.placement.plan import DIMENSIONS
-from workbench.study.placing import PlacementStudy
+from workbench.study.placing import BLIND, PlacementStudy
 from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table, gather
 from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
@@ -47,24 +47,7 @@ def _limit(best: Placed) -> str:
 
 def _methods(study: PlacementStudy) -> list[Card]:
     rows = tuple(_method(name, plans) for name, plans in study.methods.items())
-    by_chance = {name: plans for name, plans in study.methods.items() if len(plans) > 1}
-    value = max(study.best.cost)
-    if by_chance:
-        nearest = min(by_chance, key=lambda name: median(_worst(by_chance[name])))
-        costs = _worst(by_chance[nearest])
-        finding = (
-            f"The nearest that knows no loads, {nearest}, has a worst cost of {units.number(median(costs))} in the "
-            f"median of {len(costs)} draws and up to {units.number(max(costs))}; {study.best.method} has "
-            f"{units.number(value)}."
-        )
-    else:
-        finding = f"The best plan has a worst cost of {units.number(value)}."
-    able = {name: _median_rate(plans) for name, plans in study.methods.items()}
-    known = {name: rate for name, rate in able.items() if rate is not None}
-    if known:
-        first = max(known, key=lambda name: known[name])
-        finding += f" By sustained rate {first} comes first with {units.rate(known[first])}"
-        finding += ": costs weigh all resources alike, rates only the scarcest."
+    finding = _beside_rates(study) or _beside_costs(study)
     refused = "".join(f" {name}: {reason}" for name, reason in study.refused.items())
     columns = (
         Column("Method"),
@@ -81,9 +64,44 @@ def _methods(study: PlacementStudy) -> list[Card]:
     return [Card("methods", "What would others do?", finding + refused, table=table)]
 
 
+def _beside_rates(study: PlacementStudy) -> str:
+    """Compare the best plan with the luckiest method that knows no loads, by what they sustain; empty if unknown."""
+    rates = {name: _rates(study.methods[name]) for name in BLIND if _rates(study.methods.get(name, ()))}
+    best = study.best
+    if not rates or best.rate is None or not math.isfinite(best.rate.rate):
+        return ""
+    nearest = max(rates, key=lambda name: median(rates[name]))
+    drawn = rates[nearest]
+    return (
+        f"The nearest that knows no loads, {nearest}, sustains {_of_draws(drawn, min(drawn), units.rate)}; "
+        f"{best.method} sustains {units.rate(best.rate.rate)}."
+    )
+
+
+def _beside_costs(study: PlacementStudy) -> str:
+    """Compare the best plan with the luckiest method that knows no loads, by worst costs."""
+    costs = {name: _worst(study.methods[name]) for name in BLIND if name in study.methods}
+    value = units.number(study.best.cost.worst)
+    if not costs:
+        return f"The best plan has a worst cost of {value}."
+    nearest = min(costs, key=lambda name: median(costs[name]))
+    drawn = costs[nearest]
+    return (
+        f"The nearest that knows no loads, {nearest}, has a worst cost of "
+        f"{_of_draws(drawn, max(drawn), units.number)}; {study.best.method} has {value}."
+    )
+
+
+def _of_draws(drawn: Sequence[float], unluckiest: float, written: Callable[[float], str]) -> str:
+    """Write the one value there is, or the median of several and the unluckiest."""
+    if len(drawn) == 1:
+        return written(drawn[0])
+    return f"{written(median(drawn))} in the median of {len(drawn)} draws and {written(unluckiest)} in the unluckiest"
+
+
 def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:
     costs = _worst(plans)
-    rates = [plan.rate.rate for plan in plans if plan.rate is not None and math.isfinite(plan.rate.rate)]
+    rates = _rates(plans)
     return (
         name,
         plans[0].problem.tasks,
@@ -97,8 +115,12 @@ def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:
     )
 
 
+def _rates(plans: Sequence[Placed]) -> list[float]:
+    return [plan.rate.rate for plan in plans if plan.rate is not None and math.isfinite(plan.rate.rate)]
+
+
 def _median_rate(plans: Sequence[Placed]) -> float | None:
-    rates = [plan.rate.rate for plan in plans if plan.rate is not None and math.isfinite(plan.rate.rate)]
+    rates = _rates(plans)
     return median(rates) if rates else None
 
 

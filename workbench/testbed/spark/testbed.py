@@ -217,7 +217,7 @@ class SparkTestbed:
                 return None
             raise WorkbenchError(
                 f"Slots of {budget.profile.cpus:g} cores need a CPU quota, and this machine does not permit control "
-                f"groups ({error.strerror}). Use whole cores: --slot-cpus 1."
+                f"groups ({error.strerror}). Use whole cores: --slot-cpus 1, in a study slot_cpus: 1."
             ) from error
 
 
