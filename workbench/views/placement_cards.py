@@ -1,7 +1,7 @@
 """The cards of a placement: the best plan, how good it is, what other methods do, worker shapes, the thresholds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from workbench.placement import Placed
