@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1000).option("numPartitions", 2).load()
 counted = rows.groupBy((f.col("value") % 7).alias("key")).count()
 query = counted.writeStream.format("noop").outputMode("update").option("checkpointLocation", sys.argv[2])
@@ -34,12 +35,10 @@ query.awaitTermination()
 context, jvm = spark.sparkContext, spark._jvm
 k8s = jvm.org.apache.spark.deploy.k8s
 conf = context._jsc.sc().getConf().set("spark.kubernetes.container.image", "none")
-executor = k8s.KubernetesConf.createExecutorConf(conf, "1", "planned", jvm.scala.Option.apply(None), 0)
-step = k8s.features.BasicExecutorFeatureStep(
-    executor,
-    jvm.org.apache.spark.SparkEnv.get().securityManager(),
-    context._jsc.sc().resourceProfileManager().defaultResourceProfile(),
-)
+none = jvm.scala.Option.apply(None)
+executor = k8s.KubernetesConf.createExecutorConf(conf, "1", "planned", none, 0)
+profile = context._jsc.sc().resourceProfileManager().defaultResourceProfile()
+step = k8s.features.BasicExecutorFeatureStep(executor, jvm.org.apache.spark.SecurityManager(conf, none, None), profile)
 resources = step.configurePod(k8s.SparkPod.initialPod()).container().getResources()
 
 def quantities(found):
