@@ -180,8 +180,9 @@ def test_it_begins_where_the_plan_is_and_invents_no_price(planned):
 
 def test_a_worker_type_sets_shape_and_price(planned):
     panel = WhatIf(planned, (TYPE,))
+    panel.memory.value = 2048
     panel.instance.value = "large"
-    assert (panel.memory.value, panel.shape.value, panel.price.value) == (2048, 6, 0.5)
+    assert (panel.shape.value, panel.price.value) == (6, 0.5)
     assert "USD per hour" in panel.text.value
     panel.memory.value = 512  # more of them fit beside what the system keeps
     assert panel.shape.value == slots_per_worker(8, 16384, SlotProfile(1.0, 512)) == 7
@@ -191,13 +192,25 @@ def test_a_worker_type_sets_shape_and_price(planned):
     assert "USD" not in panel.text.value
 
 
+def test_a_worker_type_beyond_the_sliders_extends_them(planned):
+    huge = InstanceType("huge", "cloud", "here", 128, 524288, 9.0, "USD", "list", "2026-01")
+    panel = WhatIf(planned, (huge, TYPE))
+    panel.memory.value = 2048
+    panel.instance.value = "huge"
+    assert (panel.shape.value, panel.price.value) == (slots_per_worker(128, 524288, SlotProfile(1.0, 2048)), 9.0)
+    assert panel.shape.value > 64
+    panel.instance.value = "large"
+    assert (panel.shape.value, panel.price.value) == (6, 0.5)
+
+
 def test_no_slider_holds_less_than_a_worker_type_says(planned):
     huge = replace(TYPE, name="huge", vcpus=200, memory_mb=2**20, price_per_hour=900.0, currency="JPY")
     panel = WhatIf(planned, (TYPE, huge))
     panel.instance.value = "huge"
     slots = slots_per_worker(200, 2**20, SlotProfile(1.0, panel.memory.value))
+    assert slots > 64
     assert (panel.shape.value, panel.price.value) == (slots, 900.0)
-    assert panel.answer.question.worker_slots == slots > 64
+    assert panel.answer.question.worker_slots == slots
     assert "900 JPY per hour" in panel.text.value
 
 
@@ -238,7 +251,7 @@ def test_a_study_without_an_answer_to_its_first_target_still_has_its_sliders(pla
     panel = WhatIf(replace(planned, study=replace(STUDY, targets=(1e15,)), plans=()))
     assert panel.alarm.widget.value == ""
     panel.rate.value = 1e15
-    assert "the model levels off" in panel.alarm.widget.value
+    assert "by the scaling form so many carry" in panel.alarm.widget.value
 
 
 def test_no_label_is_clipped(planned):

@@ -18,7 +18,7 @@ from workbench.study.planning import Planned
 from workbench.study.what_if import Answer, Question, ask, common_range
 from workbench.views import theme, units
 from workbench.views.cards import STYLE, Card, Column, Table
-from workbench.views.figures.capacity import Capacity, capacity_of, draw_capacity
+from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import choice, choice_slider, slider, tick, whole_slider
 from workbench.views.widgets.full_width import FullWidth
@@ -137,10 +137,10 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.controls = (self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew)
         for control in self.controls:
             moved = self.refresh
-            if control is self.memory:  # how many slots fit on a worker depends on their memory
-                moved = self._choose
-            elif control in (self.shape, self.price):
+            if control in (self.shape, self.price):
                 moved = self._move_worker
+            elif control is self.memory:  # how many slots fit on a worker depends on their memory
+                moved = self._choose
             control.observe(self.alarm.guard(lambda _, moved=moved: moved()), names=["value"])
         super().__init__(
             [
@@ -197,7 +197,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
                 for row, run in enumerate(self.exploration.measurements)
                 if run.estimate.rate
             ]
-            found = capacity_of(model, runs, [(room, plan.rate, memory)], [memory], "")
+            found = capacity_of(model, runs, (), [memory], "", reach=room)
             kept = tuple(curve for curve in found.memory_curves if curve.slots in measured)
             self._curves[memory, room] = replace(found, memory_curves=kept)
         beyond = f", {plan.extrapolation:.1f} times the most that was measured" if plan.extrapolation > 1 else ""
@@ -206,7 +206,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             f"{_workers(answer.workers)}{_money(answer, self._currency)}{beyond}"
         )
         targets = ((plan.budget.slots, plan.rate, memory),)
-        return replace(self._curves[memory, room], targets=targets, finding=finding)
+        return aimed_at(self._curves[memory, room], targets, finding)
 
     def _figure(self, answer: Answer) -> go.Figure:
         """Draw the capacity, what it must be, that of the workers, and what is left of it when one of them is lost.
@@ -256,7 +256,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
 
     def _choose(self) -> None:
-        """Take shape and price of the chosen worker type, and answer anew."""
+        """Take shape and price of a worker type."""
         instance = self._instances.get(self.instance.value)
         if instance is not None:
             with self._nothing_on_error():
