@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-SHORT = {"interval_s": 1, "tolerance": 0.5, "warmup_s": 15, "choice": "edge"}
+SHORT = {"tolerance": 0.5, "warmup_s": 10, "choice": "edge"}
 
 
 class Killed(BaseException):

@@ -154,9 +154,7 @@ def test_the_cron_line_runs_with_crons_environment(cron):
 def test_a_mail_from_cron_says_why_the_report_is_partial(cron):
     done, _, pages = cron(STUDY.replace("nexmark:q1", "nojobs:orders"))
     assert done.returncode == 1
-    assert re.search(
-        r"workbench: the report is partial: The module 'nojobs' .* cannot be imported: .*\n", done.stderr
-    )
+    assert re.search(r"workbench: the report is partial: The module 'nojobs' .* cannot be imported: .*\n", done.stderr)
     assert len(pages) == 1
 
 

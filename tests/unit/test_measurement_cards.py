@@ -93,7 +93,7 @@ def test_no_path_is_refused():
         show_measurement("", "")
 
 
-def test_report_of_a_missing_file_is_partial(tmp_path):
-    report = render("measure", {"measurement": str(tmp_path / "none.json")}, tmp_path / "out.html")
-    assert "cannot be read" in report.error
-    assert "cannot be read" in report.path.read_text()
+def test_a_missing_file_is_found_before_the_report_runs(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"The measurement .*none\.json cannot be read: .*Check the path"):
+        render("measure", {"measurement": str(tmp_path / "none.json")}, tmp_path / "out.html")
+    assert not (tmp_path / "out.html").exists()

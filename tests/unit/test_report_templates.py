@@ -293,4 +293,4 @@ def test_plan_says_why_its_report_is_partial(capsys, tmp_path, monkeypatch):
     assert cli.main(("plan", "weekly.yaml", "--report", "plan.html")) == NOT_SUSTAINED
     output = capsys.readouterr()
     assert output.err == "workbench: the report is partial: The disk is full.\n"
-    assert "plans: .workbench/weekly-plan.json" in output.out
+    assert "plans, with Spark's settings: .workbench/weekly-plan.json" in output.out
