@@ -19,7 +19,7 @@ $(READY): requirements.txt pyproject.toml
 	@touch $(READY)
 
 demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark here; the report is reports/q5.html
-	@echo "Planning Nexmark q5 from three runs on this machine; this takes about thirteen minutes."
+	@echo "Planning Nexmark q5 from three runs on this machine; this takes about fourteen minutes."
 	@$(BIN)/workbench plan data/q5.yaml --report reports/q5.html || { \
 	  test $$? -eq 2 && echo "Measuring one run on whole cores instead; this takes six to nine minutes." && \
 	  $(BIN)/workbench measure nexmark:q5 --report reports/q5.html; }
