@@ -4,7 +4,6 @@ import argparse
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -165,7 +164,6 @@ def test_a_mail_from_cron_says_which_key_of_the_study_is_wrong(cron):
     assert pages == []
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 @pytest.mark.parametrize(("user", "allowed"), [("0", True), ("1000", False)])
 def test_the_lab_opens_for_root_too(tmp_path, user, allowed):
     identity = tmp_path / "id"

@@ -7,7 +7,8 @@ import pytest
 from workbench import cli
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.planning import dry_run, run_study
+from workbench.study.dry_run import dry_run
+from workbench.study.planning import run_study
 from workbench.study.spec import Study
 from workbench.testbed import FluidTestbed
 

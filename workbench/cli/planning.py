@@ -12,7 +12,8 @@ from workbench import report
 from workbench.capacity.measurement import measurement_to_dict
 from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
-from workbench.study.planning import DryRun, Planned, dry_run, run_study, write_planned
+from workbench.study.dry_run import DryRun, dry_run
+from workbench.study.planning import Planned, run_study, write_planned
 from workbench.study.spec import read_study
 from workbench.views import units
 

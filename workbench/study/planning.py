@@ -1,37 +1,28 @@
 """Carry out a study: explore, model, and plan every target."""
 
 import json
-import math
-import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from workbench.capacity import CapacityPlan, plan
 from workbench.capacity.estimator import CapacityEstimator
-from workbench.capacity.explorer import LEAST_RUNS, Exploration, ResourceExplorer, conclude
+from workbench.capacity.explorer import Exploration, ResourceExplorer, conclude
 from workbench.capacity.intervals import gains, interval_points, sweep
 from workbench.capacity.measurement import Measurement, measurement_from_dict, measurement_to_dict, write_whole
-from workbench.capacity.measuring import Configuration, load_curve_s, measurement_key
-from workbench.capacity.optimizer import ConfigurationOptimizer, minimal_first
+from workbench.capacity.optimizer import ConfigurationOptimizer
 from workbench.capacity.prices import InstanceType, read_instances
-from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
-from workbench.testbed.base import Run, Simulated, Testbed
+from workbench.testbed.base import Testbed
 from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.recorded import RecordedTestbed
 from workbench.testbed.spark import SparkTestbed
 from workbench.workload.query import Query
 
 VERSION = 2
-# Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
-START_S = (30.0, 90.0)
-PROBES = (4, 12)
-SIMULATED_RUN_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,31 +38,6 @@ class Planned:
     refused: tuple[tuple[float, str], ...] = ()
     sweep: tuple[Measurement, ...] = ()
     instances: tuple[InstanceType, ...] = ()
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """What a study would measure, if nothing fails.
-
-    Parameters
-    ----------
-    first
-        Budgets that are measured in any case, in order; minimal configurations are among them.
-    runs
-        Least and most runs in all, with those that are recorded.
-    seconds
-        Least and most seconds that those take which are not recorded, roughly.
-    recorded
-        Runs that the journal has.
-    sweep
-        The largest budget at the trigger intervals to choose from, where that is not recorded.
-    """
-
-    first: tuple[Budget, ...]
-    runs: tuple[int, int]
-    seconds: tuple[float, float]
-    recorded: int = 0
-    sweep: tuple[Budget, ...] = ()
 
 
 def run_study(
@@ -97,8 +63,7 @@ def run_study(
     WorkbenchError
         When the query, the data or a budget cannot be had here, or too few budgets tell a capacity.
     """
-    instances = read_instances(Path(study.prices)) if study.prices else ()  # before long work starts
-    query, explorer = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
+    query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     exploration = explorer.run(query)
     swept: tuple[Measurement, ...] = ()
     if len(study.intervals) > 1:
@@ -121,12 +86,16 @@ def prepare(
     progress: Callable[[str], None] = lambda _: None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
-) -> tuple[Query, ResourceExplorer]:
-    """Check that `study` can be carried out here; give its query and what explores it. See `run_study`."""
+) -> tuple[Query, ResourceExplorer, tuple[InstanceType, ...]]:
+    """Check that `study` can be carried out here, before long work starts; see `run_study`.
+
+    Returns
+    -------
+    Its query, what explores it, and its price list.
+    """
     try:
         testbed = testbed or testbed_of(study, progress)
-        if study.prices:
-            read_instances(Path(study.prices))
+        instances = read_instances(Path(study.prices)) if study.prices else ()
         query = query_of(study)
         if isinstance(testbed, SparkTestbed):
             for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
@@ -151,7 +120,7 @@ def prepare(
         )
     except WorkbenchError as error:
         raise WorkbenchError(in_keys(str(error))) from error
-    return query, explorer
+    return query, explorer, instances
 
 
 def plan_targets(
@@ -241,115 +210,6 @@ def read_planned(path: Path) -> Planned:
     swept = [measurement_from_dict(run, f"A run in {path}") for run in sweep]
     found = conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice)
     return plan_targets(asked, found, swept, instances)
-
-
-def dry_run(
-    study: Study,
-    journal: Journal | None = None,
-    *,
-    testbed: Testbed | None = None,
-    estimator: CapacityEstimator | None = None,
-) -> DryRun:
-    """Say what `run_study` would measure and roughly how long that takes; nothing is deployed.
-
-    Parameters
-    ----------
-    journal
-        What it holds is not measured again; None: it holds nothing.
-    testbed, estimator
-        As for `run_study`.
-
-    Raises
-    ------
-    WorkbenchError
-        When the query, the data, the prices or a budget cannot be had here.
-    """
-    journal = journal or Journal(os.devnull)
-    query, explorer = prepare(study, journal, testbed=testbed, estimator=estimator)
-    optimizer = explorer.optimizer
-    explorer.optimizer = replace(optimizer, testbed=_OnlyRecorded(optimizer.testbed))
-    with suppress(_NotRecordedError):
-        while (budget := explorer.ask()) is not None:
-            for run in explorer.optimizer.steps(query, budget):
-                explorer.tell(run)
-    certain = [run.budget for run in explorer.runs]
-    known, operators = len(certain), len(optimizer.testbed.operators(query))
-    for budget in explorer.ahead():
-        takes = minimal_first(budget, operators, certain)
-        if len(certain) + len(takes) > study.most_runs:
-            runs = len(certain), len(certain)
-            break
-        certain += takes
-    else:
-        runs = _runs_in_all(study, explorer, certain, operators)
-    intervals = sorted({*study.intervals} - {study.interval_s})
-    swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
-    keys = [measurement_key(Configuration(query, budget), optimizer.testbed, optimizer.estimator) for budget in swept]
-    left = [budget for budget, key in zip(swept, keys, strict=True) if not journal.entries("finished", key)]
-    times = [_seconds(optimizer, study.interval_s), *(_seconds(optimizer, budget.interval_s) for budget in left)]
-    costs_s = 0.0
-    if optimizer.costs_at is not None and runs[1] > known and not any(run.load_curve for run in explorer.runs):
-        costs_s = load_curve_s(study.interval_s)
-    least, most = ((runs[end] - known) * times[0][end] + sum(one[end] for one in times[1:]) + costs_s for end in (0, 1))
-    return DryRun(
-        tuple(certain[known:]),
-        (runs[0] + len(swept), runs[1] + len(swept)),
-        (math.ceil(least), math.ceil(most)),
-        known + len(swept) - len(left),
-        tuple(left),
-    )
-
-
-def _runs_in_all(
-    study: Study, explorer: ResourceExplorer, certain: Sequence[Budget], operators: int
-) -> tuple[int, int]:
-    """Least and most runs of an exploration that makes the runs `certain`."""
-    count = len(certain)
-    if study.choice == "edge" or explorer.reason() is not None:
-        return count, count
-    asked = max(explorer.calls + 1, len(study.space.corners))
-    later = study.most_runs if study.most_calls is None else study.most_calls - asked
-    memories = {budget.profile.memory_mb for budget in certain if budget.slots == operators}
-    minimal = min(later, len({*study.memory_mb} - memories)) if operators else 0
-    most = min(study.most_runs, count + later * study.estimates + minimal)
-    # The first run that can end it by its cost is the one after those that are kept in any case.
-    least = min(most, max(count, LEAST_RUNS + 1), count + later * study.estimates, study.most_runs - bool(minimal))
-    return max(count, least), most
-
-
-def _seconds(optimizer: ConfigurationOptimizer, interval_s: float) -> tuple[float, float]:
-    """Least and most seconds of one run, roughly."""
-    estimator = optimizer.estimator
-    if isinstance(optimizer.testbed, Simulated):
-        return SIMULATED_RUN_S, SIMULATED_RUN_S
-    chunk, probe = estimator.chunk_time(interval_s), sum(estimator.probe_times(interval_s))
-    most_chunks = math.ceil(estimator.warmup_cap_s / chunk)
-    chunks = min(max(2, math.ceil(estimator.warmup_min_s / chunk)), most_chunks), most_chunks
-    least, most = (START_S[end] + chunks[end] * chunk + PROBES[end] * probe for end in range(2))
-    return least, most
-
-
-class _NotRecordedError(Exception):
-    """Something would have to be deployed."""
-
-
-@dataclass(frozen=True)
-class _OnlyRecorded:
-    """A testbed that deploys nothing, in place of `testbed`: what the journal has of that is all it gives."""
-
-    testbed: Testbed
-
-    @property
-    def identity(self) -> str:
-        return self.testbed.identity
-
-    def operators(self, query: Query) -> tuple[str, ...]:
-        return self.testbed.operators(query)
-
-    def deploy(
-        self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
-    ) -> AbstractContextManager[Run]:
-        raise _NotRecordedError(query.name, budget, layout, repeat)
 
 
 def query_of(study: Study) -> Query:
