@@ -7,6 +7,7 @@ from multiprocessing import Pipe
 from typing import Any
 
 import pytest
+from wrapped_fluid import WrappedFluid
 
 from workbench.capacity import CapacityEstimator, Configuration, measure
 from workbench.dataflow import Budget, SlotProfile
@@ -26,23 +27,12 @@ PATIENCE_S = 60
 
 
 @dataclass
-class Interrupted:
+class Interrupted(WrappedFluid):
     """A fluid testbed that calls `at` before each observation, with its number."""
 
     at: Any
     fluid: FluidTestbed = field(default_factory=FluidTestbed)
     observed: int = 0
-
-    @property
-    def identity(self):
-        return self.fluid.identity
-
-    @property
-    def clock(self):
-        return self.fluid.clock
-
-    def operators(self, query):
-        return self.fluid.operators(query)
 
     @contextmanager
     def deploy(self, query, budget, layout=None, *, repeat=None):

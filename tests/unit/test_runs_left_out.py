@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
+from wrapped_fluid import WrappedFluid
 
 from workbench.capacity import CapacityEstimator, ConfigurationOptimizer, Space, plan
 from workbench.capacity.explorer import ResourceExplorer, conclude
@@ -32,23 +33,12 @@ SAID = "The driver ended by itself; use smaller slots (slot_cpus) or more of mem
 
 
 @dataclass
-class Failing:
+class Failing(WrappedFluid):
     """The fluid testbed, on which a budget fails where `fails` says so."""
 
     fails: object
     fluid: FluidTestbed = field(default_factory=FluidTestbed)
     tried: list = field(default_factory=list)
-
-    @property
-    def identity(self):
-        return self.fluid.identity
-
-    @property
-    def clock(self):
-        return self.fluid.clock
-
-    def operators(self, query):
-        return self.fluid.operators(query)
 
     @contextmanager
     def deploy(self, query, budget, layout=None, *, repeat=None):
