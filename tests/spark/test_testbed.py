@@ -27,7 +27,7 @@ BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 1.0)
 if not FRACTIONS:
     BUDGET = Budget(1, SlotProfile(1.0, 1200), 1.0)
 TESTBED = SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=5)
-WARM = replace(TESTBED, warmup_cap_s=60)  # costs are those of compiled code
+WARM = replace(TESTBED, warmup_cap_s=20)  # costs are those of compiled code
 WARM_BUDGET = replace(BUDGET, interval_s=2.0)
 PLACES = (Path(tempfile.gettempdir()), Path("/dev/shm"), *Path("/sys/fs/cgroup").glob("cpu*"), Path("/sys/fs/cgroup"))
 
@@ -59,7 +59,7 @@ def observed():
         for rate in (2_000.0, 6_000.0, math.inf):
             run.set_rate(rate)
             run.settle(4)
-            seen[rate] = run.observe(12)
+            seen[rate] = run.observe(10)
         facts = run.facts
         source = run.source
         during = left_behind() - before
@@ -153,24 +153,21 @@ def test_a_query_that_drops_its_rows_has_no_throughput():
             run.observe(6)
 
 
-def test_a_lost_executor_spoils_the_observation():
-    with TESTBED.deploy(toy_query.query(), BUDGET) as run:
-        run.set_rate(2_000.0)
-        for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):
-                if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
-                    process.kill()
-        with pytest.raises(WorkbenchError, match=r"executor was lost.*--memory-mb"):
-            run.observe(6)
+def kill(name):
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if name in " ".join(process.cmdline()):
+                process.kill()
 
 
-def test_a_killed_driver_is_told_and_leaves_nothing():
+def test_a_lost_executor_and_a_killed_driver_are_told_and_leave_nothing():
     before = left_behind()
     with TESTBED.deploy(toy_query.query(), BUDGET) as run:
-        for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):
-                if "workbench.testbed.spark.driver" in " ".join(process.cmdline()):
-                    process.kill()
+        run.set_rate(2_000.0)
+        kill("CoarseGrainedExecutorBackend")
+        with pytest.raises(WorkbenchError, match=r"executor was lost.*--memory-mb"):
+            run.observe(6)
+        kill("workbench.testbed.spark.driver")
         with pytest.raises(WorkbenchError, match=r"driver process ended by itself.*run the same command again"):
             run.observe(5)
     wait_until_gone(before)

@@ -32,6 +32,7 @@ class TestSpark(ContractTests):
             warm_s=24.0,
             settle_s=4.0,
             window_s=9.0,
+            windows=4,
             max_disturbance=math.inf,
             noise=0.4,  # a window is four batches, and the machine may have other things to do
             estimator=CapacityEstimator(

@@ -234,6 +234,13 @@ def test_the_line_is_exact_on_exact_points_and_never_negative():
     assert line([]) == SourceCost(0.0, 0.0)
 
 
+def test_a_batch_that_hiccuped_does_not_tilt_the_line():
+    # seen on a real machine: the first batch took twice as long as the second of its size
+    seen = [(312_500, 0.40), (312_500, 0.18), (937_500, 0.27), (937_500, 0.27), (625_000, 0.22), (625_000, 0.23)]
+    assert line(seen).per_record_s == pytest.approx(0.09 / 625_000, rel=0.2)
+    assert line([(10, 1.0), (10, 2.0), (10, 9.0)]) == SourceCost(0.0, pytest.approx(0.2))  # no size but one
+
+
 def test_the_source_alone_is_fitted_over_its_tasks(batch):
     cost = fit_source([BatchWork(batch)], 1.0)
     assert cost.of(150) > 0

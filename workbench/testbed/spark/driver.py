@@ -48,8 +48,9 @@ JIT_STEADY = 0.03
 JIT_IDLE = 0.3  # of a core
 SOURCE_BATCHES = 3
 SOURCE_WARM_S = 15.0
-SOURCE_GROWTH = 5
-TELLING_S = 0.3
+SOURCE_GROWTH = 3
+TELLING_S = 0.2
+LONG_S = 1.0
 LEAST_SOURCE_ROWS = 1_000
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
 PATIENCE_S = 240.0
@@ -202,11 +203,13 @@ class Driver:
         rows = max(LEAST_SOURCE_ROWS, expected)
         alone.fixed_batches(rows)
         warm_s = now_s() + min(SOURCE_WARM_S, order.warmup_cap_s)
-        last = self._batches(alone, 2)[-1].batch  # the first starts the Python workers
-        while last.duration_s < TELLING_S and now_s() < warm_s:  # else records are nothing beside the fixed part
+        self._batches(alone, 1)  # starts the Python workers
+        # Records must weigh as much as the fixed part, or what is told of them is noise.
+        least_s = fastest_s = self._fastest_s(alone)
+        while fastest_s < min(LONG_S, least_s + TELLING_S) and now_s() < warm_s:
             rows *= SOURCE_GROWTH
             alone.fixed_batches(rows)
-            last = self._batches(alone, 1)[-1].batch
+            fastest_s = self._fastest_s(alone)
         self._until_steady(alone, SOURCE_BATCHES, warm_s)  # without a quota
         self._limit(quota=True)
         kept: list[Done] = []
@@ -223,6 +226,9 @@ class Driver:
             rate_limit=room / (whole.per_record_s * interval) if whole.per_record_s else math.inf,
         )
         return expected
+
+    def _fastest_s(self, live: LiveQuery) -> float:
+        return min(done.batch.duration_s for done in self._batches(live, 2))
 
     def _retire(self, live: LiveQuery) -> None:
         """End a query once its batches are done: tasks that are cancelled may hold their slots for a minute or more."""

@@ -12,6 +12,8 @@ in small batches, so the samples that costs are fitted to bear it at one rate fo
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
 
 from workbench.metrics import OperatorMetrics, TaskSample
 from workbench.testbed.spark.event_log import BatchLog, Stage
@@ -146,19 +148,19 @@ def fit_source(batches: Sequence[BatchWork], slot_cpus: float) -> SourceCost:
 
 
 def line(points: Sequence[tuple[float, float]]) -> SourceCost:
-    """Least squares seconds = a + b x records with a, b >= 0; through the origin when a would be negative."""
-    count = len(points)
-    if not count:
+    """Seconds = a + b x records with a, b >= 0, by Theil and Sen: a batch that hiccuped does not tilt it.
+
+    Where a or b would be negative, or all points have one size, the line goes through the origin.
+    """
+    if not points:
         return SourceCost()
-    mean_x = sum(x for x, _ in points) / count
-    mean_y = sum(y for _, y in points) / count
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else -1.0
-    fixed = mean_y - slope * mean_x
-    if slope < 0 or fixed < 0:
-        square = sum(x * x for x, _ in points)
-        return SourceCost(0.0, sum(x * y for x, y in points) / square if square else 0.0)
-    return SourceCost(fixed, slope)
+    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(points, 2) if x1 != x2]
+    if slopes:
+        slope = median(slopes)
+        fixed = median(y - slope * x for x, y in points)
+        if slope >= 0 and fixed >= 0:
+            return SourceCost(fixed, slope)
+    return SourceCost(0.0, median(y / x if x else 0.0 for x, y in points))
 
 
 def fullest_names(batches: Iterable[BatchLog]) -> tuple[str, ...]:
