@@ -1,11 +1,15 @@
 """StreamBed's own check (section VIII, Figures 9 and 10): budgets at 100 and 150 % of their estimated MST.
 
-    python benchmarks/streambed_check.py [QUERY ...]
+    python benchmarks/streambed_check.py [q1 q2 q5 q8 q11]
+    python benchmarks/streambed_check.py nexmark:q1 [BUDGETS]
 
-Sixteen budgets per query on the fluid testbed, laid out by BIDS2: what share of the offered rate is achieved, and how
-busy the operators are at 100 %. Prints figures, asserts nothing.
+Sixteen budgets per query: what share of the offered rate is achieved, and how busy the operators are at 100 %. The
+fluid presets are laid out by BIDS2 and run on a deployment of their own; a query with a workload's name is measured on
+real Spark, where each budget takes about four minutes and the two loads follow the estimate on its deployment. Prints
+figures, asserts nothing.
 """
 
+import itertools
 import statistics
 import sys
 import tempfile
@@ -14,47 +18,77 @@ from pathlib import Path
 from workbench.capacity import CapacityEstimator
 from workbench.capacity.explorer import Space
 from workbench.capacity.optimizer import ConfigurationOptimizer
+from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.simulation import PRESETS, preset
-from workbench.testbed import FluidTestbed
+from workbench.study.catalogue import find_query
+from workbench.testbed import FluidTestbed, SparkTestbed
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a journal syncs every line
 MEMORIES = (512, 1024, 2048, 4096)
+FACTORS = (1.0, 1.5)
+SPARK_SLOTS, SPARK_MEMORIES = (1, 2, 3, 4), (600, 800, 1000, 1200)
 
 
-def main(queries):
+def loads(run, rate, settle_s, window_s):
+    """What is observed at each share of `rate`."""
+    seen = {}
+    for factor in FACTORS:
+        run.set_rate(factor * rate)
+        run.settle(settle_s)
+        seen[factor] = run.observe(window_s)
+    return seen
+
+
+def fluid(query):
+    """Both loads of sixteen budgets of a preset."""
+    least = len(preset(query).modelled)
+    slots = tuple(least + extra for extra in (0, 4, 12, 24))
+    space = Space(slots, MEMORIES)
+    testbed = FluidTestbed()
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(), Journal(f"{folder}/journal.jsonl"))
+        for memory, count in itertools.product(MEMORIES, slots):
+            measured = optimizer.measure(preset(query), space.budget(count, memory))
+            with testbed.deploy(preset(query), measured.budget, measured.tasks, repeat=0) as run:
+                run.set_rate(float("inf"))
+                run.settle(120)  # code compiled, caches filled
+                yield loads(run, measured.estimate.rate, 30, 120)
+
+
+def spark(query, most):
+    """Both loads of up to sixteen budgets of a query on Spark, told as they come."""
+    testbed = SparkTestbed(slot_cpus="auto")
+    for memory, count in itertools.islice(itertools.product(SPARK_MEMORIES, SPARK_SLOTS), most):
+        with testbed.deploy(find_query(query), Budget(count, SlotProfile(0.2, memory), 2.0)) as run:
+            estimate = CapacityEstimator(0.05).estimate(run)
+            if estimate.rate is None:
+                print(f"{count} slots of {memory} MiB: nothing was sustained", flush=True)
+                continue
+            seen = loads(run, estimate.rate, 10, 20)
+        shares = ", ".join(f"{one.consumed_rate / one.commanded_rate:.3f} at {at:.0%}" for at, one in seen.items())
+        print(f"{count} slots of {memory} MiB, {estimate.rate:,.0f} records/s: {shares}", flush=True)
+        yield seen
+
+
+def main(queries, most=16):
     for query in queries:
-        least = len(preset(query).modelled)
-        slots = tuple(least + extra for extra in (0, 4, 12, 24))
-        space = Space(slots, MEMORIES)
-        testbed = FluidTestbed()
-        achieved = {1.0: [], 1.5: []}
-        busy = {}
-        with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-            optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(), Journal(f"{folder}/journal.jsonl"))
-            for memory in MEMORIES:
-                for count in slots:
-                    measured = optimizer.measure(preset(query), space.budget(count, memory))
-                    with testbed.deploy(preset(query), measured.budget, measured.tasks, repeat=0) as run:
-                        run.set_rate(float("inf"))
-                        run.settle(120)  # code compiled, caches filled
-                        for factor, shares in achieved.items():
-                            run.set_rate(factor * measured.estimate.rate)
-                            run.settle(30)
-                            seen = run.observe(120)
-                            shares.append(seen.consumed_rate / seen.commanded_rate)
-                            if factor == 1.0:
-                                for operator in seen.operators:
-                                    busy.setdefault(operator.operator, []).append(operator.busyness)
-        for factor, shares in achieved.items():
+        seen = list(fluid(query) if query in PRESETS else spark(query, most))
+        for factor in FACTORS:
+            shares = [one[factor].consumed_rate / one[factor].commanded_rate for one in seen]
             print(
                 f"{query:4} at {factor:.0%}: achieved / offered {min(shares):.3f} to {max(shares):.3f}, "
                 f"median {statistics.median(shares):.3f} ({len(shares)} budgets)"
             )
+        busy = {}
+        for one in seen:
+            for operator in one[1.0].operators:
+                busy.setdefault(operator.operator, []).append(operator.busyness)
         for name, shares in busy.items():
             low, middle, high = statistics.quantiles(shares, n=4)
             print(f"       busyness of {name:16} quartiles {low:.2f} {middle:.2f} {high:.2f}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or PRESETS)
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    main([word for word in sys.argv[1:] if not word.isdigit()] or PRESETS, *numbers)

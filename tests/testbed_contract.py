@@ -138,10 +138,15 @@ class ContractTests:
     def test_the_estimator_brackets_what_fits(self, case, run):
         found = case.estimator.estimate(run)
         run.set_rate(math.inf)  # again, for code goes on compiling on a real machine
-        run.settle(case.settle_s)
-        fits = run.observe(case.window_s).consumed_rate
-        assert found.limit == "query"
-        assert found.low <= fits * (1 + case.noise)
-        assert found.high >= fits * (1 - case.noise)
+        fits = []
+        for _ in range(case.windows):
+            run.settle(case.settle_s)
+            fits.append(run.observe(case.window_s).consumed_rate)
+            if found.low <= max(fits) * (1 + case.noise) and found.high >= min(fits) * (1 - case.noise):
+                break
+        else:
+            raise AssertionError(f"{found.low:,.0f} to {found.high:,.0f} records/s were found, but {fits} fit")
         # Where answers are noisy the probes may run out first; the estimate has to say so.
-        assert found.high <= found.low * 1.05 or (case.noise > 0.05 and (found.exhausted or found.contradictions))
+        short = case.noise > 0.05 and (found.exhausted or found.contradictions)
+        assert found.limit == "query" or (short and found.limit == "none")
+        assert found.high <= found.low * 1.05 or short

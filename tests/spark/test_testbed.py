@@ -59,7 +59,7 @@ def observed():
         for rate in (2_000.0, 6_000.0, math.inf):
             run.set_rate(rate)
             run.settle(4)
-            seen[rate] = run.observe(10)
+            seen[rate] = run.observe(12)
         facts = run.facts
         source = run.source
         during = left_behind() - before

@@ -49,8 +49,8 @@ class Study:
     tolerance
         Relative width of an estimate's bracket.
     warmup_s
-        Longest warm-up of a run, seconds: of its code without a quota (at most a minute), and again on its slots. What
-        goes on compiling after it lowers the rate that is found.
+        Longest warm-up of a run, seconds: of its code without a quota (at most two minutes), and again on its slots.
+        What goes on compiling after it lowers the rate that is found.
     plan_memory_mb
         Memory profiles to choose from; those measured, if empty.
     margin, risk

@@ -1,0 +1,76 @@
+"""A capacity predicted from small budgets beside one that is measured: at most four slots of 0.2 core, then eight.
+
+    python benchmarks/extrapolation.py [nexmark:q1 nexmark:q5]
+
+On real Spark, so leave the machine alone meanwhile. The model sees the small budgets only; the large one is a fresh
+deployment. Where no CPU quota is granted the simulated engine takes Spark's place, and the output says so. What was
+measured is kept in .workbench/benchmark, and a benchmark that was cut short goes on where it was.
+"""
+
+import sys
+from pathlib import Path
+
+from workbench.doctor import quota_permitted
+from workbench.journal import Journal
+from workbench.study.planning import prepare
+from workbench.study.spec import Study
+from workbench.views import units
+
+MEMORY_MB = 600
+
+
+def show(run):
+    if run.failure:
+        print(f"  {run.budget.slots} slots: not measured: {run.failure}", flush=True)
+        return
+    seen = run.estimate.observation
+    throttled = seen.quota_throttled if seen else None
+    interval = f", a next deployment {rates(run.interval.low, run.interval.high)}" if run.interval else ""
+    print(
+        f"  {run.budget.slots} slots: {units.rate(run.estimate.middle)}{interval}, limit {run.estimate.limit}, "
+        f"throttled in {'an unknown share' if throttled is None else f'{throttled:.0%}'} of the periods",
+        flush=True,
+    )
+
+
+def rates(low, high):
+    return f"{units.rate(low)} to {units.rate(high)}"
+
+
+def main(queries):
+    quota = quota_permitted()
+    small = (1, 2, 4) if quota else (4, 8, 16)
+    print("measured on Spark" if quota else "no CPU quota on this machine: the simulated engine, up to 16 slots, then 32")
+    folder = Path(".workbench/benchmark")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in queries:
+        study = Study(
+            query=name,
+            targets=(1e5,),
+            slots=small,
+            memory_mb=(MEMORY_MB,),
+            testbed="spark" if quota else "fluid",
+            slot_cpus=0.2,
+            choice="edge",
+            most_runs=3,
+        )
+        query, explorer, _ = prepare(study, Journal(folder / f"extrapolation-{name.replace(':', '-')}.jsonl"))
+        print(name, flush=True)
+        exploration = explorer.run(query)
+        for run in exploration.measurements:
+            show(run)
+        measured = explorer.optimizer.measure(query, study.space.budget(2 * small[-1], MEMORY_MB))
+        show(measured)
+        there = [(MEMORY_MB, measured.budget.slots)]
+        (predicted,) = exploration.model.predict(there)
+        (low,), (high,) = exploration.model.interval(there)
+        found = measured.estimate.middle
+        print(
+            f"  predicted {units.rate(predicted)} (90 % interval {rates(low, high)}), measured {units.rate(found)}: "
+            f"{predicted / found - 1:+.1%}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["nexmark:q1", "nexmark:q5"])
