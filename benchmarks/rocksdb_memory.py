@@ -10,7 +10,8 @@ Figure 4: one stateful operator on 200,000 keys of about 200 B, drawn uniformly,
 two tasks. *Read* drops duplicates of keys that are all known: a get each, nothing written. *Write* drops duplicates of
 keys that are all new: a put each, after a get that finds nothing (RocksDB's Bloom filter answers it). *Update* keeps
 the maxima of columns by known keys: a get and a put each. Spark has no blind overwrite, which the paper's write
-workload is.
+workload is. So writes gain from memory here, which the paper's do not: blocks with the filters and indexes are kept
+within the bound, too, and a get that misses them reads them again (see the hit rate of writes).
 
 Justin: Nexmark q11 in tumbling windows (bids of each bidder; sessions are merged by scans, whose accesses RocksDB does
 not count as gets, so they have no latency) under a bound and its double. Its hit rate, latency and true rate feed DS2
