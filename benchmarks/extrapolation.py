@@ -40,9 +40,7 @@ def rates(low, high):
 def main(queries):
     quota = quota_permitted()
     small = (1, 2, 4) if quota else (4, 8, 16)
-    print(
-        "measured on Spark" if quota else "no CPU quota on this machine: simulated, up to 16 slots, then 32"
-    )
+    print("measured on Spark" if quota else "no CPU quota on this machine: simulated, up to 16 slots, then 32")
     folder = Path(".workbench/benchmark")
     folder.mkdir(parents=True, exist_ok=True)
     for name in queries:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from workbench.capacity.probes import MstEstimate
-from workbench.capacity.repeatability import EXPECTED_DEVIATION, mst_interval, scatter
+from workbench.capacity.repeatability import EXPECTED_DEVIATION, expected_deviation, mst_interval, scatter
 from workbench.errors import WorkbenchError
 
 
@@ -20,6 +20,17 @@ def test_one_measurement_rests_on_the_published_scatter():
     # Student's 0.95 quantile at 4 degrees of freedom is 2.1318
     assert interval.high == pytest.approx(100 * math.exp(2.1318 * 0.05 * math.sqrt(2)), rel=1e-4)
     assert interval.low * interval.high == pytest.approx(100.0**2)
+
+
+def test_a_virtual_machine_is_expected_to_repeat_itself_less_well():
+    shared, own = expected_deviation({"virtual machine": "yes"}), expected_deviation({"virtual machine": "no"})
+    assert expected_deviation({}) == own == EXPECTED_DEVIATION < shared
+    wide, narrow = (mst_interval(estimate(100.0, 100.0), expected=one) for one in (shared, own))
+    assert math.log(wide.high / 100) == pytest.approx(shared / own * math.log(narrow.high / 100))
+    # six fresh deployments of q5 on one virtual machine: each of their intervals is to hold all
+    seen = [(68.8, 71.5), (68.8, 71.5), (71.5, 74.4), (90.5, 94.1), (90.5, 94.1), (77.4, 80.5)]
+    spans = [mst_interval(estimate(*one), expected=shared) for one in seen]
+    assert all(span.low <= math.sqrt(low * high) <= span.high for span in spans for low, high in seen)
 
 
 def test_the_bracket_widens_it_and_lies_within():

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.measurement import Measurement
 from workbench.capacity.measuring import Configuration, measure
-from workbench.capacity.repeatability import with_prior
+from workbench.capacity.repeatability import EXPECTED_DEVIATION, expected_deviation, with_prior
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -38,6 +38,8 @@ class IntervalPoint:
         Seconds the unluckiest record waits at that rate, from being due to the end of its batch.
     mean_latency_s
         Seconds a record waits there on average: half an interval, and a batch.
+    deviation
+        Relative deviation of repeats that is to be expected where it was measured.
     """
 
     interval_s: float
@@ -46,6 +48,7 @@ class IntervalPoint:
     high: float
     latency_s: float
     mean_latency_s: float
+    deviation: float = EXPECTED_DEVIATION
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ def interval_points(measurements: Sequence[Measurement]) -> tuple[IntervalPoint,
             one.estimate.high,
             interval + max(durations),
             interval / 2 + sum(durations) / len(durations),
+            expected_deviation(one.machine),
         )
     return tuple(points[interval] for interval in sorted(points))
 
@@ -159,7 +163,8 @@ def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | Non
 def _gain(point: IntervalPoint, base: IntervalPoint) -> Gain:
     if point is base:
         return Gain()
-    deviation, freedom = with_prior(0.0, 0)  # the runs of a sweep are not repeated
+    expected = max(point.deviation, base.deviation)
+    deviation, freedom = with_prior(0.0, 0, expected)  # the runs of a sweep are not repeated
     bracket = _half_bracket(point) + _half_bracket(base)
     return Gain(point.rate / base.rate, bracket, math.sqrt(2) * deviation, freedom)
 

@@ -26,7 +26,7 @@ from workbench.capacity.measurement import (
     probe_to_dict,
 )
 from workbench.capacity.probes import MstEstimate, Probe
-from workbench.capacity.repeatability import mst_interval
+from workbench.capacity.repeatability import expected_deviation, mst_interval
 from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.metrics import Observation
@@ -169,7 +169,7 @@ def measure(
         load_curve=tuple(curve),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
-        interval=mst_interval(estimate, _earlier(journal, key, recorded)),
+        interval=mst_interval(estimate, _earlier(journal, key, recorded), expected=expected_deviation(facts)),
     )
     if output is not None:
         measurement.to_json(output)

@@ -23,7 +23,7 @@ from scipy.stats import t as student
 
 from workbench.capacity.explorer import Exploration
 from workbench.capacity.measurement import Measurement, Setting
-from workbench.capacity.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, with_prior
+from workbench.capacity.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, expected_deviation, with_prior
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.study.planning import Planned
@@ -283,14 +283,15 @@ def refuse_loss(found: Drift) -> None:
 
 def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
     """Estimate how repeats scatter: the runs of `explorations` about their models, and the general expectation."""
-    squares, freedom = 0.0, 0
+    squares, freedom, expected = 0.0, 0, EXPECTED_DEVIATION
     for exploration in explorations:
+        expected = max(expected, *(expected_deviation(run.machine) for run in exploration.measurements))
         rates = exploration.rates
         predicted = exploration.model.predict(exploration.points)
         if len(rates) > _LAW_PARAMETERS and (predicted > 0).all() and (rates > 0).all():
             squares += float(np.sum(np.log(rates / predicted) ** 2))
             freedom += len(rates) - _LAW_PARAMETERS
-    return Scatter(*with_prior(squares, freedom))
+    return Scatter(*with_prior(squares, freedom, expected))
 
 
 def _capacity_change(before: Measurement, now: Measurement, scatter: Scatter, quantile: float) -> Change:

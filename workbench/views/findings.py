@@ -47,7 +47,7 @@ def interval(found: MstInterval | None) -> str:
     basis = (
         f"{found.repeats} measurements of this configuration"
         if found.repeats > 1
-        else "published repeats of such queries, as this is the only measurement of this configuration"
+        else "known repeats on such machines, as this is the only measurement of this configuration"
     )
     return (
         f"Another deployment would sustain between {units.rate(found.low)} and {units.rate(found.high)} "

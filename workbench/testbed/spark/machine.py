@@ -101,13 +101,13 @@ def outer_throttling(base: Path = Path("/sys/fs/cgroup")) -> tuple[int, int]:
 
 def describe() -> dict[str, str]:
     """Facts of the machine for reports: no host name, no user, no path."""
-    model = platform.processor() or platform.machine()
+    found: dict[str, str] = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
     return {
-        "processor": model,
+        "processor": found.get("model name") or platform.processor() or platform.machine(),
+        "virtual machine": "yes" if "hypervisor" in found.get("flags", "").split() else "no",
         "cores": f"{usable_cores():g}",
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
         "system": f"{platform.system()} {platform.release()}",
