@@ -1,14 +1,18 @@
 """The command line, as far as it goes without Spark."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
 from workbench import cli
-from workbench.cli import checking, console, measuring
+from workbench.cli import checking, console, measuring, planning, reporting
+from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, SOURCE_BOUND
 from workbench.doctor import Finding
+
+COMMANDS = ("doctor", "measure", "plan", "verify", "keys", "place", "replay", "report")
 
 
 def run(capsys, *arguments):
@@ -45,7 +49,7 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_pa
     monkeypatch.setattr(measuring, "measure", None)  # nothing may be deployed
     monkeypatch.setattr(measuring, "verify", None)
     code, output = run(capsys, *arguments)
-    assert code == console.BAD_INPUT
+    assert code == BAD_INPUT
     assert message in output.err
     assert output.err.startswith("workbench: ")
     assert "Traceback" not in output.err
@@ -59,7 +63,7 @@ def test_the_doctor_says_what_to_mend(capsys, monkeypatch):
     )
     monkeypatch.setattr(checking, "examine", lambda: findings)
     code, output = run(capsys, "doctor")
-    assert code == console.BAD_INPUT
+    assert code == BAD_INPUT
     assert "mend: install it\n" in output.out
     assert "mend: install one (not needed to measure)" in output.out
     code, output = run(capsys, "doctor", "--json")
@@ -68,7 +72,7 @@ def test_the_doctor_says_what_to_mend(capsys, monkeypatch):
 
 def test_this_machine_is_fit(capsys):
     code, output = run(capsys, "doctor")
-    assert code == console.DONE, output.out
+    assert code == DONE, output.out
 
 
 def test_progress_is_quiet_in_a_pipe(capsys):
@@ -80,7 +84,18 @@ def test_help_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     text = capsys.readouterr().out
-    assert all(command in text for command in ("doctor", "measure", "verify", "report", "Exit codes"))
+    assert all(command in text for command in COMMANDS)
+    codes = re.findall(r"\b\d+\b", text.split("Exit codes:")[1])
+    assert codes == [str(code) for code in (DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_it_does(capsys, command):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    description = capsys.readouterr().out.split("\n\n")[1]
+    assert description[0].isupper()
+    assert description.endswith(".")
 
 
 def test_commands_without_a_report_do_not_wait_for_notebook_tools():
@@ -88,13 +103,51 @@ def test_commands_without_a_report_do_not_wait_for_notebook_tools():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_an_interrupted_command_says_what_is_kept(capsys, monkeypatch):
-    def interrupt():
+@pytest.fixture
+def interrupted(capsys, monkeypatch):
+    """Runs a command until `function` of `module` is called, and then interrupts it."""
+
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checking, "examine", interrupt)
-    code, output = run(capsys, "doctor")
-    assert code == console.INTERRUPTED
-    assert output.err == (
-        "workbench: interrupted; what was measured is in the journal, and the same command goes on from there.\n"
+    def command(module, function, *arguments):
+        monkeypatch.setattr(module, function, interrupt)
+        code, output = run(capsys, *arguments)
+        assert code == INTERRUPTED
+        return output.err
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "arguments"),
+    [
+        (measuring, "find_query", ("measure", "nexmark:q1")),
+        (planning, "read_study", ("plan", "study.yaml")),
+    ],
+)
+def test_an_interrupted_command_says_what_is_kept(interrupted, module, function, arguments):
+    assert interrupted(module, function, *arguments) == (
+        f"workbench: {arguments[0]} was interrupted; what was measured is in the journal, and the same command goes on "
+        "from there.\n"
     )
+
+
+def test_an_interrupted_capacity_report_goes_on(interrupted, tmp_path):
+    given = ("report", "capacity", str(tmp_path / "out.html"))
+    assert interrupted(reporting.report, "render", *given) == (
+        "workbench: report was interrupted; what the study had measured is in its history, and the same command goes "
+        "on from there.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "arguments"),
+    [
+        (checking, "examine", ("doctor",)),
+        (measuring, "find_query", ("verify", "nexmark:q1", "--rate", "5")),
+        (reporting.report, "render", ("report", "scaling", "out.html")),
+    ],
+)
+def test_what_does_not_go_on_from_there_does_not_say_so(interrupted, module, function, arguments):
+    assert interrupted(module, function, *arguments) == f"workbench: {arguments[0]} was interrupted.\n"

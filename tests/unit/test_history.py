@@ -1,11 +1,14 @@
 """Runs of a study over time: measured afresh, resumed when killed, never two at once."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from workbench.errors import WorkbenchError
+from workbench.report.steps import measure_study
 from workbench.study.history import StudyHistory
 from workbench.study.planning import read_planned
 from workbench.study.spec import Study
@@ -78,3 +81,37 @@ def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, mon
         deployed = run.with_suffix(".jsonl").read_text().count('"kind": "deployed"')
         assert deployed == len(second.exploration.measurements)
     assert not history.journal.path.exists()
+
+
+def test_two_studies_of_one_name_have_a_folder_each(tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    one, other = tmp_path / "one" / "weekly.yaml", tmp_path / "other" / "weekly.yaml"
+    assert StudyHistory.of(one, kept).folder == kept / "weekly"
+    assert StudyHistory.of(other, kept).folder == kept / "weekly-2"
+    assert StudyHistory.of(tmp_path / "weekly.yml", kept).folder == kept / "weekly-3"
+    one.parent.mkdir()
+    monkeypatch.chdir(one.parent)  # found again, however they are named
+    assert StudyHistory.of(Path("weekly.yaml"), Path("../kept")).folder.resolve() == kept / "weekly"
+    assert StudyHistory.of(Path("../other/weekly.yaml"), kept).folder == kept / "weekly-2"
+
+
+def test_a_report_does_not_compare_a_study_with_another_of_its_name(tmp_path):
+    measured = [
+        measure_study(replace(STUDY, query=query), str(tmp_path / folder / "weekly.yaml"), str(tmp_path / "kept"))
+        for folder, query in (("one", "nexmark:q1"), ("other", "nexmark:q2"))
+    ]
+    assert [previous for _, previous in measured] == [None, None]
+    assert [planned.study.query for planned, _ in measured] == ["nexmark:q1", "nexmark:q2"]
+
+
+def test_a_study_and_its_history_may_be_moved_together(tmp_path):
+    here = tmp_path / "here"
+    StudyHistory.of(here / "other" / "weekly.yaml", here / "kept")
+    StudyHistory.of(here / "weekly.yaml", here / "kept")
+    there = here.rename(tmp_path / "there")
+    assert StudyHistory.of(there / "weekly.yaml", there / "kept").folder == there / "kept" / "weekly-2"
+
+
+def test_runs_of_before_there_were_owners_go_on(tmp_path):
+    (tmp_path / "kept" / "weekly").mkdir(parents=True)
+    assert StudyHistory.of(tmp_path / "weekly.yaml", tmp_path / "kept").folder == tmp_path / "kept" / "weekly"

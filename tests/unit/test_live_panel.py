@@ -41,11 +41,13 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     assert "✔ done" in panel.state.value
     assert "The maximum lies between" in panel.state.value
     assert f"{now.probes} of at most 20" in panel.state.value
-    assert (panel.start.disabled, panel.cancel.disabled, panel.progress.value) == (True, True, 1.0)
+    assert (panel.start.description, panel.start.disabled, panel.start.button_style) == ("Done", True, "")
+    assert panel.cancel.disabled
+    assert '<progress aria-label="Share of the time that has passed" value="1.000">' in panel.state.value
     assert panel.alarm.widget.value == ""
     assert panel.chart.finding.startswith("q1 sustains")
     assert panel.chart.widget in panel.place.children
-    assert "finished" in panel.lines.value
+    assert panel.lines.lines[-1].endswith(" s] finished")
     assert later.filled
     shown = later.children[0].outputs
     assert any("q1 sustains" in output["data"].get("text/html", "") for output in shown)
@@ -127,7 +129,7 @@ def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start(tmp_p
     panel.start.click()
     assert panel.wait(PATIENCE_S).state == "failed"
     assert "ValueError: &lt;b&gt;broken&lt;/b&gt;" in panel.alarm.widget.value
-    assert "&lt;b&gt;broken" in panel.lines.value
+    assert panel.lines.lines[-1].endswith("<b>broken</b>")
     panel.start.click()
     assert panel.wait(PATIENCE_S).state == "done"
     assert panel.alarm.widget.value == ""
@@ -157,7 +159,7 @@ def test_waiting_tells_why_there_is_no_result(tmp_path):
         (Snapshot("w", "running", 30, most_probes=20, probes=5), 0.25, "Resume", "not known before the first bracket"),
         (Snapshot("w", "running", 30, most_probes=20, probes=5, left_s=90), 0.25, "Resume", "about 90 s"),
         (Snapshot("w", "cancelled", 30, most_probes=20, probes=5), 0.25, "Resume", None),
-        (Snapshot("w", "done", 30, most_probes=20, probes=5), 1, "Resume", None),
+        (Snapshot("w", "done", 30, most_probes=20, probes=5), 1, "Done", None),
     ],
 )
 def test_standing_in_words(snapshot, share, start, left):

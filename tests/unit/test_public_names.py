@@ -2,11 +2,26 @@
 
 import importlib
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
+from workbench import study
+
+PACKAGES = (
+    "capacity",
+    "placement",
+    "report",
+    "scaling",
+    "scaling.elastic",
+    "simulation",
+    "testbed",
+    "views.figures",
+    "views.widgets",
+    "workload.nexmark",
+)
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
 
 
@@ -27,10 +42,14 @@ NAMES = sorted(set(documented()))
 
 
 def public():
-    """Names that packages export, besides those of the reference."""
-    for package in ("capacity", "placement", "scaling", "simulation", "report", "workload.nexmark"):
+    """Names that packages export, besides those of the reference; of a package without exports those of its modules."""
+    for package in PACKAGES:
         module = importlib.import_module(f"workbench.{package}")
-        yield from ((module.__name__, name) for name in getattr(module, "__all__", ()))
+        yield from ((module.__name__, name) for name in module.__all__)
+    for found in pkgutil.iter_modules(study.__path__, "workbench.study."):
+        for name, thing in vars(importlib.import_module(found.name)).items():
+            if getattr(thing, "__module__", None) == found.name and not name.startswith("_"):
+                yield found.name, name
 
 
 def sections(thing):
@@ -54,7 +73,7 @@ def test_functions_and_classes_explain_themselves(module, name):
     thing = getattr(importlib.import_module(module), name)
     if not (inspect.isclass(thing) or inspect.isfunction(thing)):
         return
-    text = inspect.getdoc(thing) or ""
+    text = inspect.cleandoc(thing.__doc__ or "")  # its own: a class would inherit one
     first = text.splitlines()[0] if text else ""
     assert first.endswith((".", ":", ",")) or len(text.splitlines()) > 1, f"{name}: {first!r}"
     assert not text.startswith(f"{name}("), f"{name} has only a dataclass's generated docstring"

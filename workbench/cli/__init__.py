@@ -1,7 +1,7 @@
 """The command line: one module per group of commands, each adding its own to the parser.
 
-Exit codes: 0 done (verify: sustained), 1 not sustained, no sustainable rate found or a partial report, 2 bad input
-or an unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted.
+Exit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, 2 bad input or an
+unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted.
 Progress goes to standard error, and only to a terminal; results go to standard output.
 """
 
@@ -32,10 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"workbench: {error}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print(
-            "workbench: interrupted; what was measured is in the journal, and the same command goes on from there.",
-            file=sys.stderr,
-        )
+        kept = f"; {options.kept}" if "kept" in options else ""
+        print(f"workbench: {options.asked} was interrupted{kept}.", file=sys.stderr)
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
         traceback.print_exc()
@@ -51,11 +49,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="workbench",
         description="How many slots of which memory does my streaming query need? Measure it, model it, plan it.",
-        epilog="Exit codes: 0 done (verify: sustained), 1 not sustained, 2 bad input, 3 source-bound, 70 a defect, "
-        "130 interrupted.",
+        epilog="Exit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, 2 bad input or "
+        "an unfit machine, 3 source-bound, 70 a defect, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="asked")
     for group in (checking, measuring, planning, keys, placing, scaling, reporting):
         group.add(commands)
     return parser

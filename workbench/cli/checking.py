@@ -10,7 +10,12 @@ from workbench.doctor import examine
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
-    doctor = commands.add_parser("doctor", help="what this machine can do, and the mend for each lack")
+    doctor = commands.add_parser(
+        "doctor",
+        help="what this machine can do, and the mend for each lack",
+        description="Examine this machine: can it measure, draw and report? Each lack is told with its mend; the exit "
+        "code is 2 if something is lacking that measuring needs.",
+    )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(command=_doctor)
 

@@ -10,6 +10,7 @@ from workbench.errors import WorkbenchError
 
 DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED = 0, 1, 2, 3, 70, 130
 JOURNAL = ".workbench/journal.jsonl"
+KEPT = "what was measured is in the journal, and the same command goes on from there"  # said when interrupted
 
 
 def check_file(path: str | None) -> None:

@@ -28,7 +28,12 @@ _EVEN = 1.2  # Elasticutor's theta: an imbalance that is left alone
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
-    keys = commands.add_parser("keys", help="how often each key of your data occurs, its skew, and the advice")
+    keys = commands.add_parser(
+        "keys",
+        help="how often each key of your data occurs, its skew, and the advice",
+        description="Count the keys of a column with Spark: the hottest of them, how unevenly they fill shuffle "
+        "partitions, how many tasks are of use, and how many elastic executors and shards to have.",
+    )
     keys.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON: a file or a folder")
     keys.add_argument("column", metavar="COLUMN", help="the key")
     keys.add_argument(

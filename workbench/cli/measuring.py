@@ -21,6 +21,7 @@ from workbench.cli.console import (
     BAD_INPUT,
     DONE,
     JOURNAL,
+    KEPT,
     NOT_SUSTAINED,
     SOURCE_BOUND,
     check_file,
@@ -46,7 +47,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the commands to the parser."""
     deployed = _deployment_options()
     measured = commands.add_parser(
-        "measure", parents=[deployed], help="find the maximum sustainable throughput of a query on a budget"
+        "measure",
+        parents=[deployed],
+        help="find the maximum sustainable throughput of a query on a budget",
+        description="Deploy a query on this machine and try rates until the highest that it sustains is bracketed. "
+        "Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
     )
     measured.add_argument("--tolerance", type=float, default=0.04, help="relative width of the bracket (0.04)")
     measured.add_argument(
@@ -62,9 +67,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     measured.add_argument("--journal", default=JOURNAL, help="where every probe is recorded (%(default)s)")
     measured.add_argument("--output", metavar="FILE", help="the measurement as JSON (.workbench/QUERY.json)")
     measured.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
-    measured.set_defaults(command=_measure)
+    measured.set_defaults(command=_measure, kept=KEPT)
 
-    verified = commands.add_parser("verify", parents=[deployed], help="run a query at a rate: sustained or not")
+    verified = commands.add_parser(
+        "verify",
+        parents=[deployed],
+        help="run a query at a rate: sustained or not",
+        description="Deploy a query on this machine and run it at a rate, or at shares of it. The exit code tells "
+        "whether the lowest was sustained.",
+    )
     verified.add_argument("--rate", type=float, required=True, help="records/s")
     verified.add_argument(
         "--percent", type=float, nargs="+", default=[100, 120, 150], help="shares of the rate to run (100 120 150)"

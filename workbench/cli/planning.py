@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workbench import report
 from workbench.capacity.measurement import measurement_to_dict
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, progress, tell_partial
+from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
 from workbench.study.dry_run import DryRun, dry_run
 from workbench.study.planning import Planned, run_study, write_planned
@@ -22,14 +22,19 @@ _IN_SECONDS = 120  # a shorter time is told in seconds
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
-    planned = commands.add_parser("plan", help="how many slots of which memory for which rate: measure, model, plan")
+    planned = commands.add_parser(
+        "plan",
+        help="how many slots of which memory for which rate: measure, model, plan",
+        description="Carry a study out: measure a query on small budgets, fit a model of its capacity, and plan the "
+        "slots, memory and settings for each target rate. What is recorded in the journal is not measured again.",
+    )
     planned.add_argument("study", metavar="STUDY", help="YAML file: query, targets, slots, memory_mb and more")
     planned.add_argument("--dry-run", action="store_true", help="say what would be measured and how long it takes")
     planned.add_argument("--json", action="store_true", help="print JSON")
     planned.add_argument("--journal", default=JOURNAL, help="where every run is recorded (%(default)s)")
     planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/FOLDER-STUDY-plan.json)")
     planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
-    planned.set_defaults(command=_plan)
+    planned.set_defaults(command=_plan, kept=KEPT)
 
 
 def _plan(options: argparse.Namespace) -> int:

@@ -49,6 +49,8 @@ def _report(options: argparse.Namespace) -> int:
         return _list(name, as_json=options.json)
     output = _output(options)
     declared = {one.name: one for one in report.parameters_of(report.find_template(name))}
+    if "history" in declared:
+        options.kept = "what the study had measured is in its history, and the same command goes on from there"
     asked = {**given, **_from_file(options.file), **_from_options(declared, options.parameter)}
     parameters = {key: _number(value, declared[key].kind) if key in declared else value for key, value in asked.items()}
     return _written(report.render(name, parameters, output, options.title, options.timeout), as_json=options.json)

@@ -30,7 +30,12 @@ _MB = float(1 << 20)
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
-    replayed = commands.add_parser("replay", help="what autoscaling policies would do on a load that moves, simulated")
+    replayed = commands.add_parser(
+        "replay",
+        help="what autoscaling policies would do on a load that moves, simulated",
+        description="Replay a load that moves against a simulated deployment under autoscaling policies: time at the "
+        "target rate, latency, cost and reconfigurations of each.",
+    )
     replayed.add_argument("query", metavar="QUERY", help=f"a simulated query ({', '.join(PRESETS)}), or a plan's JSON")
     replayed.add_argument("rates", metavar="CSV", help="the load: columns of time (seconds) and rate (records/s)")
     replayed.add_argument("--time-column", default="time_s", metavar="NAME", help="column of the time (%(default)s)")

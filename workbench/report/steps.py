@@ -40,13 +40,13 @@ def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path
     Parameters
     ----------
     study
-        Path of its file, whose name names the runs in `history`.
+        Path of its file, which tells its runs in `history` from those of others.
 
     Returns
     -------
     The plans, and the file of the previous run's.
     """
-    runs = StudyHistory(Path(history) / Path(study).stem)
+    runs = StudyHistory.of(Path(study), Path(history))
     try:
         return runs.run(asked)
     except Exception:

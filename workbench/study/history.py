@@ -4,6 +4,7 @@ A folder holds, per study, the plans of every finished run and its journal::
 
     history/
       weekly/
+        study.txt                     whose runs these are: the path of the study file, seen from history/
         journal.jsonl                 the run under way: one that was killed or failed goes on from here
         20260131T040000Z.json         plans of a finished run
         20260131T040000Z.jsonl        its journal
@@ -12,11 +13,14 @@ A run takes its journal away when it is finished, so the next one measures anew.
 """
 
 import fcntl
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
+from typing import Self
 
 from workbench.capacity.measurement import Measurement, measurement_from_dict
 from workbench.errors import WorkbenchError
@@ -46,6 +50,16 @@ class StudyHistory:
 
     folder: Path
     clock: Callable[[], datetime] = _now
+
+    @classmethod
+    def of(cls, study: Path, folder: Path) -> Self:
+        """Find the runs of the study in the file `study` among those that `folder` keeps, or begin them.
+
+        They are in a folder of the file's name; with a number, where a study of the same name elsewhere has taken it.
+        """
+        asked = os.path.relpath(study, folder)
+        names = chain([study.stem], (f"{study.stem}-{number}" for number in count(2)))
+        return cls(next(folder / name for name in names if _owner(folder / name, asked) == asked))
 
     @property
     def journal(self) -> Journal:
@@ -103,3 +117,12 @@ class StudyHistory:
                     f"Another run of the study in {self.folder} is under way; wait for it, or name another history."
                 ) from error
             yield
+
+
+def _owner(folder: Path, study: str) -> str:
+    """Tell whose runs a folder keeps; from now on those of `study`, if they are nobody's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    told = folder / "study.txt"
+    with suppress(FileExistsError), told.open("x", encoding="utf-8") as new:
+        new.write(study)
+    return told.read_text(encoding="utf-8")

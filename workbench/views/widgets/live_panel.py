@@ -17,6 +17,7 @@ from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.later import Later
 from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.live_log import LiveLog
 
 _EVERY_S = 0.5
 _SIGNS: dict[State, tuple[str, str]] = {
@@ -27,6 +28,7 @@ _SIGNS: dict[State, tuple[str, str]] = {
     "failed": ("✖", "failed; it can be resumed once the cause is mended"),
     "done": ("✔", "done"),
 }
+_BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
 _STYLE = """<style>
 .workbench-state {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
   color: #1f1f1f; background: #fff; padding: 0.2rem 0;}
@@ -35,9 +37,7 @@ _STYLE = """<style>
   margin: 0;}
 .workbench-state.workbench-state dt {color: #555; float: none; width: auto; font-weight: 400; margin: 0;}
 .workbench-state.workbench-state dd {margin: 0; width: auto; float: none; font-variant-numeric: tabular-nums;}
-.workbench-log {font: 12.5px/1.45 ui-monospace, 'Liberation Mono', monospace; color: #1f1f1f; background: #f6f6f6;
-  height: 9.5rem; overflow-y: auto; padding: 0.3rem 0.6rem; margin: 0.2rem 0; white-space: pre-wrap;
-  display: flex; flex-direction: column-reverse;}
+.workbench-state progress {width: 100%; height: 0.6rem; margin-top: 0.4rem; accent-color: #0072b2;}
 </style>"""
 
 
@@ -79,7 +79,7 @@ def standing(now: Snapshot) -> Standing:
         now.what,
         tuple(facts),
         share,
-        "Start" if now.state == "idle" else "Resume",
+        _BUTTONS.get(now.state, "Resume"),
         now.may_start,
         now.state == "running",
     )
@@ -110,8 +110,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
             description="Cancel", icon="stop", tooltip="End it; finished probes are kept and not repeated"
         )
         self.state = ipywidgets.HTML()
-        self.progress = ipywidgets.FloatProgress(min=0, max=1, layout={"width": "100%"})
-        self.lines = ipywidgets.HTML()
+        self.lines = LiveLog()
         self.chart = LiveChart(theme.figure("No probe has been made yet", height=200))
         self.chart.widget.layout.update(xaxis_visible=False, yaxis_visible=False)
         self.place = ipywidgets.VBox([])
@@ -120,7 +119,6 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         super().__init__(
             [
                 self.state,
-                self.progress,
                 ipywidgets.HBox([self.start, self.cancel]),
                 self.alarm.widget,
                 self.place,
@@ -138,17 +136,16 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
     def _show(self, now: Snapshot) -> None:
         said = standing(now)
         rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in said.facts)
-        self.state.value = f'{_STYLE}<div class="workbench-state"><h3>{escape(said.heading)}</h3><dl>{rows}</dl></div>'
-        self.progress.value = said.share
-        self.progress.bar_style = {"done": "success", "failed": "danger"}.get(now.state, "info")
+        self.state.value = (
+            f'{_STYLE}<div class="workbench-state" role="group" aria-label="State of the work">'
+            f"<h3>{escape(said.heading)}</h3><dl>{rows}</dl>"
+            f'<progress aria-label="Share of the time that has passed" value="{said.share:.3f}"></progress></div>'
+        )
         self.start.description, self.start.disabled = said.start, not said.may_start
         self.start.button_style = "primary" if said.may_start else ""
+        self.start.icon = "check" if now.state == "done" else "play"
         self.cancel.disabled = not said.may_cancel
-        lines = "\n".join(f"[{line.at_s:5.0f} s] {line.text}" for line in now.lines)
-        self.lines.value = (
-            '<div class="workbench-log" role="log" tabindex="0" aria-label="Log of the work">'
-            f"<div>{escape(lines) or 'The log is empty.'}</div></div>"
-        )
+        self.lines.lines = [f"[{line.at_s:5.0f} s] {line.text}" for line in now.lines] or ["The log is empty."]
         if now.error is not None:
             self.alarm.ring(*now.error)
         if now.estimate is not None and now.budget is not None and now.estimate != self._drawn:

@@ -1,0 +1,113 @@
+"""Which readings a model should not rest on, and what is doubtful about its answer."""
+
+import numpy as np
+import pytest
+from capacity_runs import BUDGETS, proportional, raises
+
+from workbench.capacity import CapacityModel, check_model, review_readings
+
+
+def stuck_at(limit, rows, noise=0.03):
+    rng = np.random.default_rng(8)
+    y = proportional(BUDGETS) * rng.lognormal(0, noise, len(BUDGETS))
+    y[list(rows)] = limit * (1 + 2e-3 * rng.uniform(size=len(rows)))
+    return y
+
+
+def test_stuck_readings_are_found():
+    y = stuck_at(100_000, (2, 5, 7))
+    review = review_readings(BUDGETS, y)
+    (group,) = review.stuck
+    assert group.runs == (2, 5, 7)
+    assert group.budgets == 3
+    assert group.expected == (pytest.approx(8 * 50_000, rel=0.15), pytest.approx(29 * 50_000, rel=0.15))
+    assert [row for row, valid in enumerate(review.valid) if not valid] == [2, 5, 7]
+    assert review.low == ()
+    assert str(group).startswith("3 runs on 3 budgets read 100,039 records/s within 0.5%, where 38")
+    assert str(group).endswith("is expected: a limit outside the query was measured.")
+
+
+def test_two_limits_are_found_one_after_the_other():
+    y = stuck_at(100_000, (2, 5, 7))
+    y[[3, 6, 9]] = 40_000
+    review = review_readings(BUDGETS, y)
+    assert sorted(group.runs for group in review.stuck) == [(2, 5, 7), (3, 6, 9)]
+
+
+def test_equal_readings_of_equal_slot_counts_are_no_limit():
+    y = proportional(BUDGETS)  # three memories each, to the last digit
+    assert review_readings(BUDGETS, y).stuck == ()
+    y[BUDGETS[:, 1] == 16] = 100_000.0  # low, but at one slot count: nothing says that it is a limit
+    assert review_readings(BUDGETS, y).stuck == ()
+
+
+def test_a_single_reading_is_stuck_only_at_a_known_limit():
+    y = stuck_at(100_000, (7,))
+    assert review_readings(BUDGETS, y).stuck == ()
+    assert review_readings(BUDGETS, y).low == (7,)
+    review = review_readings(BUDGETS, y, limits=[100_000])
+    assert review.stuck[0].runs == (7,)
+    assert review.low == ()
+    assert review_readings(BUDGETS, proportional(BUDGETS), limits=[150_000]).stuck == ()  # what 4 slots carry
+
+
+def test_the_objective_may_excuse_a_reading():
+    y = stuck_at(100_000, (2, 5, 7))
+    objectives = np.full(len(y), np.nan)
+    assert len(review_readings(BUDGETS, y, objectives).stuck) == 1
+    objectives[[2, 5, 7]] = 110_000
+    assert review_readings(BUDGETS, y, objectives).stuck == ()
+    with raises("The objectives have the shape (2,); give one for each of the 12 runs."):
+        review_readings(BUDGETS, y, [1, 2])
+
+
+def test_objectives_alone_tell_stuck_readings_from_a_fit_of_nothing():
+    points = [[512, 2], [512, 4], [512, 8]]
+    assert review_readings(points, [1e5, 1e5, 1e5]).stuck == ()
+    assert len(review_readings(points, [1e5, 1e5, 1e5], [2e5, 4e5, 8e5]).stuck) == 1
+
+
+# checks
+
+
+def findings(model, runs, y, slots, memory=1024):
+    return {finding.concern: finding for finding in check_model(model, runs, y, slots, memory)}
+
+
+def test_nothing_is_doubtful_within_steady_runs():
+    runs = np.repeat(BUDGETS, 3, axis=0)
+    y = proportional(runs) * np.random.default_rng(1).lognormal(0, 0.02, len(runs))
+    assert findings(CapacityModel("scaling").fit(runs, y), runs, y, 30) == {}
+
+
+def test_doubts_are_found_and_advise():
+    rng = np.random.default_rng(1)
+    runs = BUDGETS[[0, 1, 8, 9]]
+    y = proportional(runs) * (runs[:, 0] / 512) ** 0.2 * rng.lognormal(0, 0.02, len(runs))
+    found = findings(CapacityModel("scaling").fit(runs, y), runs, y, 180)
+    assert set(found) == {"few runs", "extrapolation", "forms disagree", "wide interval", "memory at the edge"}
+    assert found["few runs"].finding == "The model rests on 4 runs at 2 slot counts."
+    assert found["extrapolation"].value == pytest.approx(20)
+    assert found["extrapolation"].finding == "The answer extrapolates 20.0 times beyond the 9 slots measured."
+    assert "scaling" in found["forms disagree"].finding
+    assert found["forms disagree"].value > 0.5
+    assert all(finding.advice.endswith(".") for finding in found.values())
+
+
+def test_a_memory_that_was_not_measured_is_a_doubt():
+    runs = np.repeat(BUDGETS, 3, axis=0)
+    y = proportional(runs)
+    model = CapacityModel("scaling").fit(runs, y)
+    found = findings(model, runs, y, 30, memory=16384)["memory not measured"]
+    assert found.value == 4
+    assert found.finding.startswith("The memory of 16384 per slot lies outside the 512 to 4096 measured")
+    assert findings(model, runs, y, 30, memory=256)["memory not measured"].value == 2
+    for memory in (512, 700, 4096):
+        assert "memory not measured" not in findings(model, runs, y, 30, memory=memory)
+
+
+def test_levelling_off_is_a_doubt():
+    y = 1e5 * BUDGETS[:, 1] ** 0.4 * np.random.default_rng(5).lognormal(0, 0.03, len(BUDGETS))
+    assert "levels off" in findings(CapacityModel("linear").fit(BUDGETS, y), BUDGETS, y, 60)
+    with raises("The target is slots = 0, memory_mb = 1024; both must be positive. Give a budget."):
+        check_model(CapacityModel().fit(BUDGETS, y), BUDGETS, y, 0, 1024)
