@@ -77,7 +77,7 @@ def what_if():
     moves = {
         "another rate": (panel.rate, [1.1e6, 1.2e6, 1.3e6]),
         "a rate so high that the curves are drawn anew": (panel.rate, [5e5, 8e6]),
-        "another memory": (panel.memory, [512, 1024, 2048]),
+        "another memory": (panel.memory, [memory for _, memory in panel.memory.options]),
         "another margin": (panel.margin, [1.2, 1.3, 1.4]),
         "another worker shape": (panel.shape, [3, 5, 6]),
         "another price": (panel.price, [0.3, 0.4, 0.5]),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from workbench.errors import WorkbenchError
 from workbench.scaling._validation import require
 from workbench.scaling.policies import Decision
 from workbench.simulation import Cluster
@@ -29,10 +30,10 @@ def interval_of(policy: object) -> float:
         hasattr(policy, "interval_s"), f"Policy {who} has no interval_s; give it the seconds between two questions."
     )
     seconds = policy.interval_s  # type: ignore[attr-defined]
-    require(
-        _is_number(seconds) and 0 < seconds < math.inf,
-        f"Policy {who} has interval_s = {_shown(seconds)}; it must be a finite number above 0, seconds.",
-    )
+    if not (_is_number(seconds) and 0 < seconds < math.inf):  # asked at every step: no text is made in vain
+        raise WorkbenchError(
+            f"Policy {who} has interval_s = {_shown(seconds)}; it must be a finite number above 0, seconds."
+        )
     return float(seconds)
 
 
@@ -45,11 +46,11 @@ def answered(policy: object, answer: Any, operators: Sequence[str]) -> tuple[Dec
         When it is no such pair, or no deployment of these operators.
     """
     who = f"Policy {_name(policy)}"
-    require(
-        isinstance(answer, tuple) and len(answer) == len(("wanted", "memory")),
-        f"{who} decided {_shown(answer)}; decide must return a pair: tasks by operator, a Decision or None, and what "
-        "to remember.",
-    )
+    if not (isinstance(answer, tuple) and len(answer) == len(("wanted", "memory"))):  # its text can be long
+        raise WorkbenchError(
+            f"{who} decided {_shown(answer)}; decide must return a pair: tasks by operator, a Decision or None, and "
+            "what to remember."
+        )
     wanted, memory = answer
     return None if wanted is None else decided(who, wanted, operators), memory
 

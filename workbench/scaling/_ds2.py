@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from workbench.dataflow import Dataflow
+from workbench.errors import WorkbenchError
 from workbench.scaling._validation import SLACK, not_negative, require
 
 Counters = tuple[float, float, float]  # records processed, records pushed, useful seconds of one instance
@@ -122,12 +123,13 @@ def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], sourc
         )
         require(len(counters[name]) > 0, f"Operator {name!r} has no counters; give those of each of its instances.")
         for index, instance in enumerate(counters[name]):
-            require(
-                len(instance) == len(("processed", "pushed", "useful_s"))
-                and all(math.isfinite(value) and value >= 0 for value in instance),
-                f"The counters of instance {index} of operator {name!r} are {tuple(instance)!r}; they must be "
-                "(processed, pushed, useful seconds), finite and at least 0.",
-            )
+            if len(instance) != len(("processed", "pushed", "useful_s")) or not all(
+                0 <= value < math.inf for value in instance
+            ):
+                raise WorkbenchError(
+                    f"The counters of instance {index} of operator {name!r} are {tuple(instance)!r}; they must be "
+                    "(processed, pushed, useful seconds), finite and at least 0."
+                )
 
 
 def _same_names(what: str, got: Mapping[str, object], wanted: Sequence[str], kind: str, dataflow: str) -> None:
