@@ -6,9 +6,9 @@ laid out and disturbed differently, and has another maximum. The interval says w
 Repeats scatter log-normally with an unknown deviation. What is known of it before any repeat is the conjugate prior:
 five percent, as the published repeats of StreamBed's queries scatter (median range of two or three: 4 to 7 %, 11 % for
 the stateful q5), with the weight of four observations. Those were taken on machines of their own; on a virtual machine,
-which shares its caches and memory with others, it is ten percent (six fresh deployments of q5 on one of two cores:
-13 %, the source alone, which is hardly compiled, as much). Earlier measurements of the same configuration add what they
-show. The next one then follows Student's distribution.
+whose cores may be threads of one real core and have neighbours, it is ten percent (six fresh deployments of q5 on one
+of two cores: 13 %, and the source alone in five of them as much). Earlier measurements of the same configuration add
+what they show. The next one then follows Student's distribution.
 """
 
 import math
@@ -20,11 +20,11 @@ from scipy.stats import t as student
 
 from workbench.capacity.probes import MstEstimate
 from workbench.errors import WorkbenchError
+from workbench.testbed.base import VIRTUAL_MACHINE
 
 EXPECTED_DEVIATION = 0.05
 EXPECTED_DEVIATION_VIRTUAL = 0.1
 EXPECTED_WEIGHT = 4
-VIRTUAL_MACHINE = "virtual machine"
 LEVEL = 0.9
 
 

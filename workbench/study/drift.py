@@ -285,7 +285,7 @@ def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
     """Estimate how repeats scatter: the runs of `explorations` about their models, and the general expectation."""
     squares, freedom, expected = 0.0, 0, EXPECTED_DEVIATION
     for exploration in explorations:
-        expected = max(expected, *(expected_deviation(run.machine) for run in exploration.measurements))
+        expected = max([expected, *(expected_deviation(run.machine) for run in exploration.measurements)])
         rates = exploration.rates
         predicted = exploration.model.predict(exploration.points)
         if len(rates) > _LAW_PARAMETERS and (predicted > 0).all() and (rates > 0).all():

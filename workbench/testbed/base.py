@@ -13,6 +13,8 @@ from workbench.dataflow import Budget
 from workbench.metrics import Observation, SourceProfile
 from workbench.workload.query import Query
 
+VIRTUAL_MACHINE = "virtual machine"  # among the facts of a run: "yes" or "no"
+
 
 class Run(Protocol):
     """One deployment under load."""

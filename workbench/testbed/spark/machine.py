@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from workbench.metrics import Disturbance
+from workbench.testbed.base import VIRTUAL_MACHINE
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -107,7 +108,7 @@ def describe() -> dict[str, str]:
         found.setdefault(key.strip(), value.strip())
     return {
         "processor": found.get("model name") or platform.processor() or platform.machine(),
-        "virtual machine": "yes" if "hypervisor" in found.get("flags", "").split() else "no",
+        VIRTUAL_MACHINE: "yes" if "hypervisor" in found.get("flags", "").split() else "no",
         "cores": f"{usable_cores():g}",
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
         "system": f"{platform.system()} {platform.release()}",
