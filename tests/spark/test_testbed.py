@@ -43,6 +43,16 @@ def left_behind():
     return found
 
 
+def running(name):
+    """Processes of ours whose command has `name`."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if name in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
 def wait_until_gone(before, seconds=30):
     end = time.monotonic() + seconds
     while left_behind() - before and time.monotonic() < end:
@@ -63,7 +73,8 @@ def observed():
         facts = run.facts
         source = run.source
         during = left_behind() - before
-    return seen, facts, source, during, left_behind() - before
+        cores = running("CoarseGrainedExecutorBackend")[0].cpu_affinity()
+    return seen, facts, source, during, left_behind() - before, cores
 
 
 @pytest.mark.parametrize("rate", [2_000.0, 6_000.0])
@@ -120,8 +131,12 @@ def test_the_quota_is_looked_at_where_there_is_one(observed):
     assert ("quota" in observed[1]["slots are"]) == FRACTIONS or "no quota" in observed[1]["slots are"]
 
 
+def test_the_slots_run_on_as_few_cores_as_hold_them(observed):
+    assert len(observed[5]) == 1
+
+
 def test_nothing_is_left_after_a_deployment(observed):
-    _, _, _, during, after = observed
+    _, _, _, during, after, _ = observed
     assert during
     assert after == set()
 
@@ -154,10 +169,8 @@ def test_a_query_that_drops_its_rows_has_no_throughput():
 
 
 def kill(name):
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if name in " ".join(process.cmdline()):
-                process.kill()
+    for process in running(name):
+        process.kill()
 
 
 def test_a_lost_executor_and_a_killed_driver_are_told_and_leave_nothing():

@@ -85,9 +85,10 @@ class Driver:
         self._executor = self._find_executor()
         if order.quota:
             order.quota.add(self._executor)
-            order.quota.exempt(self._executor, COMPILERS)
+            apart = order.quota.exempt(self._executor, COMPILERS)
+            pin(self._executor, order.cores, COMPILERS if apart else ())
         else:
-            pin(self._executor, max(1, round(order.budget.cpus)))
+            pin(self._executor, order.cores)
         log_file = next((order.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
         self._meter = Meter(order.quota, self._executor)
@@ -199,7 +200,7 @@ class Driver:
         order = self._order
         interval = order.budget.interval_s
         alone = self._start("source", RowsOnly(order.generator), _READ_INTERVAL_S, _as_it_is, "append")
-        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / (os.cpu_count() or 1))))
+        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / order.cores)))
         rows = max(LEAST_SOURCE_ROWS, expected)
         alone.fixed_batches(rows)
         warm_s = now_s() + min(SOURCE_WARM_S, order.warmup_cap_s)

@@ -1,5 +1,7 @@
 """What crosses the pipe to a driver process, once."""
 
+import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,3 +35,8 @@ class Order:
     warmup_cap_s: float
     source_partitions: int
     state_partitions: int
+
+    @property
+    def cores(self) -> int:
+        """Whole cores that the slots may run on: as few as hold them."""
+        return max(1, min(math.ceil(round(self.budget.cpus, 6)), len(os.sched_getaffinity(0))))

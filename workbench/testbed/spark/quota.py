@@ -148,13 +148,19 @@ def family(pid: int) -> list[int]:
     return members
 
 
-def pin(pid: int, cores: int) -> None:
-    """Hold `pid`, all its threads and what they will fork to so many of this process's cores."""
+def pin(pid: int, cores: int, but: tuple[str, ...] = ()) -> None:
+    """Hold `pid` and what it will fork to so many of this process's cores; threads named `but` stay free.
+
+    Cores of a virtual machine are often two threads of one real core: then a task takes half as much CPU again while
+    both are busy, and how often two tasks that share one core's worth of quota meet is chance.
+    """
     allowed = set(sorted(os.sched_getaffinity(0))[:cores])
+    free = threads(pid, but) if but else []
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
-                os.sched_setaffinity(int(task.name), allowed)
+                if int(task.name) not in free:
+                    os.sched_setaffinity(int(task.name), allowed)
 
 
 def process_cpu_s(pid: int) -> float:

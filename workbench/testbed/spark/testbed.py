@@ -198,7 +198,8 @@ class SparkTestbed:
             facts = {**describe(), **facts, "output mode": query.output_mode}
             facts["event time"] = "due time and own lateness"
             facts["slots are"] = (
-                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots{', the compiler apart' * quota.v1}"
+                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {order.cores} of the machine's "
+                f"cores{', the compiler apart' * quota.v1}"
                 if quota
                 else "whole cores, no quota"
             )
