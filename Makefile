@@ -27,8 +27,9 @@ demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark her
 lab: $(READY) ## open JupyterLab on this machine
 	$(BIN)/jupyter lab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root)
 
-test: $(READY) ## run all tests
-	$(BIN)/python -m pytest
+test: $(READY) ## run all tests: first those that share the machine, then those that need it for themselves
+	$(BIN)/python -m pytest -m "not spark and not browser" --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest -m "spark or browser"
 
 acceptance: $(READY) ## show what the project promises, with figures; SHOW="--long --browser --spark" for more
 	$(BIN)/python benchmarks/acceptance.py $(SHOW)

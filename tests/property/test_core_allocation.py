@@ -27,7 +27,7 @@ def exact_latency(arrivals, service, source, cores):
     return total / source
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     stations=st.lists(st.tuples(RATES, RATES), min_size=1, max_size=3),
     tightness=st.fractions(Fraction(1, 50), 3, max_denominator=50),

@@ -56,7 +56,7 @@ def allowed(matrix, problem, threshold):
     return True
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(problem=problems())
 def test_optimum_is_enumeration_and_greedy_is_feasible(problem):
     executors = len(problem["required"])

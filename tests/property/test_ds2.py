@@ -48,7 +48,7 @@ def run(flow, sources, rate, selectivity, tasks):
     return pace, counters
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(engine=engines(), data=st.data())
 def test_one_step_is_enough_and_no_task_is_too_many(engine, data):
     flow, sources, rate, selectivity = engine

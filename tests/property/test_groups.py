@@ -63,7 +63,7 @@ def overloaded(job, counts, capacity):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(job=jobs(), nodes=st.integers(1, 3), limit=st.integers(1, 20))
 def test_optimum_is_enumeration(job, nodes, limit):
     capacity = (limit,) * nodes
@@ -81,7 +81,7 @@ def test_optimum_is_enumeration(job, nodes, limit):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(job=jobs(most_tasks=7), capacity=st.lists(st.integers(0, 25), min_size=1, max_size=4))
 def test_allocations_add_up(name, job, capacity):
     assume(max(capacity) > 0)
@@ -98,7 +98,7 @@ def test_allocations_add_up(name, job, capacity):
         assert answer.unplaced == {}  # one node could hold all
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     job=jobs(most_tasks=7), capacity=st.lists(st.integers(0, 25), min_size=1, max_size=4), seed=st.integers(0, 2**40)
 )
@@ -111,7 +111,7 @@ def test_best_is_never_worse_than_top_down(job, capacity, seed):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(job=jobs(most_tasks=7), capacity=st.lists(st.integers(1, 25), min_size=1, max_size=4))
 def test_finest_tasks_always_fit(name, job, capacity):
     fine = finest_tasks(job, capacity, quantum=1)

@@ -17,7 +17,7 @@ VALUES = st.recursive(
 ENTRIES = st.lists(st.tuples(st.text(), st.text(), VALUES), min_size=1, max_size=4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(entries=ENTRIES, data=st.data())
 def test_torn_anywhere_every_finished_line_survives(entries, data):
     with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +40,7 @@ def test_torn_anywhere_every_finished_line_survives(entries, data):
         assert [json.loads(line)["v"] for line in lines] == [1] * (whole + 1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(entries=ENTRIES, garbage=st.binary(min_size=1, max_size=40))
 def test_garbage_at_the_end_never_costs_a_finished_line(entries, garbage):
     with tempfile.TemporaryDirectory() as folder:

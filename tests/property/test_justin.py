@@ -16,7 +16,7 @@ VARIANTS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), max_level=st.integers(1, 4), variant=VARIANTS)
 def test_levels_and_tasks(data, max_level, variant):
     states = st.builds(

@@ -49,7 +49,7 @@ def layouts(stages, limit, frozen):
         yield {stage.name: count for choice, count in zip(choices, counts, strict=True) for stage in choice}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     stages=chains(),
     slots=st.sets(st.integers(1, 6), min_size=1, max_size=4),
@@ -77,7 +77,7 @@ def test_no_layout_has_a_smaller_maximum_regret_or_as_small_a_one_with_smaller_c
     assert candidates.index(dict(found.partitions)) <= candidates.index(first)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(stages=chains(), slots=st.integers(1, 12), waves=st.integers(1, 3))
 def test_one_slot_count_is_filled_by_one_wave(stages, slots, waves):
     stages = [

@@ -38,7 +38,7 @@ def fewest_workers(counts, sizes, shape):
     return fewest(tuple(counts))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(operators=DEMANDS)
 def test_every_task_fits_and_few_workers_are_used(operators):
     shape = (10, 10)

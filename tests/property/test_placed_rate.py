@@ -25,7 +25,7 @@ def cases(draw):
     return PlacementProblem(tasks, edges, workers, slots, cpu, io, net, speeds), worker
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(cases())
 def test_no_plan_of_all_is_faster(case):
     problem, worker = case

@@ -28,7 +28,7 @@ def value(costs, dimensions):
     return max(float(cost) for cost, counts in zip(costs, dimensions, strict=True) if counts)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)))
 def test_the_optimum_is_the_least_of_all_plans(problem, objective):
     best = min(value(exact_cost(problem, plan), DIMENSIONS[objective]) for plan in all_plans(problem))
@@ -39,7 +39,7 @@ def test_the_optimum_is_the_least_of_all_plans(problem, objective):
     assert plan.cost == problem.cost(plan.counts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problem=problems(), gap=st.sampled_from([1e-3, 0.1, 0.5]))
 def test_a_gap_is_never_understated(problem, gap):
     best = min(value(exact_cost(problem, plan), DIMENSIONS["worst"]) for plan in all_plans(problem))
@@ -79,14 +79,14 @@ def linear_programme(problem, dimensions):
     return levels[low]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)))
 def test_the_level_is_the_optimum_of_the_linear_programme(problem, objective):
     level = raise_level(instance(problem, DIMENSIONS[objective]), 2.0, Effort(math.inf))
     assert abs(level.bound - linear_programme(problem, DIMENSIONS[objective])) <= 1e-6
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problem=problems(speeds=False), data=st.data())
 def test_patterns_are_found_as_by_enumeration(problem, data):
     found_by = instance(problem, data.draw(st.sampled_from(list(DIMENSIONS.values()))))
@@ -125,7 +125,7 @@ def test_patterns_are_found_as_by_enumeration(problem, data):
         assert best_cost <= min(map(costs_of, rows)) + 1e-8
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)), part=st.sampled_from([0.0, 0.5, 0.9, 1.0, 1.2]))
 def test_branching_finds_a_plan_of_a_given_cost_or_proves_that_there_is_none(problem, objective, part):
     costs = sorted(value(exact_cost(problem, plan), DIMENSIONS[objective]) for plan in all_plans(problem))

@@ -12,6 +12,8 @@ from workbench.errors import WorkbenchError
 from workbench.workload import Dataset
 from workbench.workload.keys import count_keys
 
+pytestmark = pytest.mark.spark
+
 ROWS, KEYS = 20_000, 3000
 
 
