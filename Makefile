@@ -31,7 +31,7 @@ test: $(READY) ## run all tests: first those that share the machine, then those 
 	$(BIN)/python -m pytest -m "not spark and not browser" --numprocesses auto --dist loadfile
 	$(BIN)/python -m pytest -m "spark or browser"
 
-acceptance: $(READY) ## show what the project promises, with figures; SHOW="--long --browser --spark" for more
+acceptance: $(READY) ## show all that the project promises, with figures (a day; SHOW="--needs minutes" for the quick part)
 	$(BIN)/python benchmarks/acceptance.py $(SHOW)
 
 check: $(READY) ## lint, types, layers

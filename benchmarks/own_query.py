@@ -34,7 +34,8 @@ def main():
         size = f"{page.stat().st_size / 1e6:.2f} MB" if page.exists() else "none"
         print(done.stdout.rstrip())
         print(f"{minutes:.1f} minutes, exit code {done.returncode}, report {size}")
+        return done.returncode
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

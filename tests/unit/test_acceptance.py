@@ -38,7 +38,7 @@ def test_tests_that_are_named_are_there(acceptance):
 )
 def test_a_promise_is_shown_with_its_figure(acceptance, monkeypatch, tmp_path, command, expected):
     monkeypatch.setattr(acceptance, "KEPT", tmp_path)
-    promise = acceptance.Promise(9, "Something Good", (command,), "", None)
+    promise = acceptance.Promise(9, "Something Good", (command,), "minutes", None)
     assert acceptance.show(promise)[::2] == expected
     if expected[0] != "MISSING":
         assert (tmp_path / "9-something-good.txt").read_text().startswith("$ python -c")
@@ -49,3 +49,16 @@ def test_nothing_of_the_list_runs_when_it_is_listed(acceptance, monkeypatch, cap
     monkeypatch.setattr(sys, "argv", ["acceptance", "--list", "--issue", "6"])
     assert acceptance.main() == 0
     assert "axe-core" in capsys.readouterr().out
+
+
+def test_all_is_shown_unless_a_part_is_asked_for(acceptance, monkeypatch, capsys):
+    ran = []
+    monkeypatch.setattr(acceptance, "show", lambda one: ran.append(one) or ("shown", 0.0, []))
+    monkeypatch.setattr(sys, "argv", ["acceptance"])
+    assert acceptance.main() == 0
+    assert ran == list(acceptance.promises())
+    ran.clear()
+    monkeypatch.setattr(sys, "argv", ["acceptance", "--needs", "browser"])
+    assert acceptance.main() == 0
+    assert {one.needs for one in ran} == {"browser"}
+    assert f"{len(ran)} shown, 0 FAILED, 0 MISSING" in capsys.readouterr().out
