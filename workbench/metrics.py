@@ -158,6 +158,8 @@ class Observation:
         Share of the quota periods in which our own quota bound; None without a quota.
     disturbance
         What the machine did besides.
+    dropped_late
+        Share of the rows reaching the state that came later than the watermark allows, and were dropped.
     """
 
     commanded_rate: float
@@ -168,6 +170,7 @@ class Observation:
     source_rate_limit: float = math.inf
     quota_throttled: float | None = None
     disturbance: Disturbance = Disturbance()
+    dropped_late: float = 0.0
 
     @property
     def due_records(self) -> float:

@@ -6,7 +6,7 @@ cores of a slot; without a quota they are the tasks' run seconds less the waits 
 the source is taken out and shown as an operator of its own.
 
 The executor's other CPU has a part per batch. Shared out batch by batch it would make every operator dearer per record
-in small batches, so the samples that costs are fitted to bear it at one rate for all batches.
+in small batches, so the samples that costs are fitted to bear it at the rate of all batches of the deployment so far.
 """
 
 import math
@@ -168,9 +168,9 @@ def fullest_names(batches: Iterable[BatchLog]) -> tuple[str, ...]:
     return max((operator_names(batch.stages) for batch in batches), key=lambda names: sum(map(len, names)))
 
 
-def scans(batch: BatchLog) -> int:
-    """How often the plan reads the source."""
-    return sum(_is_source(stage) for stage in batch.stages)
+def scans(batch: BatchLog) -> list[Stage]:
+    """Stages that read the source."""
+    return [stage for stage in batch.stages if _is_source(stage)]
 
 
 def operator_metrics(
