@@ -300,8 +300,8 @@ def _ended(log: Path | None = None) -> WorkbenchError:
     hidden = sorted(path.name for path in Path.cwd().glob("*.py") if path.stem in sys.stdlib_module_names)
     if hidden and re.match(r"\w+Error\b", last):
         return WorkbenchError(
-            f"Spark's driver process ended by itself: {last}. Python takes {', '.join(hidden)} in the current folder for "
-            "a module of its own: rename it, then run the same command again."
+            f"Spark's driver process ended by itself: {last}. Python takes {', '.join(hidden)} in the current folder "
+            "for a module of its own: rename it, then run the same command again."
         )
     return WorkbenchError(
         "Spark's driver process ended by itself, most likely for lack of memory; "
