@@ -160,6 +160,8 @@ class Observation:
         What the machine did besides.
     dropped_late
         Share of the rows reaching the state that came later than the watermark allows, and were dropped.
+    edges
+        Which operator feeds which, by name: (upstream, downstream). Empty where the testbed does not tell.
     """
 
     commanded_rate: float
@@ -171,6 +173,7 @@ class Observation:
     quota_throttled: float | None = None
     disturbance: Disturbance = Disturbance()
     dropped_late: float = 0.0
+    edges: tuple[tuple[str, str], ...] = ()
 
     @property
     def due_records(self) -> float:

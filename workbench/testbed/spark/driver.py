@@ -26,6 +26,7 @@ from workbench.testbed.spark.operators import (
     fit_source,
     fullest_names,
     line,
+    operator_edges,
     operator_metrics,
     overhead,
     scans,
@@ -153,6 +154,7 @@ class Driver:
             quota_throttled=(bound[1] - periods[1]) / passed if order.quota and passed else None,
             disturbance=after.disturbance_since(before),
             dropped_late=dropped_late(order.name, logs, operators),
+            edges=operator_edges(logs, names or ()),
         )
 
     def end(self) -> None:
