@@ -15,6 +15,7 @@ from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.journal import Journal
 from workbench.report import Report, find_template
 from workbench.study.history import StudyHistory
+from workbench.study.planning import read_planned
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -141,6 +142,39 @@ def test_third_measurement_fails(run, tmp_path):
     (finished,) = (tmp_path / "kept" / "weekly").glob("*.jsonl")
     assert finished.read_text().startswith(lines[0])
     assert finished.name != "journal.jsonl"
+
+
+def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_path):
+    (tmp_path / "failing.py").write_text(FAILING)
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    asked = STUDY.format(query="failing:query", dataset="null").replace("most_runs: 3", "most_runs: 6")
+    (tmp_path / "weekly.yaml").write_text(asked)
+    given = ("capacity", "out.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")
+    code, output = run(*given)
+    assert code == NOT_SUSTAINED
+    said = "1 of 6 measurements failed, so the answer rests on the others. Run 3 (4 slots of 512 MB): The disk <b>is"
+    assert output.err.startswith(f"workbench: the report is partial: {said}</b> full; free some of it. What failed is")
+    assert output.err.count("\n") == 1
+    text = words(tmp_path / "out.html")
+    assert "What do I deploy?" in text
+    assert "This is the first run of the study" in text
+    assert f"✖ Error A measurement failed, so this report is partial {said}" in text
+    assert "Traceback" not in text
+    (plans,) = (tmp_path / "kept" / "weekly").glob("*.json")
+    assert [one.failure for one in read_planned(plans).exploration.measurements].count(None) == 5
+    journal = plans.with_suffix(".jsonl")
+    lines = journal.read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in lines].count("finished") == 5
+    assert len(Journal(journal).entries()) == len(lines)
+    code, output = run(str(plans), "plans.html")
+    assert code == NOT_SUSTAINED
+    assert said in output.err
+    assert "What do I deploy?" in words(tmp_path / "plans.html")
+    # the next run measures afresh
+    (tmp_path / "failing.py").write_text(FAILING.replace("len(deployed) == 3", "False"))
+    assert run(*given)[0] == DONE
+    assert len(list((tmp_path / "kept" / "weekly").glob("*.jsonl"))) == 2
+    assert "The capacity of failing:query did not change beyond the noise" in words(tmp_path / "out.html")
 
 
 def test_placement(run, tmp_path):

@@ -12,7 +12,7 @@ from workbench.simulation import RateTrace, Worker
 from workbench.study.drift import refuse_loss, study_drift
 from workbench.study.history import StudyHistory
 from workbench.study.placing import study_placement
-from workbench.study.planning import Planned, read_planned
+from workbench.study.planning import Planned, read_planned, refuse_failures
 from workbench.study.scaling import Pool, planned_start, preset_start, replay_start
 from workbench.study.spec import Study, read_study
 from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, run_cards, scaling_cards
@@ -63,15 +63,16 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
-    """End the report with an error if `alarm` is set and the capacity fell beyond the noise.
+    """End the report with an error if a measurement failed, or `alarm` is set and the capacity fell beyond the noise.
 
     Raises
     ------
-    CapacityFellError
+    CapacityFellError, MeasurementFailedError
         When it did.
     """
     if alarm and previous is not None:
         refuse_loss(study_drift(read_planned(previous), planned))
+    refuse_failures(planned)
 
 
 def show_measurement(measurement: str, previous: str | None = None) -> None:
@@ -94,12 +95,13 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     Raises
     ------
     WorkbenchError
-        When no plans are named, or the file holds none.
+        When no plans are named, the file holds none, or, after all is shown, a measurement that they lack failed.
     """
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = plan_cards.cards(now)
     show([answer, *drift_cards.previous_plans(previous, now), *rest, *run_cards.cards(now)])
+    refuse_failures(now)
 
 
 def show_placement(
