@@ -177,6 +177,33 @@ def test_what_is_asked_in_vain_is_a_card_without_a_traceback(newcomer):
     assert line == "Nothing was measured. Correct the first cell, or what it names, and run all cells again."
 
 
+@pytest.mark.parametrize(
+    ("name", "meant", "typed", "message"),
+    [
+        ("01_measure", "jobs:revenue_per_shop", "jobs:revenue_per_shp", "Did you mean jobs:revenue_per_shop?"),
+        ("01_measure", "data/orders.csv", "data/order.csv", "The dataset '../data/order.csv' does not exist"),
+        ("02_plan", '"nexmark:q11"', '"nexmark:q111"', "There is no Nexmark query 'q111'"),
+        ("03_place", "placement.yaml", "placment.yaml", "placment.yaml cannot be read: No such file"),
+        ("04_scale", '"q11"', '"q111"', "There is no preset 'q111'; there are q1, q2"),
+        ("05_elastic", '"optimal"', '"optimum"', "method is 'optimum'; use one of"),
+    ],
+)
+def test_what_is_mistyped_is_said_without_a_traceback(tmp_path, name, meant, typed, message):
+    notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace(meant, typed)
+    nbformat.write(notebook, tmp_path / "typed.ipynb")
+    with pytest.raises(papermill.PapermillExecutionError):
+        papermill.execute_notebook(
+            tmp_path / "typed.ipynb", tmp_path / "ran.ipynb", {"quick": True}, cwd=NOTEBOOKS, progress_bar=False
+        )
+    ran = nbformat.read(tmp_path / "ran.ipynb", as_version=4)
+    (error,) = (output for cell in ran.cells for output in cell.get("outputs", []) if output.output_type == "error")
+    assert error.ename == "WorkbenchError"
+    assert message in error.evalue
+    assert error.traceback == [f"✖ {error.evalue}"]
+
+
 @pytest.fixture
 def tour(newcomer, monkeypatch):
     """The notebooks' own module, in the folder of the notebooks."""

@@ -11,7 +11,8 @@ from workbench.capacity.costs import OperatorCost
 from workbench.capacity.explorer import conclude
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.drift import CapacityFellError, Scatter, drift, refuse_loss, scatter_of, study_drift
+from workbench.study.change import Scatter
+from workbench.study.drift import CapacityFellError, drift, refuse_loss, scatter_of, study_drift
 from workbench.study.planning import run_study
 from workbench.study.spec import Study
 
@@ -175,15 +176,30 @@ def test_a_change_is_called_one_from_the_share_on_that_chance_is_said_to_explain
     assert seen == {"within noise", "lower" if side < 0 else "higher"}
 
 
-def collapsed(planned):
-    """The last run sustains nothing any more, the others what they did."""
-    *others, last = planned.exploration.measurements
-    runs = (*others, at(last, 0, last.estimate.low / 5))
-    return replace(planned, exploration=conclude(runs, planned.exploration.reason, form="scaling", most_runs=7))
+def explored(planned, *readings, choice="edge"):
+    """The study with other runs: the slots of each and the ends of its bracket, or why it failed."""
+    first = replace(planned.exploration.measurements[0], predicted_rate=None)
+    runs = []
+    for slots, low, high in readings:
+        limit = "query" if high not in {None, math.inf} else "none"
+        run = at(first, low or 0, high or math.inf, limit, budget=STUDY.space.budget(slots, 512))
+        runs.append(replace(run, failure="The disk is full; free some of it.") if low is None else run)
+    return replace(planned, exploration=conclude(runs, "ended", form="scaling", choice=choice))
+
+
+def proportional(*slots, factor=1.0):
+    return [(count, factor * count * 1e5, factor * count * 1.01e5) for count in slots]
+
+
+def capacity_at(found, slots):
+    (change,) = (change for change in found.changes if change.thing.startswith(f"Capacity of {slots} slots"))
+    return change
 
 
 def test_one_budget_that_collapsed_is_a_loss_though_the_others_are_as_before(planned):
-    found = study_drift(planned, collapsed(planned))
+    before = explored(planned, *proportional(2, 4, 8, 16))
+    now = explored(planned, *proportional(2, 4, 8), (16, 0, 3.2e5), (16, 0, 3.2e5))
+    found = study_drift(before, now)
     assert found.overall.judgement == "within noise"
     (loss,) = found.losses
     assert loss.ratio is None
@@ -192,6 +208,59 @@ def test_one_budget_that_collapsed_is_a_loss_though_the_others_are_as_before(pla
         CapacityFellError, match=r"on one budget \(Capacity of \d+ slots? of 1 core .*\) fell by at least"
     ):
         refuse_loss(found)
+
+
+FAILED, NOTHING, MORE = (4, None, None), (4, 0, 1e5), (4, 4e5, math.inf)
+
+
+@pytest.mark.parametrize("last", [FAILED, NOTHING, MORE], ids=["failed", "sustained nothing", "no upper end"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_repeat_that_is_not_fitted_does_not_stand_for_its_budget(planned, last, swapped):
+    whole, more = explored(planned, *proportional(2, 4, 8)), explored(planned, *proportional(2, 4, 8), last)
+    assert more.exploration.fitted == (0, 1, 2)
+    found = study_drift(more, whole) if swapped else study_drift(whole, more)
+    assert {change.judgement for change in found.changes} == {"within noise"}
+    assert [change.ratio for change in found.changes] == [pytest.approx(1)] * 3
+    assert found.overall.thing == "Capacity over 3 budgets"
+    refuse_loss(found)
+
+
+@pytest.mark.parametrize("factor", [0.3, 3.0])
+def test_the_run_that_ended_the_exploration_tells_no_drift(planned, factor):
+    before = proportional(2, 4, 8, 16, 2, 4, 8)
+    ending = proportional(16, factor=factor)
+    now = explored(planned, *before, *ending, choice="improvement")
+    assert now.exploration.fitted == tuple(range(7))
+    found = study_drift(explored(planned, *before), now)
+    assert found.losses == ()
+    assert {change.judgement for change in found.changes} == {"within noise"}
+
+
+def test_a_budget_of_which_only_the_failure_is_known_is_not_compared(planned):
+    found = study_drift(
+        explored(planned, *proportional(2, 4, 8, 16)), explored(planned, *proportional(2, 4, 8), (16, None, None))
+    )
+    assert [change.thing.split(" slot")[0] for change in found.changes] == [
+        "Capacity of 2",
+        "Capacity of 4",
+        "Capacity of 8",
+    ]
+
+
+def test_repeats_of_a_budget_count_by_their_mean(planned):
+    low, high = (proportional(4, factor=math.exp(side * 0.2)) for side in (-1, 1))
+    others = proportional(2, 8)
+    found = study_drift(explored(planned, *others, *low, *high), explored(planned, *others, *high, *low))
+    change = capacity_at(found, 4)
+    assert change.ratio == pytest.approx(1)
+    assert change.before == pytest.approx(change.now)
+    width = math.log(1.01) ** 2 / 12
+    each, deviation = found.scatter.quantile(3), found.scatter.deviation
+    assert change.tolerated == pytest.approx(each * math.sqrt(deviation**2 + width))
+    assert capacity_at(found, 8).tolerated == pytest.approx(each * math.sqrt(2 * (deviation**2 + width)))
+    assert found.overall.tolerated == pytest.approx(
+        found.scatter.quantile() * math.sqrt(5 * (deviation**2 + width)) / 3
+    )
 
 
 def test_dearer_and_cheaper_operators_are_no_losses_of_capacity(measured):

@@ -6,7 +6,8 @@ from dataclasses import replace
 from example_measurement import example_measurement
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.study.drift import Change, Difference, Drift, Promise, Scatter
+from workbench.study.change import Change, Scatter
+from workbench.study.drift import Difference, Drift, Promise
 from workbench.views.drift_cards import drift_cards, finding, previous_measurement
 
 

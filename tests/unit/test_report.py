@@ -5,7 +5,7 @@ import nbformat
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.report import Report, fetched_urls, find_template, render
+from workbench.report import Report, export_executed, fetched_urls, find_template, render
 from workbench.report.parameters import check
 from workbench.report.templates import template_folder
 
@@ -139,11 +139,24 @@ WITHOUT_KERNEL = nbformat.writes(
 )
 
 
-@pytest.mark.parametrize("text", ["{}", "no notebook", WITHOUT_KERNEL])
+NO_NOTEBOOKS = ("{}", "[]", "3", "no notebook", '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{}]}')
+
+
+@pytest.mark.parametrize("text", [*NO_NOTEBOOKS, WITHOUT_KERNEL])
 def test_what_is_no_report_notebook_is_refused(tmp_path, text):
     (tmp_path / "x.ipynb").write_text(text)
-    with pytest.raises(WorkbenchError, match="cannot be read as a report notebook"):
+    with pytest.raises(WorkbenchError, match=r"^.*x.ipynb cannot be read as a report notebook \(.+\); open it .*$"):
         render(tmp_path / "x.ipynb", {}, tmp_path / "out.html")
+
+
+@pytest.mark.parametrize("text", NO_NOTEBOOKS)
+def test_what_is_no_executed_notebook_is_refused(tmp_path, text):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(
+        WorkbenchError, match=r"^The notebook .*plan.json cannot be read \(.+\); give an executed note.*$"
+    ):
+        export_executed(tmp_path / "plan.json", tmp_path / "out.html")
+    assert not (tmp_path / "out.html").exists()
 
 
 def test_a_title_is_text(notebook, tmp_path):

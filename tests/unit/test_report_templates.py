@@ -1,6 +1,7 @@
 """The reports that come with the workbench, rendered by its command line."""
 
 import json
+import re
 from pathlib import Path
 
 import html5lib
@@ -14,9 +15,14 @@ from workbench import cli, report
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.journal import Journal
 from workbench.report import Report, find_template
+from workbench.report.parameters import check
 from workbench.study.history import StudyHistory
+from workbench.study.planning import read_planned, run_study, write_planned
+from workbench.study.spec import Study
 
 DATA = Path(__file__).parents[2] / "data"
+
+DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
 
 STUDY = """query: {query}
 targets: [2000000]
@@ -143,6 +149,39 @@ def test_third_measurement_fails(run, tmp_path):
     assert finished.name != "journal.jsonl"
 
 
+def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_path):
+    (tmp_path / "failing.py").write_text(FAILING)
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    asked = STUDY.format(query="failing:query", dataset="null").replace("most_runs: 3", "most_runs: 6")
+    (tmp_path / "weekly.yaml").write_text(asked)
+    given = ("capacity", "out.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")
+    code, output = run(*given)
+    assert code == NOT_SUSTAINED
+    said = "1 of 6 measurements failed, so the answer rests on the others. Run 3 (4 slots of 512 MB): The disk <b>is"
+    assert output.err.startswith(f"workbench: the report is partial: {said}</b> full; free some of it. What failed is")
+    assert output.err.count("\n") == 1
+    text = words(tmp_path / "out.html")
+    assert "What do I deploy?" in text
+    assert "This is the first run of the study" in text
+    assert f"✖ Error A measurement failed, so this report is partial {said}" in text
+    assert "Traceback" not in text
+    (plans,) = (tmp_path / "kept" / "weekly").glob("*.json")
+    assert [one.failure for one in read_planned(plans).exploration.measurements].count(None) == 5
+    journal = plans.with_suffix(".jsonl")
+    lines = journal.read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in lines].count("finished") == 5
+    assert len(Journal(journal).entries()) == len(lines)
+    code, output = run(str(plans), "plans.html")
+    assert code == NOT_SUSTAINED
+    assert said in output.err
+    assert "What do I deploy?" in words(tmp_path / "plans.html")
+    # the next run measures afresh
+    (tmp_path / "failing.py").write_text(FAILING.replace("len(deployed) == 3", "False"))
+    assert run(*given)[0] == DONE
+    assert len(list((tmp_path / "kept" / "weekly").glob("*.jsonl"))) == 2
+    assert "The capacity of failing:query did not change beyond the noise" in words(tmp_path / "out.html")
+
+
 def test_placement(run, tmp_path):
     assert run("placement", "out.html", "-p", "placement", str(DATA / "placement.yaml"), "-p", "samples", "5")[0] == 0
     text = words(tmp_path / "out.html")
@@ -184,6 +223,44 @@ def test_scaling(run, tmp_path):
         (("capacity", "x.html"), "Parameter 'study' of capacity.ipynb must be given: path of the study's YAML file."),
         (("capacity", "x.html", "-p", "study", "weekly.yml"), "The study weekly.yml cannot be read"),
         (("placement", "x.html", "-p", "placement", "none.yaml"), "The file none.yaml cannot be read: No such file"),
+        (("placement", "x.html", "-p", "placement", DAY), "is neither JSON nor YAML"),
+        (
+            ("placement", "x.html", "-p", "placement", QUERY, "-p", "slots", "1"),
+            "4 workers with 1 slots offer 4 slots; add workers or slots",
+        ),
+        (("placement", "x.html", "-p", "placement", QUERY, "-p", "workers", "-1"), "workers is -1; give a whole"),
+        (("placement", "x.html", "-p", "placement", QUERY, "-p", "rate", "-1"), "The rate to place for is -1"),
+        (
+            ("placement", "x.html", "-p", "placement", QUERY, "-p", "samples", "0"),
+            "samples is 0; it must be a whole number of at least 1.",
+        ),
+        (
+            ("placement", "x.html", "-p", "placement", QUERY, "-p", "seed", "-1"),
+            "seed is -1; it must be a whole number of at least 0.",
+        ),
+        (("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"), "timeout_s is 0; give seconds"),
+        (("scaling", "x.html", "-p", "rates", QUERY), "has no column 'time_s'"),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "q12"), "There is no preset 'q12'; there are q1, q2"),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "none.json"), "The plans none.json cannot be read"),
+        (
+            ("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[static, ds3]"),
+            "There is no policy 'ds3'; use one of static, ds2",
+        ),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[]"), "There are no policies; use one of"),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[capsys]"), "'capsys' places tasks on workers"),
+        (
+            ("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[capsys]", "-p", "workers", "1"),
+            "1 workers with 4 slots offer 4 slots; add workers or slots",
+        ),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "slots", "0"), "A budget of 0 slots misses the minimum"),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "memory_mb", "0"), "Slots of 0 MB cannot hold"),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "restart_s", "-1"), "restart_s is -1; it must be"),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "workers", "-1"), "workers is -1; it must be"),
+        (("scaling", "x.html", "-p", "rates", DAY, "-p", "worker_slots", "0"), "worker_slots is 0; it must be"),
+        (
+            ("capacity", "x.html", "-p", "study", str(DATA / "q5.yaml"), "-p", "history", DAY),
+            "The history in " + DAY + " cannot be kept",
+        ),
         (("x.ipynb", "x.html", "--executed", "-p", "study", "a"), "parameters (-p, -f) would have no effect"),
         (("nothing", "x.html"), "no report notebook 'nothing'; give the path of one, or one of: capacity, measure"),
         (("scaling",), "No file is named to write the report to"),
@@ -200,6 +277,30 @@ def test_bad_parameters_fail_before_anything_runs(run, monkeypatch, tmp_path, ar
     assert message in output.err
     assert output.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("made_by", ["measure", "plan"])
+def test_a_previous_result_that_is_named_must_be_there(run, monkeypatch, tmp_path, made_by):
+    monkeypatch.setattr("workbench.report._render.execute", None)
+    if made_by == "measure":
+        example_measurement().to_json(tmp_path / "now.json")
+    else:
+        study = Study("nexmark:q1", (2e6,), (2, 4, 8), (512,), testbed="fluid", slot_cpus=1.0, most_runs=3)
+        write_planned(run_study(study, Journal(tmp_path / "journal.jsonl")), tmp_path / "now.json")
+    (tmp_path / "out.html").write_text("last week's")
+    code, output = run("now.json", "out.html", "-p", "previous", "before.json")
+    assert code == BAD_INPUT
+    assert re.fullmatch(r"workbench: The \w+ before.json cannot be read: No such file.*Check the path.\n", output.err)
+    (tmp_path / "before.json").write_text("{}")
+    assert run("now.json", "out.html", "-p", "previous", "before.json")[0] == BAD_INPUT
+    assert (tmp_path / "out.html").read_text() == "last week's"
+
+
+def test_what_placing_warns_of_is_not_said_while_it_is_checked(tmp_path, monkeypatch, recwarn):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, {**PROBLEM, "edges": [["A", "B", "forward"], ["B", "C"]]}, "forward.json")
+    check(find_template("placement"), {"placement": "forward.json"})
+    assert list(recwarn) == []
 
 
 def test_a_wrong_study_leaves_last_weeks_page_alone(run, tmp_path):
@@ -284,6 +385,15 @@ def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
     assert "No study is named; set the parameter 'study'" in output.err
     assert "✖ Error" in words(tmp_path / "failed.html")
     assert run("none.ipynb", "x.html", "--executed")[0] == BAD_INPUT
+
+
+def test_a_result_is_no_notebook_that_has_been_run(run, tmp_path):
+    example_measurement().to_json(tmp_path / "now.json")
+    code, output = run("now.json", "x.html", "--executed")
+    assert code == BAD_INPUT
+    assert re.fullmatch(
+        r"workbench: The notebook now.json cannot be read \(.+\); give an executed notebook.\n", output.err
+    )
 
 
 def test_plan_says_why_its_report_is_partial(capsys, tmp_path, monkeypatch):

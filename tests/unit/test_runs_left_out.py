@@ -15,6 +15,7 @@ from workbench.journal import Journal
 from workbench.study.planning import read_planned, run_study, write_planned
 from workbench.study.spec import Study
 from workbench.testbed import FluidTestbed
+from workbench.views import run_cards
 from workbench.views.plan_cards import cards
 from workbench.workload import nexmark
 
@@ -165,6 +166,15 @@ def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, a
     card = concerns(one.cards)["runs left out"]
     assert f"Run 2 (16 slots of 512 MB): {said.format(low=low)}" in card.finding
     assert card.advice == advice
+
+
+def test_the_run_that_is_shown_in_full_is_none_that_failed(planned):
+    runs = [replace(run, costs=()) for run in planned.exploration.measurements]
+    nothing = replace(runs[1].estimate, rate=None, low=0.0, high=math.inf, probes=(), observation=None)
+    runs[1] = replace(runs[1], estimate=nothing, failure=SAID)
+    assert [run.budget.slots for run in runs[:4]] == [2, 16, 2, 16]
+    shown = run_cards.cards(replace(planned, exploration=conclude(runs, "ended", choice="edge")))
+    assert {card.title.partition(":")[0] for card in shown} == {"Run 4, on 16 slots"}
 
 
 def test_where_the_source_bounds_all_runs_there_is_no_model(planned):

@@ -11,7 +11,7 @@ import nbformat
 
 from workbench import __version__
 from workbench.errors import WorkbenchError
-from workbench.report.execution import Execution, Failure, execute, read_executed
+from workbench.report.execution import UNREADABLE, Execution, Failure, execute, read_executed
 from workbench.report.html import export, fetched_urls
 from workbench.report.parameters import check
 from workbench.report.templates import find_template, template_folder
@@ -107,8 +107,9 @@ def export_executed(notebook: str | Path, output: str | Path, title: str | None 
     path, target = Path(notebook), _checked(output)
     try:
         execution = read_executed(path)
-    except (OSError, ValueError) as error:
-        raise WorkbenchError(f"The notebook {path} cannot be read ({error}); give an executed notebook.") from error
+    except UNREADABLE as error:
+        reason = str(error).partition("\n")[0]
+        raise WorkbenchError(f"The notebook {path} cannot be read ({reason}); give an executed notebook.") from error
     facts = (("Run", datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime(_MINUTE)),)
     return _finish(execution, path, target, title, facts)
 

@@ -15,6 +15,9 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill import PapermillExecutionError, execute_notebook
 
+UNREADABLE = (OSError, ValueError, TypeError, AttributeError, KeyError, nbformat.ValidationError)
+"""What reading raises where a file is no notebook: the readers take its form for granted."""
+
 _KERNEL = "python3"
 
 
@@ -78,10 +81,11 @@ def read_executed(path: Path) -> Execution:
 
     Raises
     ------
-    OSError, ValueError
+    UNREADABLE
         When the file cannot be read or is no notebook.
     """
     notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)  # what is invalid is read all the same
     errors = (
         Failure(output.ename, output.evalue)
         for cell in notebook.cells

@@ -1,22 +1,26 @@
 """Parameters of a report notebook, checked before anything runs.
 
 Papermill injects unknown names with a warning and checks no types; here both are errors, and so is a file that cannot
-be read as what the notebook needs: else a typing error in a schedule would end in a page without results.
+be read as what the notebook needs: else a typing error in a schedule would end in a page without results. What values
+mean together only the steps of a notebook know; those of ours are asked.
 """
 
 import ast
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from nbformat import ValidationError
-from nbformat.reader import NotJSONError
 from papermill import inspect_notebook
 
 from workbench.capacity.measurement import Measurement
 from workbench.errors import WorkbenchError
+from workbench.report import steps
+from workbench.report.execution import UNREADABLE
+from workbench.report.templates import FOLDER
 from workbench.simulation import RateTrace
+from workbench.study.history import StudyHistory
 from workbench.study.planning import read_planned
 from workbench.study.spec import read_study
 
@@ -34,6 +38,11 @@ _READERS: Mapping[str, Callable[[Path], object]] = {
     "plans file": read_planned,
     "measurement file": Measurement.from_json,
     "rates file": RateTrace.from_csv,
+}
+_TOGETHER: Mapping[str, Callable[..., object]] = {
+    "capacity": lambda study, history, **_: StudyHistory.of(Path(study), Path(history)),
+    "placement": steps.ask_placement,
+    "scaling": steps.try_scaling,
 }
 
 
@@ -77,10 +86,11 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
     """
     try:
         declared = inspect_notebook(str(notebook))
-    except (ValueError, NotJSONError, ValidationError) as error:
+    except UNREADABLE as error:
+        reason = str(error).partition("\n")[0]
         raise WorkbenchError(
-            f"{notebook} cannot be read as a report notebook ({str(error).splitlines()[0]}); open it in JupyterLab, "
-            "choose a Python kernel and save it."
+            f"{notebook} cannot be read as a report notebook ({reason}); open it in JupyterLab, choose a Python kernel "
+            "and save it."
         ) from error
     return tuple(_parameter(name, entry) for name, entry in declared.items())
 
@@ -96,8 +106,8 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
     Raises
     ------
     WorkbenchError
-        For a name that the notebook does not declare, a value of another type, a value that is needed and missing, and
-        a file that cannot be read as what it is to be.
+        For a name that the notebook does not declare, a value of another type, a value that is needed and missing, a
+        file that cannot be read as what it is to be, and values that a notebook of ours can do nothing with.
     """
     declared = {one.name: one for one in parameters_of(notebook)}
     for name, value in parameters.items():
@@ -107,6 +117,10 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
     values = {name: parameters.get(name, one.default) for name, one in declared.items()}
     for name, value in values.items():
         _check_there(notebook.name, declared[name], value)
+    if notebook.stem in _TOGETHER and notebook.resolve().parent == FOLDER:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the report says them
+            _TOGETHER[notebook.stem](**values)
     return values
 
 

@@ -1,23 +1,27 @@
 """The steps of the report notebooks, so that their cells stay thin: do the work, show its cards."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from workbench.capacity.measurement import Measurement
 from workbench.errors import WorkbenchError
-from workbench.placement import read_placement_input
+from workbench.placement import PlacementInput, read_placement_input
 from workbench.simulation import RateTrace, Worker
 from workbench.study.drift import refuse_loss, study_drift
 from workbench.study.history import StudyHistory
-from workbench.study.placing import study_placement
-from workbench.study.planning import Planned, read_planned
-from workbench.study.scaling import Pool, planned_start, preset_start, replay_start
+from workbench.study.placing import check_draws, study_placement
+from workbench.study.planning import Planned, read_planned, refuse_failures
+from workbench.study.scaling import Pool, Replayed, planned_start, preset_start, replay_start
 from workbench.study.spec import Study, read_study
 from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, run_cards, scaling_cards
 from workbench.views.cards import Card, show
 from workbench.views.study_cards import asked_card, so_far_card
+
+_MOMENT_S = 1.0  # of a load, to try what is to be replayed
 
 
 def ask(study: str) -> Study:
@@ -63,15 +67,16 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
-    """End the report with an error if `alarm` is set and the capacity fell beyond the noise.
+    """End the report with an error if a measurement failed, or `alarm` is set and the capacity fell beyond the noise.
 
     Raises
     ------
-    CapacityFellError
+    CapacityFellError, MeasurementFailedError
         When it did.
     """
     if alarm and previous is not None:
         refuse_loss(study_drift(read_planned(previous), planned))
+    refuse_failures(planned)
 
 
 def show_measurement(measurement: str, previous: str | None = None) -> None:
@@ -94,31 +99,38 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     Raises
     ------
     WorkbenchError
-        When no plans are named, or the file holds none.
+        When no plans are named, the file holds none, or, after all is shown, a measurement that they lack failed.
     """
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = plan_cards.cards(now)
     show([answer, *drift_cards.previous_plans(previous, now), *rest, *run_cards.cards(now)])
+    refuse_failures(now)
 
 
-def show_placement(
+def ask_placement(
     placement: str, *, workers: int, slots: int, rate: float, seed: int, samples: int, timeout_s: float
-) -> None:
-    """Place what the file describes and show the result; 0 workers, slots or rate: as the file says.
+) -> PlacementInput:
+    """Read what is to be placed, and check what it is to be placed by; 0 workers, slots or rate: as the file says.
 
     Raises
     ------
     WorkbenchError
-        When no file is named, or it cannot be placed.
+        When no file is named, it cannot be placed, or a number is out of its range.
     """
     _require_named(placement, "No placement is named", "placement")
+    check_draws(seed, samples, timeout_s)
+    return read_placement_input(placement, workers=workers or None, slots=slots or None, rate=rate or None)
+
+
+def show_placement(placement: str, *, seed: int, samples: int, timeout_s: float, **cluster: Any) -> None:  # noqa: ANN401
+    """Place what the file describes and show the result; see `ask_placement`."""
     with _advised():
-        given = read_placement_input(placement, workers=workers or None, slots=slots or None, rate=rate or None)
+        given = ask_placement(placement, seed=seed, samples=samples, timeout_s=timeout_s, **cluster)
         show(placement_cards.cards(study_placement(given, seed=seed, samples=samples, timeout_s=timeout_s)))
 
 
-def show_scaling(
+def ask_scaling(
     query: str,
     rates: str,
     *,
@@ -128,8 +140,8 @@ def show_scaling(
     restart_s: float,
     workers: int,
     worker_slots: int,
-) -> None:
-    """Replay the load under the policies and show what happened.
+) -> tuple[RateTrace, Callable[[RateTrace], Replayed]]:
+    """Read the load, and prepare what replays one.
 
     Parameters
     ----------
@@ -141,13 +153,28 @@ def show_scaling(
     Raises
     ------
     WorkbenchError
-        When no load is named, it cannot be read, or there is no such query or policy.
+        When no load is named, it cannot be read, there is no such query, or a number is out of its range.
     """
     _require_named(rates, "No load is named", "rates")
+    for name, value, least in (("workers", workers, 0), ("worker_slots", worker_slots, 1)):
+        if value < least:
+            raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
     trace = RateTrace.from_csv(rates)
     start = planned_start(Path(query)) if query.endswith(".json") else preset_start(query, slots, memory_mb)
     pool = Pool(workers, worker_slots, Worker(cpus=worker_slots * start.slot_cpus)) if workers else None
-    show(scaling_cards.cards(replay_start(start, trace, policies, restart_s=restart_s, pool=pool)))
+    return trace, partial(replay_start, start, policies=policies, restart_s=restart_s, pool=pool)
+
+
+def try_scaling(query: str, rates: str, **given: Any) -> None:  # noqa: ANN401
+    """Replay the first moment of the load, which refuses at once what the whole of it would; see `ask_scaling`."""
+    trace, replayed = ask_scaling(query, rates, **given)
+    replayed(RateTrace.constant(trace.rate_at(0.0), _MOMENT_S))
+
+
+def show_scaling(query: str, rates: str, **given: Any) -> None:  # noqa: ANN401
+    """Replay the load under the policies and show what happened; see `ask_scaling`."""
+    trace, replayed = ask_scaling(query, rates, **given)
+    show(scaling_cards.cards(replayed(trace)))
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:

@@ -1,118 +1,39 @@
 """Capacity drift: what changed since the previous run of the same study, and whether noise alone explains it.
 
-Two measurements of one thing differ, because a deployment is faster or slower than the last one by chance. A change is
-called one only if it is larger than chance makes it in 19 of 20 cases; of several things compared one by one, none is
-called one by chance in 19 of 20 cases. How large that is follows from
+Of a study the runs count that its model was fitted to, those of one budget by their mean. How large a change noise
+explains is said in `workbench.study.change`; it follows from
 
 - the width of both brackets: the maximum lies anywhere between their ends;
 - the scatter of repeats: of both studies' runs about their models. With few of them a general expectation counts too:
   five percent, as repeats of StreamBed's simple queries scatter (median range of two or three: 4 to 7 %), with the
   weight of four observations. It is the conjugate prior of a normal variance, so the difference follows Student's
   distribution.
-
-Rates are compared as ratios, on the logarithmic scale.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, geometric_mean
 from typing import Literal
 
 import numpy as np
-from scipy.stats import t as student
 
 from workbench.capacity.explorer import Exploration
 from workbench.capacity.measurement import Measurement, Setting
-from workbench.capacity.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, expected_deviation, with_prior
+from workbench.capacity.readings import why_no_capacity
+from workbench.capacity.repeatability import EXPECTED_DEVIATION, expected_deviation, with_prior
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
+from workbench.study.change import Change, Scatter
 from workbench.study.planning import Planned
-
-LEVEL = 0.95
-"""Share of changes by chance that are not to be called changes."""
 
 _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
 
 _SLACK = 1e-9
 
-Judgement = Literal["lower", "higher", "within noise", "cannot tell"]
-
 
 class CapacityFellError(WorkbenchError):
     """The capacity is lower than before, beyond the noise."""
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """Relative standard deviation of one measurement, and the degrees of freedom that it is known with."""
-
-    deviation: float = EXPECTED_DEVIATION
-    freedom: int = EXPECTED_WEIGHT
-
-    def quantile(self, comparisons: int = 1) -> float:
-        """How many standard deviations chance makes in all but one of twenty cases.
-
-        Of several `comparisons` none is to be called a change by chance in so many cases (Bonferroni's inequality).
-        """
-        return float(student.ppf(1 - (1 - LEVEL) / (2 * comparisons), self.freedom))
-
-
-@dataclass(frozen=True)
-class Change:
-    """One quantity before and now, compared on the logarithmic scale.
-
-    Parameters
-    ----------
-    thing
-        What it is.
-    unit
-        Of the values.
-    before, now
-        The values; None where there was none.
-    least, most
-        Ends of ln(now / before): of the brackets' middles for a rate, and equal then; infinite where one is open.
-    tolerated
-        Largest abs(ln(now / before)) that chance explains.
-    """
-
-    thing: str
-    unit: str
-    before: float | None
-    now: float | None
-    least: float
-    most: float
-    tolerated: float
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times as large it is; None where that is not known to a point."""
-        return math.exp(self.most) if self.least == self.most else None
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """At least and at most how many times as large it is; 0 and inf where nothing is known."""
-        return math.exp(self.least), math.exp(self.most)
-
-    @property
-    def fall_by_chance(self) -> float:
-        """Largest relative fall that chance explains."""
-        return -math.expm1(-self.tolerated)
-
-    @property
-    def rise_by_chance(self) -> float:
-        """Largest relative rise that chance explains; more than the fall, as a rise to twice undoes a fall to half."""
-        return math.expm1(self.tolerated)
-
-    @property
-    def judgement(self) -> Judgement:
-        """Whether it changed beyond the noise; ``"cannot tell"`` where a bracket is open on the side that decides."""
-        if self.most < -self.tolerated:
-            return "lower"
-        if self.least > self.tolerated:
-            return "higher"
-        if -self.tolerated <= self.least and self.most <= self.tolerated:
-            return "within noise"
-        return "cannot tell"
 
 
 @dataclass(frozen=True)
@@ -214,7 +135,8 @@ def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None)
     _require_same("kind of testbed", _kind(before), _kind(now))
     _require_same("tasks", str(before.tasks), str(now.tasks))
     scatter = scatter or Scatter()
-    capacity = _capacity_change(before, now, scatter, scatter.quantile())
+    sides = (_Capacity.of((before,), scatter), _Capacity.of((now,), scatter))
+    capacity = _capacity_change(now.budget, *sides, scatter.quantile())
     return Drift(
         now.query,
         before.started_at,
@@ -237,7 +159,7 @@ def study_drift(before: Planned, now: Planned) -> Drift:
     """
     for name in ("query", "testbed", "slot_cpus", "interval_s", "output_mode"):
         _require_same(name, str(getattr(before.study, name)), str(getattr(now.study, name)))
-    earlier, later = _by_budget(before), _by_budget(now)
+    earlier, later = _by_budget(before.exploration), _by_budget(now.exploration)
     common = [budget for budget in later if budget in earlier]
     if not common:
         raise WorkbenchError(
@@ -245,16 +167,16 @@ def study_drift(before: Planned, now: Planned) -> Drift:
             "memory_mb of the study as they were, or compare with another run."
         )
     scatter = scatter_of((before.exploration, now.exploration))
-    pairs = [(earlier[budget][-1], later[budget][-1]) for budget in common]
+    pairs = [(_Capacity.of(earlier[budget], scatter), _Capacity.of(later[budget], scatter)) for budget in common]
     each = scatter.quantile(len(pairs))
-    changes = tuple(_capacity_change(one, other, scatter, each) for one, other in pairs)
+    changes = tuple(_capacity_change(budget, *pair, each) for budget, pair in zip(common, pairs, strict=True))
     return Drift(
         now.study.query,
         min(run.started_at for run in before.exploration.measurements),
         min(run.started_at for run in now.exploration.measurements),
-        _overall(pairs, changes, scatter),
+        _overall(pairs, changes, scatter.quantile()),
         changes,
-        _differences(*pairs[-1]) + _study_differences(before, now),
+        _differences(earlier[common[-1]][-1], later[common[-1]][-1]) + _study_differences(before, now),
         scatter,
         tuple(_promises(before, now)),
     )
@@ -294,43 +216,44 @@ def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
     return Scatter(*with_prior(squares, freedom, expected))
 
 
-def _capacity_change(before: Measurement, now: Measurement, scatter: Scatter, quantile: float) -> Change:
-    was, became = _Bracket.of(before), _Bracket.of(now)
-    tolerated = quantile * math.sqrt(2 * scatter.deviation**2 + was.variance + became.variance)
-    least, most = became.low - was.high, became.high - was.low
-    thing = f"Capacity of {_words(now.budget)}"
-    return Change(thing, "records/s", before.estimate.rate, now.estimate.rate, least, most, tolerated)
-
-
-def _overall(pairs: Sequence[tuple[Measurement, Measurement]], changes: Sequence[Change], scatter: Scatter) -> Change:
-    """Mean of the logarithms of the ratios; budgets whose ratio is open do not count."""
-    known = [(pair, change.most) for pair, change in zip(pairs, changes, strict=True) if change.least == change.most]
-    thing = f"Capacity over {len(known)} budget{'' if len(known) == 1 else 's'}"
-    if not known:
-        return Change(thing, "", None, None, -math.inf, math.inf, 0.0)
-    mean = math.fsum(ratio for _, ratio in known) / len(known)
-    variance = math.fsum(
-        2 * scatter.deviation**2 + _Bracket.of(before).variance + _Bracket.of(now).variance
-        for (before, now), _ in known
-    )
-    return Change(thing, "", None, None, mean, mean, scatter.quantile() * math.sqrt(variance) / len(known))
-
-
 @dataclass(frozen=True)
-class _Bracket:
-    """The logarithm of an MST: its middle twice and the variance of its place in the bracket, or an open range."""
+class _Capacity:
+    """The capacity of a budget: the mean of its runs' logarithms twice and the variance of that, or an open range."""
 
+    rate: float | None
     low: float
     high: float
     variance: float
 
     @classmethod
-    def of(cls, measurement: Measurement) -> "_Bracket":
-        low, high = measurement.estimate.low, measurement.estimate.high
-        if low > 0 and math.isfinite(high):
-            middle = (math.log(low) + math.log(high)) / 2
-            return cls(middle, middle, math.log(high / low) ** 2 / 12)  # uniform between the ends
-        return cls(math.log(low) if low > 0 else -math.inf, math.log(high) if high > 0 else math.inf, 0.0)
+    def of(cls, runs: Sequence[Measurement], scatter: Scatter) -> "_Capacity":
+        estimates = [run.estimate for run in runs]
+        rates = [estimate.rate for estimate in estimates if estimate.rate]
+        rate = geometric_mean(rates) if rates else None
+        low = fmean(math.log(estimate.low) if estimate.low > 0 else -math.inf for estimate in estimates)
+        high = fmean(math.log(estimate.high) if estimate.high > 0 else math.inf for estimate in estimates)
+        squares = [scatter.deviation**2] * len(runs)
+        if math.isfinite(low) and math.isfinite(high):
+            squares += [math.log(one.high / one.low) ** 2 / 12 for one in estimates]  # uniform between the ends
+            low = high = (low + high) / 2
+        return cls(rate, low, high, math.fsum(squares) / len(runs) ** 2)
+
+
+def _capacity_change(budget: Budget, before: _Capacity, now: _Capacity, quantile: float) -> Change:
+    tolerated = quantile * math.sqrt(before.variance + now.variance)
+    least, most = now.low - before.high, now.high - before.low
+    return Change(f"Capacity of {_words(budget)}", "records/s", before.rate, now.rate, least, most, tolerated)
+
+
+def _overall(pairs: Sequence[tuple[_Capacity, _Capacity]], changes: Sequence[Change], quantile: float) -> Change:
+    """Mean of the logarithms of the ratios; budgets whose ratio is open do not count."""
+    known = [(pair, change.most) for pair, change in zip(pairs, changes, strict=True) if change.least == change.most]
+    thing = f"Capacity over {len(known)} budget{'' if len(known) == 1 else 's'}"
+    if not known:
+        return Change(thing, "", None, None, -math.inf, math.inf, 0.0)
+    mean = fmean(ratio for _, ratio in known)
+    variance = math.fsum(before.variance + now.variance for (before, now), _ in known)
+    return Change(thing, "", None, None, mean, mean, quantile * math.sqrt(variance) / len(known))
 
 
 def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -> list[Change]:
@@ -397,11 +320,16 @@ def _unequal(
             yield Difference(f"{what}: {name}", str(was), str(became))
 
 
-def _by_budget(planned: Planned) -> dict[Budget, list[Measurement]]:
-    runs: dict[Budget, list[Measurement]] = {}
-    for run in planned.exploration.measurements:
-        runs.setdefault(run.budget, []).append(run)
-    return runs
+def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
+    """Group the fitted runs by budget; of one without any, those that bound its capacity from one side."""
+    fitted: dict[Budget, list[Measurement]] = {}
+    bounding: dict[Budget, list[Measurement]] = {}
+    for row, run in enumerate(exploration.measurements):
+        if row in exploration.fitted:
+            fitted.setdefault(run.budget, []).append(run)
+        elif run.failure is None and why_no_capacity(run) is not None:
+            bounding.setdefault(run.budget, []).append(run)
+    return bounding | fitted
 
 
 def _kind(measurement: Measurement) -> str:

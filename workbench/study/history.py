@@ -56,10 +56,20 @@ class StudyHistory:
         """Find the runs of the study in the file `study` among those that `folder` keeps, or begin them.
 
         They are in a folder of the file's name; with a number, where a study of the same name elsewhere has taken it.
+
+        Raises
+        ------
+        WorkbenchError
+            When nothing can be kept in `folder`.
         """
         asked = os.path.relpath(study, folder)
         names = chain([study.stem], (f"{study.stem}-{number}" for number in count(2)))
-        return cls(next(folder / name for name in names if _owner(folder / name, asked) == asked))
+        try:
+            return cls(next(folder / name for name in names if _owner(folder / name, asked) == asked))
+        except OSError as error:
+            raise WorkbenchError(
+                f"The history in {folder} cannot be kept: {error.strerror}. Name a folder that may be written to."
+            ) from error
 
     @property
     def journal(self) -> Journal:

@@ -97,8 +97,7 @@ def study_placement(
     WorkbenchError
         When a number is out of its range.
     """
-    if samples < 1:
-        raise WorkbenchError(f"samples is {samples!r}; it must be a whole number of at least 1.")
+    check_draws(seed, samples, timeout_s)
     problem = given.problem
     methods, refused = _by_method(given, seed, samples, timeout_s)
     tuning = tune(problem, timeout_s=min(1.0, timeout_s))
@@ -109,6 +108,21 @@ def study_placement(
         for limits in (CostVector(cpu=level, io=within.io, net=within.net) for level in levels)
     )
     return PlacementStudy(given, methods, refused, tuning, front, within, searches, _shapes(given, samples, seed))
+
+
+def check_draws(seed: int, samples: int, timeout_s: float) -> None:
+    """Refuse what `study_placement` cannot draw or search by.
+
+    Raises
+    ------
+    WorkbenchError
+        When a number is out of its range.
+    """
+    for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
+        if value < least:
+            raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+    if not timeout_s > 0:
+        raise WorkbenchError(f"timeout_s is {timeout_s!r}; give seconds above 0.")
 
 
 def _by_method(

@@ -12,6 +12,7 @@ from workbench.capacity.intervals import gains, interval_points, sweep
 from workbench.capacity.measurement import Measurement, measurement_from_dict, measurement_to_dict, write_whole
 from workbench.capacity.optimizer import ConfigurationOptimizer
 from workbench.capacity.prices import InstanceType, read_instances
+from workbench.capacity.readings import advise, describe_runs
 from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
 from workbench.study.catalogue import find_query, recorded_query
@@ -23,6 +24,10 @@ from workbench.testbed.spark import SparkTestbed
 from workbench.workload.query import Query
 
 VERSION = 2
+
+
+class MeasurementFailedError(WorkbenchError):
+    """A measurement of a study failed; what is planned rests on the others."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,23 @@ def read_planned(path: Path) -> Planned:
     swept = [measurement_from_dict(run, f"A run in {path}") for run in sweep]
     found = conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice)
     return plan_targets(asked, found, swept, instances)
+
+
+def refuse_failures(planned: Planned) -> None:
+    """Let what shows `planned` end with an error where a measurement failed.
+
+    Raises
+    ------
+    MeasurementFailedError
+        When one did; the message says which, why, and what to do.
+    """
+    runs = planned.exploration.measurements
+    failures = {row: run.failure for row, run in enumerate(runs) if run.failure is not None}
+    if failures:
+        raise MeasurementFailedError(
+            f"{len(failures)} of {len(runs)} measurements failed, so the answer rests on the others. "
+            f"{describe_runs(runs, failures)} {advise(runs[row] for row in failures)}"
+        )
 
 
 def query_of(study: Study) -> Query:

@@ -29,6 +29,7 @@ _WORDS: dict[Kind, str] = {"result": "", "health": "⚠ Advice", "error": "✖ E
 _TITLES = {
     "WorkbenchError": "This result is missing",
     "CapacityFellError": "The capacity fell, so this report ends with an error as asked",
+    "MeasurementFailedError": "A measurement failed, so this report is partial",
 }
 _DIGITS = 7  # of numbers in charts
 _LONG = 40  # characters above which a cell is a sentence

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from workbench.capacity.measurement import Measurement
 from workbench.errors import WorkbenchError
-from workbench.study.drift import Change, Drift, drift, study_drift
+from workbench.study.change import Change
+from workbench.study.drift import Drift, drift, study_drift
 from workbench.study.planning import Planned, read_planned
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, show

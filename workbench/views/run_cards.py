@@ -8,8 +8,11 @@ from workbench.views.cards import Card
 
 
 def cards(planned: Planned) -> list[Card]:
-    """Make the cards of the run with the most closely measured costs, or of the largest if none has costs."""
-    runs = planned.exploration.measurements
-    run = max(runs, key=lambda run: (sum(cost.levels for cost in run.costs), run.budget.slots))
-    where = f"Run {runs.index(run) + 1}, on {run.budget.slots} slots: "
+    """Make the cards of the run with the most closely measured costs, or of the largest if none has costs.
+
+    A run that failed tells nothing.
+    """
+    made = [(row, run) for row, run in enumerate(planned.exploration.measurements) if run.failure is None]
+    row, run = max(made, key=lambda one: (sum(cost.levels for cost in one[1].costs), one[1].budget.slots))
+    where = f"Run {row + 1}, on {run.budget.slots} slots: "
     return [replace(card, name=f"run-{card.name}", title=where + card.title) for card in measurement_cards.cards(run)]
