@@ -7,7 +7,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.workload.dataset import BATCH_ROWS, check, prepare
-from workbench.workload.query import Dataset, EventClock
+from workbench.workload.query import Dataset, EventClock, Query
 
 UTC = dt.UTC
 
@@ -99,3 +99,12 @@ def test_a_path_without_data_is_refused(tmp_path):
         Dataset.at(str(tmp_path / "nowhere"))
     with pytest.raises(WorkbenchError, match=r"holds no \.parquet, \.csv"):
         Dataset.at(str(tmp_path))
+
+
+def test_a_query_takes_the_event_time_of_its_data_set():
+    data = Dataset("o.csv", "csv", "time")
+    assert Query("x", len, data).event_time == "time"
+    assert Query("x", len, data, "at").event_time == "at"
+    assert Query("x", len, Dataset("o.csv", "csv")).event_time is None
+    assert Query("x", len, Dataset("o.csv", "csv")).reading(data).event_time == "time"
+    assert Query("x", len, Dataset("o.csv", "csv"), "at").reading(Dataset("p.csv", "csv")).event_time == "at"
