@@ -77,7 +77,7 @@ def test_a_query_whose_own_data_is_missing_is_told_before_anything_starts(here):
 
 def test_a_query_whose_own_data_lacks_its_event_time_is_told_before_anything_starts(here):
     (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="tine"))
-    with pytest.raises(WorkbenchError, match="no column 'tine' .* Did you mean 'time'"):
+    with pytest.raises(WorkbenchError, match=r"no column 'tine' .* Did you mean 'time'"):
         find_query("myjobs:orders")
 
 
@@ -91,7 +91,7 @@ def test_a_query_with_data_of_its_own_is_fed_from_it_or_from_what_is_given(here)
 @pytest.mark.parametrize("name", ["nexmark:q1", "myjobs:orders"])
 def test_an_event_time_without_data_is_not_passed_over(here, name):
     (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="time"))
-    with pytest.raises(WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given: .*Add "):
+    with pytest.raises(WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given: .*Add"):
         find_query(name, event_time="n")
 
 

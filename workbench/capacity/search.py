@@ -143,8 +143,8 @@ class _Search:
         floor_rate = settings.min_rate
         if floor_rate is None:
             floor_rate = min(first_rate(history), max(1.0, first_rate(history) / _WARM_UP_FRACTION))
-        lowest = grid.above(floor_rate)
         highest = math.inf if settings.max_rate is None else grid.below(settings.max_rate)
+        lowest = int(min(grid.above(floor_rate), highest))  # a range without a rate of the grid has the one below it
         refused = [grid.index(probe.rate) - 1 for probe in history if probe.answered("source-bound")]
         limit = source_limit(history)
         source_cap = min([math.inf if math.isinf(limit) else grid.below(limit), *refused])

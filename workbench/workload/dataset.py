@@ -237,7 +237,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _parsed(column: pa.ChunkedArray, event_time: str) -> pa.ChunkedArray:
-    """Times of ISO texts that all have a zone or all have none, as the first; without one they are UTC."""
+    """Read ISO texts that all have a zone or all have none, as the first; without one they are UTC."""
     texts = column.cast(pa.string())
     zone = "UTC" if len(texts) and _ZONE.search(texts[0].as_py()) else None
     try:
