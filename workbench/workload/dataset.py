@@ -226,7 +226,7 @@ def _typed(table: pa.Table, schema: pa.Schema, event_time: str | None) -> pa.Tab
                     f"The event-time column {event_time!r} has {column.null_count} empty values; fill or drop those "
                     "rows."
                 )
-            typed = _parsed(column, event_time) if _is_text(column.type) else column
+            typed = _parsed(column, field.name) if _is_text(column.type) else column
         columns.append(typed.cast(field.type, safe=not pa.types.is_timestamp(typed.type)))
     return pa.Table.from_arrays(columns, schema=schema)
 
