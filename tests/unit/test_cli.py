@@ -4,8 +4,10 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+from example_measurement import example_measurement
 
 from workbench import cli
 from workbench.cli import checking, console, measuring, planning, reporting
@@ -80,6 +82,15 @@ def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(
     monkeypatch.setattr(measuring, "measure", measure)
     run(capsys, "measure", "nexmark:q1", *options)
     assert asked == [tolerance]
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capsys, monkeypatch, tmp_path, grows):
+    monkeypatch.chdir(tmp_path)
+    found = replace(example_measurement(), unbounded_state=grows)
+    monkeypatch.setattr(measuring, "measure", lambda *_, **__: found)
+    assert ("The state grows with every record" in run(capsys, "measure", "nexmark:q3")[1].out) == grows
+    assert json.loads(run(capsys, "measure", "nexmark:q3", "--json")[1].out)["unbounded_state"] == grows
 
 
 def test_the_doctor_says_what_to_mend(capsys, monkeypatch):

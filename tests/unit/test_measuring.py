@@ -11,6 +11,8 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.metrics import SourceProfile, TaskSample
 from workbench.workload import nexmark
+from workbench.workload.nexmark.queries import NAMES
+from workbench.workload.query import Query
 
 BUDGET = Budget(1, SlotProfile(1.0, 1024))
 QUERY = nexmark.query("q1")
@@ -44,10 +46,11 @@ class FakeTestbed:
     die_after: int = -1
     sample_s: float = 1e-6
     runs: list = field(default_factory=list)
+    query: Query = QUERY
 
     @contextmanager
     def deploy(self, query, budget, layout=None, *, repeat=None):  # noqa: ARG002
-        assert (query, budget, layout) == (QUERY, BUDGET, None)
+        assert (query, budget, layout) == (self.query, BUDGET, None)
         self.runs.append(FakeRun(self.die_after, self.sample_s))
         yield self.runs[-1]
 
@@ -107,6 +110,20 @@ def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
     assert kinds.count("load") == 3
     assert run(journal, reuse=True) == (whole, None)
     assert run(journal, costs=False, reuse=True) == (whole, None)
+
+
+def test_a_measurement_knows_that_its_querys_state_grows_without_bound(tmp_path):
+    bounded, _ = run(Journal(tmp_path / "j.jsonl"))
+    testbed = FakeTestbed(query=replace(QUERY, unbounded_state=True))
+    estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
+    growing = measure(Configuration(testbed.query, BUDGET), testbed, estimator, Journal(tmp_path / "g.jsonl"))
+    assert (bounded.unbounded_state, growing.unbounded_state) == (False, True)
+    growing.to_json(tmp_path / "m.json")
+    assert Measurement.from_json(tmp_path / "m.json").unbounded_state
+
+
+def test_q3_alone_of_the_benchmarks_queries_keeps_state_without_bound():
+    assert [name for name in NAMES if nexmark.query(name).unbounded_state] == ["q3"]
 
 
 def test_verify_tells_sustained_from_not():

@@ -168,6 +168,7 @@ def measure(
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
         interval=mst_interval(estimate, _earlier(journal, key, recorded), expected=expected_deviation(facts)),
+        unbounded_state=getattr(query, "unbounded_state", False),
     )
     if output is not None:
         measurement.to_json(output)

@@ -112,6 +112,8 @@ def _measure(options: argparse.Namespace) -> int:
         print(json.dumps(_summary(measurement, output, options.report), indent=1))
     else:
         print(_sentence(measurement))
+        if measurement.unbounded_state and estimate.rate is not None:
+            print(findings.growing_state(estimate))
         if measurement.interval is not None:
             print(findings.interval(measurement.interval))
         print(f"measurement: {output}")
@@ -196,6 +198,7 @@ def _summary(measurement: Measurement, output: Path, report: str | None) -> dict
         "interval": [measurement.interval.low, measurement.interval.high] if measurement.interval else None,
         "interval_level": measurement.interval.level if measurement.interval else None,
         "limit": estimate.limit,
+        "unbounded_state": measurement.unbounded_state,
         "probes": len(estimate.probes) - 1,
         "seconds": round(estimate.seconds, 1),
         "steady": estimate.steady,

@@ -116,6 +116,9 @@ class Query:
         has none either.
     output_mode
         ``"append"``, ``"update"`` or ``"complete"``.
+    unbounded_state
+        Whether its state grows with every record, as of a join without watermarks: then there is no rate that it
+        sustains for good, only one at a size of the state.
     """
 
     name: str
@@ -123,6 +126,7 @@ class Query:
     dataset: Dataset | Generator
     event_time: str | None = None
     output_mode: OutputMode = "append"
+    unbounded_state: bool = False
 
     def __post_init__(self) -> None:
         if self.output_mode not in get_args(OutputMode):
