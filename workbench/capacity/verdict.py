@@ -109,8 +109,8 @@ def judge(
     if whole < MIN_WHOLE_BATCHES:
         raise WorkbenchError(
             f"An observation at {observation.commanded_rate:,.0f} records/s has {max(0, whole)} whole batches; "
-            f"a verdict needs at least {MIN_WHOLE_BATCHES}. Observe longer (window_s) or "
-            "use a shorter trigger interval."
+            f"a verdict needs at least {MIN_WHOLE_BATCHES}. Use a shorter trigger interval (--interval), or in Python "
+            "observe longer: CapacityEstimator(window_s=...)."
         )
     due = observation.due_records
     share = observation.consumed_records / due if due > 0 else 1.0
