@@ -4,7 +4,7 @@
 
 What is shown by what stands in ``acceptance.toml``. Everything takes a day of an idle machine, nearly all on Spark;
 ``--needs`` chooses a part, ``--needs minutes`` what takes minutes on any machine. The whole output of each command is
-kept in ``artifacts/acceptance``. Ends with 1 if a command fails or is missing, and where the browser is.
+kept in ``artifacts/acceptance``. Ends with 1 if a command fails or is missing.
 """
 
 import argparse

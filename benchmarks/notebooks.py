@@ -53,7 +53,8 @@ def run(name):
 
 
 def main(names):
-    return all([run(name) for name in names])
+    outcomes = [run(name) for name in names]
+    return all(outcomes)
 
 
 if __name__ == "__main__":

@@ -158,6 +158,10 @@ class Observation:
         Share of the quota periods in which our own quota bound; None without a quota.
     disturbance
         What the machine did besides.
+    dropped_late
+        Share of the rows reaching the state that came later than the watermark allows, and were dropped.
+    edges
+        Which operator feeds which, by name: (upstream, downstream). Empty where the testbed does not tell.
     """
 
     commanded_rate: float
@@ -168,6 +172,8 @@ class Observation:
     source_rate_limit: float = math.inf
     quota_throttled: float | None = None
     disturbance: Disturbance = Disturbance()
+    dropped_late: float = 0.0
+    edges: tuple[tuple[str, str], ...] = ()
 
     @property
     def due_records(self) -> float:

@@ -104,6 +104,11 @@ def test_source_bound_probe_never_counts():
     assert (result.low, result.high, result.limit) == (GRID.rate(GRID.below(6000.0)), math.inf, "source")
 
 
+def test_a_source_whose_fixed_cost_fills_the_interval_is_refused():
+    with pytest.raises(WorkbenchError, match=r"it could serve 0\.0\. Use a longer trigger interval or more slots"):
+        estimate(SimulatedRun(source_limit=0.0))
+
+
 def test_source_too_slow_for_any_probe():
     with pytest.raises(WorkbenchError, match=r"source alone releases too little .* lower min_rate\."):
         estimate(SimulatedRun(source_limit=100.0), min_rate=1000.0)

@@ -5,7 +5,16 @@ import json
 import pytest
 
 from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.operators import BatchWork, SourceCost, fit_source, line, operator_metrics, overhead
+from workbench.testbed.spark.operators import (
+    BatchWork,
+    SourceCost,
+    fit_source,
+    line,
+    operator_edges,
+    operator_metrics,
+    operator_names,
+    overhead,
+)
 
 QUERY = "q-1"
 
@@ -165,6 +174,13 @@ def test_the_reason_a_query_ended_is_kept(log):
 def batch(log):
     write(log.path, BATCH)
     return log.poll()[0][1]
+
+
+def test_which_operator_feeds_which_is_told_by_the_stages(batch):
+    names = operator_names(batch.stages)
+    assert operator_edges([batch], names) == (("source", names[0]), (names[0], names[1]))
+    assert operator_edges([batch], [*names, "3 map"]) == ()
+    assert operator_edges([], names) == ()
 
 
 def test_without_a_quota_useful_seconds_are_run_seconds(batch):

@@ -21,13 +21,29 @@ def measurement():
 
 def test_cards_answer_in_one_go(measurement):
     made = {card.name: card for card in cards(measurement)}
-    assert list(made) == ["capacity", "batches", "operators", "source", "health", "circumstances"]
+    assert list(made) == ["capacity", "batches", "operators", "dataflow", "source", "health", "circumstances"]
     assert {card.kind for card in made.values()} == {"result"}
     assert made["capacity"].finding.startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval.")
     assert made["source"].finding.startswith("Releasing one record takes the source 6.1 µs of CPU time;")
     assert made["health"].finding == "None of 9 checks found anything that speaks against the result."
     assert [name for name, _ in made["operators"].table.columns][:4] == ["Operator", "Tasks", "Busyness", "True rate"]
     assert len(made["capacity"].table.rows) == len(measurement.estimate.probes)
+
+
+def test_the_dataflow_is_the_one_that_was_observed(measurement):
+    seen = measurement.estimate.observation
+    names = [one.operator for one in seen.operators]
+    edges = tuple((name, names[-1]) for name in names[:-1])
+
+    def drawn(observation):
+        estimate = replace(measurement.estimate, observation=observation)
+        return next(one for one in cards(replace(measurement, estimate=estimate)) if one.name == "dataflow")
+
+    assert drawn(seen).finding.endswith("they are shown as a chain.")
+    observed = drawn(replace(seen, edges=edges))
+    assert "chain" not in observed.finding
+    arrows = next(trace for trace in observed.figure.data if trace.uid == "graph-shuffle")
+    assert len(arrows.x) == 3 * (len(edges) + 2)  # the source feeds the two that nobody feeds
 
 
 def test_own_markup_is_strictly_well_formed(measurement):
@@ -47,7 +63,7 @@ def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
     made = cards(measurement)
     assert made[0].kind == "error"
     assert "AttributeError" in made[0].finding
-    assert [card.name for card in made[1:]] == ["batches", "operators", "source", "health", "circumstances"]
+    assert [card.name for card in made[1:]] == ["batches", "operators", "dataflow", "source", "health", "circumstances"]
 
 
 @pytest.mark.parametrize(

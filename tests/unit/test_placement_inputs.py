@@ -184,6 +184,20 @@ def test_other_edges_can_be_said(simulated):
     }
 
 
+def test_edges_that_were_observed_are_those_of_the_problem(tmp_path):
+    path = tmp_path / "measured.json"
+    example_measurement().to_json(path)
+    document = json.loads(path.read_text())
+    seen = document["estimate"]["observation"]
+    names = [one["operator"] for one in seen["operators"]]
+    seen["edges"] = [[names[0], name] for name in names[1:]]
+    path.write_text(json.dumps(document))
+    problem = read_placement_input(path, workers=4, slots=8).problem
+    placed = range(len(problem.operators))
+    joins = {(problem.operators[u], problem.operators[v]) for u, v, _ in problem.edges}
+    assert joins == {(names[0], problem.operators[place]) for place in placed if problem.operators[place] != names[0]}
+
+
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planned")

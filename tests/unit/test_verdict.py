@@ -107,3 +107,17 @@ def test_trend_is_the_textbook_regression():
     observation = seen([0, 30, 10, 80, 0, 120, 20])
     expected = linregress([b.start_s for b in observation.batches], [b.backlog for b in observation.batches])
     assert backlog_trend(observation) == pytest.approx((expected.slope, expected.stderr))
+
+
+def test_batches_that_take_far_too_long_are_overloaded():
+    batches = tuple(Batch(20.0 * n, 20.0, 2000, 1000.0 * (2 + 20 * n), 18_000.0 * n) for n in range(2))
+    slow = Observation(RATE, 20.0, batches)
+    assert judge(slow).verdict == "overloaded"
+    assert judge(slow).consumed_share == pytest.approx(0.1)
+    assert judge(slow).reason == (
+        "No more than 2 batches were completed, of up to 20.0 s each, though their rows became due in 10.0% of "
+        "that time."
+    )
+    assert judge(replace(slow, source_rate_limit=1100.0)).verdict == "source-bound"
+    assert judge(replace(slow, disturbance=Disturbance(steal=0.06))).verdict == "disturbed"
+    assert judge(replace(slow, batches=batches[:1], elapsed_s=0.0)).verdict == "overloaded"

@@ -147,12 +147,12 @@ class _Search:
         lowest = int(min(grid.above(floor_rate), highest))  # a range without a rate of the grid has the one below it
         refused = [grid.index(probe.rate) - 1 for probe in history if probe.answered("source-bound")]
         limit = source_limit(history)
-        source_cap = min([math.inf if math.isinf(limit) else grid.below(limit), *refused])
+        source_cap = min([_highest(grid, limit), *refused])
         if source_cap < lowest:
             raise WorkbenchError(
                 f"The source alone releases too little for the lowest rate to be probed, {grid.rate(lowest):,.1f} "
-                f"records/s: without being the limit it could serve {limit:,.1f}. Give the source more partitions by "
-                "more slots (--slots), or in Python lower min_rate."
+                f"records/s: without being the limit it could serve {limit:,.1f}. Use a longer trigger interval or more "
+                "slots (--interval, --slots), so that its fixed cost per batch leaves room; or in Python lower min_rate."
             )
         cap = min(highest, source_cap)
         return cls(
@@ -248,6 +248,13 @@ class _Search:
             probes = valid if max(sizes) > _DISTINCT_SIZES * min(sizes) else [self.history[0], *valid]
             rate = _line_rate((batch for probe in probes for batch in probe.observation.batches), self.interval_s)
         return self.grid.below(first_rate(self.history) if rate is None else rate)
+
+
+def _highest(grid: Grid, limit: float) -> float:
+    """Index of the highest grid rate up to `limit`, which may be 0 or infinite."""
+    if limit <= 0:
+        return -math.inf
+    return math.inf if math.isinf(limit) else grid.below(limit)
 
 
 def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:

@@ -80,6 +80,12 @@ def backlog_trend(observation: Observation) -> tuple[float, float]:
     return slope, math.sqrt(residuals / max(1, count - 2) / spread)
 
 
+def _kept_up(observation: Observation) -> float:
+    """Seconds in which the rows of the batches became due / seconds the batches took; 1 without batches."""
+    took = sum(batch.duration_s for batch in observation.batches)
+    return sum(batch.records for batch in observation.batches) / observation.commanded_rate / took if took > 0 else 1.0
+
+
 def judge(
     observation: Observation,
     success: float = 0.99,
@@ -103,18 +109,21 @@ def judge(
     Raises
     ------
     WorkbenchError
-        When there are fewer than three whole batches.
+        When there are fewer than three whole batches, unless each took longer than its rows took to become due: then
+        the rate is far too high.
     """
     whole = len(observation.batches) - 1
-    if whole < MIN_WHOLE_BATCHES:
+    few = whole < MIN_WHOLE_BATCHES
+    kept_up = _kept_up(observation)
+    if few and kept_up >= 1:
         raise WorkbenchError(
             f"An observation at {observation.commanded_rate:,.0f} records/s has {max(0, whole)} whole batches; "
             f"a verdict needs at least {MIN_WHOLE_BATCHES}. Use a shorter trigger interval (--interval), or in Python "
             "observe longer: CapacityEstimator(window_s=...)."
         )
     due = observation.due_records
-    share = observation.consumed_records / due if due > 0 else 1.0
-    slope, error = backlog_trend(observation)
+    share = kept_up if few else observation.consumed_records / due if due > 0 else 1.0
+    slope, error = (0.0, 0.0) if few else backlog_trend(observation)
     worst = observation.disturbance.worst
 
     def answer(verdict: Verdict, reason: str) -> Judgement:
@@ -123,25 +132,22 @@ def judge(
             reason = f"{reason[:-1]} (judged although others took {worst:.1%} of the machine)."
         return Judgement(verdict, share, slope, error, reason, disturbed)
 
-    commanded, offered = observation.commanded_rate, observation.offered_rate
-    if worst > max_disturbance:
-        return answer("disturbed", f"Others took {worst:.1%} of the machine; at most {max_disturbance:.1%} is allowed.")
-    if observation.source_rate_limit < SOURCE_MARGIN * commanded:
+    invalid = _invalid(observation, max_disturbance, few=few)
+    if invalid is not None:
+        return answer(*invalid)
+    if few:
+        longest = max(batch.duration_s for batch in observation.batches)
         return answer(
-            "source-bound",
-            f"The source alone releases {observation.source_rate_limit:,.0f} records/s, less than {SOURCE_MARGIN} x "
-            f"the commanded {commanded:,.0f}.",
+            "overloaded",
+            f"No more than {len(observation.batches)} batches were completed, of up to {longest:,.1f} s each, though "
+            f"their rows became due in {share:.1%} of that time.",
         )
-    rounding = _ROUNDING_ROWS / observation.elapsed_s if observation.elapsed_s > 0 else 0.0
-    if abs(offered - commanded) > _OFFERED_TOLERANCE * commanded + rounding:
-        return answer(
-            "not-offered", f"{offered:,.0f} records/s became due although {commanded:,.0f} records/s were commanded."
-        )
+    rounding = _rounding(observation)
     if observation.consumed_records + _ROUNDING_ROWS < success * due:
         return answer(
             "overloaded", f"Only {share:.1%} of the {due:,.0f} due rows were consumed; {success:.1%} are needed."
         )
-    slack = _SLOPE_SLACK * commanded + _ROUNDING_RISE * rounding
+    slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * rounding
     if check_trend and slope > _SLOPE_ERRORS * error + slack:
         return answer(
             "overloaded",
@@ -150,3 +156,25 @@ def judge(
         )
     trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
     return answer("sustained", f"{share:.1%} of the {due:,.0f} due rows were consumed and {trend}.")
+
+
+def _invalid(observation: Observation, max_disturbance: float, *, few: bool) -> tuple[Verdict, str] | None:
+    """Why the observation does not count; None if it does."""
+    worst, commanded, offered = observation.disturbance.worst, observation.commanded_rate, observation.offered_rate
+    if worst > max_disturbance:
+        return "disturbed", f"Others took {worst:.1%} of the machine; at most {max_disturbance:.1%} is allowed."
+    if observation.source_rate_limit < SOURCE_MARGIN * commanded:
+        limit = observation.source_rate_limit
+        reason = f"The source alone releases {limit:,.0f} records/s, less than {SOURCE_MARGIN} x the commanded"
+        return "source-bound", f"{reason} {commanded:,.0f}."
+    if not few and abs(offered - commanded) > _OFFERED_TOLERANCE * commanded + _rounding(observation):
+        return (
+            "not-offered",
+            f"{offered:,.0f} records/s became due although {commanded:,.0f} records/s were commanded.",
+        )
+    return None
+
+
+def _rounding(observation: Observation) -> float:
+    """Records/s that whole rows may be off by."""
+    return _ROUNDING_ROWS / observation.elapsed_s if observation.elapsed_s > 0 else 0.0

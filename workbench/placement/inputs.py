@@ -63,10 +63,11 @@ class PlacementInput:
 
 @dataclass(frozen=True)
 class MeasuredQuery:
-    """A query as measured: its dataflow, and unit costs by operator."""
+    """A query as measured: its dataflow, and unit costs by operator; `guessed` tells that nobody said its edges."""
 
     dataflow: Dataflow
     profiles: Mapping[str, OperatorProfile]
+    guessed: bool = False
 
     def problem(
         self,
@@ -106,8 +107,9 @@ def measured_query(
     simulated = name.removeprefix("nexmark:")
     known = preset(simulated).dataflow if simulated in PRESETS else None
     if edges is None and known is not None and {o.name for o in known.operators} - set(known.sources) == set(names):
-        flow = known
+        flow, guessed = known, False
     else:
+        guessed = edges is None
         pairs = list(pairwise(names)) if edges is None else [(u, v) for u, v in edges]
         fed = {downstream for _, downstream in pairs}
         apart = any(one.kind == _SOURCE for one in seen)
@@ -122,7 +124,7 @@ def measured_query(
                 *(Edge(upstream, downstream) for upstream, downstream in pairs),
             ),
         )
-    return MeasuredQuery(flow, {one.operator: _profile(one) for one in seen})
+    return MeasuredQuery(flow, {one.operator: _profile(one) for one in seen}, guessed)
 
 
 def read_placement_input(
@@ -270,7 +272,8 @@ class _Reader:
         if not isinstance(observation, dict) or not observation.get("operators"):
             raise WorkbenchError(f"{self.what} sustained no rate, so its operators' costs are unknown; measure again.")
         name = str(document.get("query", "query"))
-        measured = measured_query(name, [self._operator(one) for one in observation["operators"]])
+        edges = [(str(upstream), str(downstream)) for upstream, downstream in observation.get("edges") or ()]
+        measured = measured_query(name, [self._operator(one) for one in observation["operators"]], edges or None)
         rate = self.rate if self.rate is not None else self._above(estimate, "low")
         workers, slots = self._cluster()
         problem = measured.problem(rate, workers, slots, tasks=tasks or document.get("tasks"), speeds=self.speeds)

@@ -304,8 +304,9 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
             abs(run.budget.slots - budget.slots),
         ),
     )
-    assert nearest.estimate.observation is not None  # noqa: S101 - `usable` has some
-    measured = measured_query(name, nearest.estimate.observation.operators)
+    seen = nearest.estimate.observation
+    assert seen is not None  # noqa: S101 - `usable` has some
+    measured = measured_query(name, seen.operators, seen.edges or None)
     sources = measured.dataflow.sources
     return QueryModel(
         measured.dataflow,

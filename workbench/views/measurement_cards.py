@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from workbench.capacity.measurement import Measurement
+from workbench.placement.inputs import measured_query
 from workbench.views import findings, units
 from workbench.views.cards import Card, Cell, gather
 from workbench.views.figures import (
@@ -10,8 +11,10 @@ from workbench.views.figures import (
     Operators,
     batch_times,
     draw_batch_times,
+    draw_dataflow_graph,
     draw_operators,
     draw_probes,
+    observed_graph,
     operators,
     probes,
 )
@@ -26,6 +29,7 @@ def cards(measurement: Measurement) -> list[Card]:
         advice_cards,
         _batches,
         _operators,
+        _dataflow,
         _source,
         lambda each: [summary_card(each)],
         _circumstances,
@@ -76,6 +80,16 @@ def _operators(measurement: Measurement) -> list[Card]:
     table = operators_table(observation.operators, measurement.costs)
     figure = draw_operators(data) if data.metrics else None
     return [Card("operators", title, data.finding + _busiest(data), figure, table)]
+
+
+def _dataflow(measurement: Measurement) -> list[Card]:
+    observation = measurement.estimate.observation
+    if observation is None or not observation.operators:
+        return []  # the card before says why
+    measured = measured_query(measurement.query, observation.operators, observation.edges or None)
+    data = observed_graph(measured.dataflow, observation)
+    text = ". Which operator feeds which was not observed: they are shown as a chain." if measured.guessed else "."
+    return [Card("dataflow", "How do the records flow?", data.finding + text, draw_dataflow_graph(data))]
 
 
 def _busiest(data: Operators) -> str:

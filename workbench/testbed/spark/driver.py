@@ -9,30 +9,32 @@ import os
 import pickle
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
 
 from workbench.errors import WorkbenchError
-from workbench.metrics import Observation, OperatorMetrics, SourceProfile
+from workbench.metrics import Observation, SourceProfile
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.live import FIRST_BATCH_ROWS, LEAST_BATCH_ROWS, POLL_S, Done, LiveQuery, Meter, now_s, pump
-from workbench.testbed.spark.machine import load, session_processes
+from workbench.testbed.spark.machine import Load, load, session_processes
 from workbench.testbed.spark.operators import (
-    BatchWork,
     SourceCost,
     fit_source,
     fullest_names,
     line,
+    operator_edges,
     operator_metrics,
     overhead,
     scans,
 )
 from workbench.testbed.spark.order import Order
-from workbench.testbed.spark.quota import pin, threads_cpu_s
-from workbench.testbed.spark.session import end_session, executor_process, start_session
+from workbench.testbed.spark.quota import family, pin, threads_cpu_s
+from workbench.testbed.spark.rows import check_read, dropped_late
+from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
 from workbench.workload.query import Generator
 from workbench.workload.source import RowsOnly
 
@@ -57,7 +59,6 @@ PATIENCE_S = 240.0
 EXECUTOR_S = 60.0
 DRAIN_S = 30.0
 QUIET_S = 1.0
-MOST_LATE = 0.5
 _READ_INTERVAL_S = 0.05
 _FULL = 0.9
 
@@ -75,6 +76,8 @@ class Driver:
         self._cpus = order.budget.profile.cpus
         self._source = SourceCost()
         self._profile = SourceProfile(0.0, 0.0, math.inf)
+        self._slot_cores = order.slot_cores
+        self._other_cores = frozenset(os.sched_getaffinity(0)) - self._slot_cores
         self._spark: SparkSession | None = None
 
     def deploy(self) -> dict[str, Any]:
@@ -83,12 +86,7 @@ class Driver:
         self._say("starting Spark")
         spark = self._spark = start_session(order)
         self._executor = self._find_executor()
-        if order.quota:
-            order.quota.add(self._executor)
-            apart = order.quota.exempt(self._executor, COMPILERS)
-            pin(self._executor, order.cores, COMPILERS if apart else ())
-        else:
-            pin(self._executor, order.cores)
+        self._divide_cores()
         log_file = next((order.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
         self._meter = Meter(order.quota, self._executor)
@@ -119,7 +117,7 @@ class Driver:
         begin = now_s()
         cap = begin + max(60.0, seconds + 30 * order.budget.interval_s)
         epoch, seen = live.epoch, len(live.done)
-        before, periods = load(session_processes(os.getsid(0)), begin), self._periods()
+        before, periods = self._load(), self._periods()
 
         def window() -> list[Done]:
             fresh = live.done[seen:]
@@ -128,21 +126,22 @@ class Driver:
         while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
             self._tick()
         chosen = window()
-        if len(chosen) < LEAST_BATCHES + 1 and live.epoch > 0 and not self._idle():
+        least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
+        if len(chosen) < least and live.epoch > 0 and not self._idle():
             took = now_s() - begin
             raise WorkbenchError(
-                f"Query {order.name!r} completed {len(chosen)} batches in {took:.0f} s; at least "
-                f"{LEAST_BATCHES + 1} are needed. Its batches take too long: give it more slots, or a longer interval "
-                "(--interval)."
+                f"Query {order.name!r} completed {len(chosen)} batches in {took:.0f} s; at least {least} "
+                "are needed. Its batches take too long: give it more slots, or a longer interval (--interval)."
             )
-        after, bound = load(session_processes(os.getsid(0)), now_s()), self._periods()
+        after, bound = self._load(), self._periods()
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
         works = [done.work for done in chosen[1:]]
+        logs = [work.log for work in works]
         names = fullest_names(done.work.log for done in live.done) if live.done else None
         borne = overhead(done.work for done in live.done)
         operators, samples = operator_metrics(works, elapsed, self._cpus, self._source, names, borne=borne)
         self._check_executor()
-        _check_late(order.name, works, operators)
+        check_read(order.name, logs)
         passed = bound[0] - periods[0]
         rate = live.commanded_rate
         return Observation(
@@ -151,9 +150,11 @@ class Driver:
             batches=tuple(done.batch for done in chosen),
             operators=operators,
             samples=samples,
-            source_rate_limit=self._profile.rate_limit / max([1, *(scans(work.log) for work in works[-1:])]),
+            source_rate_limit=self._profile.rate_limit / max([1, *(len(scans(log)) for log in logs[-1:])]),
             quota_throttled=(bound[1] - periods[1]) / passed if order.quota and passed else None,
             disturbance=after.disturbance_since(before),
+            dropped_late=dropped_late(order.name, logs, operators),
+            edges=operator_edges(logs, names or ()),
         )
 
     def end(self) -> None:
@@ -175,6 +176,18 @@ class Driver:
                 self._connection.send(("error", str(error)))
             else:
                 self._connection.send(("result", result))
+
+    def _divide_cores(self) -> None:
+        """Give the slots their quota and cores, and keep what is no slot's work off these where there are others."""
+        executor, quota = self._executor, self._order.quota
+        if quota:
+            quota.add(executor)
+        apart = COMPILERS if quota and quota.exempt(executor, COMPILERS) else ()
+        pin(executor, self._slot_cores)
+        if self._other_cores:
+            pin(executor, self._other_cores, apart)
+            for process in set(family(os.getpid())) - set(family(executor)):
+                pin(process, self._other_cores)
 
     def _start(
         self,
@@ -200,7 +213,7 @@ class Driver:
         order = self._order
         interval = order.budget.interval_s
         alone = self._start("source", RowsOnly(order.generator), _READ_INTERVAL_S, _as_it_is, "append")
-        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / order.cores)))
+        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / len(self._slot_cores))))
         rows = max(LEAST_SOURCE_ROWS, expected)
         alone.fixed_batches(rows)
         warm_s = now_s() + min(SOURCE_WARM_S, order.warmup_cap_s)
@@ -337,6 +350,10 @@ class Driver:
         if self._order.quota:
             self._order.quota.limit(self._order.budget.cpus if quota else None)
 
+    def _load(self) -> Load:
+        slots = self._slot_cores if self._other_cores else ()
+        return load(session_processes(os.getsid(0)), now_s(), slots, self._meter.used_s()[0])
+
     def _periods(self) -> tuple[int, int]:
         return self._order.quota.periods() if self._order.quota else (0, 0)
 
@@ -346,22 +363,6 @@ class Driver:
     def _receive(self) -> tuple[str, Any]:
         message: tuple[str, Any] = self._connection.recv()
         return message
-
-
-def _check_late(name: str, works: Sequence[BatchWork], operators: Sequence[OperatorMetrics]) -> None:
-    """Refuse to pass dropped rows off as throughput."""
-    dropped = sum(
-        int(state.get("numRowsDroppedByWatermark") or 0)
-        for work in works
-        for state in work.log.progress.get("stateOperators") or []
-    )
-    kept = sum(operator.state_rows_updated or 0 for operator in operators)
-    if dropped > MOST_LATE * (dropped + kept):
-        raise WorkbenchError(
-            f"Query {name!r} drops {dropped / (dropped + kept):.0%} of what reaches its state as later than its "
-            "watermark allows, so its rate would mean nothing. Name the event-time column (--event-time), sort the "
-            "data by it, or allow more delay in withWatermark."
-        )
 
 
 def _as_it_is(stream: "DataFrame") -> "DataFrame":
@@ -392,11 +393,10 @@ def main(descriptor: int) -> None:
         pass
     except WorkbenchError as error:
         connection.send(("error", str(error)))
-    except (Py4JError, ConnectionRefusedError) as error:
-        text = (
-            f"Spark's driver JVM ended or refused: {str(error).splitlines()[0]}. Free memory, then run the same again."
-        )
-        connection.send(("error", text))
+    except (Py4JError, PySparkRuntimeError, ConnectionRefusedError) as error:
+        said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last_line(order.folder / "jvm.log"))))
+        text = f"Spark's driver JVM ended or refused: {said}. Free memory, then run the same again"
+        connection.send(("error", f"{text}; 'workbench doctor' tells what else may lack."))
     except Exception:  # noqa: BLE001 - the owner shows it; here nobody would see it
         connection.send(("crash", traceback.format_exc()))
     finally:

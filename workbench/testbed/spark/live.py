@@ -37,11 +37,15 @@ class Meter:
     _used: float = 0.0
     _python: float = 0.0
 
-    def lap(self) -> tuple[float, float]:
-        """CPU seconds (all, Python) since the last call."""
+    def used_s(self) -> tuple[float, float]:
+        """CPU seconds (all, Python) so far."""
         workers = self.quota.processes() if self.quota else family(self.executor)
         python = sum(process_cpu_s(pid) for pid in workers if pid != self.executor)
-        used = self.quota.used_s() if self.quota else python + process_cpu_s(self.executor)
+        return self.quota.used_s() if self.quota else python + process_cpu_s(self.executor), python
+
+    def lap(self) -> tuple[float, float]:
+        """CPU seconds (all, Python) since the last call."""
+        used, python = self.used_s()
         lap = max(0.0, used - self._used), max(0.0, python - self._python)
         self._used, self._python = used, python
         return lap

@@ -3,7 +3,7 @@
 import math
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,11 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Load:
-    """CPU seconds of all cores since boot: `busy` in all, `steal` by other virtual machines, `ours`."""
+    """CPU seconds since boot of all `cores`: `busy` in all, `steal` by other virtual machines, `ours`.
+
+    `slots` are the same of the cores that run nothing of ours but the executor: their number, how long they were busy,
+    and how long with it. None where the driver has no core of its own.
+    """
 
     at_s: float
     busy_s: float
@@ -26,18 +30,23 @@ class Load:
     cores: int
     periods: int = 0
     throttled: int = 0
+    slots: tuple[int, float, float] | None = None
 
     def disturbance_since(self, earlier: "Load") -> Disturbance:
-        """Shares of all cores taken by others since `earlier`."""
+        """Shares taken by others since `earlier`: of all cores, or of the slots' where that is more."""
         capacity = (self.at_s - earlier.at_s) * self.cores
         periods = self.periods - earlier.periods
         throttled = (self.throttled - earlier.throttled) / periods if periods > 0 else 0.0
         if capacity <= 0:
             return Disturbance(throttled=throttled)
-        others = (self.busy_s - earlier.busy_s) - (self.ours_s - earlier.ours_s)
+        others = ((self.busy_s - earlier.busy_s) - (self.ours_s - earlier.ours_s)) / capacity
+        if self.slots and earlier.slots:
+            count, busy_s, ours_s = self.slots
+            there = (busy_s - earlier.slots[1]) - (ours_s - earlier.slots[2])
+            others = max(others, there / (self.at_s - earlier.at_s) / count)
         return Disturbance(
             steal=min(1.0, max(0.0, (self.steal_s - earlier.steal_s) / capacity)),
-            other_load=min(1.0, max(0.0, others / capacity)),
+            other_load=min(1.0, max(0.0, others)),
             throttled=throttled,
         )
 
@@ -54,10 +63,22 @@ def session_processes(session: int) -> list[int]:
     return found
 
 
-def load(ours: Iterable[int], at_s: float) -> Load:
-    """Read the CPU counters; `ours` are the processes of the measurement."""
-    fields = [int(value) for value in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    user, nice, system, _idle, _iowait, irq, softirq, steal = fields
+def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor_s: float = 0.0) -> Load:
+    """Read the CPU counters.
+
+    Parameters
+    ----------
+    ours
+        Ids of the measurement's processes.
+    at_s
+        The time, seconds.
+    slots, executor_s
+        Cores that run nothing of ours but the executor, if there are such, and the CPU seconds it has used.
+    """
+    times = {
+        line.split()[0]: line.split()[1:9] for line in Path("/proc/stat").read_text().splitlines() if line[:3] == "cpu"
+    }
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(value) for value in times["cpu"])
     ours_s = 0.0
     for pid in ours:
         try:
@@ -66,8 +87,19 @@ def load(ours: Iterable[int], at_s: float) -> Load:
             continue
         ours_s += sum(int(value) for value in stat[11:15]) * _TICK_S  # with the children it has waited for
     busy = (user + nice + system + irq + softirq) * _TICK_S
+    # interrupts are left out here: the executor's own shuffle makes them
+    there = sum(int(value) for core in slots for value in times[f"cpu{core}"][:3]) * _TICK_S
     periods, throttled = outer_throttling()
-    return Load(at_s, busy, steal * _TICK_S, ours_s, os.cpu_count() or 1, periods, throttled)
+    return Load(
+        at_s,
+        busy,
+        steal * _TICK_S,
+        ours_s,
+        os.cpu_count() or 1,
+        periods,
+        throttled,
+        (len(slots), there, executor_s) if slots else None,
+    )
 
 
 def usable_cores() -> float:

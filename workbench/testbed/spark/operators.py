@@ -6,7 +6,7 @@ cores of a slot; without a quota they are the tasks' run seconds less the waits 
 the source is taken out and shown as an operator of its own.
 
 The executor's other CPU has a part per batch. Shared out batch by batch it would make every operator dearer per record
-in small batches, so the samples that costs are fitted to bear it at one rate for all batches.
+in small batches, so the samples that costs are fitted to bear it at the rate of all batches of the deployment so far.
 """
 
 import math
@@ -38,6 +38,7 @@ _KINDS = {
 }
 _PYTHON = ("python", "state")
 _SCAN = "MicroBatchScan"
+_SOURCE = "source"
 
 
 @dataclass(frozen=True)
@@ -168,9 +169,26 @@ def fullest_names(batches: Iterable[BatchLog]) -> tuple[str, ...]:
     return max((operator_names(batch.stages) for batch in batches), key=lambda names: sum(map(len, names)))
 
 
-def scans(batch: BatchLog) -> int:
-    """How often the plan reads the source."""
-    return sum(_is_source(stage) for stage in batch.stages)
+def operator_edges(batches: Sequence[BatchLog], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Which operator feeds which: (upstream, downstream), in the order of the operators.
+
+    Parameters
+    ----------
+    names
+        Of the operators; the first batch that has as many stages tells.
+    """
+    whole = next((batch.stages for batch in batches if len(batch.stages) == len(names)), ())
+    named = {stage.stage_id: name for stage, name in zip(whole, names, strict=False)}
+    found: list[tuple[str, str]] = []
+    for stage in whole:
+        found += [(_SOURCE, named[stage.stage_id])] if _is_source(stage) else []
+        found += [(named[parent], named[stage.stage_id]) for parent in stage.parents if parent in named]
+    return tuple(found)
+
+
+def scans(batch: BatchLog) -> list[Stage]:
+    """Stages that read the source."""
+    return [stage for stage in batch.stages if _is_source(stage)]
 
 
 def operator_metrics(
@@ -233,8 +251,8 @@ def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s:
     records = sum(task.records_in for work in works for task in work.stage.tasks)
     useful = sum(taken)
     return OperatorMetrics(
-        operator="source",
-        kind="source",
+        operator=_SOURCE,
+        kind=_SOURCE,
         tasks=max(len(work.stage.tasks) for work in works),
         records_in=records,
         records_out=records,
@@ -252,8 +270,8 @@ def _source(parts: Sequence[OperatorMetrics], elapsed_s: float) -> OperatorMetri
     tasks = sum(part.tasks for part in parts) or 1
     useful = sum(part.useful_s for part in parts)
     return OperatorMetrics(
-        operator="source",
-        kind="source",
+        operator=_SOURCE,
+        kind=_SOURCE,
         tasks=tasks,
         records_in=records,
         records_out=records,

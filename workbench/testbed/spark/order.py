@@ -37,6 +37,12 @@ class Order:
     state_partitions: int
 
     @property
-    def cores(self) -> int:
-        """Whole cores that the slots may run on: as few as hold them."""
-        return max(1, min(math.ceil(round(self.budget.cpus, 6)), len(os.sched_getaffinity(0))))
+    def slot_cores(self) -> frozenset[int]:
+        """Cores that the slots run on: as few as hold them, lowest numbers first.
+
+        On more, tasks that share one core's worth of quota run at once or in turns, as chance has it, and at once they
+        slow each other down where the cores are threads of one real core or share its caches. Six deployments of q5
+        scattered by 27 % on two cores and by 15 % on one.
+        """
+        allowed = sorted(os.sched_getaffinity(0))
+        return frozenset(allowed[: max(1, math.ceil(round(self.budget.cpus, 6)))])

@@ -7,6 +7,7 @@ measurement lasts, and in no two deployments the same fifth. Versions 1 and 2 of
 """
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,20 +149,11 @@ def family(pid: int) -> list[int]:
     return members
 
 
-def pin(pid: int, cores: int, but: tuple[str, ...] = ()) -> None:
-    """Hold `pid` and what it will fork to so many of this process's cores; threads named `but` stay free.
-
-    Tasks that share one core's worth of quota run on two cores at once or in turns, as chance has it, and at once they
-    slow each other down where the cores are threads of one real core. Six deployments of q5 scattered by 27 % on two
-    cores and by 18 % on one.
-    """
-    allowed = set(sorted(os.sched_getaffinity(0))[:cores])
-    free = threads(pid, but) if but else []
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                if int(task.name) not in free:
-                    os.sched_setaffinity(int(task.name), allowed)
+def pin(pid: int, cores: Collection[int], names: tuple[str, ...] = ("",)) -> None:
+    """Hold `pid`, or its threads whose names begin with one of `names`, and what they will fork to `cores`."""
+    for thread in threads(pid, names):
+        with suppress(OSError):
+            os.sched_setaffinity(thread, cores)
 
 
 def process_cpu_s(pid: int) -> float:

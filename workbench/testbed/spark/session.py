@@ -150,6 +150,15 @@ def executor_process(spark: "SparkSession | None") -> int | None:
     return None
 
 
+def last_line(log: Path) -> str:
+    """Last line of a log that is not empty; "" when there is none."""
+    try:
+        lines = log.read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
 def end_session(spark: "SparkSession") -> None:
     """Stop the session and end its JVM."""
     from pyspark import SparkContext  # noqa: PLC0415

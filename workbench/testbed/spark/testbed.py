@@ -1,6 +1,7 @@
 """``SparkTestbed``: deploys queries on Spark, each in a driver process of its own."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
 from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import CpuQuota
-from workbench.testbed.spark.session import divide_memory
+from workbench.testbed.spark.session import divide_memory, last_line
 from workbench.workload.dataset import Replay, prepare
 from workbench.workload.query import Dataset, Query
 
@@ -196,14 +197,18 @@ class SparkTestbed:
                 self.warmup_cap_s,
                 *partitions,
             )
-            driver.connection.send_bytes(cloudpickle.dumps(order))
-            facts = _answer(driver.connection, self.progress, self.check_owner)
+            log = folder / "driver.log"
+            try:
+                driver.connection.send_bytes(cloudpickle.dumps(order))
+            except BrokenPipeError as error:
+                raise _ended(log) from error
+            facts = _answer(driver.connection, self.progress, self.check_owner, log)
             source = facts.pop("source")
             facts = {**describe(), **facts, "output mode": query.output_mode}
             facts["event time"] = "due time and own lateness"
             facts["slots are"] = (
-                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {order.cores} of the machine's "
-                f"cores{', the compiler apart' * quota.v1}"
+                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {len(order.slot_cores)} of the "
+                f"machine's cores{', the compiler apart' * quota.v1}"
                 if quota
                 else "whole cores, no quota"
             )
@@ -293,8 +298,26 @@ class _Driver:
         self._reaper.wait(60)
 
 
+def _ended(log: Path | None = None) -> WorkbenchError:
+    """Tell that the driver process is gone, and why where its log does."""
+    last = last_line(log) if log else ""
+    hidden = sorted(path.name for path in Path.cwd().glob("*.py") if path.stem in sys.stdlib_module_names)
+    if hidden and re.match(r"\w+Error\b", last):
+        return WorkbenchError(
+            f"Spark's driver process ended by itself: {last}. Python takes {', '.join(hidden)} in the current folder "
+            "for a module of its own: rename it, then run the same command again."
+        )
+    return WorkbenchError(
+        "Spark's driver process ended by itself, most likely for lack of memory; "
+        "close other programs or use smaller slots (--memory-mb), then run the same command again."
+    )
+
+
 def _answer(
-    connection: Connection, progress: Callable[[str], None] = lambda _: None, check: Callable[[], None] = _go_on
+    connection: Connection,
+    progress: Callable[[str], None] = lambda _: None,
+    check: Callable[[], None] = _go_on,
+    log: Path | None = None,
 ) -> Any:  # noqa: ANN401
     """Wait for the driver's answer.
 
@@ -309,10 +332,7 @@ def _answer(
                 check()
             kind, value = connection.recv()
         except (EOFError, ConnectionResetError) as error:
-            raise WorkbenchError(
-                "Spark's driver process ended by itself, most likely for lack of memory; "
-                "close other programs or use smaller slots (--memory-mb), then run the same command again."
-            ) from error
+            raise _ended(log) from error
         if kind == "progress":
             progress(value)
         elif kind == "error":
