@@ -1,10 +1,15 @@
-"""Speed of the Nexmark generator, beside Spark making rows of the same shape and Spark running q1 on such rows.
+"""Speed of the Nexmark generator, beside Spark making rows of the same shape, Spark running q1 on such rows, q1's MST.
 
-Run ``python benchmarks/generator.py``. Prints millions of rows a CPU-second, which neighbours on the machine disturb
-less than the clock, and which counts the JVM and the Python workers where there are any. Asserts nothing.
+    python benchmarks/generator.py             with the MST that measurement.py left in .workbench/benchmark
+    python benchmarks/generator.py --measure   with the MST measured in the same run, six minutes more
+
+Prints millions of rows a CPU-second, which neighbours on the machine disturb less than the clock, and which counts the
+JVM and the Python workers where there are any; of the MST, millions of rows a second and core of its slots. Asserts
+nothing.
 """
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,9 +18,11 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from workbench.capacity import Measurement
 from workbench.workload.nexmark import NexmarkGenerator, NexmarkSettings, average_row_bytes, query
 from workbench.workload.nexmark.events import BATCH_ROWS, DEFAULT_CLOCK, SCHEMA
 
+KEPT = Path(".workbench/benchmark")
 ROWS = 1_000_000
 REPEATS = 3
 
@@ -90,13 +97,42 @@ def noop(frame):
     frame.write.format("noop").mode("overwrite").save()
 
 
+def measured_q1(*, now):
+    """A measurement of q1 and where it is from; None where there is none to be read."""
+    if now:
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder) / "q1.json"
+            command = [sys.executable, "-m", "workbench.cli", "measure", "nexmark:q1", "--no-costs"]
+            kept = ["--journal", f"{folder}/journal.jsonl", "--output", str(output)]
+            subprocess.run([*command, *kept], stdout=subprocess.DEVNULL, check=False)
+            return (Measurement.from_json(output), "in this run") if output.exists() else None
+    files = sorted(KEPT.glob("nexmark-q1-run-*.json"), key=lambda file: file.stat().st_mtime)
+    if not files:
+        return None
+    found = Measurement.from_json(files[-1])
+    return found, f"{files[-1].name} of {found.started_at[:10]}"
+
+
+def told_maximum(found, own):
+    """Line with q1's MST per core of its slots, beside the generator's `own` rows per CPU-second."""
+    if found is None or not found[0].estimate.rate:
+        return "no MST of q1 was found: measure it with --measure, or benchmarks/measurement.py repeats nexmark:q1 1"
+    measurement, where = found
+    core = measurement.estimate.rate / measurement.budget.cpus
+    return line(f"q1's MST per core ({where})", core, own, "second and core")
+
+
+def line(what, found, own, per="CPU-second"):
+    return f"{what:52s}{found / 1e6:6.2f} M rows per {per}   generator / this {own / found:.1f}"
+
+
 def main():
     own = rate(generate)
     print(
         f"average row: {average_row_bytes():.0f} bytes; with 1,100-byte bids: "
         f"{average_row_bytes(NexmarkSettings(bid_bytes=1100)):.0f} bytes"
     )
-    print(f"{'generator, whole rows':42s}{own / 1e6:6.2f} M rows per CPU-second")
+    print(f"{'generator, whole rows':52s}{own / 1e6:6.2f} M rows per CPU-second")
 
     os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
     from pyspark.sql import SparkSession
@@ -123,7 +159,8 @@ def main():
         ("q1 on generated rows by Arrow, noop", fed),
         ("q1 from Parquet (its columns only), noop", q1),
     ):
-        print(f"{what:42s}{found / 1e6:6.2f} M rows per CPU-second   generator / this {own / found:.1f}")
+        print(line(what, found, own))
+    print(told_maximum(measured_q1(now="--measure" in sys.argv[1:]), own))
 
 
 if __name__ == "__main__":

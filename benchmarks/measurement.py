@@ -4,12 +4,14 @@
     python benchmarks/measurement.py schedules nexmark:q1 3
     python benchmarks/measurement.py intervals nexmark:q5
     python benchmarks/measurement.py costs .workbench/nexmark-q5.json
+    python benchmarks/measurement.py verify .workbench/benchmark/nexmark-q5-run-1.json [--dataset ...]
 
 Prints figures and ratios, asserts nothing. Each run is a fresh process; leave the machine alone meanwhile. Its
 measurements stay in .workbench/benchmark, the latest of each query and schedule.
 """
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,11 @@ import time
 from pathlib import Path
 
 from workbench.capacity import Measurement, fit_costs
+from workbench.errors import WorkbenchError
 from workbench.views import units
+
+MOST_SPREAD = 0.10
+VERIFIED_LOW, VERIFIED_HIGH = 0.95, 1.25
 
 
 def measure(label, query, *options):
@@ -50,17 +56,17 @@ def show(label, result, wall_s):
 
 def repeats(query, count):
     """Spread of the MST over fresh processes."""
-    results = [measure(f"{query} run {number + 1}", query) for number in range(int(count))]
-    rates = [result["rate"] for result in results]
-    held = sum(
-        all(result["interval"][0] <= rate <= result["interval"][1] for rate in rates)
-        for result in results
-        if result["interval"]
-    )
-    print(
-        f"(max - min) / max = {(max(rates) - min(rates)) / max(rates):.3f}; "
-        f"{held} of {len(results)} reported intervals contain all {len(rates)} rates"
-    )
+    print_lines(told_repeats([measure(f"{query} run {number + 1}", query) for number in range(int(count))]))
+
+
+def told_repeats(results):
+    """Whether the rates scatter by at most 10 %, then which of the reported intervals hold them all."""
+    rates = [result["rate"] or 0.0 for result in results]
+    spread = (max(rates) - min(rates)) / max(rates) if any(rates) else math.nan
+    yield f"(max - min) / max = {spread:.3f}: at most 0.10 is {'met' if spread <= MOST_SPREAD else 'NOT met'}"
+    known = [result["interval"] for result in results if result["interval"]]
+    held = sum(all(low <= rate <= high for rate in rates) for low, high in known)
+    yield f"{held} of {len(results)} runs report an interval that contains all {len(rates)} rates"
 
 
 def schedules(query, count):
@@ -69,14 +75,38 @@ def schedules(query, count):
     for number in range(int(count)):
         for schedule, taken in results.items():
             taken.append(measure(f"{query} {schedule} {number + 1}", query, "--schedule", schedule))
+    print_lines(told_schedules(results))
+
+
+def told_schedules(results):
+    """Share of the time, width of the adaptive brackets, whether the brackets and the intervals overlap."""
     seconds = {schedule: sum(one["seconds"] for one in taken) for schedule, taken in results.items()}
-    spans = [one["interval"] for taken in results.values() for one in taken]
-    overlap = min(high for _, high in spans) >= max(low for low, _ in spans)
-    print(
-        f"adaptive / streambed = {seconds['adaptive'] / seconds['streambed']:.3f} of the estimation time; "
-        f"widest adaptive bracket {max(one['high'] / one['low'] - 1 for one in results['adaptive']):.3f}; "
-        f"the intervals {'overlap' if overlap else 'do not all overlap'}"
-    )
+    yield f"adaptive / streambed = {seconds['adaptive'] / seconds['streambed']:.3f} of the estimation time"
+    brackets = {schedule: [bracket(one) for one in taken] for schedule, taken in results.items()}
+    widest = max(high / low - 1 if low else math.inf for low, high in brackets["adaptive"])
+    yield f"widest adaptive bracket {widest:.3f}"
+    yield told_overlap("brackets", [each for schedule in brackets.values() for each in schedule])
+    yield told_overlap("intervals", [one["interval"] for taken in results.values() for one in taken])
+
+
+def bracket(result):
+    return result["low"], math.inf if result["high"] is None else result["high"]
+
+
+def told_overlap(what, spans):
+    """Whether all spans (low, high) have a rate in common; a run without one is counted, not passed over."""
+    known = [span for span in spans if span]
+    lacking = f" ({len(spans) - len(known)} of {len(spans)} runs have none)" if len(known) < len(spans) else ""
+    if not known:
+        return f"no run has {what}"
+    low, high = max(low for low, _ in known), min(high for _, high in known)
+    shared = f"overlap from {units.rate(low)} to {units.rate(high)}" if low <= high else "do not all overlap"
+    return f"the {what} {shared}{lacking}: {', '.join(told_span(span) for span in known)}"
+
+
+def told_span(span):
+    low, high = span
+    return f"{units.rate(low)} to {units.rate(high) if math.isfinite(high) else 'no end'}"
 
 
 def intervals(query):
@@ -87,19 +117,78 @@ def intervals(query):
 
 def costs(path):
     """Seconds = a + b x records per task, from the lower rates alone and from all rates."""
-    measurement = Measurement.from_json(Path(path))
-    lower = [sample for probe in measurement.load_curve for sample in probe.observation.samples]
-    probes = [sample for probe in measurement.estimate.probes for sample in probe.observation.samples]
-    for low, full in zip(fit_costs(lower), fit_costs([*lower, *probes]), strict=True):
-        if not (low.per_record_s and full.per_record_s):
-            print(f"{low.operator:24} too few different sizes")
+    print_lines(told_costs(Measurement.from_json(Path(path))))
+
+
+def told_costs(measurement):
+    """Of each operator: the costs from the lower rates alone, and the report's, from these and the answered probes."""
+    if not measurement.costs:
+        yield "the measurement has no costs; measure without --no-costs"
+    samples = [sample for probe in measurement.load_curve for sample in probe.observation.samples]
+    lower = {cost.operator: cost for cost in fit_costs(samples)}
+    for full in measurement.costs:
+        low = lower.get(full.operator)
+        if not (low and low.per_record_s and full.per_record_s):
+            yield f"{full.operator:24} too few different sizes"
             continue
-        print(
+        yield (
             f"{low.operator:24} up to half the MST: a {low.fixed_s:.4f} s, 1/b {1 / low.per_record_s:,.0f} records/s; "
             f"up to the MST: a {full.fixed_s:.4f} s, 1/b {1 / full.per_record_s:,.0f} records/s; "
             f"ratio {low.per_record_s / full.per_record_s:.3f}"
         )
 
 
+def verify(path, *options):
+    """Whether 0.95 x low holds and 1.25 x high does not: of the bracket and of the interval, each freshly deployed."""
+    measurement = Measurement.from_json(Path(path))
+    for what, span in ends(measurement):
+        if span is None:
+            print(f"{measurement.query}: its {what} has no two ends, so there is nothing to verify", flush=True)
+            continue
+        command = [sys.executable, "-m", "workbench.cli", *verify_arguments(measurement, *span), *options]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if not done.stdout:
+            raise SystemExit(done.returncode)
+        print_lines(told_verdicts(measurement.query, what, json.loads(done.stdout)))
+
+
+def ends(measurement):
+    """Bracket and interval as (low, high); None where one has no two ends."""
+    estimate, interval = measurement.estimate, measurement.interval
+    yield "bracket", (estimate.low, estimate.high) if estimate.low and math.isfinite(estimate.high) else None
+    yield "interval", (interval.low, interval.high) if interval and interval.low else None
+
+
+def verify_arguments(measurement, low, high):
+    """Arguments of ``workbench verify`` on the budget that was measured."""
+    budget = measurement.budget
+    deployed = {
+        "--slots": budget.slots,
+        "--slot-cpus": budget.profile.cpus,
+        "--memory-mb": budget.profile.memory_mb,
+        "--interval": budget.interval_s,
+    }
+    given = [str(text) for pair in deployed.items() for text in pair]
+    percent = [f"{100 * VERIFIED_LOW:g}", repr(100 * VERIFIED_HIGH * high / low)]
+    return ["verify", measurement.query, *given, "--rate", repr(low), "--percent", *percent, "--json"]
+
+
+def told_verdicts(query, what, verdicts):
+    """One line for each of the two verdicts."""
+    names = (f"{VERIFIED_LOW} x low", f"{VERIFIED_HIGH} x high")
+    for name, expected, one in zip(names, ("sustained", "overloaded"), verdicts, strict=True):
+        as_promised = "as promised" if one["verdict"] == expected else f"NOT {expected}"
+        yield f"{query} at {name} of its {what}, {units.rate(one['rate'])}: {one['verdict']}, {as_promised}"
+
+
+def print_lines(lines):
+    for line in lines:
+        print(line, flush=True)
+
+
 if __name__ == "__main__":
-    {"repeats": repeats, "schedules": schedules, "intervals": intervals, "costs": costs}[sys.argv[1]](*sys.argv[2:])
+    commands = {each.__name__: each for each in (repeats, schedules, intervals, costs, verify)}
+    try:
+        commands[sys.argv[1]](*sys.argv[2:])
+    except WorkbenchError as error:
+        sys.exit(str(error))

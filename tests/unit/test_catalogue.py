@@ -57,6 +57,51 @@ def test_a_name_without_a_colon_shows_the_form():
         find_query("q5")
 
 
+OWN = """
+from workbench.workload.query import Dataset, Query
+
+
+def build(rows):
+    return rows
+
+
+orders = Query("own", build, Dataset({path!r}, "csv", {event_time!r}))
+"""
+
+
+def test_a_query_whose_own_data_is_missing_is_told_before_anything_starts(here):
+    (here / "myjobs.py").write_text(OWN.format(path="gone.csv", event_time=None))
+    with pytest.raises(WorkbenchError, match=r"The dataset 'gone\.csv' does not exist; check the path"):
+        find_query("myjobs:orders")
+
+
+def test_a_query_whose_own_data_lacks_its_event_time_is_told_before_anything_starts(here):
+    (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="tine"))
+    with pytest.raises(WorkbenchError, match=r"no column 'tine' .* Did you mean 'time'"):
+        find_query("myjobs:orders")
+
+
+def test_a_query_with_data_of_its_own_is_fed_from_it_or_from_what_is_given(here):
+    (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="time"))
+    (here / "other.csv").write_text("time,n\n2024-01-01T00:00:00Z,1\n")
+    assert find_query("myjobs:orders").dataset == Dataset("orders.csv", "csv", "time")
+    assert find_query("myjobs:orders", "other.csv").dataset == Dataset("other.csv", "csv", "time")
+
+
+@pytest.mark.parametrize("name", ["nexmark:q1", "myjobs:orders"])
+def test_an_event_time_without_data_is_not_passed_over(here, name):
+    (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="time"))
+    with pytest.raises(WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given: .*Add"):
+        find_query(name, event_time="n")
+
+
+@pytest.mark.parametrize(("does", "said"), [("sys.exit()", "SystemExit: "), ("raise ValueError(3)", "ValueError: 3")])
+def test_a_module_that_ends_or_fails_when_imported_is_told(here, does, said):
+    (here / "myjobs.py").write_text(f"import sys\n{does}\n")
+    with pytest.raises(WorkbenchError, match=f"cannot be imported: {said}.*Mend it; .* if __name__ == '__main__'"):
+        find_query("myjobs:orders", "orders.csv")
+
+
 @pytest.mark.usefixtures("here")
 def test_a_missing_event_time_column_is_told_before_anything_starts():
     with pytest.raises(WorkbenchError, match="no column 'when'"):

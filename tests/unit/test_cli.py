@@ -4,13 +4,16 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+from example_measurement import example_measurement
 
 from workbench import cli
 from workbench.cli import checking, console, measuring, planning, reporting
 from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, SOURCE_BOUND
 from workbench.doctor import Finding
+from workbench.errors import WorkbenchError
 
 COMMANDS = ("doctor", "measure", "plan", "verify", "keys", "place", "replay", "report")
 
@@ -54,6 +57,40 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, monkeypatch, tmp_pa
     assert output.err.startswith("workbench: ")
     assert "Traceback" not in output.err
     assert output.out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "tolerance"),
+    [
+        ((), 0.04),
+        (("--schedule", "streambed"), 0.01),
+        (("--schedule", "streambed-stateful"), 0.01),
+        (("--schedule", "streambed", "--tolerance", "0.1"), 0.1),
+        (("--tolerance", "0.02"), 0.02),
+    ],
+)
+def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(
+    capsys, monkeypatch, tmp_path, options, tolerance
+):
+    asked = []
+
+    def measure(_configuration, _testbed, estimator, *_, **__):
+        asked.append(estimator.tolerance)
+        raise WorkbenchError("Enough.")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measuring, "measure", measure)
+    run(capsys, "measure", "nexmark:q1", *options)
+    assert asked == [tolerance]
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capsys, monkeypatch, tmp_path, grows):
+    monkeypatch.chdir(tmp_path)
+    found = replace(example_measurement(), unbounded_state=grows)
+    monkeypatch.setattr(measuring, "measure", lambda *_, **__: found)
+    assert ("The state grows with every record" in run(capsys, "measure", "nexmark:q3")[1].out) == grows
+    assert json.loads(run(capsys, "measure", "nexmark:q3", "--json")[1].out)["unbounded_state"] == grows
 
 
 def test_the_doctor_says_what_to_mend(capsys, monkeypatch):

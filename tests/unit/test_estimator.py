@@ -66,6 +66,16 @@ def test_all_pass_up_to_the_highest_rate():
     assert (result.high, result.limit) == (math.inf, "none")
 
 
+@pytest.mark.parametrize(
+    "fields", [{"max_rate": 5.0}, {"max_rate": GRID.rate(100)}, {"min_rate": 500.0, "max_rate": 500.0}]
+)
+def test_a_highest_rate_far_below_the_warm_ups_is_tried(fields):
+    result = estimate(SimulatedRun(), **fields)
+    assert [GRID.index(probe.rate) for probe in result.probes[1:]] == [GRID.below(fields["max_rate"])]
+    assert (result.low, result.high) == (GRID.rate(GRID.below(fields["max_rate"])), math.inf)
+    assert (result.limit, result.exhausted) == ("none", False)
+
+
 def test_all_fail_down_to_the_lowest_rate():
     result = estimate(SimulatedRun(fixed_s=3.0), min_rate=100.0)
     assert (result.low, result.rate, result.observation) == (0.0, None, None)

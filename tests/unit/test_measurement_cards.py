@@ -25,7 +25,7 @@ def test_cards_answer_in_one_go(measurement):
     assert {card.kind for card in made.values()} == {"result"}
     assert made["capacity"].finding.startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval.")
     assert made["source"].finding.startswith("Releasing one record takes the source 6.1 µs of CPU time;")
-    assert made["health"].finding == "None of 8 checks found anything that speaks against the result."
+    assert made["health"].finding == "None of 9 checks found anything that speaks against the result."
     assert [name for name, _ in made["operators"].table.columns][:4] == ["Operator", "Tasks", "Busyness", "True rate"]
     assert len(made["capacity"].table.rows) == len(measurement.estimate.probes)
 
@@ -69,8 +69,8 @@ def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
-        ({"steady": False}, "raise warmup_cap_s"),
-        ({"exhausted": True}, "raise max_probes or the tolerance"),
+        ({"steady": False}, "in Python CapacityEstimator(warmup_cap_s=...)"),
+        ({"exhausted": True}, "ask for a wider one (--tolerance), or in Python"),
         ({"limit": "source"}, "The rate is the source's, not the query's"),
         ({"limit": "none"}, "The rate is a lower bound"),
         ({"contradictions": (12_900.0,)}, "The bracket encloses the rates in doubt"),
@@ -81,8 +81,17 @@ def test_estimates_flags_become_advice(measurement, change, advice):
     advising = advice_cards(sick)
     assert [card.kind for card in advising] == ["health"]
     assert advice in advising[0].finding
-    assert summary_card(sick).finding == "1 of 8 checks led to advice, given above."
+    assert summary_card(sick).finding == "1 of 9 checks led to advice, given above."
     assert [card.name for card in cards(sick)][:2] == ["capacity", "advice-1"]
+
+
+def test_a_rate_at_a_growing_state_is_never_called_a_maximum(measurement):
+    assert not any("state grows" in card.finding for card in cards(measurement))
+    made = cards(replace(measurement, unbounded_state=True))
+    said = "The state grows with every record, to that of about 1.63 M records here: this is the rate at that"
+    assert said in made[0].finding
+    assert (made[1].kind, made[1].title) == ("health", "Is the state bounded?")
+    assert made[1].finding.startswith(said)
 
 
 def test_high_fixed_time_asks_for_a_longer_interval(measurement):

@@ -7,12 +7,12 @@ import pytest
 from simulated_run import SimulatedRun
 
 from workbench.capacity import CapacityEstimator, Configuration, Measurement, measure, verify
-from workbench.capacity.measuring import measurement_key
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.metrics import SourceProfile, TaskSample
 from workbench.workload import nexmark
-from workbench.workload.query import Dataset
+from workbench.workload.nexmark.queries import NAMES
+from workbench.workload.query import Query
 
 BUDGET = Budget(1, SlotProfile(1.0, 1024))
 QUERY = nexmark.query("q1")
@@ -46,10 +46,11 @@ class FakeTestbed:
     die_after: int = -1
     sample_s: float = 1e-6
     runs: list = field(default_factory=list)
+    query: Query = QUERY
 
     @contextmanager
     def deploy(self, query, budget, layout=None, *, repeat=None):  # noqa: ARG002
-        assert (query, budget, layout) == (QUERY, BUDGET, None)
+        assert (query, budget, layout) == (self.query, BUDGET, None)
         self.runs.append(FakeRun(self.die_after, self.sample_s))
         yield self.runs[-1]
 
@@ -111,6 +112,20 @@ def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
     assert run(journal, costs=False, reuse=True) == (whole, None)
 
 
+def test_a_measurement_knows_that_its_querys_state_grows_without_bound(tmp_path):
+    bounded, _ = run(Journal(tmp_path / "j.jsonl"))
+    testbed = FakeTestbed(query=replace(QUERY, unbounded_state=True))
+    estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
+    growing = measure(Configuration(testbed.query, BUDGET), testbed, estimator, Journal(tmp_path / "g.jsonl"))
+    assert (bounded.unbounded_state, growing.unbounded_state) == (False, True)
+    growing.to_json(tmp_path / "m.json")
+    assert Measurement.from_json(tmp_path / "m.json").unbounded_state
+
+
+def test_q3_alone_of_the_benchmarks_queries_keeps_state_without_bound():
+    assert [name for name in NAMES if nexmark.query(name).unbounded_state] == ["q3"]
+
+
 def test_verify_tells_sustained_from_not():
     testbed = FakeTestbed()
     truth = FakeRun(-1, 1e-6).truth
@@ -142,33 +157,6 @@ def test_an_interval_survives_its_file(tmp_path):
     measured, _ = run(Journal(tmp_path / "journal.jsonl"))
     measured.to_json(tmp_path / "m.json")
     assert Measurement.from_json(tmp_path / "m.json").interval == measured.interval
-
-
-def typed(window):
-    """A query whose function was typed into a shell: there is no file with its text."""
-    shell = {"__name__": "typed"}
-    exec(f"def build(rows):\n    return [rows.within(row, '{window}') for row in rows]\n", shell)  # noqa: S102
-    return replace(QUERY, build=shell["build"])
-
-
-def key(query):
-    return measurement_key(Configuration(query, BUDGET), FakeTestbed(), CapacityEstimator())
-
-
-def test_a_changed_constant_in_typed_code_is_another_measurement():
-    assert key(typed("10 seconds")) == key(typed("10 seconds"))
-    assert key(typed("10 seconds")) != key(typed("5 minutes"))
-
-
-def test_another_event_time_or_format_is_another_measurement(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("t1,t2\n")
-
-    def reading(event_time, kind="csv"):
-        return key(replace(QUERY, dataset=Dataset(str(path), kind, event_time), event_time=event_time))
-
-    assert reading("t1") == reading("t1")
-    assert len({reading("t1"), reading("t2"), reading(None), reading("t1", "json")}) == 4
 
 
 def test_probes_of_a_process_that_measured_the_same_meanwhile_are_left_out(tmp_path):

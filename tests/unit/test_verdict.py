@@ -95,7 +95,9 @@ def test_disturbed_but_judged_is_flagged():
 
 def test_three_whole_batches_are_needed():
     assert judge(seen([0] * 4)).verdict == "sustained"
-    with pytest.raises(WorkbenchError, match=r"1,000 records/s has 2 whole batches; .* at least 3\. Observe longer"):
+    with pytest.raises(
+        WorkbenchError, match=r"1,000 records/s has 2 whole batches; .* at least 3\. Use a shorter trigger"
+    ):
         judge(seen([0] * 3))
 
 

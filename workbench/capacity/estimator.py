@@ -43,8 +43,8 @@ class CapacityEstimator:
     schedule
         ``"adaptive"`` or the published ``"streambed"``.
     min_rate, max_rate
-        Lowest and highest rate probed, records/s. Defaults: the larger of 1 and 1/1024 of the warm-up's rate; what
-        the source can serve without being the limit.
+        Lowest and highest rate probed, records/s. Defaults: the larger of 1 and 1/1024 of the warm-up's rate, if that
+        is not above the highest; what the source can serve without being the limit.
     max_probes
         Budget of probes, repetitions included and the warm-up not.
     max_repeats

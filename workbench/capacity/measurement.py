@@ -70,6 +70,8 @@ class Measurement:
         Where the maximum of a next deployment lies; None without a bracket of the query's own.
     failure
         Why nothing was measured; None for a measurement.
+    unbounded_state
+        Whether the query's state grows with every record, so that the rate is one at a size of the state and no MST.
     """
 
     query: str
@@ -87,6 +89,7 @@ class Measurement:
     predicted_rate: float | None = None
     interval: MstInterval | None = None
     failure: str | None = None
+    unbounded_state: bool = False
 
     def __post_init__(self) -> None:
         try:

@@ -5,19 +5,17 @@ asked for again; a finished one is measured anew, unless its journal is asked to
 """
 
 import hashlib
-import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
-import workbench
 from workbench import __version__
 from workbench.capacity.costs import OperatorCost, fit_costs
 from workbench.capacity.estimator import CapacityEstimator
+from workbench.capacity.fingerprint import code_of, data_of, own_code
 from workbench.capacity.measurement import (
     Measurement,
     measurement_from_dict,
@@ -31,7 +29,7 @@ from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.metrics import Observation
 from workbench.testbed.base import Run, Simulated, Testbed
-from workbench.workload.query import Dataset, Query
+from workbench.workload.query import Query
 
 # Rates, as shares of the MST, at which the costs are measured besides: batches of clearly different sizes.
 LOAD_CURVE = (0.15, 0.3, 0.5)
@@ -77,9 +75,9 @@ def measurement_key(configuration: Configuration, testbed: Testbed, estimator: C
     asked = {
         "query": query.name,
         "workbench": __version__,
-        "measured by": _own_code(),
-        "code": _code(query),
-        "data": _data(query),
+        "measured by": own_code(),
+        "code": code_of(query),
+        "data": data_of(query),
         "event_time": getattr(query, "event_time", None),
         "output_mode": getattr(query, "output_mode", None),
         "budget": asdict(configuration.budget),
@@ -170,6 +168,7 @@ def measure(
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
         interval=mst_interval(estimate, _earlier(journal, key, recorded), expected=expected_deviation(facts)),
+        unbounded_state=getattr(query, "unbounded_state", False),
     )
     if output is not None:
         measurement.to_json(output)
@@ -257,50 +256,6 @@ def _unfinished(journal: Journal, key: str, recorded: Measurement | None) -> lis
         elif entry.kind == "load":
             deployments[-1].load_curve.append(probe_from_dict(entry.data))
     return deployments if recorded is None else [_Deployment(list(recorded.estimate.probes)), *deployments]
-
-
-def _own_code() -> str:
-    """Digest of the code that loads and observes: what another state of it has seen is not mixed in."""
-    digest = hashlib.sha256()
-    for room in ("testbed", "workload", "simulation"):
-        for file in sorted((Path(workbench.__file__).parent / room).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _code(query: Query) -> str:
-    """Digest of the code of the query: probes of code that has changed since are not reused.
-
-    It is the module the query stands in, or its function alone where that was typed into a notebook or a shell.
-    """
-    build = getattr(query, "build", None)
-    for thing in (inspect.getmodule(build), build):
-        try:
-            source = inspect.getsource(thing)  # type: ignore[arg-type]
-        except (OSError, TypeError):
-            continue
-        break
-    else:  # a model, or code without a text
-        code = getattr(build, "__code__", None)
-        source = repr(query) if code is None else _compiled(code)
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
-
-
-def _compiled(code: CodeType) -> str:
-    """Text of what `code` does: its instructions, the names and constants in them, and those of inner functions."""
-    constants = [_compiled(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
-    return repr((code.co_code, code.co_names, constants))
-
-
-def _data(query: Query) -> str:
-    """Name the data: the settings of a generator, or the files of a data set with their sizes and times."""
-    dataset = getattr(query, "dataset", None)
-    if not isinstance(dataset, Dataset):
-        return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__
-    place = Path(dataset.path)
-    files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
-    seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return repr((dataset.format, dataset.event_time, seen))
 
 
 def _settings(estimator: CapacityEstimator) -> dict[str, Any]:

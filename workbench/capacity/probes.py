@@ -224,8 +224,8 @@ def first_rate(history: Sequence[Probe]) -> float:
     rate = history[0].observation.consumed_rate
     if rate <= 0:
         raise WorkbenchError(
-            "The warm-up consumed no rows; at least one whole batch with rows is needed. Check that the "
-            "source has data, or raise warmup_cap_s."
+            "The warm-up consumed no rows; at least one whole batch with rows is needed. Check that the source has "
+            "data, or warm up longer (in a study warmup_s; in Python CapacityEstimator(warmup_cap_s=...))."
         )
     return rate
 

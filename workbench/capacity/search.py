@@ -143,8 +143,8 @@ class _Search:
         floor_rate = settings.min_rate
         if floor_rate is None:
             floor_rate = min(first_rate(history), max(1.0, first_rate(history) / _WARM_UP_FRACTION))
-        lowest = grid.above(floor_rate)
         highest = math.inf if settings.max_rate is None else grid.below(settings.max_rate)
+        lowest = int(min(grid.above(floor_rate), highest))  # a range without a rate of the grid has the one below it
         refused = [grid.index(probe.rate) - 1 for probe in history if probe.answered("source-bound")]
         limit = source_limit(history)
         source_cap = min([_highest(grid, limit), *refused])
@@ -152,7 +152,8 @@ class _Search:
             raise WorkbenchError(
                 f"The source alone releases too little for the lowest rate to be probed, {grid.rate(lowest):,.1f} "
                 f"records/s: without being the limit it could serve {limit:,.1f}. Use a longer trigger interval "
-                "or more slots, so that its fixed cost per batch leaves room; or lower min_rate."
+                "or more slots (--interval, --slots), so that its fixed cost per batch leaves room; or in Python lower "
+                "min_rate."
             )
         cap = min(highest, source_cap)
         return cls(

@@ -4,23 +4,15 @@ import argparse
 import dataclasses
 import json
 import math
-import os
-import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.cli.console import DONE, progress
 from workbench.scaling.elastic import ExecutorAdvice, advise_executors
-from workbench.testbed.spark.java import find_java
+from workbench.testbed.spark.session import batch_session
 from workbench.views import units
 from workbench.workload import Dataset
 from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _SHOWN = 10
 _EVEN = 1.2  # Elasticutor's theta: an imbalance that is left alone
@@ -56,7 +48,7 @@ def _keys(options: argparse.Namespace) -> int:
     data = Dataset.at(options.data)
     say = progress()
     say("starting Spark")
-    with _session() as spark:
+    with batch_session() as spark:
         say(f"counting {options.column}")
         found = count_keys(
             spark,
@@ -114,40 +106,3 @@ def _as_json(found: KeyFrequencies, advice: ExecutorAdvice) -> dict[str, Any]:
         "imbalance": {partitions: found.imbalance(partitions) for partitions in found.partition_shares},
         "advice": dataclasses.asdict(advice),
     }
-
-
-@contextmanager
-def _session() -> "Iterator[SparkSession]":
-    """Spark in this process, on all cores, with what it prints put aside."""
-    with tempfile.TemporaryDirectory(prefix="workbench-keys-") as folder:
-        os.environ.update(
-            JAVA_HOME=find_java(Path(folder)).home, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
-        )
-        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - the other commands do without
-        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
-        from pyspark.sql import SparkSession  # noqa: PLC0415
-
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.warehouse.dir": str(Path(folder) / "warehouse"),
-            "spark.local.dir": folder,
-        }
-        conf = SparkConf().setMaster("local[*]").setAppName("workbench keys").setAll(list(settings.items()))
-        with (Path(folder) / "jvm.log").open("ab") as log:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-        context = SparkContext(gateway=gateway, conf=conf)
-        context.setLogLevel("OFF")
-        spark = SparkSession(context)
-        try:
-            yield spark
-        finally:
-            spark.stop()
-            gateway.shutdown()
-            gateway.proc.stdin.close()
-            gateway.proc.wait(30)
-            # another session of this process starts anew
-            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001

@@ -41,6 +41,8 @@ from workbench.workload.query import Query
 _DEFAULT_FRACTION = 0.4
 _DEFAULT_SLOTS = 2
 _DEFAULT_MEMORY_MB = 1024
+_TOLERANCE = 0.04
+_PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -53,7 +55,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="Deploy a query on this machine and try rates until the highest that it sustains is bracketed. "
         "Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
     )
-    measured.add_argument("--tolerance", type=float, default=0.04, help="relative width of the bracket (0.04)")
+    measured.add_argument(
+        "--tolerance", type=float, help="relative width of the bracket (0.04; StreamBed's schedules: 0.01)"
+    )
     measured.add_argument(
         "--schedule",
         choices=["adaptive", "streambed", "streambed-stateful"],
@@ -87,13 +91,7 @@ def _measure(options: argparse.Namespace) -> int:
     for path in (options.report, options.output, options.journal):
         check_file(path)
     query, budget, testbed = _asked(options)
-    published = STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES
-    estimator = CapacityEstimator(
-        tolerance=options.tolerance,
-        schedule="streambed" if options.schedule.startswith("streambed") else "adaptive",
-        max_rate=options.max_rate,
-        published=published,
-    )
+    estimator = _estimator(options)
     output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
     measurement = measure(
         Configuration(query, budget),
@@ -114,6 +112,8 @@ def _measure(options: argparse.Namespace) -> int:
         print(json.dumps(_summary(measurement, output, options.report), indent=1))
     else:
         print(_sentence(measurement))
+        if measurement.unbounded_state and estimate.rate is not None:
+            print(findings.growing_state(estimate))
         if measurement.interval is not None:
             print(findings.interval(measurement.interval))
         print(f"measurement: {output}")
@@ -140,6 +140,19 @@ def _verify(options: argparse.Namespace) -> int:
     lowest = min(probes, key=lambda probe: probe.rate)
     codes = {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
     return codes.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
+
+
+def _estimator(options: argparse.Namespace) -> CapacityEstimator:
+    as_published = options.schedule.startswith("streambed")
+    tolerance = options.tolerance
+    if tolerance is None:
+        tolerance = _PUBLISHED_TOLERANCE if as_published else _TOLERANCE
+    return CapacityEstimator(
+        tolerance=tolerance,
+        schedule="streambed" if as_published else "adaptive",
+        max_rate=options.max_rate,
+        published=STATEFUL_QUERIES if options.schedule == "streambed-stateful" else SIMPLE_QUERIES,
+    )
 
 
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
@@ -185,6 +198,7 @@ def _summary(measurement: Measurement, output: Path, report: str | None) -> dict
         "interval": [measurement.interval.low, measurement.interval.high] if measurement.interval else None,
         "interval_level": measurement.interval.level if measurement.interval else None,
         "limit": estimate.limit,
+        "unbounded_state": measurement.unbounded_state,
         "probes": len(estimate.probes) - 1,
         "seconds": round(estimate.seconds, 1),
         "steady": estimate.steady,

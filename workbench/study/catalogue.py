@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import sys
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,14 +28,14 @@ def find_query(
         ``"nexmark:QUERY"``, or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame (it
         needs a data set) or of a `Query`. Modules are looked for in the current folder first, and read anew there.
     dataset, event_time
-        Path of the data and its event-time column.
+        Path of the data and its event-time column, which is the query's own by default.
     output_mode
         Replaces the query's own.
 
     Raises
     ------
     WorkbenchError
-        When there is no such query, or the data set does not fit it.
+        When there is no such query, its data set is missing or does not fit it, or an event time is given alone.
     """
     module, _, attribute = name.partition(":")
     if not module or not attribute:
@@ -43,14 +44,10 @@ def find_query(
             "for example nexmark:q5, or jobs:orders for the function orders in jobs.py."
         )
     if module == "nexmark":
-        query = nexmark.query(attribute)
-        if dataset:
-            query = query.reading(_checked(dataset, event_time or query.event_time))
+        query = _fed(nexmark.query(attribute), dataset, event_time)
     else:
         query = _users(name, module, attribute, dataset, event_time)
-    if output_mode:
-        query = Query(query.name, query.build, query.dataset, query.event_time, output_mode)
-    return query
+    return replace(query, output_mode=output_mode) if output_mode else query
 
 
 def recorded_query(name: str, table: str) -> Query:
@@ -69,14 +66,18 @@ def _users(name: str, module: str, attribute: str, dataset: str | None, event_ti
     _forget(module)
     try:
         loaded = importlib.import_module(module)
-    except Exception as error:  # whatever the user's module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever the user's module does when it is imported
         raise WorkbenchError(
             f"The module {module!r} of query {name!r} cannot be imported: {type(error).__name__}: {error}. "
-            "Run the command in the folder of its file, or install it."
+            + (
+                "Run the command in the folder of its file, or install it."
+                if isinstance(error, ImportError)
+                else "Mend it; what it does as a script belongs under if __name__ == '__main__'."
+            )
         ) from error
     found = getattr(loaded, attribute, None)
     if isinstance(found, Query):
-        return found.reading(_checked(dataset, event_time or found.event_time)) if dataset else found
+        return _fed(found, dataset, event_time)
     if not callable(found):
         functions = [key for key, value in inspect.getmembers(loaded, inspect.isfunction) if not key.startswith("_")]
         near = get_close_matches(attribute, functions, n=1)
@@ -92,6 +93,20 @@ def _users(name: str, module: str, attribute: str, dataset: str | None, event_ti
         )
     data = _checked(dataset, event_time)
     return Query(name, found, data, event_time)
+
+
+def _fed(query: Query, dataset: str | None, event_time: str | None) -> Query:
+    """Return `query` with the rows that are asked for, or its own."""
+    if dataset:
+        return query.reading(_checked(dataset, event_time or query.event_time))
+    if event_time:
+        raise WorkbenchError(
+            f"The event time {event_time!r} is a column of a data set, and none is given: the query {query.name!r} "
+            "feeds itself. Add --dataset PATH, or leave out --event-time."
+        )
+    if isinstance(query.dataset, Dataset):
+        datasets.check(query.dataset, query.event_time)
+    return query
 
 
 def _checked(path: str, event_time: str | None) -> Dataset:

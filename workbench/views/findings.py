@@ -40,6 +40,15 @@ def bracket(estimate: MstEstimate) -> str:
     )
 
 
+def growing_state(estimate: MstEstimate) -> str:
+    """Say at what size of a state that grows without bound the rate was found: that of the records in it."""
+    records = sum(probe.observation.consumed_rate * probe.seconds for probe in estimate.probes)
+    return (
+        f"The state grows with every record, to that of about {units.scaled(records, 'records')} here: this is the "
+        "rate at that state, not a maximum that lasts."
+    )
+
+
 def interval(found: MstInterval | None) -> str:
     """Say where the maximum of a next deployment lies."""
     if found is None:

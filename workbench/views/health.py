@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from workbench.capacity.measurement import Measurement
 from workbench.capacity.verdict import SOURCE_MARGIN
-from workbench.views import units
+from workbench.views import findings, units
 from workbench.views.cards import Card, Column, Table
 from workbench.views.figures import batch_times
 
@@ -40,6 +40,7 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
     every: tuple[Callable[[Measurement], Check], ...] = (
         _fixed_cost,
         _warm_up,
+        _state,
         _disturbed,
         _exhausted,
         _contradictions,
@@ -107,8 +108,20 @@ def _warm_up(measurement: Measurement) -> Check:
     return Check(
         question,
         "The warm-up reached its time limit while rate or time per record still changed.",
-        "State or caches may not have been at their working size: raise warmup_cap_s, or state the rate only "
-        "together with the state's size.",
+        "State or caches may not have been at their working size: state the rate only together with the state's size, "
+        "or warm up longer (in a study warmup_s; in Python CapacityEstimator(warmup_cap_s=...)).",
+    )
+
+
+def _state(measurement: Measurement) -> Check:
+    question = "Is the state bounded?"
+    if not measurement.unbounded_state:
+        return Check(question, "The query is not declared to keep state without bound.")
+    return Check(
+        question,
+        findings.growing_state(measurement.estimate),
+        "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
+        "largest state it may reach.",
     )
 
 
@@ -132,7 +145,8 @@ def _exhausted(measurement: Measurement) -> Check:
     return Check(
         question,
         "The probes ran out before the bracket was as narrow as asked.",
-        "Use the bracket, not the single rate; or raise max_probes or the tolerance.",
+        "Use the bracket, not the single rate; or ask for a wider one (--tolerance), or in Python allow more probes: "
+        "CapacityEstimator(max_probes=...).",
     )
 
 
@@ -144,7 +158,8 @@ def _contradictions(measurement: Measurement) -> Check:
     return Check(
         question,
         f"Probes disagree about {', '.join(units.rate(rate) for rate in rates)}.",
-        "The bracket encloses the rates in doubt: measure again on a quieter machine or with a longer window_s.",
+        "The bracket encloses the rates in doubt: measure again on a quieter machine, or in Python observe longer: "
+        "CapacityEstimator(window_s=...).",
     )
 
 
@@ -172,7 +187,8 @@ def _no_upper_end(measurement: Measurement) -> Check:
     return Check(
         question,
         "No rate was confirmed as too much.",
-        "The rate is a lower bound: raise max_rate or max_probes and measure again.",
+        "The rate is a lower bound: raise the highest rate (--max-rate), or in Python allow more probes: "
+        "CapacityEstimator(max_probes=...).",
     )
 
 

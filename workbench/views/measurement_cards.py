@@ -41,11 +41,14 @@ def _capacity(measurement: Measurement) -> list[Card]:
     estimate = measurement.estimate
     data = probes(measurement.query, measurement.budget, estimate)
     made = [probe for probe in estimate.probes if probe.phase == "probe"]
-    finding = (
-        f"{data.finding}. {findings.bracket(estimate)} "
-        f"Measured by {units.count(len(made))} probes in {units.seconds(estimate.seconds)}. "
-        f"{findings.interval(measurement.interval)}"
-    ).rstrip()
+    sentences = (
+        f"{data.finding}.",
+        findings.bracket(estimate),
+        f"Measured by {units.count(len(made))} probes in {units.seconds(estimate.seconds)}.",
+        findings.growing_state(estimate) if measurement.unbounded_state else "",
+        findings.interval(measurement.interval),
+    )
+    finding = " ".join(filter(None, sentences))
     return [Card("capacity", "What rate does it sustain?", finding, draw_probes(data), probes_table(measurement))]
 
 

@@ -5,6 +5,7 @@ fault. A row's *lateness* is how far its recorded event time lies behind the lat
 time is the time it is due less that lateness.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ BATCH_ROWS = 20_000
 SAMPLE_BYTES = 1 << 30
 _LATENESS = "__lateness_us"
 _UTC_US = pa.timestamp("us", "UTC")
+_ZONE = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
+_HEAD_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -128,9 +131,9 @@ def check(dataset: Dataset, event_time: str | None) -> None:
         raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
         source = pads.dataset(dataset.path, format=dataset.format)
-        _stored_schema(dataset, source.schema, event_time)
-        empty = source.head(1).num_rows == 0
-    if empty:
+        schema = _stored_schema(dataset, source.schema, event_time)
+        head = _typed(source.head(_HEAD_ROWS), schema, event_time)
+    if head.num_rows == 0:
         raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
 
 
@@ -158,7 +161,9 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
     for field in schema:
         kind = field.type
         if field.name == event_time:
-            if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_string(kind)):
+            if not (
+                pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind) or _is_text(kind)
+            ):
                 raise WorkbenchError(
                     f"The event-time column {event_time!r} of {dataset.path!r} is of type {kind}; "
                     "it must be a timestamp, a date, ISO text or whole seconds, milliseconds or microseconds."
@@ -190,7 +195,7 @@ def _copy(
             if written >= SAMPLE_BYTES:
                 complete = False
                 break
-            table = pa.Table.from_batches([batch]).cast(schema)
+            table = _typed(pa.Table.from_batches([batch]), schema, event_time)
             if event_time:
                 times = _event_times_us(table.column(event_time), ticks_us)
                 running = np.maximum(np.maximum.accumulate(times), latest_us)
@@ -210,9 +215,45 @@ def _copy(
     return rows, complete
 
 
+def _typed(table: pa.Table, schema: pa.Schema, event_time: str | None) -> pa.Table:
+    """Give the columns the types of `schema`; what is finer than a microsecond is cut off."""
+    columns = []
+    for field, column in zip(schema, table.columns, strict=True):
+        typed = column
+        if field.name == event_time:
+            if column.null_count:
+                raise WorkbenchError(
+                    f"The event-time column {event_time!r} has {column.null_count} empty values; fill or drop those "
+                    "rows."
+                )
+            typed = _parsed(column, field.name) if _is_text(column.type) else column
+        columns.append(typed.cast(field.type, safe=not pa.types.is_timestamp(typed.type)))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _parsed(column: pa.ChunkedArray, event_time: str) -> pa.ChunkedArray:
+    """Read ISO texts that all have a zone or all have none, as the first; without one they are UTC."""
+    texts = column.cast(pa.string())
+    zone = "UTC" if len(texts) and _ZONE.search(texts[0].as_py()) else None
+    try:
+        try:
+            return texts.cast(pa.timestamp("us", zone))
+        except pa.ArrowInvalid:  # finer than microseconds, but of fewer years
+            return texts.cast(pa.timestamp("ns", zone))
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition(". ")[0].rstrip(".")
+        raise WorkbenchError(
+            f"The event-time column {event_time!r} is text, but not all of it ISO times of one kind: {reason}. Write "
+            "all of them as 2024-01-31T12:00:00.5Z, or all without the zone, which is UTC then."
+        ) from error
+
+
 def _event_times_us(column: pa.ChunkedArray, ticks_us: int) -> npt.NDArray[np.int64]:
-    if column.null_count:
-        raise WorkbenchError(f"The event-time column has {column.null_count} empty values; fill or drop those rows.")
     if pa.types.is_integer(column.type):
         values: npt.NDArray[np.int64] = column.to_numpy()
         return values * ticks_us

@@ -6,7 +6,7 @@ A query is a function from a streaming DataFrame to a streaming DataFrame. Its r
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
 
@@ -112,9 +112,13 @@ class Query:
     dataset
         Where its rows come from.
     event_time
-        The input column that holds the event time; None when the query has none.
+        The input column that holds the event time, replaced on replay. Default: the data set's own; None when that
+        has none either.
     output_mode
         ``"append"``, ``"update"`` or ``"complete"``.
+    unbounded_state
+        Whether its state grows with every record, as of a join without watermarks: then there is no rate that it
+        sustains for good, only one at a size of the state.
     """
 
     name: str
@@ -122,13 +126,16 @@ class Query:
     dataset: Dataset | Generator
     event_time: str | None = None
     output_mode: OutputMode = "append"
+    unbounded_state: bool = False
 
     def __post_init__(self) -> None:
         if self.output_mode not in get_args(OutputMode):
             allowed = ", ".join(get_args(OutputMode))
             message = f"Query {self.name!r} has output mode {self.output_mode!r}; use one of {allowed}."
             raise WorkbenchError(message)
+        if self.event_time is None and isinstance(self.dataset, Dataset):
+            object.__setattr__(self, "event_time", self.dataset.event_time)
 
     def reading(self, dataset: Dataset) -> "Query":
         """Return the same query fed from `dataset`."""
-        return Query(self.name, self.build, dataset, dataset.event_time or self.event_time, self.output_mode)
+        return replace(self, dataset=dataset, event_time=dataset.event_time or self.event_time)

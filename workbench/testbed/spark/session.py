@@ -1,7 +1,10 @@
-"""Start and end the Spark session of one deployment, inside its driver process."""
+"""Start and end Spark: the session of one deployment, inside its driver process, and one for counting data at rest."""
 
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -166,3 +169,37 @@ def end_session(spark: "SparkSession") -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(30)
+
+
+@contextmanager
+def batch_session() -> "Iterator[SparkSession]":
+    """Spark in this process, on all cores, with what it prints put aside: to look at data at rest."""
+    with tempfile.TemporaryDirectory(prefix="workbench-batch-") as folder:
+        os.environ.update(
+            JAVA_HOME=find_java(Path(folder)).home, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
+        )
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing the workbench must not import pyspark
+        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": str(Path(folder) / "warehouse"),
+            "spark.local.dir": folder,
+        }
+        conf = SparkConf().setMaster("local[*]").setAppName("workbench").setAll(list(settings.items()))
+        with (Path(folder) / "jvm.log").open("ab") as log:
+            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        context = SparkContext(gateway=gateway, conf=conf)
+        context.setLogLevel("OFF")
+        spark = SparkSession(context)
+        try:
+            yield spark
+        finally:
+            end_session(spark)
+            # another session of this process starts anew
+            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001

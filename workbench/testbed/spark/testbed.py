@@ -100,7 +100,11 @@ class SparkTestbed:
         """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
         with tempfile.TemporaryDirectory(prefix="java-") as folder:
             java = find_java(Path(folder)).version
-        return f"Spark {version('pyspark')}, master {self.master}, slots as {self.slot_cpus}, Java {java}"
+        machine = describe()
+        return (
+            f"Spark {version('pyspark')}, master {self.master}, slots as {self.slot_cpus}, Java {java}, "
+            f"{machine['processor']} with {machine['cores']} cores"
+        )
 
     def operators(self, query: Query) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
         """None: the stages of a micro-batch take turns at all slots."""

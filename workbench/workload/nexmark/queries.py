@@ -195,6 +195,7 @@ _BUILDS: "dict[str, Callable[[DataFrame], DataFrame]]" = {
     "q11:tumbling": build_q11_tumbling,
     "inference": build_inference,
 }
+_UNBOUNDED = frozenset({"q3"})
 NAMES = tuple(_BUILDS)
 """The queries of the catalogue."""
 
@@ -225,4 +226,4 @@ def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
         message = f"There is no Nexmark query {name!r}; use one of {', '.join(NAMES)}{hint}"
         raise WorkbenchError(message)
     rows = ImageGenerator(settings.seed) if name == "inference" else NexmarkGenerator(settings)
-    return Query(f"nexmark:{name}", _BUILDS[name], rows, EVENT_TIME)
+    return Query(f"nexmark:{name}", _BUILDS[name], rows, EVENT_TIME, unbounded_state=name in _UNBOUNDED)

@@ -1,0 +1,46 @@
+"""Where the generator's benchmark takes q1's maximum from, and what it says of it."""
+
+import importlib.util
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from example_measurement import example_measurement
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    spec = importlib.util.spec_from_file_location("generator_benchmark", ROOT / "benchmarks" / "generator.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return example_measurement()
+
+
+def test_the_latest_measurement_that_is_kept_is_taken(benchmark, measured, tmp_path, monkeypatch):
+    monkeypatch.setattr(benchmark, "KEPT", tmp_path)
+    assert benchmark.measured_q1(now=False) is None
+    for at, name in enumerate(("nexmark-q1-run-9", "nexmark-q1-run-1", "nexmark-q5-run-1")):
+        replace(measured, query=name).to_json(tmp_path / f"{name}.json")
+        os.utime(tmp_path / f"{name}.json", (at, at))
+    found, where = benchmark.measured_q1(now=False)
+    assert (found.query, where) == ("nexmark-q1-run-1", "nexmark-q1-run-1.json of 2026-11-20")
+
+
+def test_the_maximum_is_told_per_core_of_the_slots(benchmark, measured):
+    told = benchmark.told_maximum((measured, "in this run"), 8 * measured.estimate.rate / 0.8)
+    assert told.startswith("q1's MST per core (in this run)")
+    assert told.endswith("0.02 M rows per second and core   generator / this 8.0")
+
+
+def test_a_maximum_that_is_not_known_is_told_with_the_next_step(benchmark, measured):
+    nothing = replace(measured, estimate=replace(measured.estimate, rate=None))
+    for found in (None, (nothing, "in this run")):
+        assert "measure it with --measure" in benchmark.told_maximum(found, 1.0)
