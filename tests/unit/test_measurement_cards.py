@@ -25,7 +25,7 @@ def test_cards_answer_in_one_go(measurement):
     assert {card.kind for card in made.values()} == {"result"}
     assert made["capacity"].finding.startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval.")
     assert made["source"].finding.startswith("Releasing one record takes the source 6.1 µs of CPU time;")
-    assert made["health"].finding == "None of 9 checks found anything that speaks against the result."
+    assert made["health"].finding == "None of 10 checks found anything that speaks against the result."
     assert [name for name, _ in made["operators"].table.columns][:4] == ["Operator", "Tasks", "Busyness", "True rate"]
     assert len(made["capacity"].table.rows) == len(measurement.estimate.probes)
 
@@ -81,7 +81,7 @@ def test_estimates_flags_become_advice(measurement, change, advice):
     advising = advice_cards(sick)
     assert [card.kind for card in advising] == ["health"]
     assert advice in advising[0].finding
-    assert summary_card(sick).finding == "1 of 9 checks led to advice, given above."
+    assert summary_card(sick).finding == "1 of 10 checks led to advice, given above."
     assert [card.name for card in cards(sick)][:2] == ["capacity", "advice-1"]
 
 
@@ -98,6 +98,13 @@ def test_high_fixed_time_asks_for_a_longer_interval(measurement):
     short = replace(measurement, budget=replace(measurement.budget, interval_s=0.5))
     advice = checks(short)[0].advice
     assert advice.startswith("Above 25 % the fixed part dominates")
+
+
+@pytest.mark.parametrize(("share", "advised"), [(0.01, False), (0.011, True)])
+def test_rows_that_came_late_are_told(measurement, share, advised):
+    seen = replace(measurement.estimate.observation, dropped_late=share)
+    found = advice_cards(replace(measurement, estimate=replace(measurement.estimate, observation=seen)))
+    assert [card.finding.split(" of the rows")[0] for card in found] == ["1.1 %"] * advised
 
 
 def test_disturbed_probes_and_an_idle_quota_are_named(measurement):

@@ -12,6 +12,9 @@ from workbench.views.figures import batch_times
 FIXED_SHARE = 0.25
 """Largest share of the interval that the fixed time of a batch should take."""
 
+LATE_SHARE = 0.01
+"""Largest share of the rows reaching the state that may be dropped as late."""
+
 LEAST_THROTTLED = 0.01
 """Share of its periods in which a quota that shapes the slots binds at the least."""
 
@@ -41,6 +44,7 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
         _fixed_cost,
         _warm_up,
         _state,
+        _late,
         _disturbed,
         _exhausted,
         _contradictions,
@@ -122,6 +126,22 @@ def _state(measurement: Measurement) -> Check:
         findings.growing_state(measurement.estimate),
         "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
         "largest state it may reach.",
+    )
+
+
+def _late(measurement: Measurement) -> Check:
+    question = "Did the rows come in time for the watermark?"
+    observation = measurement.estimate.observation
+    if observation is None:
+        return Check(question, None)
+    share = observation.dropped_late
+    if share <= LATE_SHARE:
+        return Check(question, f"{units.share(share)} of the rows reaching the state were dropped as late.")
+    return Check(
+        question,
+        f"{units.share(share)} of the rows reaching the state came later than the watermark allows and were dropped.",
+        "Dropped rows cost less than those that count, so the rate is too high: name the event-time column "
+        "(--event-time), sort the data by it, or allow more delay in withWatermark.",
     )
 
 
