@@ -10,6 +10,7 @@ import pytest
 from workbench.capacity import CapacityEstimator, Configuration, fingerprint
 from workbench.capacity.measuring import measurement_key
 from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
 from workbench.testbed.spark import SparkTestbed
 from workbench.testbed.spark import testbed as spark_testbed
 from workbench.workload import nexmark
@@ -49,6 +50,11 @@ def test_another_event_time_or_format_is_another_measurement(tmp_path):
 
     assert reading("t1") == reading("t1")
     assert len({reading("t1"), reading("t2"), reading(None), reading("t1", "json")}) == 4
+
+
+def test_data_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"gone\.csv' does not exist; check the path"):
+        key(replace(QUERY, dataset=Dataset(str(tmp_path / "gone.csv"), "csv")))
 
 
 FILES = {

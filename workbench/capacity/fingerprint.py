@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 import workbench
+from workbench.errors import WorkbenchError
 from workbench.workload.query import Dataset, Query
 
 _ROOMS = ("capacity", "testbed", "workload", "simulation")
@@ -47,11 +48,19 @@ def code_of(query: Query) -> str:
 
 
 def data_of(query: Query) -> str:
-    """Name the data: the settings of a generator, or the files of a data set with their sizes and times."""
+    """Name the data: the settings of a generator, or the files of a data set with their sizes and times.
+
+    Raises
+    ------
+    WorkbenchError
+        When the data set is not there.
+    """
     dataset = getattr(query, "dataset", None)
     if not isinstance(dataset, Dataset):
         return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__
     place = Path(dataset.path)
+    if not place.exists():
+        raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
     files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
     seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return repr((dataset.format, dataset.event_time, seen))
