@@ -36,7 +36,7 @@ from workbench.views.figures import (
     placement_map,
     search_tree,
 )
-from workbench.views.widgets import WhatIf
+from workbench.views.widgets import CapsExplorer, WhatIf
 
 DATA = Path(__file__).parents[1] / "data"
 NODES = 2000
@@ -97,16 +97,20 @@ def what_if():
     report("cost against risk, drawing", median(lambda: draw_cost_risk(found)))
 
 
-def placement():
-    problem = PlacementProblem(
-        {"source": 2, "map": 5, "window": 8, "sink": 1},
+def over(workers, tasks):
+    return PlacementProblem(
+        dict(zip(("source", "map", "window", "sink"), tasks, strict=True)),
         [("source", "map"), ("map", "window"), ("window", "sink")],
-        4,
+        workers,
         4,
         {"source": 0.06, "map": 0.43, "window": 0.74, "sink": 0.02},
         {"source": 0, "map": 0, "window": 17_067, "sink": 0},
         {"source": 1.88, "map": 0.155, "window": 0.361, "sink": 0},
     )
+
+
+def placement():
+    problem = over(4, (2, 5, 8, 1))
     limits = CostVector(0.7, 0.6, 0.8)
 
     def slider():
@@ -121,6 +125,9 @@ def placement():
         return draw_search_tree(search_tree(trace_search(problem, limits)))
 
     report("CAPS explorer: tree at these thresholds, folded", median(pruned))
+    explorer, turns = CapsExplorer(over(3, (2, 3, 4, 1))), itertools.cycle([0.5, 0.6, 0.7])
+    moved = median(lambda: explorer.sliders[0].set_trait("value", next(turns)))
+    report("CAPS explorer: the notebook's, a threshold moves", moved, f"{len(explorer.search.order)} choices")
     wide = PlacementProblem(
         {"source": 2, "map": 5, "join": 4, "sink": 1},
         [("source", "map"), ("map", "join"), ("join", "sink")],

@@ -222,11 +222,27 @@ def press(panel, description, key):
     row_of(panel, description).locator(".noUi-handle").first.press(key)
 
 
+def drag(panel, description, chart, pixels):
+    """Drag a slider's handle, and see that the chart follows before it is let go."""
+    handle, mouse = row_of(panel, description).locator(".noUi-handle").first, panel.page.mouse
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    mouse.move(x, y)
+    mouse.down()
+    changes(panel.page, chart, lambda: mouse.move(x + pixels, y))
+    mouse.up()
+
+
+def readout(panel, description):
+    """The number behind a slider."""
+    return row_of(panel, description).locator(".widget-readout")
+
+
 def enter(panel, description, value):
     """Type a number into what stands behind a slider."""
-    readout = row_of(panel, description).locator(".widget-readout")
-    readout.fill(value)
-    readout.press("Enter")
+    readout(panel, description).fill(value)
+    readout(panel, description).press("Enter")
 
 
 def click_mark(page, chart, trace, mark=0):
@@ -284,6 +300,7 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     chart = panel.locator(".js-plotly-plot")
     chart.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     picture(page, "02_plan", page.locator(".jp-Notebook"))
+    assert readout(panel, "Target rate (records/s)").text_content() == "1,000,000"  # as planned, between two steps
     for description, key in (
         ("Target rate (records/s)", "PageUp"),
         ("Memory per slot", "Home"),
@@ -295,6 +312,9 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     ):
         changes(page, chart, lambda description=description, key=key: press(panel, description, key))
     changes(page, chart, panel.get_by_role("checkbox").check)
+    drag(panel, "Target rate (records/s)", chart, -60)
+    changes(page, chart, lambda: row_of(panel, "Worker type").locator("select").select_option("m6i.large"))
+    assert readout(panel, "Price per worker and hour").text_content() == "0.096"  # not 0.095, the nearest step
     words = panel.locator(".workbench-unseen").text_content()
     assert chart.evaluate("it => it.layout.meta.alternative") in words
     healthy(page)
@@ -317,26 +337,32 @@ def test_what_cannot_be_answered_shows_as_a_card(run_notebook):
 def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     page = run_notebook("03_place")
     panel = panel_with(page, "CPU cost at most (1: off)")
-    tree, plan_map, vectors = (panel.locator(".js-plotly-plot").nth(number) for number in range(3))
-    vectors.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    tree, plan_map, vectors, scatter = (panel.locator(".js-plotly-plot").nth(number) for number in range(4))
+    scatter.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     picture(page, "03_caps_whole", panel)
     changes(page, tree, lambda: panel.get_by_role("button", name="Unfold it").press("Enter"))
     changes(page, tree, lambda: panel.get_by_role("button", name="Fold all again").press("Enter"))
     status = panel.get_by_role("status")
     said = status.text_content()
+    title = lambda: tree.locator(".gtitle").text_content().replace("\u00a0", " ")  # noqa: E731
+    assert "no threshold prunes a branch" in title()
+    drag(panel, "CPU cost at most (1: off)", tree, -60)
     changes(page, tree, lambda: enter(panel, "CPU cost at most (1: off)", "0.3"))
     changes(page, tree, lambda: enter(panel, "Network cost at most (1: off)", "0.5"))
     assert status.text_content() != said
-    assert "prune" in tree.locator(".gtitle").text_content()
+    assert re.search(r"; thresholds prune [\d,]+ branches", title())
     picture(page, "03_caps_pruned", panel)
     chosen = status.text_content()
     changes(page, plan_map, lambda: click_mark(page, tree, "complete plan"))
     assert status.text_content() != chosen
     changes(page, plan_map, lambda: click_mark(page, vectors, "other plans", 2))
+    chosen = status.text_content()
+    changes(page, plan_map, lambda: click_mark(page, scatter, "on the Pareto front"))
+    assert status.text_content() != chosen
     changes(page, tree, lambda: panel.get_by_role("button", name="One step back").click())
     changes(page, tree, lambda: enter(panel, "Search shown until step", "30"))
     assert "Step 30:" in status.text_content()
-    step = re.fullmatch(r"Step 30 of \d+: (.*)", tree.locator(".gtitle").text_content().replace("\u00a0", " "))
+    step = re.fullmatch(r"Step 30 of \d+: (.*)", title())
     assert f"Step 30: {step[1]}" in status.text_content()
     picture(page, "03_caps_step", panel)
     changes(page, tree, lambda: panel.get_by_role("button", name="Tightest thresholds that leave a plan").click())

@@ -63,6 +63,15 @@ def test_capacity_is_shown_over_slots_and_memory(exploration):
     assert symbols[0] != symbols[1]
 
 
+def test_runs_are_drawn_at_the_rates_that_the_model_is_fitted_to(exploration):
+    runs = exploration.measurements
+    wide = [replace(one, estimate=replace(one.estimate, high=1.5 * one.estimate.rate)) for one in runs]
+    found = conclude(wide, "8 runs were made")
+    figure = draw_capacity(capacity(found, ()))
+    assert list(trace(figure, "capacity-runs-fitted-1").y) == pytest.approx(list(found.rates))
+    assert found.rates[0] == pytest.approx(wide[0].estimate.rate * (1.5 / 1.005) ** 0.5)
+
+
 def test_targets_are_lines_and_what_lies_beyond_is_shaded(exploration):
     data = capacity_of(exploration.model, (), [(40, 2e6, 512)], [512], "A finding")
     figure = check_figure(draw_capacity(data), "A finding")
@@ -145,6 +154,13 @@ def test_forms_are_compared_by_curve_and_by_error(exploration):
 
 def test_the_exploration_s_error_is_shown_after_each_run(exploration):
     data = convergence(exploration)
+    errors = dict(data.errors)
+    best = min(errors, key=errors.get)
+    assert data.finding.endswith(
+        f"Of the curve forms (linear, sqrt, log, log1p) {best} has the lowest mean error on a run left out, "
+        f"{units.rate(errors[best])}"
+    )
+    assert "error" not in convergence(replace(exploration, fitted=exploration.fitted[:3])).finding
     figure = check_figure(draw_convergence(data), data.finding)
     assert list(trace(figure, "convergence-costs").y)[:3] == [None, None, None]  # defined from four runs on
     (cross,) = trace(figure, "convergence-left-out").x
@@ -196,6 +212,19 @@ def test_risk_falls_as_cost_rises(exploration):
     bare = cost_risk(model, 3e6, SlotProfile(1.0, 512))
     assert "slots" in bare.finding
     assert "Slots" in axis_titles(check_figure(draw_cost_risk(bare)))
+
+
+def test_where_all_deployments_cost_the_same_their_slots_tell_them_apart(exploration):
+    huge = replace(PRICES[0], vcpus=512, memory_mb=2**20, price_per_hour=5.0)
+    data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), (huge,))
+    assert {point.cost for point in data.points} == {5.0}
+    figure = check_figure(draw_cost_risk(data))
+    assert "Slots, all for 5.00 USD/h" in axis_titles(figure)
+    assert list(trace(figure, "risk-curve").x) == [point.slots for point in data.points]
+    assert list(trace(figure, "risk-margins").x) == [point.slots for _, point in data.marks]
+    low, high = figure.layout.xaxis.range
+    assert low < data.points[0].slots < data.points[-1].slots < high
+    assert "%{customdata[0]} slots, %{customdata[1]:.4~g} USD/h" in trace(figure, "risk-curve").hovertemplate
 
 
 def test_a_rate_that_no_slots_carry_is_an_answer():

@@ -9,6 +9,7 @@ from workbench.placement import CostVector, PlacementProblem, count_plans, searc
 from workbench.views.figures import draw_search_tree, search_tree
 from workbench.views.widgets import CapsExplorer
 from workbench.views.widgets.search_steps import OFF, threshold, traced
+from workbench.views.widgets.while_dragged import WhileDragged
 
 PROBLEM = PlacementProblem(
     {"source": 1, "map": 2, "window": 3},
@@ -88,7 +89,7 @@ def test_the_chosen_plan_stays_while_it_is_allowed():
     assert np.array_equal(explorer.chosen.counts, best.counts)
 
 
-def test_a_click_on_the_tree_or_on_a_cost_vector_selects_the_plan():
+def test_a_click_on_the_tree_or_on_a_cost_figure_selects_the_plan():
     explorer = CapsExplorer(PROBLEM)
     trace = next(
         number for number, trace in enumerate(explorer.tree.widget.data) if trace.name == "complete plan" and trace.x
@@ -111,6 +112,38 @@ def test_a_click_on_the_tree_or_on_a_cost_vector_selects_the_plan():
     explorer.vectors.click(vector, 3)  # the gap between two lines
     assert explorer.alarm.widget.value == ""
     assert explorer.plan.value == wanted
+    scatter = explorer.scatter.widget.data
+    points, number = next(
+        (place, one.customdata[1]) for place, one in enumerate(scatter) if one.name == "other plans" and one.x
+    )
+    assert number != wanted
+    explorer.scatter.click(points, 1)
+    assert explorer.alarm.widget.value == ""
+    assert explorer.plan.value == number
+    chosen = next(one for one in explorer.scatter.widget.data if one.name == f"chosen: plan {number}")
+    assert list(chosen.customdata) == [number]
+
+
+def test_thresholds_move_neither_the_layers_nor_the_axes():
+    explorer = CapsExplorer(PROBLEM)
+
+    def fixed():
+        layers, axes = explorer.tree.widget.layout.annotations, explorer.scatter.widget.layout
+        return [one.text for one in layers], axes.xaxis.title.text, axes.yaxis.title.text
+
+    before = fixed()
+    assert before[0] == ["source", "map", "window"]
+    for control, limit in zip(explorer.sliders, LIMITS, strict=True):
+        control.value = limit
+        assert fixed() == before
+    explorer.tune.click()
+    assert fixed() == before
+
+
+def test_it_answers_while_a_slider_is_dragged():
+    explorer = CapsExplorer(PROBLEM)
+    (live,) = (one for one in explorer.children if isinstance(one, WhileDragged))
+    assert live.sliders == [*explorer.sliders, explorer.plan, explorer.step]
 
 
 def test_a_folded_node_opens_at_a_click_and_folds_at_another():

@@ -160,3 +160,14 @@ def test_nothing_is_found_before_a_probe_counts(verdicts):
     assert findings.capacity("q5", BUDGET, waiting) == expected
     figure = check_figure(draw_probes(probes("q5", BUDGET, waiting)), expected)
     assert figure.layout.meta["alternative"].startswith(expected)
+
+
+def test_rates_that_are_nearly_the_same_are_drawn_close_together(estimate):
+    data = probes("q5", BUDGET, estimate)
+    one = replace(data.points[1], offered=1765.0, consumed=1764.2)
+    low, high = draw_probes(replace(data, points=(one,), batches=(), low=None)).layout.yaxis.range
+    assert low < one.consumed < one.offered < high
+    assert high - low > 0.2 * 1765
+    idle = replace(one, offered=0.0, consumed=0.0)
+    low, high = draw_probes(replace(data, points=(idle,), batches=(), low=None)).layout.yaxis.range
+    assert (low, high > 0) == (0, True)

@@ -65,8 +65,11 @@ def test_vectors_link_every_mark_to_its_plan(problem):
     found = search(problem)
     data = cost_vectors(found.pareto, thresholds=CostVector(cpu=0.4))
     lines, scatter = check_figure(draw_cost_vectors(data), data.finding), check_figure(draw_pareto(data), data.trade)
-    assert {row[0] for row in trace(scatter, "pareto-front").customdata} == set(range(len(found.pareto)))
+    assert set(trace(scatter, "pareto-front").customdata) == set(range(len(found.pareto)))
     assert [n for n in trace(lines, "vectors-chosen").customdata if n is not None] == [0, 0, 0]
+    best = found.pareto[0].cost
+    (said,) = trace(scatter, "pareto-chosen").hovertext
+    assert said == f"plan 0<br>CPU {best.cpu:.3f}, state access {best.io:.3f}, network {best.net:.3f}"
     assert list(trace(lines, "vectors-thresholds").y) == [0.4, None, None]
     assert any("worst" in title for title in axis_titles(lines) | axis_titles(scatter))
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figure_checks import trace
 from placement_file import PROBLEM, written
 
 from workbench.errors import WorkbenchError
@@ -104,3 +105,39 @@ def test_methods_are_compared_by_costs_where_no_rates_are_known(study):
     )
     cost = units.number(max(even.cost))
     assert f"knows no loads, round-robin, has a worst cost of {cost}; optimal has " in card.finding
+
+
+def front_of(study):
+    """The two cards of the plans to choose between, and the number of the plan that both mark."""
+    front, pareto = (next(card for card in cards(study) if card.name == name) for name in ("front", "pareto"))
+    (number,) = trace(pareto.figure, "pareto-chosen").customdata
+    lines = trace(front.figure, "vectors-chosen")
+    assert list(lines.customdata[:3]) == [number] * 3
+    assert tuple(lines.y[:3]) == pytest.approx(tuple(study.best.cost))
+    assert front.table.rows[number][1:] == pytest.approx(tuple(study.best.cost))
+    return front, number
+
+
+def test_the_plan_chosen_among_those_worth_choosing_is_the_best_one(study):
+    front, number = front_of(study)
+    said = f"The chosen one, plan {number}, has the costs of the best plan above, by {study.best.method}; plan 0 has "
+    assert said in front.finding
+    assert number != 0  # the fastest is not the most even
+    least = units.number(study.front.best.cost.worst)
+    assert front.finding.endswith(f" has the least worst cost, {least}.")
+
+
+def test_a_best_plan_that_others_dominate_is_shown_beside_them(study):
+    worst = max(study.methods["random"], key=lambda plan: plan.cost.worst)
+    front, number = front_of(replace(study, methods={"random": (worst,)}))
+    assert number == len(study.front.pareto) == len(front.table.rows) - 1
+    assert front.table.caption == "Plans that no other dominates, and the best plan above"
+
+
+def test_a_best_plan_of_the_least_worst_cost_is_called_so(study):
+    plan = study.front.pareto[0]
+    best = replace(study.methods["optimal"][0], counts=plan.counts, cost=plan.cost, rate=None)
+    front, number = front_of(replace(study, methods={"optimal": (best,)}))
+    assert number == 0
+    assert f"by optimal, and the least worst cost, {units.number(plan.cost.worst)}." in front.finding
+    assert len(front.table.rows) == len(study.front.pareto)

@@ -7,6 +7,9 @@ import pytest
 from figure_checks import axis_titles, check_empty, check_figure, trace
 
 from workbench.scaling import Reconfiguration, Timeline, jackson_latency, rebalance_shards
+from workbench.simulation import RateTrace
+from workbench.study.scaling import Replayed
+from workbench.views import scaling_cards
 from workbench.views.figures import (
     draw_latency_cores,
     draw_policies,
@@ -42,6 +45,26 @@ def test_a_timeline_is_thinned_without_losing_a_peak():
         "ds2 reconfigures 1 time: the backlog is empty 100 % of the time, 99 of 100 records wait 0 s at most, for "
         "16.7 core-hours"
     )
+
+
+def drawn(count):
+    """Bytes of the figures of so many policies, whose lines have all digits."""
+    chance, steps = np.random.default_rng(1), 8640
+    lines = {}
+    for number in range(count):
+        offered, consumed, backlog, latency = chance.uniform(0, 1e6, (4, steps))
+        lines[f"policy-{number}"] = replace(
+            line(steps), offered=offered, consumed=consumed, backlog=backlog, latency_s=latency
+        )
+    made = scaling_cards.cards(Replayed("q11", RateTrace.steps([(steps * 5.0, 1e6)]), {"a": 3}, lines))
+    assert [card.kind for card in made] == ["result"] * (count + 2)
+    return sum(len(card.figure.to_json()) for card in made if card.figure is not None)
+
+
+def test_more_policies_make_a_page_hardly_larger():
+    few, nine = drawn(3), drawn(9)
+    assert nine < 1.2 * few
+    assert nine < 740_000  # a page without them has 2.25 MB, and is to stay below 3 MB
 
 
 def test_a_timeline_is_drawn_with_units_and_marks():

@@ -17,6 +17,7 @@ from workbench.study.what_if import Question, ask, common_range
 from workbench.views import units
 from workbench.views.widgets import WhatIf
 from workbench.views.widgets.what_if_panel import answer_card
+from workbench.views.widgets.while_dragged import WhileDragged
 
 STUDY = Study(
     "nexmark:q11", (1.5e6,), (4, 8, 12), (512, 1024, 2048), testbed="fluid", slot_cpus=1.0, interval_s=5.0, most_runs=7
@@ -149,6 +150,19 @@ def test_moving_each_control_changes_answer_and_figure(planned):
     assert panel.question().margin == 1.0
     shown = {trace.name: trace for trace in panel.chart.widget.data}
     assert shown["planned for a target"].x[0] == panel.answer.plan.budget.slots
+
+
+def test_it_answers_while_a_slider_is_dragged_and_keeps_exact_values_else(planned):
+    panel = WhatIf(planned, (TYPE,))
+    (live,) = (one for one in panel.children if isinstance(one, WhileDragged))
+    assert live.sliders == [one for one in panel.controls if one is not panel.lost]
+    assert not any(one.continuous_update for one in live.sliders)  # a page would round planned rates and prices
+
+
+def test_measured_points_are_those_that_the_model_is_fitted_to(planned):
+    panel = WhatIf(planned)
+    measured = next(one for one in panel.chart.widget.data if one.name == "measured")
+    assert list(measured.y) == pytest.approx(list(planned.exploration.rates))
 
 
 def test_marks_and_curve_are_on_one_scale_at_more_skew_too(planned):

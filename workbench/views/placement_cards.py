@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from workbench.placement import Placed
+from workbench.placement import Placed, Plan
 from workbench.placement.plan import DIMENSIONS
 from workbench.study.placing import BLIND, PlacementStudy
 from workbench.views import units
@@ -16,6 +16,7 @@ from workbench.views.figures.spread import draw_spreads, spreads
 
 _COSTS = tuple(Column(f"Cost {name}", "0 to 1") for name in DIMENSIONS)
 _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
+_SAME = 1e-9  # costs that differ by no more are one
 
 
 def cards(study: PlacementStudy) -> list[Card]:
@@ -160,17 +161,38 @@ def _front(study: PlacementStudy) -> list[Card]:
     title = "Which plans are worth choosing between?"
     if not front.pareto:
         return [Card("front", title, "The search found no plan within its time; give it more.", kind="not-yet")]
-    data = cost_vectors(front.pareto, thresholds=study.within)
-    finding = f"{data.finding}." + (
+    plans, best = _with_best(front.pareto, study.best)
+    data = cost_vectors(plans, chosen=best, thresholds=study.within)
+    finding = f"{data.finding}. {_told(plans, best, study.best.method)}" + (
         "" if front.exhausted else " The search ran out of time, so there may be better ones."
     )
-    rows = tuple((number, *plan.cost) for number, plan in enumerate(front.pareto))
-    table = Table("Plans that no other dominates", (Column("Plan"), *_COSTS), rows)
+    rows = tuple((number, *plan.cost) for number, plan in enumerate(plans))
+    listed = "Plans that no other dominates" + ", and the best plan above" * (len(plans) > len(front.pareto))
+    table = Table(listed, (Column("Plan"), *_COSTS), rows)
     made = [Card("front", title, finding, draw_cost_vectors(data), table)]
-    if len(front.pareto) > 1:
+    if len(plans) > 1:
         asked = "How do the two costs trade against each other?"
         made.append(Card("pareto", asked, f"{data.trade}.", draw_pareto(data)))
     return made
+
+
+def _with_best(front: Sequence[Plan], best: Placed) -> tuple[tuple[Plan, ...], int]:
+    """Give the plans of the front, the best plan after them if none of them has its costs, and which one does."""
+    same = [
+        number
+        for number, plan in enumerate(front)
+        if all(math.isclose(one, other, abs_tol=_SAME) for one, other in zip(plan.cost, best.cost, strict=True))
+    ]
+    return (tuple(front), same[0]) if same else ((*front, Plan(best.counts, best.cost)), len(front))
+
+
+def _told(plans: Sequence[Plan], best: int, method: str) -> str:
+    """Say which plan the best one is, by which method, and which has the least worst cost."""
+    least = min(range(len(plans)), key=lambda number: plans[number].cost.worst)
+    cost = units.number(plans[least].cost.worst)
+    chosen = f"The chosen one, plan {best}, has the costs of the best plan above, by {method}"
+    also = ", and" if least == best else f"; plan {least} has"
+    return f"{chosen}{also} the least worst cost, {cost}."
 
 
 def _thresholds(study: PlacementStudy) -> list[Card]:

@@ -4,9 +4,10 @@ from workbench.study.scaling import Replayed
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, gather
 from workbench.views.figures.policies import draw_policies, policies
-from workbench.views.figures.timeline import draw_timeline, timeline
+from workbench.views.figures.timeline import POINTS, draw_timeline, timeline
 
 _DECIMALS = 6  # a microsecond is below what a simulation tells
+_ALL_POINTS = 3 * POINTS  # of all timelines of a page together: it is to stay small enough to send round
 
 
 def cards(replayed: Replayed) -> list[Card]:
@@ -50,7 +51,7 @@ def _compared(replayed: Replayed) -> list[Card]:
 def _timelines(replayed: Replayed) -> list[Card]:
     made = []
     for name, line in replayed.timelines.items():
-        data = timeline(line, name)
+        data = timeline(line, name, points=min(POINTS, _ALL_POINTS // len(replayed.timelines)))
         columns = (Column("At", "s"), Column("Downtime", "s"), Column("State moved", "bytes"), Column("Tasks after it"))
         rows = tuple(
             (change.at_s, change.downtime_s, change.moved_bytes, ", ".join(f"{n} {c}" for n, c in change.tasks.items()))

@@ -78,12 +78,7 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
     """Collect the curves at the memories that were planned with, or at all measured ones if nothing was planned."""
     measured = sorted({run.budget.profile.memory_mb for run in exploration.measurements})
     memories = sorted({plan.budget.profile.memory_mb for plan in plans}) or measured
-    fitted = set(exploration.fitted)
-    runs = tuple(
-        (run.budget.profile.memory_mb, run.budget.slots, run.estimate.rate, row in fitted)
-        for row, run in enumerate(exploration.measurements)
-        if run.estimate.rate
-    )
+    runs = measured_runs(exploration)
     targets = tuple((plan.budget.slots, plan.rate, plan.budget.profile.memory_mb) for plan in plans)
     query = exploration.measurements[0].query
     if plans:
@@ -96,6 +91,15 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
     else:
         finding = f"Capacity of {query} over {units.count(len(runs))} runs; no target could be planned"
     return capacity_of(exploration.model, runs, targets, memories, finding, knots=_FINE)
+
+
+def measured_runs(exploration: Exploration) -> tuple[tuple[int, int, float, bool], ...]:
+    """Collect the runs that sustained a rate, as in `Capacity`: at the middle of its bracket, which the model is of."""
+    return tuple(
+        (run.budget.profile.memory_mb, run.budget.slots, run.estimate.middle, row in exploration.fitted)
+        for row, run in enumerate(exploration.measurements)
+        if run.estimate.rate
+    )
 
 
 def capacity_of(
@@ -259,7 +263,9 @@ def _runs(data: Capacity, axis: str, *, fitted: bool) -> Properties:
         "customdata": [[memory, slots] for memory, slots, _, _ in runs],
         "mode": "markers",
         "marker": {"color": theme.BLACK, "symbol": symbols, "size": 8},
-        "hovertemplate": "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s<extra></extra>",
+        "hovertemplate": (
+            "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s, the bracket's middle<extra></extra>"
+        ),
         "showlegend": bool(runs) and axis == "x",
     }
 

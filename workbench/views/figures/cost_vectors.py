@@ -155,13 +155,11 @@ def draw_pareto(data: CostVectors) -> go.Figure:
             name=name,
             x=[getattr(point.cost, across) for point in points],
             y=[getattr(point.cost, up) for point in points],
-            customdata=[[point.number, *point.cost] for point in points],
+            customdata=[point.number for point in points],
+            hovertext=[_costs(point) for point in points],
             mode="markers",
             marker={"color": colour, "symbol": symbol, "size": size},
-            hovertemplate=(
-                "plan %{customdata[0]}<br>CPU %{customdata[1]:.3f}, state access %{customdata[2]:.3f}, "
-                "network %{customdata[3]:.3f}<extra></extra>"
-            ),
+            hovertemplate="%{hovertext}<extra></extra>",
             showlegend=bool(points),
             cliponaxis=False,
         )
@@ -179,6 +177,11 @@ def draw_pareto(data: CostVectors) -> go.Figure:
     figure.update_yaxes(title_text=f"{WORDS[up]} (0 ideal, 1 worst)", range=[-0.03 * tops[1], tops[1]])
     theme.room_for_legend(figure)
     return figure
+
+
+def _costs(point: PlanPoint) -> str:
+    cost = point.cost
+    return f"{point.label}<br>CPU {cost.cpu:.3f}, state access {cost.io:.3f}, network {cost.net:.3f}"
 
 
 def _chosen(data: CostVectors) -> list[PlanPoint]:

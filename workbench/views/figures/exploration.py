@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -11,7 +12,7 @@ from workbench.capacity.forms import STREAMBED_FORMS
 from workbench.capacity.selection import leave_one_out_error
 from workbench.views import theme, units
 
-_SHOWS = "Left: error of the best form after each run. Right: error of each form on a run left out."
+_SHOWS = "Left: error of the best curve form after each run. Right: error of each curve form on a run left out."
 
 
 @dataclass(frozen=True)
@@ -30,19 +31,23 @@ class Convergence:
 
 
 def convergence(exploration: Exploration) -> Convergence:
-    """Collect the costs and the leave-one-out error of every form over the fitted runs."""
+    """Collect the costs and the leave-one-out error of every curve form over the fitted runs; `model_forms` has all."""
     errors = tuple(
         (form, error)
         for form in (*STREAMBED_FORMS, "log1p")
         if math.isfinite(error := leave_one_out_error(exploration.points, exploration.rates, form))
     )
     budgets = tuple(f"{run.budget.slots} x {run.budget.profile.memory_mb} MB" for run in exploration.measurements)
-    best = min((error for _, error in errors), default=math.nan)
     finding = (
         f"{units.count(len(exploration.fitted))} of {units.count(len(exploration.measurements))} runs were fitted; "
-        f"the exploration ended because {exploration.reason}. The lowest mean error on a run left out is "
-        f"{units.rate(best)}"
+        f"the exploration ended because {exploration.reason}"
     )
+    if errors:
+        best, error = min(errors, key=itemgetter(1))
+        named = ", ".join(form for form, _ in errors)
+        finding += (
+            f". Of the curve forms ({named}) {best} has the lowest mean error on a run left out, {units.rate(error)}"
+        )
     return Convergence(finding, exploration.costs, budgets, exploration.fitted, errors)
 
 

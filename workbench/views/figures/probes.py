@@ -11,6 +11,9 @@ from workbench.dataflow import Budget
 from workbench.views import findings, theme, units
 from workbench.views.figures.signs import VERDICTS
 
+_LEAST_SPAN = 0.2  # of the highest rate, on the axis of rates
+_ROOM = 0.14  # of the span, above and below it
+
 
 @dataclass(frozen=True)
 class ProbePoint:
@@ -127,11 +130,12 @@ def _shift(probe: Probe) -> float:
 
 
 def _rate_range(data: Probes) -> list[float]:
-    """Leave room for the labels below and above the rates."""
+    """Leave room for the labels below and above the rates, and rates that are nearly the same close together."""
     rates = [point.consumed for point in data.points] + [point.offered or point.consumed for point in data.points]
     low, high = min(rates, default=0.0), max(rates, default=1.0)
-    room = 0.14 * (high - low or high or 1.0)
-    return [max(0.0, low - room), high + room]
+    span = max(high - low, _LEAST_SPAN * high) or 1.0
+    middle, half = (low + high) / 2, (0.5 + _ROOM) * span
+    return [max(0.0, middle - half), middle + half]
 
 
 def _bracket(panels: go.Figure, data: Probes) -> None:

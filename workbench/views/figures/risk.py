@@ -79,42 +79,45 @@ def cost_risk(
 
 
 def draw_cost_risk(data: CostRisk) -> go.Figure:
-    """Draw risk against cost on a logarithmic axis, margins marked."""
+    """Draw risk on a logarithmic axis against cost, or slots where all cost the same; margins are marked."""
     figure = theme.figure(data.finding, 420, "Steps: probability of falling short, over what the deployment costs.")
     if not data.points:
         return theme.not_enough(figure, "the model carries the rate with no number of slots.")
     shown = [max(point.risk, _PROBABILITIES[0]) for point in data.points]
-    unit = f"{data.currency}/h" if data.currency else "slots"
-    costs = [point.cost for point in data.points]
-    middle = math.sqrt(min(costs) * max(costs))
+    priced = len({point.cost for point in data.points}) > 1
+    across = [point.cost if priced else point.slots for point in data.points]
+    marked = [point.cost if priced else point.slots for _, point in data.marks]
+    price = f", %{{customdata[1]:.4~g}} {data.currency}/h" if data.currency else ""
+    hover = f"%{{customdata[0]}} slots{price}: short with %{{y:.2~g}} %<extra></extra>"
+    middle = math.sqrt(min(across) * max(across))
     figure.add_scatter(
         uid="risk-curve",
         name="deployments",
-        x=[point.cost for point in data.points],
+        x=across,
         y=[100 * risk for risk in shown],
-        customdata=[point.slots for point in data.points],
+        customdata=[(point.slots, point.cost) for point in data.points],
         mode="lines+markers",
         line={"color": theme.BLUE, "width": 1.5},
         marker={"color": theme.BLUE, "size": 5},
-        hovertemplate=f"%{{customdata}} slots, %{{x:.4~g}} {unit}: short with %{{y:.2~g}} %<extra></extra>",
+        hovertemplate=hover,
     )
     figure.add_scatter(
         uid="risk-margins",
         name="deployments by margin",
-        x=[point.cost for _, point in data.marks],
+        x=marked,
         y=[100 * max(point.risk, _PROBABILITIES[0]) for _, point in data.marks],
-        customdata=[point.slots for _, point in data.marks],
+        customdata=[(point.slots, point.cost) for _, point in data.marks],
         text=[f"{label}: {units.count(point.slots)} slots" for label, point in data.marks],
         mode="markers+text",
-        textposition=["top right" if point.cost < middle else "bottom left" for _, point in data.marks],
+        textposition=["top right" if place < middle else "bottom left" for place in marked],
         marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
-        hovertemplate=f"%{{text}}, %{{x:.4~g}} {unit}: short with %{{y:.2~g}} %<extra></extra>",
+        hovertemplate=hover,
         cliponaxis=False,
     )
-    left, right = 0.96 * min(costs), 1.04 * max(costs)
+    left, right = 0.96 * min(across), 1.04 * max(across)
     wide = {"type": "log", "range": [math.log10(left), math.log10(right)], **theme.log_ticks(left, right)}
     figure.update_xaxes(
-        title_text=f"Cost ({unit})" if data.currency else "Slots",
+        title_text=_axis(data, priced=priced),
         **(wide if right > _WIDE * left else {"range": [left, right]}),
     )
     low, high = math.log10(100 * min(shown)), math.log10(100 * max(shown))
@@ -127,6 +130,13 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     )
     theme.room_for_legend(figure)
     return figure
+
+
+def _axis(data: CostRisk, *, priced: bool) -> str:
+    """Name what is across: the cost where it tells deployments apart, else their slots."""
+    if data.currency is None:
+        return "Slots"
+    return f"Cost ({data.currency}/h)" if priced else f"Slots, all for {data.points[0].cost:,.2f} {data.currency}/h"
 
 
 def _safest(model: CapacityModel, rate: float, memory: float, first: int) -> int:

@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 from workbench.scaling import Reconfiguration, Timeline
 from workbench.views import theme, units
 
-_POINTS = 1200
+POINTS = 1200
 _DEPLOYED = 2  # the row of what ran
 _MARKED = 80  # reconfigurations above which their downtime is not shaded one by one
 
@@ -62,12 +62,12 @@ class TimelineSeries:
         return replace(self, reconfigurations=changes, **cut)
 
 
-def timeline(line: Timeline, policy: str = "The policy") -> TimelineSeries:
-    """Collect a replay, thinned to what a screen can show."""
+def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS) -> TimelineSeries:
+    """Collect a replay, thinned to at most `points` buckets of steps: by default what a screen can show."""
     steps = len(line.offered)
     if not steps:
         return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), (), 0.0)
-    size = math.ceil(steps / _POINTS)
+    size = math.ceil(steps / points)
 
     def thinned(values: NDArray[np.float64], how: Callable[[Floats], float]) -> tuple[float, ...]:
         return tuple(float(how(values[start : start + size])) for start in range(0, steps, size))

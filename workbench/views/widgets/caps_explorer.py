@@ -7,7 +7,7 @@ import ipywidgets
 import plotly.graph_objects as go
 
 from workbench.placement import CostVector, PlacementProblem, Plan, tune_thresholds
-from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors
+from workbench.views.figures.cost_vectors import CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.placement_map import draw_placement_map, placement_map
 from workbench.views.figures.search_tree import plan_at, search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
@@ -16,6 +16,7 @@ from workbench.views.widgets.controls import button, choice, slider, whole_slide
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.search_steps import MOST_NODES, OFF, cost_words, threshold, traced
+from workbench.views.widgets.while_dragged import WhileDragged
 
 _FRAME_MS = 500
 _ROUNDING = 100  # of a tuned threshold: upwards, so that its plan stays
@@ -45,6 +46,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.tune = button("Tightest thresholds that leave a plan", "CAPS's automatic tuning (section 4.4)", "magic")
         self.off = button("All off", "No thresholds: the whole search", "eraser")
         self.search = traced(problem, self.thresholds(), most_nodes)
+        self._axes = cost_vectors(self.search.plans).axes  # they stay, so that only plans move
         last = len(self.search.order)
         self.plan = whole_slider("Plan (in the order found)", self.search.best or 0, 0, self._last_plan())
         self.step = whole_slider("Search shown until step", last, 0, last)
@@ -56,7 +58,8 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.fold = button("Fold all again", "Hide what was unfolded", "minus-square")
         self.text = ipywidgets.HTML()
         self.tree = LiveChart(self._tree_figure(), self._click_tree)
-        self.vectors = LiveChart(self._vectors_figure(), self._click_vector)
+        self.vectors = LiveChart(draw_cost_vectors(self._vectors()), self._click_vector)
+        self.scatter = LiveChart(draw_pareto(self._vectors()), self._click_vector)
         self.map = LiveChart(self._map_figure())
         ipywidgets.link((self.play, "value"), (self.step, "value"))
         for control in self.sliders:
@@ -82,6 +85,8 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
                 *self.tree.parts,
                 *self.map.parts,
                 *self.vectors.parts,
+                *self.scatter.parts,
+                WhileDragged([*self.sliders, self.plan, self.step]),
                 FullWidth(),
             ]
         )
@@ -131,7 +136,9 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
             return
         self._tell()
         self.tree.show(self._tree_figure())
-        self.vectors.show(self._vectors_figure())
+        vectors = self._vectors()
+        self.vectors.show(draw_cost_vectors(vectors))
+        self.scatter.show(draw_pareto(vectors))
         self.map.show(self._map_figure())
 
     def _show_step(self) -> None:
@@ -200,9 +207,9 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.unfold.disabled, self.fold.disabled = not behind, not self._opened
         return draw_search_tree(tree, self.step.value if self.step.value < len(self.search.order) else None)
 
-    def _vectors_figure(self) -> go.Figure:
+    def _vectors(self) -> CostVectors:
         chosen = self.plan.value if self.search.plans else None
-        return draw_cost_vectors(cost_vectors(self.search.plans, chosen=chosen, thresholds=self.search.thresholds))
+        return cost_vectors(self.search.plans, chosen=chosen, thresholds=self.search.thresholds, axes=self._axes)
 
     def _map_figure(self) -> go.Figure:
         counts = None if self.chosen is None else self.chosen.counts

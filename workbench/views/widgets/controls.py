@@ -1,4 +1,7 @@
-"""Sliders and their kin with their whole description, all of one width; they work from the keyboard."""
+"""Sliders and their kin with their whole description, all of one width; they work from the keyboard.
+
+`WhileDragged` makes them answer while they are dragged.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,11 +1,11 @@
 """The replay player: a load and what a policy made of it, played, stepped through, policy against policy."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from html import escape
 
 import ipywidgets
-import numpy as np
 import plotly.graph_objects as go
 
 from workbench.errors import WorkbenchError
@@ -17,6 +17,7 @@ from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, whole_slider
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.while_dragged import WhileDragged
 
 _FRAMES = 120
 _FRAME_MS = 400
@@ -25,7 +26,7 @@ _FRAME_MS = 400
 def moment(line: Timeline, time_s: float) -> str:
     """Say how it stood at the end of the step that `time_s` lies in."""
     step = min(len(line.offered) - 1, max(0, math.ceil(time_s / line.step_s) - 1))
-    done = [change for change in line.reconfigurations if change.at_s <= time_s]
+    done = [change for change in line.reconfigurations if change.at_s < time_s]  # at its end the next one begins
     text = (
         f"After {units.seconds(time_s)}: {units.rate(float(line.offered[step]))} offered, "
         f"{units.rate(float(line.consumed[step]))} consumed by {int(line.tasks[step])} tasks; "
@@ -52,8 +53,8 @@ def frame_times(line: Timeline, frames: int = _FRAMES) -> tuple[float, ...]:
 
 def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
     """Give the frame in which the next reconfiguration after `frame` begins; the last one if none does."""
-    later = [change.at_s for change in line.reconfigurations if change.at_s > times[frame]]
-    return int(np.searchsorted(times, later[0])) if later else len(times) - 1
+    later = [change.at_s for change in line.reconfigurations if change.at_s >= times[frame]]
+    return bisect_right(times, later[0], hi=len(times) - 1) if later else len(times) - 1
 
 
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
@@ -96,6 +97,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
                 self.text,
                 *self.chart.parts,
                 *self.comparison.parts,
+                WhileDragged([self.frame]),
                 FullWidth(),
             ]
         )

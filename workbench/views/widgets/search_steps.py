@@ -73,14 +73,17 @@ class Traced:
 
 
 def traced(problem: PlacementProblem, thresholds: CostVector, most_nodes: int = MOST_NODES) -> Traced:
-    """Search `problem` within `thresholds` and keep the tree.
+    """Search `problem` within `thresholds` and keep the tree, whose layers stay in topological order.
+
+    CAPS itself begins with the operators of high load in the dimensions that are limited (CAPSys, section 4.4.2), which
+    prunes earlier: a threshold moved would also move the layers.
 
     Raises
     ------
     WorkbenchError
         When the tree has more than `most_nodes` nodes.
     """
-    root = trace_search(problem, thresholds, most_nodes=most_nodes)
+    root = trace_search(problem, thresholds, reorder=False, most_nodes=most_nodes)
     order = tuple(root.walk())[1:]
     return Traced(thresholds, root, order, tuple(node.plan for node in order if node.plan is not None))
 

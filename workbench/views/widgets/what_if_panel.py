@@ -18,11 +18,12 @@ from workbench.study.planning import Planned
 from workbench.study.what_if import Answer, Question, ask, common_range
 from workbench.views import theme, units
 from workbench.views.cards import STYLE, Card, Column, Table
-from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity
+from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity, measured_runs
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import choice, choice_slider, slider, tick, whole_slider
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.while_dragged import WhileDragged
 
 _RISKS = (("by the margin alone", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
 _MOST_SHAPE, _MOST_PRICE = 64, 5.0  # ends of sliders, if the price list has nothing larger
@@ -145,7 +146,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         super().__init__(
             [
                 self.rate, self.memory, self.margin, self.risk, self.instance, self.shape, self.price, self.skew,
-                self.lost, self.alarm.widget, self.text, *self.chart.parts, FullWidth(),
+                self.lost, self.alarm.widget, self.text, *self.chart.parts, WhileDragged(self.controls), FullWidth(),
             ]
         )  # fmt: skip
         if first is not None and first.price is not None and first.price.instance.name in self._instances:
@@ -192,12 +193,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         measured = (int(model.slots_[0]), int(model.slots_[-1]))
         room = max(measured[1], 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
         if (memory, room) not in self._curves:
-            runs = [
-                (run.budget.profile.memory_mb, run.budget.slots, run.estimate.rate, row in self.exploration.fitted)
-                for row, run in enumerate(self.exploration.measurements)
-                if run.estimate.rate
-            ]
-            found = capacity_of(model, runs, (), [memory], "", reach=room)
+            found = capacity_of(model, measured_runs(self.exploration), (), [memory], "", reach=room)
             kept = tuple(curve for curve in found.memory_curves if curve.slots in measured)
             self._curves[memory, room] = replace(found, memory_curves=kept)
         beyond = f", {plan.extrapolation:.1f} times the most that was measured" if plan.extrapolation > 1 else ""
