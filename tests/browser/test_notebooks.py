@@ -18,6 +18,7 @@ pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts"
+MOST_PIXELS = 14_000  # of a screenshot's height
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "60000"))
 # anywidget gives a model two seconds; on a busy machine plotly takes longer to load, and is drawn all the same.
 TOO_SLOW = "[anywidget] Failed to initialize model."
@@ -270,6 +271,17 @@ def picture(page, name, element=None):
     (element or page).screenshot(path=ARTIFACTS / f"{name}.png")
 
 
+def whole_notebook(page, name):
+    """Keep a screenshot of all its cells, below the window's end too."""
+    shown = page.viewport_size
+    for _ in range(2):  # cells that come into sight may grow
+        height = page.locator(".jp-WindowedPanel-outer").first.evaluate("panel => panel.scrollHeight")
+        page.set_viewport_size({**shown, "height": max(shown["height"], min(MOST_PIXELS, height + 200))})
+        page.wait_for_load_state("networkidle")
+    picture(page, name, page.locator(".jp-Notebook"))
+    page.set_viewport_size(shown)
+
+
 def panel_with(page, text):
     """The panel that has a control called so."""
     return page.locator(".jp-OutputArea-output .widget-vbox", has=page.get_by_text(text, exact=True)).first
@@ -281,7 +293,7 @@ def test_the_tour_leads_from_a_query_to_a_page(run_notebook):
     panel = panel_with(page, "Target rate (records/s)")
     panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     healthy(page)
-    picture(page, "00_tour", page.locator(".jp-Notebook"))
+    whole_notebook(page, "00_tour")
 
 
 def test_a_first_cell_that_cannot_be_had_is_answered_with_a_card(run_notebook):
@@ -291,7 +303,7 @@ def test_a_first_cell_that_cannot_be_had_is_answered_with_a_card(run_notebook):
     assert "Nothing was measured. Correct the first cell" in page.locator(".jp-Notebook").text_content()
     assert "Traceback" not in page.locator(".jp-Notebook").text_content()
     assert page.locator(".workbench-state").count() == 0
-    picture(page, "00_tour_refused", page.locator(".jp-Notebook"))
+    whole_notebook(page, "00_tour_refused")
 
 
 def test_every_what_if_slider_changes_the_figure(run_notebook):
@@ -299,7 +311,7 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     panel = panel_with(page, "Target rate (records/s)")
     chart = panel.locator(".js-plotly-plot")
     chart.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
-    picture(page, "02_plan", page.locator(".jp-Notebook"))
+    whole_notebook(page, "02_plan")
     assert readout(panel, "Target rate (records/s)").text_content() == "1,000,000"  # as planned, between two steps
     for description, key in (
         ("Target rate (records/s)", "PageUp"),
@@ -368,7 +380,7 @@ def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     changes(page, tree, lambda: panel.get_by_role("button", name="Tightest thresholds that leave a plan").click())
     picture(page, "03_caps_tuned", panel)
     healthy(page)
-    picture(page, "03_place", page.locator(".jp-Notebook"))
+    whole_notebook(page, "03_place")
 
 
 def test_the_replay_plays(run_notebook):
@@ -376,7 +388,7 @@ def test_the_replay_plays(run_notebook):
     panel = panel_with(page, "Policy")
     timeline = panel.locator(".js-plotly-plot").first
     timeline.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
-    picture(page, "04_scale", page.locator(".jp-Notebook"))
+    whole_notebook(page, "04_scale")
     changes(page, timeline, lambda: row_of(panel, "Policy").locator("select").select_option("ds2"))
     changes(page, timeline, panel.get_by_role("button", name="To the start").click)
     changes(page, timeline, panel.get_by_role("button", name="To the next reconfiguration").click)
@@ -391,7 +403,7 @@ def test_elastic_executors(run_notebook):
     page = run_notebook("05_elastic")
     page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot:has(.main-svg)').length >= 2")
     healthy(page)
-    picture(page, "05_elastic", page.locator(".jp-Notebook"))
+    whole_notebook(page, "05_elastic")
 
 
 def test_the_live_panel_starts_cancels_and_resumes_while_the_kernel_is_free(run_notebook):
@@ -404,7 +416,7 @@ def test_the_live_panel_starts_cancels_and_resumes_while_the_kernel_is_free(run_
 def test_a_real_spark_estimate_is_cancelled_and_resumed(run_notebook):
     page = run_notebook("01_measure")
     follow(page, None, 6 * PATIENCE_MS)  # Spark starts and warms up before each first probe
-    picture(page, "01_measure", page.locator(".jp-Notebook"))
+    whole_notebook(page, "01_measure")
 
 
 def follow(page, start, patience_ms=PATIENCE_MS):
