@@ -175,6 +175,7 @@ def test_slot_shares_name_the_largest_and_the_bottleneck():
     data = slot_shares(found)
     assert data.finding == "'join' takes 75 % of 4 slots; by the objective 'join' limits the source to 200 k records/s"
     figure = check_figure(draw_slot_shares(data))
+    assert figure.layout.xaxis.dtick >= 1  # no tick between two slots
     assert list(trace(figure, "shares-capacities").text) == ["any rate", "200 k"]
     assert list(trace(figure, "shares-tasks").text) == ["1 (25 %)", "3 (75 %)"]
     check_empty(draw_slot_shares(slot_shares(None)))
@@ -214,6 +215,17 @@ def test_risk_falls_as_cost_rises(exploration):
     assert "Slots" in axis_titles(check_figure(draw_cost_risk(bare)))
 
 
+def test_margins_that_meet_in_a_deployment_share_a_label(exploration):
+    data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), PRICES)
+    (first, one), (second, _), (third, far) = data.marks
+    meeting = replace(data, marks=((first, one), (second, one), (third, far)))
+    assert list(trace(draw_cost_risk(meeting), "risk-margins").text) == [
+        f"margin of 0 % and 10 %: {one.slots} slots",
+        "",
+        f"margin of 25 %: {far.slots} slots",
+    ]
+
+
 def test_where_all_deployments_cost_the_same_their_slots_tell_them_apart(exploration):
     huge = replace(PRICES[0], vcpus=512, memory_mb=2**20, price_per_hour=5.0)
     data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), (huge,))
@@ -221,6 +233,7 @@ def test_where_all_deployments_cost_the_same_their_slots_tell_them_apart(explora
     figure = check_figure(draw_cost_risk(data))
     assert "Slots, all for 5.00 USD/h" in axis_titles(figure)
     assert list(trace(figure, "risk-curve").x) == [point.slots for point in data.points]
+    assert figure.layout.xaxis.type == "log" or figure.layout.xaxis.dtick >= 1
     assert list(trace(figure, "risk-margins").x) == [point.slots for _, point in data.marks]
     low, high = figure.layout.xaxis.range
     assert low < data.points[0].slots < data.points[-1].slots < high

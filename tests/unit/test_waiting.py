@@ -104,3 +104,10 @@ def test_downtime_ends_with_the_replay():
     row = replay(RateTrace.constant(100, 100), MAP, change, {"map": 1}, step_s=1.0, restart_s=30.0).summary()
     assert row["reconfigurations"] == 2
     assert row["downtime_s"] == pytest.approx(30.0 + 10.0)
+
+
+def test_what_sums_leave_by_rounding_is_no_wait():
+    line = replay(RateTrace.constant(100, 200), MAP, Static(), {"map": 2}, step_s=1.0)
+    late = replace(line, consumed=line.consumed * (1 - 1e-12))
+    assert 0 < Waits.of(late.offered, late.consumed, 1.0).quantile_s(0.99) < 1e-6
+    assert (late.summary()["latency_p99_s"], late.summary()["latency_mean_s"]) == (0.0, 0.0)

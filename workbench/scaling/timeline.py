@@ -12,6 +12,7 @@ Floats = NDArray[np.float64]
 
 _AT_TARGET = 0.99
 _SPAN_S = 5.0
+_ROUNDING_S = 1e-6
 COLUMNS = (
     "at_target",
     "latency_mean_s",
@@ -109,9 +110,9 @@ class Timeline:
         end_s = len(self.offered) * self.step_s
         row = {
             "at_target": self._at_target(),
-            "latency_mean_s": waits.mean_s,
-            "latency_p50_s": waits.quantile_s(0.5),
-            "latency_p99_s": waits.quantile_s(0.99),
+            "latency_mean_s": _above_rounding(waits.mean_s),
+            "latency_p50_s": _above_rounding(waits.quantile_s(0.5)),
+            "latency_p99_s": _above_rounding(waits.quantile_s(0.99)),
             "task_hours": float(self.tasks.sum() * hours),
             "core_hours": float(self.paid_cpus.sum() * hours),
             "gb_hours": float(self.paid_memory_mb.sum() * hours / 1024),
@@ -131,3 +132,8 @@ class Timeline:
         lengths = edges[1::2] - edges[::2]
         missed = lengths[lengths * self.step_s > span_s * (1 + 1e-9)].sum()
         return float(1 - missed / len(long)) if len(long) else 1.0
+
+
+def _above_rounding(wait_s: float) -> float:
+    """0 for what the sums of a day leave by rounding."""
+    return wait_s if wait_s > _ROUNDING_S else 0.0

@@ -1,5 +1,6 @@
 """The cards of a planned study: the answer, the capacity model, the exploration, the settings for Spark, advice."""
 
+import math
 from collections.abc import Callable
 
 import plotly.graph_objects as go
@@ -167,9 +168,9 @@ def _spark(planned: Planned) -> list[Card]:
         if plan.allocation is not None:
             rows += [(f"tasks of {name}", str(count)) for name, count in plan.allocation.tasks.items()]
         shares, figure = _dealt_out(plan)
-        executor = plan.executor
+        executor, word = plan.executor, "executor" if plan.executors == 1 else "executors"
         finding = (
-            f"Start it with these settings: {units.count(plan.executors)} executors of {executor.slots} slots, each in "
+            f"Start it with these settings: {units.count(plan.executors, word)} of {executor.slots} slots, each in "
             f"a container of {executor.millicores / 1000:g} cores and {units.count(executor.memory_mb)} MB. The driver "
             "runs besides and is not priced. The last rows are no configuration but the query's own."
         )
@@ -198,7 +199,8 @@ def _dealt_out(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
 
 def _exploration(planned: Planned) -> list[Card]:
     data = convergence(planned.exploration)
-    return [Card("exploration", "How was the model found?", data.finding + ".", draw_convergence(data))]
+    figure = draw_convergence(data) if any(map(math.isfinite, data.costs)) else None  # from four runs on
+    return [Card("exploration", "How was the model found?", data.finding + ".", figure)]
 
 
 def _runs(planned: Planned) -> list[Card]:

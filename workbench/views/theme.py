@@ -143,6 +143,11 @@ def upright(top: float) -> dict[str, object]:
     return {"range": [0, _ABOVE * (top or 1.0)], "tickformat": ticks(top)}
 
 
+def whole_ticks(low: float, high: float) -> dict[str, object]:
+    """Ticks of an axis of whole numbers from `low` to `high`: at most about five, none between two numbers."""
+    return {"tickformat": "d", "tick0": 0, "dtick": max(1, math.ceil((high - low) / 5))}
+
+
 def log_ticks(low: float, high: float) -> dict[str, object]:
     """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times the powers of ten, all written out."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

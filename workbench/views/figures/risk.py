@@ -107,7 +107,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         x=marked,
         y=[100 * max(point.risk, _PROBABILITIES[0]) for _, point in data.marks],
         customdata=[(point.slots, point.cost) for _, point in data.marks],
-        text=[f"{label}: {units.count(point.slots)} slots" for label, point in data.marks],
+        text=_labels(data.marks),
         mode="markers+text",
         textposition=["top right" if place < middle else "bottom left" for place in marked],
         marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
@@ -119,6 +119,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     figure.update_xaxes(
         title_text=_axis(data, priced=priced),
         **(wide if right > _WIDE * left else {"range": [left, right]}),
+        **({} if priced or right > _WIDE * left else theme.whole_ticks(left, right)),
     )
     low, high = math.log10(100 * min(shown)), math.log10(100 * max(shown))
     figure.update_yaxes(
@@ -130,6 +131,19 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     )
     theme.room_for_legend(figure)
     return figure
+
+
+def _labels(marks: Sequence[tuple[str, RiskPoint]]) -> list[str]:
+    """One label for the margins that meet in a deployment; the others of them have none."""
+    labels: list[str] = []
+    for place, (label, point) in enumerate(marks):
+        meeting = [other for other, there in marks if there == point]
+        if label != meeting[0] or point in [there for _, there in marks[:place]]:
+            labels.append("")
+            continue
+        margins = [one.removeprefix("margin of ") for one in meeting]
+        labels.append(f"margin of {' and '.join(margins)}: {units.count(point.slots)} slots")
+    return labels
 
 
 def _axis(data: CostRisk, *, priced: bool) -> str:

@@ -104,9 +104,8 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
             col=column,
         )
         top = max(values) or 1.0
-        panels.update_xaxes(
-            title_text=title, range=[0, 1.3 * top], tickformat="~s" if column > 1 else "d", nticks=5, row=1, col=column
-        )
+        ticks = {"tickformat": "~s", "nticks": 5} if column > 1 else theme.whole_ticks(0, 1.3 * top)
+        panels.update_xaxes(title_text=title, range=[0, 1.3 * top], **ticks, row=1, col=column)
     if data.source_rate is not None:
         panels.add_vline(
             x=data.source_rate, line={"color": theme.BLACK, "width": 1, "dash": "dash"}, row=1, col=2,
