@@ -209,7 +209,7 @@ def _disagreement(
         "forms disagree",
         spread,
         f"Forms that fit the runs about equally well differ by {spread:.0%} of the prediction at the target: "
-        + ", ".join(f"{form} {answer:,.4g}" for form, answer in ranked)
+        + ", ".join(f"{form} {answer:,.0f}" for form, answer in ranked)
         + " records/s.",
         "Measure at more slots: only there do the forms part.",
     )
