@@ -10,7 +10,7 @@ from workbench.report import render
 pytestmark = pytest.mark.browser
 
 ARTIFACTS = Path(__file__).parents[2] / "artifacts"
-CHARTS = 3
+CHARTS = 4
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_csv_downloads(page, report):
 
 def test_printing_opens_the_tables(page, report):
     page.goto(report.as_uri())
-    page.wait_for_function("document.querySelectorAll('.report-chart:has(.main-svg)').length === 3")
+    page.wait_for_function(f"document.querySelectorAll('.report-chart:has(.main-svg)').length === {CHARTS}")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details:not([open])").count() <= 1  # raw batches stay closed
     page.evaluate("dispatchEvent(new Event('afterprint'))")

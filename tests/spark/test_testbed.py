@@ -73,8 +73,9 @@ def observed():
         facts = run.facts
         source = run.source
         during = left_behind() - before
-        names = "CoarseGrainedExecutorBackend", "workbench.testbed.spark.driver", "SparkSubmit"
-        cores = [set(running(name)[0].cpu_affinity()) for name in names]
+        driver = running("workbench.testbed.spark.driver")[0]
+        executor = running("CoarseGrainedExecutorBackend")[0]
+        cores = [set(process.cpu_affinity()) for process in (executor, driver, *driver.children())]  # its JVM too
     return seen, facts, source, during, left_behind() - before, cores
 
 

@@ -394,7 +394,9 @@ def main(descriptor: int) -> None:
     except WorkbenchError as error:
         connection.send(("error", str(error)))
     except (Py4JError, PySparkRuntimeError, ConnectionRefusedError) as error:
-        said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last_line(order.folder / "jvm.log"))))
+        log = order.folder / "jvm.log"
+        last = last_line(log.read_text(errors="replace")) if log.exists() else ""
+        said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last)))
         text = f"Spark's driver JVM ended or refused: {said}. Free memory, then run the same again"
         connection.send(("error", f"{text}; 'workbench doctor' tells what else may lack."))
     except Exception:  # noqa: BLE001 - the owner shows it; here nobody would see it

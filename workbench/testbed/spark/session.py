@@ -150,13 +150,9 @@ def executor_process(spark: "SparkSession | None") -> int | None:
     return None
 
 
-def last_line(log: Path) -> str:
+def last_line(text: str) -> str:
     """Last line of a log that is not empty; "" when there is none."""
-    try:
-        lines = log.read_text(errors="replace").split("\n")
-    except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def end_session(spark: "SparkSession") -> None:

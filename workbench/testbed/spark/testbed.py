@@ -197,12 +197,11 @@ class SparkTestbed:
                 self.warmup_cap_s,
                 *partitions,
             )
-            log = folder / "driver.log"
             try:
                 driver.connection.send_bytes(cloudpickle.dumps(order))
             except BrokenPipeError as error:
-                raise _ended(log) from error
-            facts = _answer(driver.connection, self.progress, self.check_owner, log)
+                raise _ended(driver.said()) from error
+            facts = _answer(driver.connection, self.progress, self.check_owner, driver.said)
             source = facts.pop("source")
             facts = {**describe(), **facts, "output mode": query.output_mode}
             facts["event time"] = "due time and own lateness"
@@ -253,6 +252,7 @@ class _Driver:
         paths = [str(Path.cwd()), *filter(None, sys.path)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         with (folder / "driver.log").open("ab") as log:
+            self._log = (folder / "driver.log").open(errors="replace")  # the reaper removes it, but not what is open
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -288,6 +288,11 @@ class _Driver:
     def __enter__(self) -> Self:
         return self
 
+    def said(self) -> str:
+        """Give what the process has written, also when it is gone."""
+        self._log.seek(0)
+        return self._log.read()
+
     def __exit__(self, *_: object) -> None:
         self.connection.close()
         try:
@@ -296,11 +301,12 @@ class _Driver:
             self._process.kill()
             self._process.wait()
         self._reaper.wait(60)
+        self._log.close()
 
 
-def _ended(log: Path | None = None) -> WorkbenchError:
-    """Tell that the driver process is gone, and why where its log does."""
-    last = last_line(log) if log else ""
+def _ended(said: str) -> WorkbenchError:
+    """Tell that the driver process is gone, and why where what it `said` does."""
+    last = last_line(said)
     hidden = sorted(path.name for path in Path.cwd().glob("*.py") if path.stem in sys.stdlib_module_names)
     if hidden and re.match(r"\w+Error\b", last):
         return WorkbenchError(
@@ -317,7 +323,7 @@ def _answer(
     connection: Connection,
     progress: Callable[[str], None] = lambda _: None,
     check: Callable[[], None] = _go_on,
-    log: Path | None = None,
+    said: Callable[[], str] = str,
 ) -> Any:  # noqa: ANN401
     """Wait for the driver's answer.
 
@@ -332,7 +338,7 @@ def _answer(
                 check()
             kind, value = connection.recv()
         except (EOFError, ConnectionResetError) as error:
-            raise _ended(log) from error
+            raise _ended(said()) from error
         if kind == "progress":
             progress(value)
         elif kind == "error":
