@@ -1,20 +1,14 @@
 """The list of promises: well-formed, and the tests it names are there."""
 
-import importlib.util
 import sys
-from pathlib import Path
 
+import benchmark_script
 import pytest
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def acceptance():
-    spec = importlib.util.spec_from_file_location("acceptance", ROOT / "benchmarks" / "acceptance.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmark_script.load("acceptance")
 
 
 def test_every_issue_has_promises_under_names_of_their_own(acceptance):

@@ -1,22 +1,16 @@
 """Where the generator's benchmark takes q1's maximum from, and what it says of it."""
 
-import importlib.util
 import os
 from dataclasses import replace
-from pathlib import Path
 
+import benchmark_script
 import pytest
 from example_measurement import example_measurement
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def benchmark():
-    spec = importlib.util.spec_from_file_location("generator_benchmark", ROOT / "benchmarks" / "generator.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmark_script.load("generator")
 
 
 @pytest.fixture(scope="module")

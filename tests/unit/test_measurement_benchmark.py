@@ -1,24 +1,18 @@
 """What the benchmark of measurements says of its runs, without running them."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
+import benchmark_script
 import pytest
 from example_measurement import example_measurement
 
 from workbench import cli
 from workbench.capacity.repeatability import MstInterval
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
 def benchmark():
-    spec = importlib.util.spec_from_file_location("measurement_benchmark", ROOT / "benchmarks" / "measurement.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmark_script.load("measurement")
 
 
 @pytest.fixture(scope="module")

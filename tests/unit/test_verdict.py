@@ -109,6 +109,11 @@ def test_trend_is_the_textbook_regression():
     assert backlog_trend(observation) == pytest.approx((expected.slope, expected.stderr))
 
 
+def test_nothing_offered_is_no_overload():
+    idle = Observation(0.0, 10.0, tuple(Batch(2.0 * n, 1.0, 0, 0.0, 0.0) for n in range(6)))
+    assert judge(idle).verdict == "sustained"
+
+
 def test_batches_that_take_far_too_long_are_overloaded():
     batches = tuple(Batch(20.0 * n, 20.0, 2000, 1000.0 * (2 + 20 * n), 18_000.0 * n) for n in range(2))
     slow = Observation(RATE, 20.0, batches)

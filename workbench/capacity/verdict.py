@@ -83,7 +83,9 @@ def backlog_trend(observation: Observation) -> tuple[float, float]:
 def _kept_up(observation: Observation) -> float:
     """Seconds in which the rows of the batches became due / seconds the batches took; 1 without batches."""
     took = sum(batch.duration_s for batch in observation.batches)
-    return sum(batch.records for batch in observation.batches) / observation.commanded_rate / took if took > 0 else 1.0
+    if not (took > 0 and observation.commanded_rate > 0):
+        return 1.0
+    return sum(batch.records for batch in observation.batches) / observation.commanded_rate / took
 
 
 def judge(

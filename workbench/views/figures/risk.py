@@ -135,15 +135,15 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
 
 def _labels(marks: Sequence[tuple[str, RiskPoint]]) -> list[str]:
     """One label for the margins that meet in a deployment; the others of them have none."""
-    labels: list[str] = []
-    for place, (label, point) in enumerate(marks):
-        meeting = [other for other, there in marks if there == point]
-        if label != meeting[0] or point in [there for _, there in marks[:place]]:
-            labels.append("")
-            continue
-        margins = [one.removeprefix("margin of ") for one in meeting]
-        labels.append(f"margin of {' and '.join(margins)}: {units.count(point.slots)} slots")
-    return labels
+    meeting: dict[int, list[str]] = {}
+    for label, point in marks:
+        meeting.setdefault(point.slots, []).append(label.removeprefix("margin of "))
+    return [
+        f"margin of {' and '.join(meeting.pop(point.slots))}: {units.count(point.slots)} slots"
+        if point.slots in meeting
+        else ""
+        for _, point in marks
+    ]
 
 
 def _axis(data: CostRisk, *, priced: bool) -> str:
