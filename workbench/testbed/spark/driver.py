@@ -177,6 +177,11 @@ class Driver:
             else:
                 self._connection.send(("result", result))
 
+    def jvm_said(self) -> str:
+        """Give the last line that Spark's JVM has written."""
+        log = self._order.folder / "jvm.log"
+        return last_line(log.read_text(errors="replace")) if log.exists() else ""
+
     def _divide_cores(self) -> None:
         """Give the slots their quota and cores, and keep what is no slot's work off these where there are others."""
         executor, quota = self._executor, self._order.quota
@@ -394,8 +399,7 @@ def main(descriptor: int) -> None:
     except WorkbenchError as error:
         connection.send(("error", str(error)))
     except (Py4JError, PySparkRuntimeError, ConnectionRefusedError) as error:
-        log = order.folder / "jvm.log"
-        last = last_line(log.read_text(errors="replace")) if log.exists() else ""
+        last = driver.jvm_said() if driver is not None else ""  # the query's module may have started a Spark of its own
         said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last)))
         text = f"Spark's driver JVM ended or refused: {said}. Free memory, then run the same again"
         connection.send(("error", f"{text}; 'workbench doctor' tells what else may lack."))
