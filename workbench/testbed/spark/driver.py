@@ -86,13 +86,15 @@ class Driver:
         self._say("starting Spark")
         spark = self._spark = start_session(order)
         self._executor = self._find_executor()
-        self._divide_cores()
+        if order.quota:
+            order.quota.add(self._executor)
         log_file = next((order.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
         self._meter = Meter(order.quota, self._executor)
         self._queries: list[LiveQuery] = []
         self._say("warming up the query's code, without a quota")
         rows = self._warm_code()
+        self._divide_cores()
         self._say("measuring the source alone")
         rows = self._profile_source(rows)
         self._live = self._start("query", order.generator, order.budget.interval_s, order.build, order.output_mode)
@@ -183,10 +185,11 @@ class Driver:
         return last_line(log.read_text(errors="replace")) if log.exists() else ""
 
     def _divide_cores(self) -> None:
-        """Give the slots their quota and cores, and keep what is no slot's work off these where there are others."""
+        """Give the slots their cores, and keep what is no slot's work off these where there are others.
+
+        Not before the code is warm: both Sparks and their compilers have most to do then.
+        """
         executor, quota = self._executor, self._order.quota
-        if quota:
-            quota.add(executor)
         apart = COMPILERS if quota and quota.exempt(executor, COMPILERS) else ()
         pin(executor, self._slot_cores)
         if self._other_cores:
@@ -218,7 +221,8 @@ class Driver:
         order = self._order
         interval = order.budget.interval_s
         alone = self._start("source", RowsOnly(order.generator), _READ_INTERVAL_S, _as_it_is, "append")
-        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / len(self._slot_cores))))
+        at_once = min(order.budget.slots, len(self._slot_cores | self._other_cores))
+        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / at_once)))
         rows = max(LEAST_SOURCE_ROWS, expected)
         alone.fixed_batches(rows)
         warm_s = now_s() + min(SOURCE_WARM_S, order.warmup_cap_s)
@@ -262,7 +266,7 @@ class Driver:
         self._queries.remove(live)
 
     def _warm_code(self) -> int:
-        """Run without a quota until batches cost no less CPU and the compiler has little left to do.
+        """Run without a quota, on all cores, until batches cost no less CPU and the compiler has little left to do.
 
         Returns the rows that a batch of one interval then takes.
 
