@@ -30,10 +30,9 @@ demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark her
 lab: $(READY) ## open JupyterLab on this machine
 	$(BIN)/jupyter lab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root)
 
-test: $(READY) ## run all tests: on all cores, but those on Spark one after the other
-	$(BIN)/python -m pytest -m "not spark and not browser" --numprocesses auto --dist loadfile
-	$(BIN)/python -m pytest -m "spark and not browser"
-	$(BIN)/python -m pytest -m browser --numprocesses auto --dist loadfile
+test: $(READY) ## run all tests: first those that share the machine, then those that measure and need it alone
+	$(BIN)/python -m pytest -m "not alone" --numprocesses auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m alone
 
 acceptance: $(READY) ## show all that the project promises, with figures (a day; SHOW="--needs minutes" for the quick part)
 	$(BIN)/python benchmarks/acceptance.py $(SHOW)

@@ -20,7 +20,7 @@ from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import SparkTestbed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
 FRACTIONS = quota_permitted()
 BUDGET = Budget(2, SlotProfile(0.4 if FRACTIONS else 1.0, 600), 1.0)

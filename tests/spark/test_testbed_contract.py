@@ -12,7 +12,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.testbed.spark import SparkTestbed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
 FRACTIONS = quota_permitted()
 
