@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROCKSDB_SHARE = 0.4
 LEAST_HEAP_MB = 600
 # A job that runs for days has all of its code compiled; a run of minutes would still interpret what a batch calls once.
-# After a tenth of the usual calls q5 sustains what it does after minutes more.
+# So code is compiled after a tenth of the usual calls.
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
 
 
