@@ -41,8 +41,7 @@ class Order:
         """Cores that the slots run on: as few as hold them, lowest numbers first.
 
         On more, tasks that share one core's worth of quota run at once or in turns, as chance has it, and at once they
-        slow each other down where the cores are threads of one real core or share its caches. Six deployments of q5
-        scattered by 27 % on two cores and by 15 % on one.
+        slow each other down where the cores are threads of one real core or share its caches.
         """
         allowed = sorted(os.sched_getaffinity(0))
         return frozenset(allowed[: max(1, math.ceil(round(self.budget.cpus, 6)))])
