@@ -53,7 +53,7 @@ class MstInterval:
 
 def expected_deviation(machine: Mapping[str, str]) -> float:
     """Give the relative deviation of repeats that is expected before any is seen, by the facts of the machine."""
-    return EXPECTED_DEVIATION_VIRTUAL if machine.get(VIRTUAL_MACHINE) == "yes" else EXPECTED_DEVIATION
+    return EXPECTED_DEVIATION_VIRTUAL if machine.get(VIRTUAL_MACHINE, "no") != "no" else EXPECTED_DEVIATION
 
 
 def scatter(groups: Sequence[Sequence[float]], expected: float = EXPECTED_DEVIATION) -> tuple[float, int]:

@@ -13,7 +13,7 @@ from workbench.dataflow import Budget
 from workbench.metrics import Observation, SourceProfile
 from workbench.workload.query import Query
 
-VIRTUAL_MACHINE = "virtual machine"  # among the facts of a run: "yes" or "no"
+VIRTUAL_MACHINE = "virtual machine"  # among the facts of a run: "yes", "no" or "unknown"
 
 
 class Run(Protocol):

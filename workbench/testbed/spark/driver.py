@@ -32,7 +32,7 @@ from workbench.testbed.spark.operators import (
     scans,
 )
 from workbench.testbed.spark.order import Order
-from workbench.testbed.spark.quota import family, pin, threads_cpu_s
+from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
 from workbench.workload.query import Generator
@@ -191,7 +191,7 @@ class Driver:
         """
         executor, quota = self._executor, self._order.quota
         apart = COMPILERS if quota and quota.exempt(executor, COMPILERS) else ()
-        pin(executor, self._slot_cores)
+        pin_family(executor, self._slot_cores)  # its Python workers too: they are older than this division
         if self._other_cores:
             pin(executor, self._other_cores, apart)
             for process in set(family(os.getpid())) - set(family(executor)):

@@ -20,7 +20,7 @@ class Load:
     """CPU seconds since boot of all `cores`: `busy` in all, `steal` by other virtual machines, `ours`.
 
     `slots` are the same of the cores that run nothing of ours but the executor: their number, how long they were busy,
-    and how long with it. None where the driver has no core of its own.
+    how long with it, and how long stolen. None where the driver has no core of its own.
     """
 
     at_s: float
@@ -30,7 +30,7 @@ class Load:
     cores: int
     periods: int = 0
     throttled: int = 0
-    slots: tuple[int, float, float] | None = None
+    slots: tuple[int, float, float, float] | None = None
 
     def disturbance_since(self, earlier: "Load") -> Disturbance:
         """Shares taken by others since `earlier`: of all cores, or of the slots' where that is more."""
@@ -40,12 +40,15 @@ class Load:
         if capacity <= 0:
             return Disturbance(throttled=throttled)
         others = ((self.busy_s - earlier.busy_s) - (self.ours_s - earlier.ours_s)) / capacity
+        steal = (self.steal_s - earlier.steal_s) / capacity
         if self.slots and earlier.slots:
-            count, busy_s, ours_s = self.slots
-            there = (busy_s - earlier.slots[1]) - (ours_s - earlier.slots[2])
-            others = max(others, there / (self.at_s - earlier.at_s) / count)
+            count, *after = self.slots
+            busy_s, ours_s, steal_s = (now - then for now, then in zip(after, earlier.slots[1:], strict=True))
+            there = (self.at_s - earlier.at_s) * count
+            others = max(others, (busy_s - ours_s) / there)
+            steal = max(steal, steal_s / there)
         return Disturbance(
-            steal=min(1.0, max(0.0, (self.steal_s - earlier.steal_s) / capacity)),
+            steal=min(1.0, max(0.0, steal)),
             other_load=min(1.0, max(0.0, others)),
             throttled=throttled,
         )
@@ -87,8 +90,10 @@ def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor
             continue
         ours_s += sum(int(value) for value in stat[11:15]) * _TICK_S  # with the children it has waited for
     busy = (user + nice + system + irq + softirq) * _TICK_S
+    there = [times[f"cpu{core}"] for core in slots if f"cpu{core}" in times]  # a container may number them anew
     # interrupts are left out here: the executor's own shuffle makes them
-    there = sum(int(value) for core in slots for value in times[f"cpu{core}"][:3]) * _TICK_S
+    busy_there = sum(int(value) for core in there for value in core[:3]) * _TICK_S
+    stolen_there = sum(int(core[7]) for core in there) * _TICK_S
     periods, throttled = outer_throttling()
     return Load(
         at_s,
@@ -98,7 +103,7 @@ def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor
         os.cpu_count() or 1,
         periods,
         throttled,
-        (len(slots), there, executor_s) if slots else None,
+        (len(slots), busy_there, executor_s, stolen_there) if there and len(there) == len(slots) else None,
     )
 
 
@@ -140,9 +145,16 @@ def describe() -> dict[str, str]:
         found.setdefault(key.strip(), value.strip())
     return {
         "processor": found.get("model name") or platform.processor() or platform.machine(),
-        VIRTUAL_MACHINE: "yes" if "hypervisor" in found.get("flags", "").split() else "no",
+        VIRTUAL_MACHINE: _virtual(found.get("flags")),
         "cores": f"{usable_cores():g}",
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
     }
+
+
+def _virtual(flags: str | None) -> str:
+    """Tell from the processor's flags whether this is a virtual machine; other processors than x86 have none."""
+    if flags is None:
+        return "unknown"
+    return "yes" if "hypervisor" in flags.split() else "no"

@@ -156,6 +156,15 @@ def pin(pid: int, cores: Collection[int], names: tuple[str, ...] = ("",)) -> Non
             os.sched_setaffinity(thread, cores)
 
 
+def pin_family(pid: int, cores: Collection[int]) -> None:
+    """Hold `pid`, all that descends from it and what they will fork to `cores`."""
+    pinned: set[int] = set()
+    while fresh := set(family(pid)) - pinned:  # again: what was forked meanwhile
+        for process in fresh:
+            pin(process, cores)
+        pinned |= fresh
+
+
 def process_cpu_s(pid: int) -> float:
     """User and system CPU seconds of a live process; 0 when it is gone."""
     return _cpu_s(Path(f"/proc/{pid}/stat"))
