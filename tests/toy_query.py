@@ -57,6 +57,11 @@ def wrong_column(rows):
     return rows.select("nmae")
 
 
+def stops_reading(stream):
+    """Spark has as many rows as the limit from the beginning."""
+    return stream.limit(0)
+
+
 def fails_at_run_time(rows):
     return rows.mapInArrow(_divide, "id long")
 

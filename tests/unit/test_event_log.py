@@ -157,6 +157,23 @@ def test_half_a_line_waits_for_the_rest(log):
     assert len(log.poll()) == 1
 
 
+def test_batches_that_read_nothing_of_what_was_released_are_remembered_until_one_reads(log):
+    def committed(number, read):
+        done = progress()
+        done["progress"] |= {
+            "batchId": number,
+            "sources": [{"startOffset": {"n": number}, "endOffset": {"n": number + 7}, "numInputRows": read}],
+        }
+        return done
+
+    write(log.path, [committed(0, 0), committed(1, 0)])
+    assert log.poll() == []
+    assert list(log.unread(QUERY)) == [7, 7]
+    write(log.path, [committed(2, 3)])
+    log.poll()
+    assert list(log.unread(QUERY)) == []
+
+
 def test_a_stage_that_failed_is_no_work(log):
     write(log.path, [*BEGIN, task(1, 0, scanned=5), stage(1, failure="cancelled"), progress()])
     assert log.poll() == []

@@ -1,10 +1,15 @@
 """As much as fits: the batch size converges to what lasts one interval, whatever it started from."""
 
+import json
+from random import Random
+from statistics import mean
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.testbed.spark.live import LEAST_BATCH_ROWS, _root_cause, fitting_rows
+from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.live import LEAST_BATCH_ROWS, MOST_FITTING, LiveQuery, Meter, _root_cause, fitting_rows
 
 
 @given(st.floats(0.0, 1.8), st.floats(1e-6, 1e-3), st.integers(100, 10**6))
@@ -17,11 +22,39 @@ def test_it_converges_to_the_batch_that_fills_the_interval(fixed, per_row, rows)
     assert rows == pytest.approx(wanted, rel=0.05, abs=2)
 
 
+def test_rows_that_cost_next_to_nothing_are_doubled_until_their_cost_shows():
+    """A batch takes about a second whatever it holds; 100,000 rows would fill the interval."""
+    needed = []
+    for seed in range(200):
+        random = Random(seed)
+        seen, rows = [], 500
+        while rows < 80_000:
+            seen.append((rows, random.uniform(0.8, 1.2) + 1e-5 * rows))
+            rows = fitting_rows(seen[-6:], 2.0)
+        needed.append(len(seen))
+        assert rows < 300_000
+    assert mean(needed) < 9.5  # eight sizes by doubling alone; the line through the scatter needs eleven
+
+
+def test_what_larger_batches_have_shown_counts_more_than_one_fast_batch():
+    seen = [(100_000, 2.1), (105_000, 2.3), (60_000, 1.75), (80_000, 1.5)]
+    assert fitting_rows(seen, 2.0) < 100_000
+
+
 def test_a_query_that_never_fits_gets_the_least_batch():
     rows = 5_000
     for _ in range(40):
         rows = fitting_rows([(rows, 9.0)], 2.0)
     assert rows == LEAST_BATCH_ROWS
+
+
+def test_a_rate_that_is_far_too_high_makes_no_batch_without_end(tmp_path):
+    live = LiveQuery("q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1))
+    live.expect(1_000)
+    for rate, rows in ((200.0, 400), (1e9, 1_000 * MOST_FITTING)):
+        live.command(rate)
+        command = json.loads((tmp_path / "control.json").read_text())
+        assert (command["rate"], command["max_records"]) == (rate, rows)
 
 
 def test_a_python_error_is_found_among_java_causes():

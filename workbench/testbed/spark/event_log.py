@@ -7,7 +7,7 @@ cancelled, and batches without a progress event, are left out.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,7 @@ class BatchLog:
     @property
     def records(self) -> int:
         """Rows between the start and the end offset of the first source."""
-        source = self.progress["sources"][0]
-        return _row_number(source["endOffset"]) - _row_number(source["startOffset"])
+        return _released(self.progress["sources"][0])
 
     @property
     def last_row(self) -> int:
@@ -82,6 +81,10 @@ class BatchLog:
     def duration_s(self) -> float:
         """From the trigger to the commit."""
         return float(self.progress["durationMs"]["triggerExecution"]) / 1000
+
+
+def _released(source: Mapping[str, Any]) -> int:
+    return _row_number(source["endOffset"]) - _row_number(source["startOffset"])
 
 
 def _row_number(offset: str | dict[str, int] | None) -> int:
@@ -102,6 +105,7 @@ class EventLog:
     _tasks: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     _stages: dict[tuple[str, int], list[Stage]] = field(default_factory=lambda: defaultdict(list))
     _failures: dict[str, str] = field(default_factory=dict)
+    _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def poll(self) -> list[tuple[str, BatchLog]]:
         """Read what was written since the last call; pairs of query id and batch, in order of commit."""
@@ -115,6 +119,10 @@ class EventLog:
     def failure(self, query_id: str) -> str | None:
         """Why the query ended by itself; None while it has not."""
         return self._failures.get(query_id)
+
+    def unread(self, query_id: str) -> Sequence[int]:
+        """Rows that were released to each of the query's last batches, as far back as these read none of them."""
+        return self._unread.get(query_id, ())
 
     def _take(self, event: dict[str, Any]) -> tuple[str, BatchLog] | None:
         kind = event["Event"].rsplit(".", 1)[-1]
@@ -144,7 +152,13 @@ class EventLog:
 
     def _commit(self, progress: dict[str, Any]) -> tuple[str, BatchLog] | None:
         stages = self._stages.pop((progress["id"], progress["batchId"]), [])
-        if not stages or not any(source["numInputRows"] for source in progress["sources"]):
+        if not any(source["numInputRows"] for source in progress["sources"]):
+            released = sum(map(_released, progress["sources"]))
+            if released:
+                self._unread[progress["id"]].append(released)
+            return None
+        self._unread.pop(progress["id"], None)
+        if not stages:
             return None
         ordered = tuple(sorted(stages, key=lambda stage: stage.stage_id))
         return progress["id"], BatchLog(progress["batchId"], progress, ordered)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
@@ -13,6 +14,7 @@ from workbench.metrics import Batch
 from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.operators import BatchWork, line
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
+from workbench.testbed.spark.rows import not_read
 from workbench.workload.query import Generator
 from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
 
@@ -26,6 +28,10 @@ LEAST_BATCH_ROWS = 10
 _MEMORY = 6
 _GROWTH = 2.0
 _DAMPED = 1.25
+_CLEARLY = 1.2  # batch sizes that differ by this factor tell the cost of a row
+# A batch takes at most so many times the rows that are expected to fit: what is far too much must come to an end too.
+MOST_FITTING = 10
+MOST_UNREAD = 3  # batches in a row that read nothing of what was released: the next will not either
 
 
 @dataclass
@@ -84,6 +90,7 @@ class LiveQuery:
     _epoch: int = 0
     _fitting: bool = False
     _rows: int = FIRST_BATCH_ROWS
+    _most_rows: int = 0
     _released: dict[int, Release] = field(default_factory=dict)
     _release_offset: int = 0
 
@@ -153,7 +160,7 @@ class LiveQuery:
         self._epoch += 1
         self.commanded_rate = rate
         self._fitting = math.isinf(rate)
-        rows = self._rows if self._fitting else math.ceil(rate * self.interval_s)
+        rows = self._rows if self._fitting else math.ceil(min(rate * self.interval_s, self._most_rows or math.inf))
         write_command(self.folder, Command(self._epoch, None if self._fitting else rate, rows))
 
     def fixed_batches(self, rows: int) -> None:
@@ -163,8 +170,9 @@ class LiveQuery:
         write_command(self.folder, Command(self._epoch, None, rows))
 
     def expect(self, rows: int) -> None:
-        """Begin with batches of `rows` rows when as much as fits is offered."""
+        """Take `rows` for what fits an interval until more is known: no batch gets many times as many."""
         self._rows = rows
+        self._most_rows = max(self._most_rows, MOST_FITTING * rows)
 
     @property
     def epoch(self) -> int:
@@ -181,7 +189,7 @@ class LiveQuery:
         self.done.append(Done(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
         if self._fitting and release.epoch == self._epoch:
             seen = [done for done in self.done[-_MEMORY:] if done.release.epoch == self._epoch]
-            self._rows = fitting_rows([(done.batch.records, done.batch.duration_s) for done in seen], self.interval_s)
+            self.expect(fitting_rows([(done.batch.records, done.batch.duration_s) for done in seen], self.interval_s))
             write_command(self.folder, Command(self._epoch, None, self._rows))
 
     def check(self) -> None:
@@ -190,8 +198,11 @@ class LiveQuery:
         Raises
         ------
         WorkbenchError
-            With the query's own error.
+            With the query's own error, or when its batches read nothing of what is released.
         """
+        unread = self.events.unread(self.query.id)
+        if len(unread) >= MOST_UNREAD:
+            raise not_read(self.name, sum(unread), 0.0)
         failure = self.events.failure(self.query.id)
         if failure is None and self.query.isActive:
             return
@@ -217,10 +228,17 @@ def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
     seen
         Records and seconds of the last batches, oldest first. Sizes that differ give the line seconds = a + b x
         records; otherwise the size follows the ratio of interval to duration, damped, since a is then unknown.
+        The size doubles where the last batch took no longer than the clearly smaller ones (their median) and left a
+        fifth of the interval free, as no larger one has filled it: then b does not show yet beside the scatter of a,
+        or the code is getting faster.
     """
     records, seconds = seen[-1]
+    fewer = [earlier_s for rows, earlier_s in seen if _CLEARLY * rows < records]
+    more = [earlier_s for rows, earlier_s in seen if rows > records]
+    if fewer and seconds <= median(fewer) and max([_DAMPED * seconds, *more]) < interval_s:
+        return max(LEAST_BATCH_ROWS, int(_GROWTH * records))
     smallest, largest = min(rows for rows, _ in seen), max(rows for rows, _ in seen)
-    if largest > 1.2 * smallest:
+    if largest > _CLEARLY * smallest:
         cost = line(seen)
         if cost.per_record_s > 0 and cost.fixed_s < interval_s:
             wanted = (interval_s - cost.fixed_s) / cost.per_record_s

@@ -26,11 +26,16 @@ def check_read(name: str, batches: Sequence[BatchLog]) -> None:
             released += batch.records
             read += sum(task.records_in for stage in reading for task in stage.tasks) / len(reading)
     if read < LEAST_READ * released:
-        raise WorkbenchError(
-            f"The source of query {name!r} released {released:,} rows, of which the query read {read:,.0f}: no rate "
-            "can be told. A generator must make every row of the range it is asked for; a query must not stop reading "
-            "(limit)."
-        )
+        raise not_read(name, released, read)
+
+
+def not_read(name: str, released: int, read: float) -> WorkbenchError:
+    """Tell that query `name` read only `read` of the `released` rows."""
+    return WorkbenchError(
+        f"The source of query {name!r} released {released:,} rows, of which the query read {read:,.0f}: no rate "
+        "can be told. A generator must make every row of the range it is asked for; a query must not stop reading "
+        "(limit)."
+    )
 
 
 def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[OperatorMetrics]) -> float:
