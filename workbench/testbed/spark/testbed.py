@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -52,22 +52,27 @@ class SparkRun:
     source: SourceProfile
     _connection: Connection
     _check: Callable[[], None] = _go_on
+    _said: Callable[[], str] = str
 
     def set_rate(self, rate: float) -> None:
         """Offer `rate` records/s from the next batch on; inf offers as much as fits the interval."""
-        self._connection.send(("rate", rate))
-        _answer(self._connection, check=self._check)
+        self._ask("rate", rate)
 
     def settle(self, seconds: float) -> None:
         """Let `seconds` pass unobserved."""
-        self._connection.send(("settle", seconds))
-        _answer(self._connection, check=self._check)
+        self._ask("settle", seconds)
 
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the whole batches in them."""
-        self._connection.send(("observe", seconds))
-        observation: Observation = _answer(self._connection, check=self._check)
+        observation: Observation = self._ask("observe", seconds)
         return observation
+
+    def _ask(self, verb: str, value: float) -> Any:  # noqa: ANN401
+        try:
+            self._connection.send((verb, value))
+        except BrokenPipeError as error:
+            raise _ended(self._said()) from error
+        return _answer(self._connection, check=self._check, said=self._said)
 
 
 @dataclass(frozen=True)
@@ -205,16 +210,18 @@ class SparkTestbed:
             source = facts.pop("source")
             facts = {**describe(), **facts, "output mode": query.output_mode}
             facts["event time"] = "due time and own lateness"
+            driver_apart = len(order.slot_cores) < len(os.sched_getaffinity(0))
             facts["slots are"] = (
                 f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {len(order.slot_cores)} of the "
-                f"machine's cores{', the compiler apart' * quota.v1}"
+                f"machine's cores, the driver {'on others' if driver_apart else 'beside them'}"
+                f"{', the compiler apart' * quota.v1}"
                 if quota
                 else "whole cores, no quota"
             )
             if isinstance(generator, Replay) and not generator.complete:
                 facts["data"] = "only the first GiB of the data set is replayed"
             facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
-            yield SparkRun(budget, facts, source, driver.connection, self.check_owner)
+            yield SparkRun(budget, facts, source, driver.connection, self.check_owner, driver.said)
 
     def _quota(self, budget: Budget) -> CpuQuota | None:
         if self.master != "local" or self.slot_cpus == "cores":
@@ -307,16 +314,24 @@ class _Driver:
 def _ended(said: str) -> WorkbenchError:
     """Tell that the driver process is gone, and why where what it `said` does."""
     last = last_line(said)
-    hidden = sorted(path.name for path in Path.cwd().glob("*.py") if path.stem in sys.stdlib_module_names)
+    hidden = _hidden(Path.cwd())
     if hidden and re.match(r"\w+Error\b", last):
         return WorkbenchError(
-            f"Spark's driver process ended by itself: {last}. Python takes {', '.join(hidden)} in the current folder "
-            "for a module of its own: rename it, then run the same command again."
+            f"Spark's driver process ended by itself: {last.rstrip('.')}. Python may take {', '.join(hidden)} in the "
+            "current folder for a module of the same name: rename it, then run the same command again."
         )
+    told = f" ({last.rstrip('.')})" if re.match(r"[\w.]+Error\b", last) else ""
     return WorkbenchError(
-        "Spark's driver process ended by itself, most likely for lack of memory; "
+        f"Spark's driver process ended by itself{told}, most likely for lack of memory; "
         "close other programs or use smaller slots (--memory-mb), then run the same command again."
     )
+
+
+def _hidden(folder: Path) -> list[str]:
+    """Files and packages of `folder` that bear the name of a module of Python's or of an installed package."""
+    names = sys.stdlib_module_names | packages_distributions().keys() - {"workbench"}
+    found = (path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists())
+    return sorted(path.name for path in found if path.stem in names)
 
 
 def _answer(
@@ -344,6 +359,8 @@ def _answer(
         elif kind == "error":
             raise WorkbenchError(value)
         elif kind == "crash":
+            if any(repr(name.partition(".")[0]) in last_line(value) for name in _hidden(Path.cwd())):
+                raise _ended(value)
             raise RuntimeError(f"The Spark driver failed unexpectedly:\n{value}")
         else:
             return value
