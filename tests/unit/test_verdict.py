@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import pytest
@@ -87,10 +86,19 @@ def test_reasons_of_invalid_observations_have_numbers():
 
 
 def test_disturbed_but_judged_is_flagged():
-    judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(other_load=0.3)), max_disturbance=math.inf)
+    judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(other_load=0.3)), accept_disturbed=True)
     assert (judgement.verdict, judgement.disturbed) == ("sustained", True)
     assert "judged although others took 30.0%" in judgement.reason
-    assert not judge(seen([0] * 11), max_disturbance=math.inf).disturbed
+    assert not judge(seen([0] * 11), accept_disturbed=True).disturbed
+
+
+@pytest.mark.parametrize("bound", [0.01, 0.2])
+def test_disturbed_is_what_lies_beyond_the_bound_that_was_given(bound):
+    loads = [Disturbance(other_load=share * bound) for share in (0.9, 1.1)]
+    around = [replace(seen([0] * 11), disturbance=load) for load in loads]
+    judged = [judge(each, max_disturbance=bound, accept_disturbed=True) for each in around]
+    assert [judgement.disturbed for judgement in judged] == [False, True]
+    assert judge(around[1], max_disturbance=bound).verdict == "disturbed"
 
 
 def test_three_whole_batches_are_needed():

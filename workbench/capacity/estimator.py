@@ -44,7 +44,7 @@ class CapacityEstimator:
         ``"adaptive"`` or the published ``"streambed"``.
     min_rate, max_rate
         Lowest and highest rate probed, records/s. Defaults: the larger of 1 and 1/1024 of the warm-up's rate, if that
-        is not above the highest; what the source can serve without being the limit.
+        is not above the highest; what the source can serve without being the limit. ``"streambed"`` knows neither.
     max_probes
         Budget of probes, repetitions included and the warm-up not.
     max_repeats
@@ -103,6 +103,12 @@ class CapacityEstimator:
             raise WorkbenchError(
                 f"warmup_min_s is {self.warmup_min_s!r}, above warmup_cap_s = {self.warmup_cap_s!r}; "
                 "raise the cap or lower the minimum."
+            )
+        if self.schedule == "streambed" and (self.min_rate, self.max_rate) != (None, None):
+            raise WorkbenchError(
+                "The schedule 'streambed' follows the published rule, which knows no lowest and no highest rate; "
+                f"min_rate is {self.min_rate!r} and max_rate (--max-rate) {self.max_rate!r}. Leave them out, or choose "
+                "the adaptive schedule."
             )
         if self.min_rate is not None and self.max_rate is not None and self.min_rate > self.max_rate:
             raise WorkbenchError(
@@ -235,7 +241,8 @@ class _Session:
             judgement = judge(
                 observation,
                 self.estimator.success,
-                max_disturbance=math.inf if step.accept_disturbed else self.estimator.max_disturbance,
+                max_disturbance=self.estimator.max_disturbance,
+                accept_disturbed=step.accept_disturbed,
                 check_trend=self.estimator.schedule == "adaptive",
             )
         return Probe(

@@ -93,6 +93,7 @@ def judge(
     success: float = 0.99,
     *,
     max_disturbance: float = MAX_DISTURBANCE,
+    accept_disturbed: bool = False,
     check_trend: bool = True,
 ) -> Judgement:
     """Judge `observation`; validity is decided before the verdict.
@@ -104,7 +105,9 @@ def judge(
     success
         Least share of the due rows that must have been consumed.
     max_disturbance
-        Largest share of the machine that others may have taken; inf judges a disturbed observation and flags it.
+        Largest share of the machine that others may have taken.
+    accept_disturbed
+        Judge an observation beyond it all the same, and flag it.
     check_trend
         Whether a growing backlog alone fails the rate; False is StreamBed's published rule.
 
@@ -129,12 +132,12 @@ def judge(
     worst = observation.disturbance.worst
 
     def answer(verdict: Verdict, reason: str) -> Judgement:
-        disturbed = verdict in {"sustained", "overloaded"} and worst > MAX_DISTURBANCE
+        disturbed = verdict in {"sustained", "overloaded"} and worst > max_disturbance
         if disturbed:
             reason = f"{reason[:-1]} (judged although others took {worst:.1%} of the machine)."
         return Judgement(verdict, share, slope, error, reason, disturbed)
 
-    invalid = _invalid(observation, max_disturbance, few=few)
+    invalid = _invalid(observation, math.inf if accept_disturbed else max_disturbance, few=few)
     if invalid is not None:
         return answer(*invalid)
     if few:
