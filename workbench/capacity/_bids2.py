@@ -153,15 +153,15 @@ def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[
     at most two per operator remain to be handed out one by one.
     """
     further = slots - len(rates)
-    singles = [_capacity(1, rate, ratio) for rate, ratio in zip(rates, ratios, strict=True)]
+    singles = [rate / ratio for rate, ratio in zip(rates, ratios, strict=True)]
     level = further / sum(1 / single for single in singles)
     tasks = [1 + max(0, math.floor(level / single) - 1) for single in singles]  # one less, against rounding
-    heap = [(_capacity(tasks[i], rates[i], ratios[i]), i) for i in range(len(rates))]
+    heap = [(count * rate / ratio, i) for i, (count, rate, ratio) in enumerate(zip(tasks, rates, ratios, strict=True))]
     heapq.heapify(heap)
     for _ in range(slots - sum(tasks)):
-        _, i = heap[0]
+        i = heap[0][1]
         tasks[i] += 1
-        heapq.heapreplace(heap, (_capacity(tasks[i], rates[i], ratios[i]), i))
+        heapq.heapreplace(heap, (tasks[i] * rates[i] / ratios[i], i))
     return tasks
 
 
@@ -186,12 +186,12 @@ def _milp(
 def _budget(true_rates: Mapping[str, float | None], ratios: Mapping[str, float], slots: SupportsIndex) -> int:
     if not true_rates:
         raise WorkbenchError("There are no operators to give slots to; pass the true rate of at least one.")
-    for name in (*true_rates, *ratios):
-        for thing, mapping in (("true rate", true_rates), ("ratio", ratios)):
-            if name not in mapping:
-                raise WorkbenchError(
-                    f"Operator {name!r} has no {thing}; give both mappings the same operators, without sources."
-                )
+    if true_rates.keys() != ratios.keys():
+        name = next(name for name in (*true_rates, *ratios) if name not in true_rates or name not in ratios)
+        thing = "true rate" if name in ratios else "ratio"
+        raise WorkbenchError(
+            f"Operator {name!r} has no {thing}; give both mappings the same operators, without sources."
+        )
     try:
         budget = operator.index(slots)
     except TypeError as error:
