@@ -80,6 +80,12 @@ def test_costs_are_those_of_the_report(benchmark, measured):
     assert only.startswith("the measurement has no costs")
 
 
+def test_a_measurement_without_costs_shows_nothing(benchmark, measured, tmp_path):
+    replace(measured, costs=()).to_json(tmp_path / "bare.json")
+    with pytest.raises(SystemExit, match="1"):
+        benchmark.costs(tmp_path / "bare.json")
+
+
 def test_verify_runs_on_the_measured_budget_at_95_percent_of_low_and_125_of_high(benchmark, measured):
     interval = MstInterval(8000.0, 16000.0, 0.9, 1, 0.1)
     spans = dict(benchmark.ends(replace(measured, interval=interval)))
