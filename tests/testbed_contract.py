@@ -39,6 +39,17 @@ class Case:
     estimator: CapacityEstimator = field(default_factory=CapacityEstimator)
 
 
+def warm_capacity(case, run):
+    """Highest rate of a run that is offered as much as fits, once it no longer grows: slow machines warm up longer."""
+    run.set_rate(math.inf)
+    run.settle(case.warm_s)
+    rates = [run.observe(case.window_s).consumed_rate]
+    while len(rates) < 2 or rates[-1] > 1.2 * rates[-2]:
+        assert len(rates) < 20, f"still growing: {rates}"
+        rates.append(run.observe(case.window_s).consumed_rate)
+    return max(rates)
+
+
 class ContractTests:
     @pytest.fixture
     def case(self) -> Case:
@@ -51,10 +62,7 @@ class ContractTests:
 
     @pytest.fixture
     def capacity(self, case, run):
-        """Rate of a warm run that is offered as much as fits."""
-        run.set_rate(math.inf)
-        run.settle(case.warm_s)
-        return run.observe(case.window_s).consumed_rate
+        return warm_capacity(case, run)
 
     def at(self, case, run, rate):
         run.set_rate(rate)
@@ -149,4 +157,4 @@ class ContractTests:
         # Where answers are noisy the probes may run out first; the estimate has to say so.
         short = case.noise > 0.05 and (found.exhausted or found.contradictions)
         assert found.limit == "query" or (short and found.limit == "none")
-        assert found.high <= found.low * 1.05 or short
+        assert found.high <= found.low * 1.0501 or short  # one step of the grid, and rounding

@@ -5,7 +5,7 @@ import time
 
 import pytest
 import toy_query
-from testbed_contract import Case, ContractTests
+from testbed_contract import Case, ContractTests, warm_capacity
 
 from workbench.capacity import CapacityEstimator
 from workbench.dataflow import Budget, SlotProfile
@@ -29,7 +29,7 @@ class TestSpark(ContractTests):
             Budget(1000, slot, 2.0),
             r"1000 slots of .* cores need .* cores; of the .* cores of this machine at most .* can be slots",
             time.monotonic,
-            warm_s=24.0,
+            warm_s=14.0,
             settle_s=4.0,
             window_s=9.0,
             windows=4,
@@ -55,6 +55,4 @@ class TestSpark(ContractTests):
     @pytest.fixture(scope="class")
     @classmethod
     def capacity(cls, case, run):
-        run.set_rate(math.inf)
-        run.settle(case.warm_s)
-        return run.observe(case.window_s).consumed_rate
+        return warm_capacity(case, run)
