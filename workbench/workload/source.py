@@ -49,12 +49,15 @@ class Command:
         Admission cap of one batch: one trigger interval's worth of rows.
     event_rate
         Rows per second of event time; None ties event time to the due time (to the wall clock when `rate` is None).
+    interval_s
+        The trigger interval; None where it is not known.
     """
 
     epoch: int
     rate: float | None
     max_records: int
     event_rate: float | None = None
+    interval_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,10 @@ class Release:
         return self.last - self.first
 
 
-def next_release(command: Command, previous: Release | None, start: dict[str, int], now_s: float) -> Release:
-    """Decide what the trigger at `now_s` releases after the rows up to `start`.
+def next_release(
+    command: Command, previous: Release | None, start: dict[str, int], now_s: float, left: float = 1.0
+) -> Release:
+    """Decide what the batch that begins at `now_s` releases after the rows up to `start`.
 
     Parameters
     ----------
@@ -85,6 +90,9 @@ def next_release(command: Command, previous: Release | None, start: dict[str, in
         The last release, of whatever epoch; None at the very beginning.
     start
         ``{"n": rows so far, "us": event time so far}``.
+    left
+        Share of the trigger interval that is left until the next trigger: 1 on a trigger, less where the batch before
+        took longer than the interval.
     """
     same_epoch = previous is not None and previous.epoch == command.epoch
     passed_s = now_s - previous.at_s if previous else 0.0
@@ -92,8 +100,9 @@ def next_release(command: Command, previous: Release | None, start: dict[str, in
         take, queue = command.max_records, 0.0
         due = (previous.due if previous and same_epoch else 0.0) + take
     else:
-        # A new epoch begins with one interval's worth, so that batches go on flowing.
-        arrived = command.rate * passed_s if same_epoch else float(command.max_records)
+        # A new epoch begins with what lasts until the next trigger: batches go on flowing, and are on time from there
+        # on. A whole interval's worth would make the next one late, which close to the MST takes minutes to make good.
+        arrived = command.rate * passed_s if same_epoch else _first_rows(command.max_records, left)
         due = (previous.due if previous and same_epoch else 0.0) + arrived
         waiting = (previous.queue if previous and same_epoch else 0.0) + arrived
         take = min(int(waiting), command.max_records)
@@ -107,6 +116,15 @@ def next_release(command: Command, previous: Release | None, start: dict[str, in
     return Release(
         command.epoch, now_s, start["n"], start["n"] + take, start["us"], start["us"] + int(span_us), due, queue
     )
+
+
+def _first_rows(most: int, left: float) -> float:
+    return min(float(most), max(1.0, left * most))
+
+
+def _left(interval_s: float | None, wall_s: float) -> float:
+    """Share of the interval until the next trigger; Spark's lie at its multiples on the wall clock."""
+    return 1.0 - wall_s / interval_s % 1.0 if interval_s else 1.0
 
 
 def write_command(folder: Path, command: Command) -> None:
@@ -136,15 +154,18 @@ def _last_release(log: IO[bytes]) -> Release | None:
     return Release(**json.loads(lines[-1])) if lines else None
 
 
-def release(folder: Path, start: dict[str, int], clock: Clock) -> Release:
-    """Release the next rows after `start`, or return the same ones to a second reader of the same batch."""
+def release(folder: Path, start: dict[str, int], clock: Clock, wall: Clock = time.time) -> Release:
+    """Release the next rows after `start`, or return the same ones to a second reader of the same batch.
+
+    `clock` gives the seconds between releases, `wall` those since 1970.
+    """
     command = Command(**json.loads((folder / "control.json").read_text()))
     with (folder / "releases.jsonl").open("ab+") as log:
         fcntl.flock(log, fcntl.LOCK_EX)
         previous = _last_release(log)
         if previous and previous.records and previous.first == start["n"]:
             return previous
-        this = next_release(command, previous, start, clock())
+        this = next_release(command, previous, start, clock(), _left(command.interval_s, wall()))
         log.write(json.dumps(asdict(this)).encode() + b"\n")
         log.flush()
     return this

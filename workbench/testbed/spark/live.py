@@ -161,7 +161,8 @@ class LiveQuery:
         self.commanded_rate = rate
         self._fitting = math.isinf(rate)
         rows = self._rows if self._fitting else math.ceil(min(rate * self.interval_s, self._most_rows or math.inf))
-        write_command(self.folder, Command(self._epoch, None if self._fitting else rate, rows))
+        offered = None if self._fitting else rate
+        write_command(self.folder, Command(self._epoch, offered, rows, interval_s=self.interval_s))
 
     def fixed_batches(self, rows: int) -> None:
         """Release `rows` rows at every trigger."""
