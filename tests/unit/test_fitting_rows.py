@@ -54,7 +54,7 @@ def test_a_rate_that_is_far_too_high_makes_no_batch_without_end(tmp_path):
     for rate, rows in ((200.0, 400), (1e9, 1_000 * MOST_FITTING)):
         live.command(rate)
         command = json.loads((tmp_path / "control.json").read_text())
-        assert (command["rate"], command["max_records"]) == (rate, rows)
+        assert (command["rate"], command["max_records"], command["interval_s"]) == (rate, rows, 2.0)
 
 
 def test_a_python_error_is_found_among_java_causes():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -56,28 +57,33 @@ def test_a_new_command_flushes_the_queue():
     assert (fresh.records, fresh.queue, fresh.due, fresh.first) == (100, 0, 100, behind.last)
 
 
-def test_a_new_rate_is_on_time_from_the_next_trigger_on_whenever_it_begins():
-    """The batch before took 2.6 s of 2: it ends between two triggers, and a batch takes nearly the interval."""
-    command, took = Command(2, 100.0, 200, interval_s=2.0), 0.93 / 100
-    before = next_release(Command(1, None, 300), None, START, 10.0)
-    now, made, late = 12.6, [], []
-    for _ in range(4):
-        previous = made[-1] if made else before
-        left = 1 - now / 2 % 1
-        made.append(next_release(command, previous, {"n": previous.last, "us": previous.last_us}, now, left))
-        done = now + took * made[-1].records
-        now = max(done, now + 2 * left)
-        late.append(now % 2)
-    assert [one.records for one in made] == [140, 140, 200, 200]
-    assert late == pytest.approx([0, 0, 0, 0])
+@pytest.mark.parametrize("fixed", [0.0, 0.25, 0.4])
+@pytest.mark.parametrize("begins", [12.3, 12.9, 13.4, 13.8])
+def test_a_rate_that_begins_between_two_triggers_is_on_time_from_the_second_on(begins, fixed):
+    """A batch of an interval's worth takes nearly the interval, `fixed` of it for whatever rows."""
+    command = Command(2, 100.0, 200, interval_s=2.0)
+    previous = next_release(Command(1, None, 300), None, START, 10.0)
+    now, rows, triggers = begins, [], []
+    for _ in range(5):
+        previous = next_release(command, previous, {"n": previous.last, "us": previous.last_us}, now, 1 - now / 2 % 1)
+        rows.append(previous.records)
+        now = max(now + 2 * fixed + previous.records * (0.97 - fixed) / 100, 2 * math.floor(now / 2 + 1))
+        triggers.append(now)
+    assert rows[0] == 1
+    assert rows[3:] == [200, 200]
+    assert triggers[1:] == [16, 18, 20, 22]
 
 
-def test_where_the_next_trigger_is_near_a_new_rate_begins_with_a_row(tmp_path):
+def test_a_rate_that_begins_on_a_trigger_begins_with_an_interval_of_rows(tmp_path):
     write_command(tmp_path, Command(1, 100.0, 200, interval_s=2.0))
-    made = release(tmp_path, START, lambda: 10.0, wall=lambda: 1_700_000_001.999)
+    assert release(tmp_path, START, lambda: 10.0, wall=lambda: 1_700_000_002.05).records == 200
+
+
+def test_both_readers_of_a_batch_between_two_triggers_get_its_row(tmp_path):
+    write_command(tmp_path, Command(1, 100.0, 200, interval_s=2.0))
+    made = release(tmp_path, START, lambda: 10.0, wall=lambda: 1_700_000_001.9)
     assert made.records == 1
-    again = release(tmp_path, START, lambda: 10.1, wall=lambda: 1_700_000_002.1)  # the second reader of the batch
-    assert again == made
+    assert release(tmp_path, START, lambda: 10.2, wall=lambda: 1_700_000_002.1) == made
 
 
 def test_rate_zero_releases_nothing():

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Event time begins well after 1970, where Spark's first watermark stands and would drop the row as late.
 EVENT_TIME_ORIGIN_US = 1_700_000_000_000_000
 
+_ON_TRIGGER = 0.9  # a batch that begins with as much of the interval left has begun on the trigger
+
 Clock = Callable[[], float]
 
 
@@ -91,8 +93,8 @@ def next_release(
     start
         ``{"n": rows so far, "us": event time so far}``.
     left
-        Share of the trigger interval that is left until the next trigger: 1 on a trigger, less where the batch before
-        took longer than the interval.
+        Share of the trigger interval that is left until the next trigger: nearly 1 on a trigger, less where the batch
+        before took longer than the interval.
     """
     same_epoch = previous is not None and previous.epoch == command.epoch
     passed_s = now_s - previous.at_s if previous else 0.0
@@ -100,9 +102,10 @@ def next_release(
         take, queue = command.max_records, 0.0
         due = (previous.due if previous and same_epoch else 0.0) + take
     else:
-        # A new epoch begins with what lasts until the next trigger: batches go on flowing, and are on time from there
-        # on. A whole interval's worth would make the next one late, which close to the MST takes minutes to make good.
-        arrived = command.rate * passed_s if same_epoch else _first_rows(command.max_records, left)
+        # A new epoch begins with one interval's worth; with a single row where that would be late at the next trigger,
+        # for close to the MST a late start takes many batches to make good.
+        late = left < _ON_TRIGGER and command.max_records > 0
+        arrived = command.rate * passed_s if same_epoch else 1.0 if late else float(command.max_records)
         due = (previous.due if previous and same_epoch else 0.0) + arrived
         waiting = (previous.queue if previous and same_epoch else 0.0) + arrived
         take = min(int(waiting), command.max_records)
@@ -116,10 +119,6 @@ def next_release(
     return Release(
         command.epoch, now_s, start["n"], start["n"] + take, start["us"], start["us"] + int(span_us), due, queue
     )
-
-
-def _first_rows(most: int, left: float) -> float:
-    return min(float(most), max(1.0, left * most))
 
 
 def _left(interval_s: float | None, wall_s: float) -> float:

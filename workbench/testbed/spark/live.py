@@ -146,7 +146,7 @@ class LiveQuery:
                 .queryName(self.folder.name)
                 .outputMode(output_mode)
                 .option("checkpointLocation", str(self.folder / "checkpoint"))
-                .trigger(processingTime=f"{int(self.interval_s * 1000)} milliseconds")
+                .trigger(processingTime=f"{self._interval_ms} milliseconds")
                 .start()
             )
         except PySparkException as error:
@@ -162,7 +162,7 @@ class LiveQuery:
         self._fitting = math.isinf(rate)
         rows = self._rows if self._fitting else math.ceil(min(rate * self.interval_s, self._most_rows or math.inf))
         offered = None if self._fitting else rate
-        write_command(self.folder, Command(self._epoch, offered, rows, interval_s=self.interval_s))
+        write_command(self.folder, Command(self._epoch, offered, rows, interval_s=self._interval_ms / 1000))
 
     def fixed_batches(self, rows: int) -> None:
         """Release `rows` rows at every trigger."""
@@ -174,6 +174,10 @@ class LiveQuery:
         """Take `rows` for what fits an interval until more is known: no batch gets many times as many."""
         self._rows = rows
         self._most_rows = max(self._most_rows, MOST_FITTING * rows)
+
+    @property
+    def _interval_ms(self) -> int:
+        return round(self.interval_s * 1000)  # Spark's triggers are whole milliseconds
 
     @property
     def epoch(self) -> int:
