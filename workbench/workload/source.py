@@ -104,8 +104,8 @@ def next_release(
     else:
         # A new epoch begins with one interval's worth; with a single row where that would be late at the next trigger,
         # for close to the MST a late start takes many batches to make good.
-        late = left < _ON_TRIGGER and command.max_records > 0
-        arrived = command.rate * passed_s if same_epoch else 1.0 if late else float(command.max_records)
+        first = float(min(command.max_records, 1) if left < _ON_TRIGGER else command.max_records)
+        arrived = command.rate * passed_s if same_epoch else first
         due = (previous.due if previous and same_epoch else 0.0) + arrived
         waiting = (previous.queue if previous and same_epoch else 0.0) + arrived
         take = min(int(waiting), command.max_records)
