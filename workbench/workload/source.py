@@ -52,7 +52,7 @@ class Command:
     event_rate
         Rows per second of event time; None ties event time to the due time (to the wall clock when `rate` is None).
     interval_s
-        The trigger interval; None where it is not known.
+        Trigger interval, seconds: tells whether a new epoch begins on a trigger; None takes it that it does.
     """
 
     epoch: int
