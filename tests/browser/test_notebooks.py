@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from playwright.sync_api import TimeoutError as NotInTime
 
 pytestmark = pytest.mark.browser
 
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts"
 MOST_PIXELS = 14_000  # of a screenshot's height
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "60000"))
+HOVER_MS = 2000
 # anywidget gives a model two seconds; on a busy machine plotly takes longer to load, and is drawn all the same.
 TOO_SLOW = "[anywidget] Failed to initialize model."
 FOLDERS = {
@@ -247,21 +249,40 @@ def enter(panel, description, value):
 
 
 def click_mark(page, chart, trace, mark=0):
-    """Click a mark of the trace called so."""
+    """Click a mark of the trace called so, once the charts stand still and the mark is seen under the pointer."""
     chart.scroll_into_view_if_needed()
-    x, y = chart.evaluate(
-        """(it, [name, mark]) => {
-            const trace = it._fullData.find(one => one.name === name);
-            const {xaxis, yaxis} = it._fullLayout, box = it.getBoundingClientRect();
-            const place = it.data[trace.index], at = values => Array.from(values)[mark];
-            return [box.x + xaxis._offset + xaxis.d2p(at(trace.x)), box.y + yaxis._offset + yaxis.d2p(at(trace.y))];
-        }""",
-        [trace, mark],
+    page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'",
+        timeout=PATIENCE_MS,
     )
-    page.mouse.move(x - 3, y - 3)
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.up()
+    for _ in range(PATIENCE_MS // HOVER_MS):
+        x, y, number = chart.evaluate(
+            """(it, [name, mark]) => {
+                const trace = it._fullData.find(one => one.name === name);
+                const {xaxis, yaxis} = it._fullLayout, box = it.getBoundingClientRect();
+                const place = it.data[trace.index], at = values => Array.from(values)[mark];
+                return [
+                    box.x + xaxis._offset + xaxis.d2p(at(trace.x)),
+                    box.y + yaxis._offset + yaxis.d2p(at(trace.y)),
+                    trace.index,
+                ];
+            }""",
+            [trace, mark],
+        )
+        page.mouse.move(x - 3, y - 3)
+        page.mouse.move(x, y)
+        try:
+            page.wait_for_function(
+                "([it, number]) => (it._hoverdata || []).some(point => point.curveNumber === number)",
+                arg=[chart.element_handle(), number],
+                timeout=HOVER_MS,
+            )
+        except NotInTime:  # a chart drawn late: the mark may stand elsewhere now
+            continue
+        page.mouse.down()
+        page.mouse.up()
+        return
+    raise AssertionError(f"no mark {mark} of {trace} came under the pointer")
 
 
 def picture(page, name, element=None):
