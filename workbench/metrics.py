@@ -119,17 +119,28 @@ class Disturbance:
     """What the machine did besides: shares of all cores while an observation lasted.
 
     `steal` was taken by other virtual machines, `other_load` by processes that are not ours, `throttled` is the
-    share of the quota periods in which a quota that is not ours held us back.
+    share of the quota periods in which a quota that is not ours held us back. `memory` is half of the share by which
+    reads of memory took longer than in the quickest observation of the deployment: the least that such neighbours were
+    seen to cost a query with much state.
     """
 
     steal: float = 0.0
     other_load: float = 0.0
     throttled: float = 0.0
+    memory: float = 0.0
 
     @property
     def worst(self) -> float:
-        """The largest of the three shares."""
-        return max(self.steal, self.other_load, self.throttled)
+        """The largest of the shares."""
+        return max(self.steal, self.other_load, self.throttled, self.memory)
+
+    @property
+    def told(self) -> str:
+        """The largest share as the beginning of a sentence."""
+        if self.memory == self.worst > 0:
+            slower = f"Memory was {2 * self.memory:.0%} slower than in the deployment's quickest observation"
+            return f"{slower}, which takes about {self.memory:.1%} of the machine"
+        return f"Others took {self.worst:.1%} of the machine"
 
 
 @dataclass(frozen=True)

@@ -314,6 +314,17 @@ def test_upwards_no_leap_is_higher_than_four_times():
         history.append(scripted(GRID.rate(index), "sustained"))
 
 
+def test_downwards_no_leap_is_lower_than_a_quarter():
+    # One batch that took sixty seconds promises a sixtieth of the capacity.
+    history = history_of((700, "overloaded"))
+    history[-1] = scripted(GRID.rate(700), "overloaded", seconds=120.0)
+    for _ in range(4):
+        index = asked(history)
+        rates = [probe.rate for probe in history[1:]]
+        assert GRID.index(min(rates)) - GRID.steps(4.0) <= index < GRID.index(min(rates))
+        history.append(scripted(GRID.rate(index), "overloaded", seconds=120.0))
+
+
 def test_misleading_batch_times_do_not_mislead_the_search():
     # Every threshold of grids of 1 to 25 rates, with batch times that say nothing: bisection equals linear scan.
     for size in range(1, 26):

@@ -220,7 +220,7 @@ class _Search:
         return min(max(edge + sign * self._stride(edge, sign, wish), first), last)
 
     def _stride(self, edge: int, sign: int, wish: int) -> int:
-        """Count the steps away from the only known end: along the line, but growing; upwards at most to a few times."""
+        """Count the steps away from the only known end: along the line, but growing, at most fourfold."""
         same = sum(vote.majority is (sign > 0) for vote in self.votes.values())
         ahead = (wish - edge) * sign
         if ahead > 0:
@@ -228,7 +228,7 @@ class _Search:
         else:
             near = -ahead <= _NEAR
             stride = (1 if near else self.grid.steps(_GALLOP)) << (same - 1)
-        return min(stride, self.grid.steps(_LEAP)) if sign > 0 else stride
+        return min(stride, self.grid.steps(_LEAP))
 
     def _slow(self, width: int) -> bool:
         """Whether the line's proposals have not halved the bracket within three answers."""

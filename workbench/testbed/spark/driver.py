@@ -10,6 +10,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from workbench.metrics import Observation, SourceProfile
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.live import FIRST_BATCH_ROWS, LEAST_BATCH_ROWS, POLL_S, Done, LiveQuery, Meter, now_s, pump
 from workbench.testbed.spark.machine import Load, load, session_processes
+from workbench.testbed.spark.memory_speed import READ_EVERY_S, MemoryReader, slowdown
 from workbench.testbed.spark.operators import (
     SourceCost,
     fit_source,
@@ -79,6 +81,8 @@ class Driver:
         self._slot_cores = order.slot_cores
         self._other_cores = frozenset(os.sched_getaffinity(0)) - self._slot_cores
         self._spark: SparkSession | None = None
+        self._memory = MemoryReader()
+        self._reads: list[tuple[float, float]] = []
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark, the query, and bring both to working temperature."""
@@ -125,8 +129,12 @@ class Driver:
             fresh = live.done[seen:]
             return [done for done in fresh if done.release.at_s >= begin and done.release.epoch == epoch]
 
+        reads_s = [self._memory.read_s()]
         while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
             self._tick()
+            if now_s() >= begin + len(reads_s) * READ_EVERY_S:
+                reads_s.append(self._memory.read_s())
+        self._reads.append((live.commanded_rate, sum(reads_s) / len(reads_s)))
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
         if len(chosen) < least and live.epoch > 0 and not self._idle():
@@ -154,7 +162,7 @@ class Driver:
             samples=samples,
             source_rate_limit=self._profile.rate_limit / max([1, *(len(scans(log)) for log in logs[-1:])]),
             quota_throttled=(bound[1] - periods[1]) / passed if order.quota and passed else None,
-            disturbance=after.disturbance_since(before),
+            disturbance=replace(after.disturbance_since(before), memory=min(1.0, slowdown(self._reads) / 2)),
             dropped_late=dropped_late(order.name, logs, operators),
             edges=operator_edges(logs, names or ()),
         )
