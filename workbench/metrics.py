@@ -119,27 +119,25 @@ class Disturbance:
     """What the machine did besides: shares of all cores while an observation lasted.
 
     `steal` was taken by other virtual machines, `other_load` by processes that are not ours, `throttled` is the
-    share of the quota periods in which a quota that is not ours held us back. `memory` is half of the share by which
-    reads of memory took longer than in the quickest observation of the deployment: the least that such neighbours were
-    seen to cost a query with much state.
+    share of the quota periods in which a quota that is not ours held us back. `slowdown` is the share by which the
+    slots' cores did the same work slower than in the quickest observation of the deployment.
     """
 
     steal: float = 0.0
     other_load: float = 0.0
     throttled: float = 0.0
-    memory: float = 0.0
+    slowdown: float = 0.0
 
     @property
     def worst(self) -> float:
         """The largest of the shares."""
-        return max(self.steal, self.other_load, self.throttled, self.memory)
+        return max(self.steal, self.other_load, self.throttled, self.slowdown)
 
     @property
     def told(self) -> str:
         """The largest share as the beginning of a sentence."""
-        if self.memory == self.worst > 0:
-            slower = f"Memory was {2 * self.memory:.0%} slower than in the deployment's quickest observation"
-            return f"{slower}, which takes about {self.memory:.1%} of the machine"
+        if self.slowdown == self.worst > 0:
+            return f"The slots' cores were {self.slowdown:.1%} slower than in the deployment's quickest observation"
         return f"Others took {self.worst:.1%} of the machine"
 
 

@@ -77,9 +77,8 @@ def test_reasons_of_invalid_observations_have_numbers():
     assert judge(replace(base, disturbance=Disturbance(throttled=0.3))).reason == (
         "Others took 30.0% of the machine; at most 5.0% is allowed."
     )
-    assert judge(replace(base, disturbance=Disturbance(steal=0.01, memory=0.12))).reason == (
-        "Memory was 24% slower than in the deployment's quickest observation, which takes about 12.0% of the machine; "
-        "at most 5.0% is allowed."
+    assert judge(replace(base, disturbance=Disturbance(steal=0.01, slowdown=0.12))).reason == (
+        "The slots' cores were 12.0% slower than in the deployment's quickest observation; at most 5.0% is allowed."
     )
     assert judge(replace(base, source_rate_limit=1100.0)).reason == (
         "The source alone releases 1,100 records/s, less than 1.2 x the commanded 1,000."
@@ -94,12 +93,12 @@ def test_disturbed_but_judged_is_flagged():
     assert (judgement.verdict, judgement.disturbed) == ("sustained", True)
     assert "judged although others took 30.0%" in judgement.reason
     assert not judge(seen([0] * 11), accept_disturbed=True).disturbed
-    judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(memory=0.12)), accept_disturbed=True)
-    assert "judged although memory was 24% slower" in judgement.reason
+    judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(slowdown=0.12)), accept_disturbed=True)
+    assert "judged although the slots' cores were 12.0% slower" in judgement.reason
 
 
-def test_memory_that_is_hardly_slower_does_not_disturb():
-    assert judge(replace(seen([0] * 11), disturbance=Disturbance(memory=0.05))).verdict == "sustained"
+def test_cores_that_are_hardly_slower_do_not_disturb():
+    assert judge(replace(seen([0] * 11), disturbance=Disturbance(slowdown=0.05))).verdict == "sustained"
 
 
 @pytest.mark.parametrize("bound", [0.01, 0.2])

@@ -162,7 +162,7 @@ def _doubtful(runs: Sequence[Measurement], fitted: Sequence[int]) -> ModelFindin
 def _doubt(estimate: MstEstimate) -> str:
     doubts = (
         (not estimate.steady, "the warm-up was not steady when its time was up"),
-        (estimate.disturbed, "others took part of the machine"),
+        (estimate.disturbed, "others slowed the machine"),
         (estimate.exhausted, f"the probes ran out with a bracket {estimate.high / estimate.low - 1:.0%} wide"),
     )
     told = ", ".join(text for holds, text in doubts if holds)

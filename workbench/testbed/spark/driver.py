@@ -22,7 +22,6 @@ from workbench.metrics import Observation, SourceProfile
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.live import FIRST_BATCH_ROWS, LEAST_BATCH_ROWS, POLL_S, Done, LiveQuery, Meter, now_s, pump
 from workbench.testbed.spark.machine import Load, load, session_processes
-from workbench.testbed.spark.memory_speed import READ_EVERY_S, MemoryReader, slowdown
 from workbench.testbed.spark.operators import (
     SourceCost,
     fit_source,
@@ -37,6 +36,7 @@ from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
+from workbench.testbed.spark.speed import TIME_EVERY_S, Stopwatch, Timing, mean, slowdown
 from workbench.workload.query import Generator
 from workbench.workload.source import RowsOnly
 
@@ -81,8 +81,8 @@ class Driver:
         self._slot_cores = order.slot_cores
         self._other_cores = frozenset(os.sched_getaffinity(0)) - self._slot_cores
         self._spark: SparkSession | None = None
-        self._memory = MemoryReader()
-        self._reads: list[tuple[float, float]] = []
+        self._stopwatch = Stopwatch(order.slot_cores)
+        self._timings: list[tuple[float, Timing]] = []
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark, the query, and bring both to working temperature."""
@@ -129,12 +129,12 @@ class Driver:
             fresh = live.done[seen:]
             return [done for done in fresh if done.release.at_s >= begin and done.release.epoch == epoch]
 
-        reads_s = [self._memory.read_s()]
+        timings = [self._stopwatch.time()]
         while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
             self._tick()
-            if now_s() >= begin + len(reads_s) * READ_EVERY_S:
-                reads_s.append(self._memory.read_s())
-        self._reads.append((live.commanded_rate, sum(reads_s) / len(reads_s)))
+            if now_s() >= begin + len(timings) * TIME_EVERY_S:
+                timings.append(self._stopwatch.time())
+        self._timings.append((live.commanded_rate, mean(timings)))
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
         if len(chosen) < least and live.epoch > 0 and not self._idle():
@@ -162,7 +162,7 @@ class Driver:
             samples=samples,
             source_rate_limit=self._profile.rate_limit / max([1, *(len(scans(log)) for log in logs[-1:])]),
             quota_throttled=(bound[1] - periods[1]) / passed if order.quota and passed else None,
-            disturbance=replace(after.disturbance_since(before), memory=min(1.0, slowdown(self._reads) / 2)),
+            disturbance=replace(after.disturbance_since(before), slowdown=slowdown(self._timings)),
             dropped_late=dropped_late(order.name, logs, operators),
             edges=operator_edges(logs, names or ()),
         )

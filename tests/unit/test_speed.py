@@ -1,0 +1,71 @@
+"""How fast the slots' cores are, compared with the quickest observation under no less load."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+from workbench.testbed.spark import speed
+from workbench.testbed.spark.speed import Stopwatch, Timing, mean, slowdown
+
+
+def took(arithmetic=1.0, reads=1.0):
+    return Timing(arithmetic, reads)
+
+
+def test_arithmetic_counts_in_full_and_reads_by_half():
+    assert slowdown([(math.inf, took()), (1000.0, took(1.2, 1.2))]) == pytest.approx(0.2)
+    assert slowdown([(math.inf, took()), (1000.0, took(1.1, 1.4))]) == pytest.approx(0.2)
+    assert slowdown([(math.inf, took()), (1000.0, took(1.0, 9.0))]) == 1.0
+
+
+def test_each_half_is_compared_with_its_own_quickest():
+    seen = [(math.inf, took(1.0, 2.0)), (1000.0, took(2.0, 1.0)), (1000.0, took(1.1, 1.1))]
+    assert slowdown(seen) == pytest.approx(0.1)
+
+
+def test_the_quickest_is_not_slowed():
+    assert slowdown([]) == 0.0
+    assert slowdown([(math.inf, took())]) == 0.0
+    assert slowdown([(math.inf, took(1.5, 1.5)), (1000.0, took())]) == 0.0
+
+
+def test_less_load_is_not_comparable_and_more_is():
+    """A query at a low rate leaves caches and memory freer: a higher one must not look disturbed by itself."""
+    assert slowdown([(790.0, took()), (1000.0, took(1.5))]) == 0.0
+    assert slowdown([(810.0, took()), (1000.0, took(1.5))]) == pytest.approx(0.5)
+    assert slowdown([(1000.0, took()), (100.0, took(1.5))]) == pytest.approx(0.5)
+
+
+def test_a_clock_that_stands_still_tells_nothing():
+    assert slowdown([(1000.0, took(0.0, 0.0)), (1000.0, took())]) == 0.0
+
+
+def test_the_mean_is_of_each_half():
+    assert mean([took(1.0, 2.0), took(2.0, 6.0)]) == took(1.5, 4.0)
+
+
+def test_each_half_is_what_the_clock_says():
+    times = iter([1.0, 1.5, 1.6])
+    timing = Stopwatch(cpu_s=lambda: next(times), cells=1000).time()
+    assert timing.arithmetic_s == pytest.approx(0.5)
+    assert timing.reads_s == pytest.approx(0.1)
+
+
+def test_the_work_is_done_on_the_slots_cores_and_the_thread_moved_back():
+    cores = os.sched_getaffinity(0)
+    there = []
+    chosen = {max(cores)}
+    Stopwatch(chosen, cpu_s=lambda: there.append(os.sched_getaffinity(0)) or 0.0, cells=1000).time()
+    assert there == [chosen] * 3
+    assert os.sched_getaffinity(0) == cores
+
+
+def test_each_time_other_cells_are_read():
+    stopwatch = Stopwatch(cells=speed._CELLS)
+    stopwatch.time()
+    before = stopwatch._places
+    stopwatch.time()
+    assert len(np.intersect1d(before, stopwatch._places)) < 0.01 * len(before)
+    assert stopwatch._places.max() < speed._CELLS

@@ -1,0 +1,107 @@
+"""How fast the slots' cores are while a query is observed.
+
+Other tenants of a machine share its last cache and its memory, and often the other half of a core. What they take of
+these shows in no counter of the processor's time: a query's seconds of CPU per row rise, and neither steal nor other
+load does. So a small piece of work is timed on the slots' cores a few times a second: arithmetic within the first
+cache, and reads at random places of a table larger than all caches. On a virtual machine (2 cores of an AMD EPYC)
+windows in which the reads took 14 to 70 % longer were those in which q5 took 12 to 28 % more CPU per row; the query's
+own load did not show in them.
+"""
+
+import os
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+TIME_EVERY_S = 0.25
+_CELLS = 8 * 2**20  # of 8 bytes: larger than a core's share of any last cache
+_READS = 20_000
+_STRIDE = 1_299_709  # a prime: the next reads are of other cells, which no cache holds
+_NUMBERS = 1_000
+_ROUNDS = 150
+_COMPARABLE = 0.8  # of the rate: under less load a query leaves caches and memory freer
+# What slower reads cost a query that keeps much state, at the least that was seen: see the module's text.
+_OF_READS = 0.5
+
+
+@dataclass(frozen=True)
+class Timing:
+    """CPU seconds that the two halves of the work took."""
+
+    arithmetic_s: float
+    reads_s: float
+
+
+def mean(timings: Sequence[Timing]) -> Timing:
+    """Mean of each half."""
+    count = len(timings)
+    return Timing(sum(one.arithmetic_s for one in timings) / count, sum(one.reads_s for one in timings) / count)
+
+
+class Stopwatch:
+    """Times the work on some cores.
+
+    Parameters
+    ----------
+    cores
+        Where; the calling thread is moved there meanwhile. Empty: where it is.
+    cpu_s
+        CPU seconds of the calling thread.
+    cells, seed
+        Size of the table, and which places are read.
+    """
+
+    def __init__(
+        self,
+        cores: Collection[int] = (),
+        cpu_s: Callable[[], float] = time.thread_time,
+        cells: int = _CELLS,
+        seed: int = 0,
+    ) -> None:
+        self._cores = cores
+        self._cpu_s = cpu_s
+        self._numbers = np.linspace(1.0, 2.0, _NUMBERS)
+        self._table = np.ones(cells)
+        self._places = np.random.default_rng(seed).integers(0, cells, _READS)
+
+    def time(self) -> Timing:
+        """Do the work once."""
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self._cores or before)
+        try:
+            self._places = (self._places + _STRIDE) % len(self._table)
+            begun = self._cpu_s()
+            for _ in range(_ROUNDS):
+                np.sqrt(self._numbers)
+            counted = self._cpu_s()
+            self._table.take(self._places).sum()
+            return Timing(counted - begun, self._cpu_s() - counted)
+        finally:
+            os.sched_setaffinity(0, before)
+
+
+def slowdown(seen: Sequence[tuple[float, Timing]]) -> float:
+    """Share by which the slots' cores were slower in the last observation than in the quickest that is comparable.
+
+    Parameters
+    ----------
+    seen
+        Of each observation of a deployment, oldest first: the commanded rate (records/s; inf for as much as fits) and
+        the mean timing. Comparable are those at no less than 0.8 of the last one's rate.
+
+    Returns
+    -------
+    float
+        The larger of what the arithmetic took longer and half of what the reads did; at most 1.
+    """
+    if not seen:
+        return 0.0
+    rate, last = seen[-1]
+    comparable = [timing for other, timing in seen if other >= _COMPARABLE * rate]
+    arithmetic_s = min(timing.arithmetic_s for timing in comparable)
+    reads_s = min(timing.reads_s for timing in comparable)
+    longer = last.arithmetic_s / arithmetic_s - 1 if arithmetic_s > 0 else 0.0
+    reads_longer = last.reads_s / reads_s - 1 if reads_s > 0 else 0.0
+    return min(1.0, max(longer, _OF_READS * reads_longer))
