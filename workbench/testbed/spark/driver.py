@@ -36,7 +36,7 @@ from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
-from workbench.testbed.spark.speed import TIME_EVERY_S, Stopwatch, Timing, mean, slowdown
+from workbench.testbed.spark.speed import TIME_EVERY_S, Stopwatch, Timing, slowdown, typical
 from workbench.workload.query import Generator
 from workbench.workload.source import RowsOnly
 
@@ -134,7 +134,7 @@ class Driver:
             self._tick()
             if now_s() >= begin + len(timings) * TIME_EVERY_S:
                 timings.append(self._stopwatch.time())
-        self._timings.append((live.commanded_rate, mean(timings)))
+        self._timings.append((live.commanded_rate, typical(timings)))
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
         if len(chosen) < least and live.epoch > 0 and not self._idle():
