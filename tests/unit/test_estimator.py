@@ -130,16 +130,39 @@ def test_disturbed_probe_is_repeated_before_its_verdict_counts():
 def test_machine_that_is_always_disturbed_is_judged_in_the_end():
     result = estimate(SimulatedRun(disturbed=lambda _run: 0.4))
     verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
-    assert verdicts == ["disturbed", "disturbed", "sustained", "disturbed", "disturbed", "overloaded"]
+    assert verdicts == [*5 * ["disturbed"], "sustained", *5 * ["disturbed"], "overloaded"]
     assert result.disturbed
-    assert [probe.judgement.disturbed for probe in result.probes[1:]] == [False, False, True, False, False, True]
+    assert [probe.judgement.disturbed for probe in result.probes[1:]] == 2 * [*5 * [False], True]
+
+
+def test_repeats_in_all_leave_probes_to_answer():
+    # The first rate is far off, so more than two must be judged.
+    run = SimulatedRun(warm_rows=lambda _n: 100, disturbed=lambda _run: 0.4)
+    result = estimate(run)
+    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
+    assert verdicts.count("disturbed") == 10
+    assert verdicts[:12].count("disturbed") == 10
+    assert len(verdicts) > 12
+    assert not result.exhausted
+
+
+def test_a_neighbour_of_five_probes_is_outlasted():
+    # It doubles the batches' times; the estimate is as if it had never been there.
+    def there(run):
+        return 1 < len(run.commands) <= 6
+
+    run = SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0)
+    result = estimate(run)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    assert not result.disturbed
+    assert [probe.answered("disturbed") for probe in result.probes[1:]].count(True) == 5
 
 
 def test_rate_that_is_never_offered_is_an_error_after_repeats():
     run = SimulatedRun(offered=lambda rate: min(rate, 7000.0))
-    with pytest.raises(WorkbenchError, match=r"was not offered in 3 attempts: 7,000 records/s became due .* limiter"):
+    with pytest.raises(WorkbenchError, match=r"was not offered in 6 attempts: 7,000 records/s became due .* limiter"):
         estimate(run)
-    assert len(run.commands) == 4
+    assert len(run.commands) == 7
 
 
 def test_rate_that_was_once_not_offered_is_repeated():

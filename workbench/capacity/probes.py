@@ -138,7 +138,7 @@ class SearchSettings:
     min_rate: float | None = None
     max_rate: float | None = None
     max_probes: int = 20
-    max_repeats: int = 2
+    max_repeats: int = 5
 
 
 @dataclass
