@@ -62,6 +62,12 @@ def test_the_work_is_done_on_the_slots_cores_and_the_thread_moved_back():
     assert os.sched_getaffinity(0) == cores
 
 
+def test_cores_that_are_gone_do_not_end_the_measurement():
+    cores = os.sched_getaffinity(0)
+    assert Stopwatch({10_000}, cells=1000).time().reads_s >= 0
+    assert os.sched_getaffinity(0) == cores
+
+
 def test_each_time_other_cells_are_read():
     stopwatch = Stopwatch(cells=speed._CELLS)
     stopwatch.time()
