@@ -120,8 +120,7 @@ class Disturbance:
 
     `steal` was taken by other virtual machines, `other_load` by processes that are not ours, `throttled` is the
     share of the quota periods in which a quota that is not ours held us back. `slowdown` is the share by which the
-    slots' cores did the same work slower than in the deployment's quickest
-    observation so far.
+    slots' cores did the same work slower than in the deployment's quickest observation so far.
     """
 
     steal: float = 0.0
