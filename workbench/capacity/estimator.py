@@ -28,6 +28,7 @@ _FEWEST_CHUNKS = 2
 _SWING = 3.0
 _LATE_START = 0.002
 _LATE_WINDOWS = 3
+_NOT_OFFERED_REPEATS = 2
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class CapacityEstimator:
     max_probes
         Budget of probes, repetitions included and the warm-up not.
     max_repeats
-        How often a disturbed or not offered probe is repeated at one rate, disturbed ones in an estimate twice as often
-        in all. Neighbours were seen to stay for up to two minutes, which five repeats outlast.
+        How often a disturbed probe is repeated at one rate, in an estimate twice as often in all. Neighbours were seen
+        to stay for up to two minutes, which five repeats outlast. One that was not offered is repeated twice at most.
     max_disturbance
-        Largest share of the machine that others may take during a valid probe.
+        Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
     settle_s, window_s
         Seconds discarded after a change of rate, seconds observed. Defaults: 2 intervals, at least 1 s;
         8 intervals (6 of more than 2 s), at least 12 s: state is snapshotted in every fourth batch.
@@ -214,7 +215,8 @@ class CapacityEstimator:
     def _require_offered(self, probes: Sequence[Probe]) -> None:
         last = probes[-1]
         refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]
-        if len(refused) > self.max_repeats and all(refused[-self.max_repeats - 1 :]) and last.judgement is not None:
+        allowed = min(self.max_repeats, _NOT_OFFERED_REPEATS)
+        if len(refused) > allowed and all(refused[-allowed - 1 :]) and last.judgement is not None:
             raise WorkbenchError(
                 f"The rate {last.rate:,.0f} records/s was not offered in {len(refused)} attempts: "
                 f"{last.judgement.reason} Within 1 % is allowed. Check the source's rate limiter, or lower max_rate."

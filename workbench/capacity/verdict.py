@@ -105,7 +105,7 @@ def judge(
     success
         Least share of the due rows that must have been consumed.
     max_disturbance
-        Largest share of the machine that others may have taken.
+        Largest share of the machine that others may have taken, and by which its cores may have been slower.
     accept_disturbed
         Judge an observation beyond it all the same, and flag it.
     check_trend

@@ -3,7 +3,7 @@
 Other tenants of a machine share its last cache and its memory, and often the other half of a core. What they take of
 these shows in no counter of the processor's time: a query's seconds of CPU per row rise, and neither steal nor other
 load does. So a small piece of work is timed on the slots' cores a few times a second: arithmetic within the first
-cache, and reads at random places of a table larger than all caches. On a virtual machine (2 cores of an AMD EPYC) the
+cache, and reads at random places of a table larger than most caches. On a virtual machine (2 cores of an AMD EPYC) the
 arithmetic's time and q1's CPU time per row went up and down together over 26 windows of 10 s (correlation 0.92): where
 the one took 29 % longer, the other took 60 % more. Windows in which the reads took 14 to 70 % longer were those in
 which q5 took 12 to 28 % more CPU per row. Neither took longer under the queries' own load than on an idle machine.
