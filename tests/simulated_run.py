@@ -25,6 +25,7 @@ class SimulatedRun:
         slowdown: Callable[[float], float] = lambda _rate: 1.0,
         warm_rows: Callable[[int], int] | None = None,
         start: float = 0.0,
+        wait_s: float = 0.0,
     ) -> None:
         self.budget = Budget(1, SlotProfile(1.0, 1024), interval_s)
         self.fixed_s, self.per_record_s, self.interval_s = fixed_s, per_record_s, interval_s
@@ -37,6 +38,8 @@ class SimulatedRun:
         self.due_base = self.since = self.released = 0.0
         self.commands: list[tuple[float, float]] = []
         self.attempts: dict[float, int] = {}
+        self.waits: list[float] = []
+        self.wait_s = wait_s
         self.batch_number = 0
         self.in_flight: Batch | None = None
 
@@ -59,6 +62,10 @@ class SimulatedRun:
     def settle(self, seconds: float) -> None:
         if seconds > 0:
             self.observe(seconds)
+
+    def await_quiet(self, most_s: float) -> None:
+        self.waits.append(most_s)
+        self.settle(min(most_s, self.wait_s))
 
     def _due(self, at: float) -> float:
         return self.due_base + (0.0 if math.isinf(self.real_rate) else self.real_rate * (at - self.since))

@@ -158,6 +158,40 @@ def test_a_neighbour_of_five_probes_is_outlasted():
     assert [probe.answered("disturbed") for probe in result.probes[1:]].count(True) == 5
 
 
+def test_after_a_disturbed_probe_it_waits_for_the_neighbour_to_leave():
+    def there(run):
+        return not run.waits
+
+    run = SimulatedRun(
+        disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0, wait_s=60.0
+    )
+    result = estimate(run)
+    assert run.waits == [240.0]
+    assert [probe.judgement.verdict for probe in result.probes[1:3]] == ["disturbed", "sustained"]
+    assert result.probes[2].seconds > 60.0
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+
+
+def test_patience_is_that_of_the_whole_estimate():
+    run = SimulatedRun(disturbed=lambda _run: 0.4, wait_s=100.0)
+    estimate(run)
+    assert run.waits == pytest.approx([240.0, 140.0, 40.0, *7 * [0.0]])
+
+
+def test_without_disturbance_nobody_waits_nor_does_the_published_schedule():
+    quiet, published = SimulatedRun(), SimulatedRun(disturbed=lambda _run: 0.4)
+    estimate(quiet)
+    estimate(published, schedule="streambed")
+    assert quiet.waits == published.waits == []
+
+
+def test_verify_waits_before_it_repeats():
+    run = SimulatedRun(disturbed=lambda run: 0.4 * (not run.waits))
+    (answer,) = CapacityEstimator(clock=run.clock).verify(run, [run.truth / 2])
+    assert run.waits == [240.0]
+    assert answer.judgement.verdict == "sustained"
+
+
 def test_rate_that_is_never_offered_is_an_error_after_repeats():
     run = SimulatedRun(offered=lambda rate: min(rate, 7000.0))
     with pytest.raises(WorkbenchError, match=r"was not offered in 3 attempts: 7,000 records/s became due .* limiter"):
@@ -207,6 +241,9 @@ class RecordedRun:
 
     def settle(self, seconds):
         self.now += seconds
+
+    def await_quiet(self, most_s):
+        pass
 
     def observe(self, seconds):
         self.now += seconds

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from workbench.testbed.spark import speed
-from workbench.testbed.spark.speed import Stopwatch, Timing, slowdown, typical
+from workbench.testbed.spark.speed import Pace, Stopwatch, Timing, slowdown, typical
 
 
 def took(arithmetic=1.0, reads=1.0):
@@ -75,3 +75,70 @@ def test_each_time_other_cells_are_read():
     stopwatch.time()
     assert len(np.intersect1d(before, stopwatch._places)) < 0.01 * len(before)
     assert stopwatch._places.max() < speed._CELLS
+
+
+class Cores:
+    """Cores whose work takes what `took_at` says of the second, on a clock that goes on by 0.1 s a tick."""
+
+    def __init__(self, took_at):
+        self.took_at, self.now, self.timed = took_at, 0.0, 0
+        self.pace = Pace(self.time, lambda: self.now)
+
+    def time(self):
+        self.timed += 1
+        return took(self.took_at(self.now))
+
+    def tick(self):
+        self.now += 0.1
+
+    def observe(self, rate=1000.0, seconds=10.0):
+        end = self.now + seconds
+        while self.now < end:
+            self.tick()
+            self.pace.sample()
+        return self.pace.end(rate)
+
+
+def test_an_observation_times_the_work_four_times_a_second():
+    cores = Cores(lambda _at: 1.0)
+    assert cores.observe() == 0.0
+    assert 30 <= cores.timed <= 40
+
+
+def test_an_observation_without_a_sample_takes_one():
+    cores = Cores(lambda _at: 1.0)
+    assert cores.observe(seconds=0.0) == 0.0
+    assert cores.timed == 1
+
+
+def test_each_observation_has_its_own_timings():
+    cores = Cores(lambda at: 1.3 if 10 < at < 20 else 1.0)
+    assert [cores.observe() for _ in range(3)] == pytest.approx([0.0, 0.3, 0.0])
+
+
+def test_it_waits_until_a_slow_neighbour_has_been_gone_for_a_while():
+    cores = Cores(lambda at: 1.3 if 10 < at < 60 else 1.0)
+    cores.observe()
+    cores.observe()
+    cores.pace.wait(240.0, cores.tick)
+    assert 60 < cores.now < 65
+    assert cores.observe() == 0.0
+
+
+def test_it_waits_no_longer_than_asked_and_can_wait_again():
+    cores = Cores(lambda at: 1.3 if at > 10 else 1.0)
+    cores.observe()
+    cores.observe()
+    for end in (30, 40):
+        cores.pace.wait(10.0, cores.tick)
+        assert cores.now == pytest.approx(end, abs=0.2)
+    cores.pace.wait(0.0, cores.tick)
+    assert cores.now == pytest.approx(40, abs=0.2)
+
+
+def test_after_a_quick_observation_nobody_waits():
+    cores = Cores(lambda _at: 1.0)
+    cores.pace.wait(240.0, cores.tick)
+    cores.observe()
+    cores.pace.wait(240.0, cores.tick)
+    assert cores.now == pytest.approx(10, abs=0.2)

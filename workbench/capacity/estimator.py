@@ -51,6 +51,9 @@ class CapacityEstimator:
     max_repeats
         How often a disturbed probe is repeated at one rate, in an estimate twice as often in all. Neighbours were seen
         to stay for up to two minutes, which five repeats outlast. One that was not offered is repeated twice at most.
+    patience_s
+        Seconds that an estimate waits in all, before such repeats, for neighbours to leave. The times of
+        ``"streambed"`` are the published ones, so it repeats nothing and does not wait.
     max_disturbance
         Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
     settle_s, window_s
@@ -74,6 +77,7 @@ class CapacityEstimator:
     max_rate: float | None = None
     max_probes: int = 20
     max_repeats: int = 5
+    patience_s: float = 240.0
     max_disturbance: float = MAX_DISTURBANCE
     settle_s: float | None = None
     window_s: float | None = None
@@ -87,6 +91,7 @@ class CapacityEstimator:
     def __post_init__(self) -> None:
         _within("tolerance", self.tolerance, 0.0, 1.0)
         _within("success", self.success, 0.0, 1.0, high_allowed=True)
+        _within("patience_s", self.patience_s, 0.0, math.inf, low_allowed=True)
         _within("max_disturbance", self.max_disturbance, 0.0, 1.0, low_allowed=True, high_allowed=True)
         _within("warmup_change", self.warmup_change, 0.0, 1.0)
         for name in ("min_rate", "max_rate", "settle_s", "window_s", "chunk_s", "warmup_min_s", "warmup_cap_s"):
@@ -231,6 +236,8 @@ class _Session:
     run: Run
     started: float
     before_s: float
+    disturbed: bool = False
+    waited_s: float = 0.0
 
     def make(self, step: Step, number: int) -> Probe:
         """Carry out `step`."""
@@ -240,6 +247,8 @@ class _Session:
         if step.phase == "warm-up":
             observation, steady = self.warm_up()
         else:
+            if self.disturbed:
+                self._await_quiet()
             observation = self._observe(step.rate)
             judgement = judge(
                 observation,
@@ -248,6 +257,7 @@ class _Session:
                 accept_disturbed=step.accept_disturbed,
                 check_trend=self.estimator.schedule == "adaptive",
             )
+            self.disturbed = judgement.verdict == "disturbed"
         return Probe(
             number,
             step.phase,
@@ -259,6 +269,12 @@ class _Session:
             self.estimator.clock() - begun,
             steady,
         )
+
+    def _await_quiet(self) -> None:
+        """Wait for who disturbed the probe before: in his presence the next would be in vain, too."""
+        begun = self.estimator.clock()
+        self.run.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
+        self.waited_s += self.estimator.clock() - begun
 
     def _observe(self, rate: float) -> Observation:
         interval = self.run.budget.interval_s

@@ -42,6 +42,13 @@ class Run(Protocol):
         """Let `seconds` pass unobserved."""
         ...
 
+    def await_quiet(self, most_s: float) -> None:
+        """Wait until neighbours who slowed the last observation are gone, at most `most_s` seconds.
+
+        A testbed that cannot see them does not wait, nor does one without any.
+        """
+        ...
+
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the whole batches in them.
 

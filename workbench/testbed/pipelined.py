@@ -124,6 +124,9 @@ class PipelinedRun:
         for _ in range(math.ceil(seconds / self._machine.step_s - _ROUNDING)):
             self._step()
 
+    def await_quiet(self, most_s: float) -> None:
+        """Do nothing: a simulated machine has no neighbours."""
+
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass, and more if that is less than three whole batches."""
         batch_s = self._machine.batch_s

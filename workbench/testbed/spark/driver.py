@@ -9,7 +9,7 @@ import os
 import pickle
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
-from workbench.testbed.spark.speed import TIME_EVERY_S, Stopwatch, Timing, slowdown, typical
+from workbench.testbed.spark.speed import Pace, Stopwatch
 from workbench.workload.query import Generator
 from workbench.workload.source import RowsOnly
 
@@ -81,8 +81,7 @@ class Driver:
         self._slot_cores = order.slot_cores
         self._other_cores = frozenset(os.sched_getaffinity(0)) - self._slot_cores
         self._spark: SparkSession | None = None
-        self._stopwatch = Stopwatch(order.slot_cores)
-        self._timings: list[tuple[float, Timing]] = []
+        self._pace = Pace(Stopwatch(order.slot_cores).time, now_s)
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark, the query, and bring both to working temperature."""
@@ -117,6 +116,10 @@ class Driver:
         while now_s() < end:
             self._tick()
 
+    def await_quiet(self, most_s: float) -> None:
+        """Wait until neighbours who slowed the last observation are gone, at most `most_s` seconds."""
+        self._pace.wait(most_s, self._tick)
+
     def observe(self, seconds: float) -> Observation:
         """Wait `seconds` and for enough whole batches, and report them."""
         live, order = self._live, self._order
@@ -129,12 +132,11 @@ class Driver:
             fresh = live.done[seen:]
             return [done for done in fresh if done.release.at_s >= begin and done.release.epoch == epoch]
 
-        timings = [self._stopwatch.time()]
+        self._pace.sample()
         while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
             self._tick()
-            if now_s() >= begin + len(timings) * TIME_EVERY_S:
-                timings.append(self._stopwatch.time())
-        self._timings.append((live.commanded_rate, typical(timings)))
+            self._pace.sample()
+        slower = self._pace.end(live.commanded_rate)
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
         if len(chosen) < least and live.epoch > 0 and not self._idle():
@@ -162,7 +164,7 @@ class Driver:
             samples=samples,
             source_rate_limit=self._profile.rate_limit / max([1, *(len(scans(log)) for log in logs[-1:])]),
             quota_throttled=(bound[1] - periods[1]) / passed if order.quota and passed else None,
-            disturbance=replace(after.disturbance_since(before), slowdown=slowdown(self._timings)),
+            disturbance=replace(after.disturbance_since(before), slowdown=slower),
             dropped_late=dropped_late(order.name, logs, operators),
             edges=operator_edges(logs, names or ()),
         )
@@ -181,7 +183,13 @@ class Driver:
                 pump(self._queries, self._events, self._meter)
             verb, value = self._receive()
             try:
-                result = {"rate": self.rate, "settle": self.settle, "observe": self.observe}[verb](value)
+                obey: Mapping[str, Callable[[float], Observation | None]] = {
+                    "rate": self.rate,
+                    "settle": self.settle,
+                    "await quiet": self.await_quiet,
+                    "observe": self.observe,
+                }
+                result = obey[verb](value)
             except WorkbenchError as error:
                 self._connection.send(("error", str(error)))
             else:

@@ -7,10 +7,14 @@ cache, and reads at random places of a table larger than most caches. On a virtu
 arithmetic's time and q1's CPU time per row went up and down together over 26 windows of 10 s (correlation 0.92): where
 the one took 29 % longer, the other took 60 % more. Windows in which the reads took 14 to 70 % longer were those in
 which q5 took 12 to 28 % more CPU per row. Neither took longer under the queries' own load than on an idle machine.
+
+Such neighbours come for seconds or stay for minutes. After an observation that they slowed one can wait until the cores
+are as quick again as they were: of a probe made in between nothing is learnt.
 """
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +22,9 @@ from statistics import median
 
 import numpy as np
 
-TIME_EVERY_S = 0.25
+_TIME_EVERY_S = 0.25
+_QUICK_FOR = 12  # timings in a row, that is for three seconds
+_NOTABLE = 0.05  # as much as a verdict allows
 _CELLS = 8 * 2**20  # of 8 bytes: larger than a core's share of any last cache
 _READS = 20_000
 _STRIDE = 1_299_709  # a prime: the next reads are of other cells, which no cache holds
@@ -109,3 +115,53 @@ def slowdown(seen: Sequence[tuple[float, Timing]]) -> float:
     longer = last.arithmetic_s / arithmetic_s - 1 if arithmetic_s > 0 else 0.0
     reads_longer = last.reads_s / reads_s - 1 if reads_s > 0 else 0.0
     return min(1.0, max(longer, _OF_READS * reads_longer))
+
+
+class Pace:
+    """The speed of a deployment's cores, observation by observation.
+
+    Parameters
+    ----------
+    time_once
+        Times the work once.
+    clock
+        Seconds.
+    """
+
+    def __init__(self, time_once: Callable[[], Timing], clock: Callable[[], float]) -> None:
+        self._time_once, self._clock = time_once, clock
+        self._seen: list[tuple[float, Timing]] = []
+        self._now: list[Timing] = []
+        self._due_s = 0.0
+        self._slow = False
+
+    def sample(self) -> None:
+        """Time the work, if it is time again."""
+        if self._clock() >= self._due_s:
+            self._now.append(self._time_once())
+            self._due_s = self._clock() + _TIME_EVERY_S
+
+    def end(self, rate: float) -> float:
+        """End an observation at `rate` (records/s): its slowdown."""
+        self._now = self._now or [self._time_once()]
+        self._seen.append((rate, typical(self._now)))
+        self._now = []
+        slower = slowdown(self._seen)
+        self._slow = slower > _NOTABLE
+        return slower
+
+    def wait(self, most_s: float, tick: Callable[[], None]) -> None:
+        """Wait, if the last observation was slow, until the cores are quick again, at most `most_s` seconds.
+
+        `tick` is called over and over and must take a moment.
+        """
+        end = self._clock() + most_s
+        recent: deque[Timing] = deque(maxlen=_QUICK_FOR)
+        while self._slow and self._clock() < end:
+            tick()
+            self.sample()
+            recent.extend(self._now)
+            self._now = []
+            full = len(recent) == _QUICK_FOR
+            rate, _ = self._seen[-1]
+            self._slow = not (full and slowdown([*self._seen, (rate, typical(recent))]) <= _NOTABLE)

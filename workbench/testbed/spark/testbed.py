@@ -62,6 +62,10 @@ class SparkRun:
         """Let `seconds` pass unobserved."""
         self._ask("settle", seconds)
 
+    def await_quiet(self, most_s: float) -> None:
+        """Wait until neighbours who slowed the last observation are gone, at most `most_s` seconds."""
+        self._ask("await quiet", most_s)
+
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass and report the whole batches in them."""
         observation: Observation = self._ask("observe", seconds)
