@@ -41,6 +41,14 @@ def test_equal_readings_of_equal_slot_counts_are_no_limit():
     assert review_readings(BUDGETS, y).stuck == ()
 
 
+def test_a_query_that_levels_off_is_not_stuck():
+    # Its readings lie in one cell of the estimator's grid, so they are equal; no smaller budget carries more.
+    slots = BUDGETS[:, 1]
+    y = np.where(slots >= 8, 240_000.0, proportional(BUDGETS))
+    assert (y[slots < 8] < 240_000).all()
+    assert review_readings(BUDGETS, y).stuck == ()
+
+
 def test_a_single_reading_is_stuck_only_at_a_known_limit():
     y = stuck_at(100_000, (7,))
     assert review_readings(BUDGETS, y).stuck == ()

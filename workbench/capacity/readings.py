@@ -9,8 +9,11 @@ run in a fit moves the model more than all noise.
 
 The rule, for any query: a reading is *stuck* if readings of at least three budgets, at two slot counts or more, agree
 within half a percent although each is at least a fifth below what its budget should carry. What a budget should carry
-is the scaling law of all other runs, and BIDS2's objective where there is one; both must say so. Agreement is the
-evidence: noise is ten times as wide, and capacity differs between slot counts. A single reading needs a known limit.
+is the scaling law of all other runs, and BIDS2's objective where there is one; both must say so. And another run, on no
+more slots than the largest of these budgets, reads a quarter more, or the objective of the least one says so: a query
+that levels off, as one with a hot key does, reads alike on many budgets, too, but then no smaller one carries more.
+Agreement is the evidence: noise is ten times as wide, and capacity differs between slot counts. A single reading needs
+a known limit.
 """
 
 import math
@@ -200,12 +203,27 @@ def _group(
     runs = np.flatnonzero(near)[short]
     if not (short.any() if alone else _many_budgets(points[runs])):
         return None
+    if not alone and not _carried(points, rates, bounds, valid & ~near, runs, base=base):
+        return None
     return StuckReadings(
         tuple(runs.tolist()),
         float(np.median(rates[runs])),
         len(np.unique(points[runs], axis=0)),
         (float(expected[short].min()), float(expected[short].max())),
     )
+
+
+def _carried(
+    points: Floats, rates: Floats, bounds: Floats, others: Flags, runs: NDArray[np.intp], *, base: float
+) -> bool:
+    """Whether a quarter more than `base` is carried by no more slots than the most of `runs`.
+
+    That is, `others` read it, or it is the objective at the least slots of `runs`.
+    """
+    smaller = others & (points[:, 1] <= points[runs, 1].max())
+    least = runs[points[runs, 1] == points[runs, 1].min()]
+    more = [*rates[smaller], *bounds[least][np.isfinite(bounds[least])]]
+    return any(SHORTFALL * rate >= base for rate in more)
 
 
 def _many_budgets(points: Floats) -> bool:
