@@ -297,6 +297,17 @@ def test_warm_up_that_does_not_become_steady_ends_at_its_cap():
     assert (result.low, result.high) == bracket_of(SimulatedRun())
 
 
+def test_a_resumed_estimate_is_as_warm_as_the_one_that_was_interrupted():
+    short = {"warmup_min_s": 10.0, "warmup_cap_s": 10.0}
+    probes = []
+    estimate(SimulatedRun(warm_rows=lambda _n: 100), on_probe=probes.append, **short)
+    for done, least_s in ((1, 10.0), (3, 30.0)):
+        run = SimulatedRun()
+        estimate(run, probes[:done], **short)
+        (begun, _), (first, _) = run.commands[:2]
+        assert least_s <= first - begun < least_s + 10.0
+
+
 def test_warm_up_lasts_its_minimum():
     assert estimate(SimulatedRun(), warmup_min_s=100.0).probes[0].seconds == pytest.approx(100.0)
 

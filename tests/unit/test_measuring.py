@@ -1,5 +1,6 @@
 """A measurement over a testbed that simulates: journalled, resumed, complete."""
 
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -167,3 +168,19 @@ def test_probes_of_a_process_that_measured_the_same_meanwhile_are_left_out(tmp_p
     again, simulated = run(journal)
     assert again.estimate.low == first.estimate.low
     assert len(simulated.commands) >= len(first.estimate.probes)
+
+
+def test_what_was_recorded_of_an_estimate_that_cannot_go_on_is_given_up(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    with pytest.raises(Killed):
+        run(journal, die_after=12)
+    lines = [json.loads(line) for line in journal.path.read_text().splitlines()]
+    for line in lines:  # as after a hiccup of the source's profile
+        if line["kind"] == "probe":
+            line["data"]["observation"]["source_rate_limit"] = 1e-9
+    journal.path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    measured, _ = run(journal)
+    calm, _ = run(Journal(tmp_path / "calm.jsonl"))
+    assert (measured.estimate.low, measured.estimate.high) == (calm.estimate.low, calm.estimate.high)
+    (given_up,) = journal.entries("given up")
+    assert "The source alone releases too little" in given_up.data["reason"]

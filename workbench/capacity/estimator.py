@@ -187,7 +187,8 @@ class CapacityEstimator:
             return self.conclude(probes, settings)
         session = _Session(self, run, self.clock(), sum(probe.seconds for probe in probes))
         if step.phase == "probe":
-            session.warm_up()
+            # No colder than the one that was interrupted: probes late in a short warm-up's deployment were warm.
+            session.warm_up(min(session.before_s, CapacityEstimator.warmup_min_s))
         while step is not None:
             probe = session.make(step, len(probes))
             if on_probe is not None:
@@ -295,8 +296,11 @@ class _Session:
                 observation = self.run.observe(window)
         return observation
 
-    def warm_up(self) -> tuple[Observation, bool]:
-        """Offer as much as fits until the run is steady; the last observation and whether it is."""
+    def warm_up(self, least_s: float = 0.0) -> tuple[Observation, bool]:
+        """Offer as much as fits until the run is steady; the last observation and whether it is.
+
+        It lasts at least `least_s` seconds, even if that is more than the cap.
+        """
         self.run.set_rate(math.inf)
         if self.estimator.schedule == "streambed":
             return self.run.observe(self.estimator.published.warmup_s), True
@@ -308,7 +312,8 @@ class _Session:
             spent = self.estimator.clock() - begun
             seen.append(observation)
             steady = _settled(seen[-3:], self.estimator.warmup_change)
-            if (steady and spent >= self.estimator.warmup_min_s) or spent >= self.estimator.warmup_cap_s:
+            done = (steady and spent >= self.estimator.warmup_min_s) or spent >= self.estimator.warmup_cap_s
+            if done and spent >= least_s:
                 return observation, steady
 
 

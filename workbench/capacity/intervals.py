@@ -15,7 +15,7 @@ from scipy.stats import t as student
 
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.measurement import Measurement
-from workbench.capacity.measuring import Configuration, measure
+from workbench.capacity.measuring import Configuration, failed, measure
 from workbench.capacity.repeatability import EXPECTED_DEVIATION, expected_deviation, with_prior
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -90,6 +90,8 @@ def sweep(
 ) -> tuple[Measurement, ...]:
     """Measure `budget` at each of `intervals` (seconds), ascending; what the journal has finished is not repeated.
 
+    What cannot be measured is a measurement, too: one that says why it failed.
+
     Raises
     ------
     WorkbenchError
@@ -109,7 +111,11 @@ def sweep(
     for interval in distinct:
         progress(f"at a trigger interval of {interval:g} s")
         each = Configuration(query, replace(budget, interval_s=interval))
-        made.append(measure(each, testbed, estimator, journal, costs=False, reuse=True, progress=progress))
+        try:
+            made.append(measure(each, testbed, estimator, journal, costs=False, reuse=True, progress=progress))
+        except WorkbenchError as error:
+            made.append(failed(each, testbed, error))
+            progress(f"a trigger interval of {interval:g} s failed: {made[-1].failure}")
     return tuple(made)
 
 

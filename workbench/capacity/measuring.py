@@ -6,6 +6,7 @@ asked for again; a finished one is measured anew, unless its journal is asked to
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from workbench.capacity.measurement import (
 from workbench.capacity.probes import MstEstimate, Probe
 from workbench.capacity.repeatability import expected_deviation, mst_interval
 from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
 from workbench.metrics import Observation
 from workbench.testbed.base import Run, Simulated, Testbed
@@ -132,6 +134,11 @@ def measure(
     deployments = _unfinished(journal, key, recorded)
     history = [probe for deployment in deployments for probe in deployment.probes]
     curve = [probe for deployment in deployments for probe in deployment.load_curve]
+    try:
+        estimator.next_step(history, estimator.settings(budget.interval_s))
+    except WorkbenchError as error:  # what was recorded ends in this error: to be tried again, not to be told again
+        journal.append("given up", key, {"reason": str(error)})
+        deployments, history, curve = [], [], []
     if history:
         progress(f"resuming: {len(history) + len(curve)} finished probes are not repeated")
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -174,6 +181,22 @@ def measure(
         measurement.to_json(output)
     journal.append("finished", key, measurement_to_dict(measurement))
     return measurement
+
+
+def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError) -> Measurement:
+    """Make the measurement of a configuration that could not be measured: it says why."""
+    return Measurement(
+        query=configuration.query.name,
+        budget=configuration.budget,
+        estimate=MstEstimate(None, 0.0, math.inf, (), None, "none", 0.0),
+        costs=(),
+        source=None,
+        testbed=testbed.identity,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        tasks=configuration.tasks,
+        predicted_rate=configuration.predicted_rate,
+        failure=in_keys(str(error)),
+    )
 
 
 def verify(
@@ -245,7 +268,7 @@ def _unfinished(journal: Journal, key: str, recorded: Measurement | None) -> lis
     """Deployments of the measurement `key` since it was last finished, after what `recorded` has."""
     deployments: list[_Deployment] = []
     for entry in journal.entries(key=key):
-        if entry.kind == "finished":
+        if entry.kind in {"finished", "given up"}:
             deployments = []
         elif entry.kind == "deployed":
             deployments.append(_Deployment())

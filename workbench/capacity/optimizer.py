@@ -6,20 +6,17 @@ BIDS2 finds is measured. In a micro-batch engine stages take turns at all slots,
 partitions = slots is the best layout for one slot count (see `micro_batch_layout`), and it is measured at once.
 """
 
-import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from workbench.capacity._bids2 import Allocation, bids2
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.measurement import Measurement
-from workbench.capacity.measuring import Configuration, measure, say_nothing
-from workbench.capacity.probes import MstEstimate
+from workbench.capacity.measuring import Configuration, failed, measure, say_nothing
 from workbench.dataflow import Budget, SlotProfile
-from workbench.errors import WorkbenchError, in_keys
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.metrics import Observation
 from workbench.testbed.base import Testbed
@@ -142,20 +139,9 @@ class ConfigurationOptimizer:
         return made
 
     def _failed(self, configuration: Configuration, error: WorkbenchError) -> Measurement:
-        budget, reason = configuration.budget, in_keys(str(error))
-        self.progress(f"{budget.slots} slots of {budget.profile.memory_mb} MB failed: {reason}")
-        return Measurement(
-            query=configuration.query.name,
-            budget=budget,
-            estimate=MstEstimate(None, 0.0, math.inf, (), None, "none", 0.0),
-            costs=(),
-            source=None,
-            testbed=self.testbed.identity,
-            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            tasks=configuration.tasks,
-            predicted_rate=configuration.predicted_rate,
-            failure=reason,
-        )
+        budget, made = configuration.budget, failed(configuration, self.testbed, error)
+        self.progress(f"{budget.slots} slots of {budget.profile.memory_mb} MB failed: {made.failure}")
+        return made
 
 
 def minimal_first(budget: Budget, operators: int, measured: Collection[Budget]) -> tuple[Budget, ...]:
