@@ -60,7 +60,13 @@ class Journal:
                 "numbers, true, false, null, lists and mappings with text keys; convert the rest first."
             ) from error
         new = not self.path.exists()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WorkbenchError(
+                f"The folder of the journal {self.path} cannot be made: {error.strerror}. Choose another file "
+                "(--journal)."
+            ) from error
         with self._locked("a+b", fcntl.LOCK_EX) as handle:
             handle.seek(0)
             content = handle.read()
@@ -101,11 +107,29 @@ class Journal:
             entry for entry in found if (kind is None or entry.kind == kind) and (key is None or entry.key == key)
         )
 
+    def check(self) -> None:
+        """Refuse a file that cannot be read and appended to, before a long run.
+
+        Raises
+        ------
+        WorkbenchError
+            When it is there and may not be.
+        """
+        if self.path.exists():
+            with self._locked("a+b", fcntl.LOCK_SH):
+                pass
+
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
-        with open(self.path, mode) as handle:  # noqa: PTH123 - the mode is checked by callers, not by mypy
-            fcntl.flock(handle, lock)
-            yield handle  # closing the file releases the lock
+        try:
+            with open(self.path, mode) as handle:  # noqa: PTH123 - the mode is checked by callers, not by mypy
+                fcntl.flock(handle, lock)
+                yield handle  # closing the file releases the lock
+        except OSError as error:
+            raise WorkbenchError(
+                f"The journal {self.path} cannot be read or written: {error.strerror}. What is in it stays; make room "
+                "or give it back the permission, or choose another file (--journal)."
+            ) from error
 
     @staticmethod
     def _finished(content: bytes) -> int:

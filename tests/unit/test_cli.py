@@ -188,3 +188,13 @@ def test_an_interrupted_capacity_report_goes_on(interrupted, tmp_path):
 )
 def test_what_does_not_go_on_from_there_does_not_say_so(interrupted, module, function, arguments):
     assert interrupted(module, function, *arguments) == f"workbench: {arguments[0]} was interrupted.\n"
+
+
+@pytest.mark.parametrize("date", ["2026-02-30", "2026-13-01"])
+def test_a_date_that_there_is_not_is_no_defect(tmp_path, capsys, date):
+    (tmp_path / "p.yaml").write_text(f"study: {date}\n")
+    report = ["report", "capacity", str(tmp_path / "r.html")]
+    assert cli.main([*report, "-f", str(tmp_path / "p.yaml")]) == BAD_INPUT
+    assert "cannot be read" in capsys.readouterr().err
+    assert cli.main([*report, "-p", "most_runs", date]) == BAD_INPUT
+    assert "Traceback" not in capsys.readouterr().err

@@ -114,6 +114,23 @@ def test_what_a_partial_binds_and_calls_is_part_of_the_query():
     assert len({own(), own(ten), own(five), own(functools.partial(ten, 1)), own(functools.partial(print))}) == 5
 
 
+def test_a_bound_function_is_told_by_its_code_and_not_by_where_it_lies():
+    def build(orders, helper):
+        return helper(orders)
+
+    def shell(text):
+        names = {"__name__": "typed"}
+        exec(f"def helper(rows):\n    return rows.where('{text}')\n", names)  # noqa: S102
+        return names["helper"]
+
+    def keyed(helper):
+        return key(replace(QUERY, build=functools.partial(build, helper=helper)))
+
+    assert keyed(shell("a")) == keyed(shell("a"))
+    assert keyed(functools.partial(shell("a"), 1)) == keyed(functools.partial(shell("a"), 1))
+    assert len({keyed(shell("a")), keyed(shell("b")), keyed(functools.partial(shell("a"), 1))}) == 3
+
+
 def test_a_partial_of_an_edited_function_is_another_measurement(folder):
     build = functools.partial(importlib.import_module("myjobs").orders, 1)
     before = own(build)

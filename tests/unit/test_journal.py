@@ -110,3 +110,24 @@ def test_torn_at_every_byte_only_the_unfinished_line_is_lost(journal):
         assert [entry.data["n"] for entry in journal.entries()] == list(range(whole))
         journal.append("after", "q", {"n": 9})
         assert [entry.data["n"] for entry in journal.entries()] == [*range(whole), 9]
+
+
+@pytest.mark.parametrize("fault", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")])
+def test_a_file_that_cannot_be_written_is_told_and_not_a_defect(journal, monkeypatch, fault):
+    journal.append("probe", "a", 1)
+
+    def refuse(*_):
+        raise fault
+
+    monkeypatch.setattr("workbench.journal.fcntl.flock", refuse)
+    for use in (journal.check, journal.entries, lambda: journal.append("probe", "a", 2)):
+        with pytest.raises(
+            WorkbenchError, match=rf"journal.jsonl cannot be read or written: {fault.strerror}.*--journal"
+        ):
+            use()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkbenchError, match=r"folder of the journal .* cannot be made: .*--journal"):
+        Journal(tmp_path / "file" / "sub" / "j.jsonl").append("probe", "a", 1)

@@ -34,7 +34,7 @@ def code_of(query: Query) -> str:
     """
     build, bound = getattr(query, "build", None), []
     while isinstance(build, functools.partial):
-        bound.append(repr((build.args, build.keywords)))
+        bound += [_bound(value) for value in (*build.args, *build.keywords.items())]
         build = build.func
     module = inspect.getmodule(build)
     if module is not None and Path(getattr(module, "__file__", None) or "").is_file():
@@ -102,6 +102,18 @@ def _imported(text: bytes, file: Path, folder: Path) -> Iterator[Path]:
             for part in name.split("."):  # the last may be a module or a name in one
                 place /= part
                 yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
+
+
+def _bound(value: object) -> str:
+    """Text of a bound value; a function is told by its code, as the usual text of one is another in each process."""
+    if isinstance(value, functools.partial):
+        return repr([_bound(one) for one in (value.func, *value.args, *value.keywords.items())])
+    if isinstance(value, tuple | list):
+        return repr([_bound(one) for one in value])
+    code = getattr(value, "__code__", None)
+    if isinstance(code, CodeType):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')} {_compiled(code)}"
+    return repr(value)
 
 
 def _compiled(code: CodeType) -> str:

@@ -90,6 +90,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _measure(options: argparse.Namespace) -> int:
     for path in (options.report, options.output, options.journal):
         check_file(path)
+    journal = Journal(options.journal)
+    journal.check()
     query, budget, testbed = _asked(options)
     estimator = _estimator(options)
     output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
@@ -97,7 +99,7 @@ def _measure(options: argparse.Namespace) -> int:
         Configuration(query, budget),
         testbed,
         estimator,
-        Journal(options.journal),
+        journal,
         costs=options.costs,
         progress=progress(),
         output=output,

@@ -114,7 +114,7 @@ def _from_file(path: str | None) -> dict[str, Any]:
         return {}
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:  # a date that there is not is a ValueError
         raise WorkbenchError(f"The parameters {path} cannot be read: {' '.join(str(error).split())}.") from error
     if not isinstance(content, dict):
         raise WorkbenchError(f"The parameters {path} are no mapping of names to values; write lines 'name: value'.")
@@ -130,7 +130,7 @@ def _from_options(declared: Mapping[str, "report.Parameter"], pairs: Sequence[tu
 def _value(text: str) -> object:
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (ValueError, yaml.YAMLError):
         return text
 
 
