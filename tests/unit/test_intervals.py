@@ -13,9 +13,18 @@ from workbench.capacity.intervals import IntervalPoint, gains, interval_points, 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.planning import plan_targets, read_planned, run_study, write_planned
+from workbench.study.planning import (
+    MeasurementFailedError,
+    intervals_left_out,
+    plan_targets,
+    prepare,
+    read_planned,
+    refuse_failures,
+    run_study,
+    write_planned,
+)
 from workbench.study.spec import Study, study_from
-from workbench.testbed import FluidTestbed
+from workbench.testbed import FluidTestbed, SparkTestbed
 from workbench.views.plan_cards import cards
 from workbench.workload import nexmark
 
@@ -160,6 +169,62 @@ def test_a_latency_nobody_keeps_refuses_the_targets(explored, tmp_path):
     again = read_planned(tmp_path / "plans.json")
     assert again.sweep == planned.sweep
     assert [one.budget for one in again.plans] == [one.budget for one in planned.plans]
+
+
+class Failing(MicroBatches):
+    """Micro-batches of half a second cannot be measured."""
+
+    def deploy(self, query, budget, layout=None, *, repeat=None):
+        if budget.interval_s < 1:
+            raise WorkbenchError("The source alone releases too little. Use a longer trigger interval (--interval).")
+        return super().deploy(query, budget, layout, repeat=repeat)
+
+
+@pytest.fixture
+def swept(tmp_path):
+    where = {"testbed": Failing(), "estimator": CapacityEstimator(), "journal": Journal(tmp_path / "swept.jsonl")}
+    return sweep(nexmark.query("q1"), BUDGET, (0.5, 2.0, 5.0), **where)
+
+
+def test_an_interval_that_cannot_be_measured_costs_no_plan(explored, swept, tmp_path):
+    study = replace(explored.study, testbed="spark", intervals=(0.5, 2.0, 5.0))
+    planned = plan_targets(study, explored.exploration, swept)
+    assert planned.refused == ()
+    assert planned.plans[0].budget.interval_s in {2.0, 5.0}
+    reason = "The source alone releases too little. Use a longer trigger interval (interval_s)."
+    assert intervals_left_out(planned.sweep) == {0.5: reason}
+    (card,) = (card for card in cards(planned) if card.name == "intervals")
+    assert f"Not planned with is 0.5 s: {reason}" in card.finding
+    with pytest.raises(MeasurementFailedError, match="The source alone releases too little"):
+        refuse_failures(planned)
+    write_planned(planned, tmp_path / "plans.json")
+    assert read_planned(tmp_path / "plans.json").plans == planned.plans
+
+
+def test_what_the_query_carries_at_least_is_no_capacity_to_compare(explored, swept):
+    study = replace(explored.study, testbed="spark", intervals=(2.0, 5.0))
+    bound = replace(swept[2], estimate=replace(swept[2].estimate, limit="source", high=math.inf))
+    planned = plan_targets(study, explored.exploration, (swept[1], bound))
+    assert planned.plans[0].budget.interval_s == 2.0
+    assert "the source was the limit" in intervals_left_out(planned.sweep)[5.0]
+
+
+def test_without_the_explored_interval_nothing_is_compared_and_the_targets_are_planned(explored, swept):
+    study = replace(explored.study, testbed="spark", intervals=(0.5, 2.0, 5.0))
+    bound = replace(swept[1], estimate=replace(swept[1].estimate, limit="source", high=math.inf))
+    runs = (swept[0], bound, swept[2])
+    planned = plan_targets(study, explored.exploration, runs)
+    assert planned.refused == ()
+    assert planned.plans[0].budget.interval_s == 2.0
+    refused = plan_targets(replace(study, latency_s=9.0), explored.exploration, runs).refused
+    assert "Nothing was sustained at the trigger interval 2 s" in refused[0][1]
+
+
+def test_intervals_spark_cannot_have_are_refused_before_anything_is_measured(tmp_path):
+    study = Study("nexmark:q1", (1e5,), (1, 2), (1024,), slot_cpus=1.0, intervals=(0.05, 2.0))
+    testbed = replace(SparkTestbed(), slot_cpus="auto")
+    with pytest.raises(WorkbenchError, match=r"trigger interval is 0.05 s; it must be at least"):
+        prepare(replace(study, slot_cpus=0.2), Journal(tmp_path / "j.jsonl"), testbed=testbed)
 
 
 ASKED = {"query": "nexmark:q5", "targets": [1e4], "slots": [1, 2], "memory_mb": [1024]}

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -122,6 +123,26 @@ def test_studies_of_one_name_in_two_folders_have_files_of_their_own(study, name)
     assert _file_name(Path(study)) == name
 
 
+@pytest.mark.parametrize("choice", ["choice: improvement", "choice: edge", "estimates: 2"])
+def test_no_recorded_rate_counts_twice(tmp_path, monkeypatch, capsys, choice):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{memory},{slots},{480 * slots + memory / 10}" for memory in (512, 1024) for slots in (2, 4, 8)]
+    (tmp_path / "rates.csv").write_text("\n".join(["memory_mb,slots,rate", *rows, "512,8,3800"]))
+    study = STUDY.replace("fluid", "recorded\ntable: rates.csv").replace("[512]", "[512, 1024]")
+    text = study.format(runs=20).replace("choice: edge", choice).replace("2000000, 20000000", "3000")
+    (tmp_path / "theirs.yaml").write_text(text)
+    assert cli.main(["plan", "theirs.yaml", "--dry-run", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["runs"][1] <= 7
+    assert cli.main(["plan", "theirs.yaml", "--json"]) == DONE
+    planned = json.loads(capsys.readouterr().out)
+    taken = Counter((run["budget"]["slots"], run["budget"]["profile"]["memory_mb"]) for run in planned["runs"])
+    assert taken[8, 512] <= 2
+    assert all(count == 1 for budget, count in taken.items() if budget != (8, 512))
+    assert len(planned["runs"]) >= 5
+    (plan,) = planned["plans"]
+    assert "state not known" in [card["concern"] for card in plan["cards"]]
+
+
 def test_rates_measured_elsewhere_are_planned(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = ["512,2,1000", "512,4,1900", "512,8,3700"]
@@ -134,6 +155,7 @@ def test_rates_measured_elsewhere_are_planned(tmp_path, monkeypatch, capsys):
         return json.loads(capsys.readouterr().out)
 
     first = planned()
+    assert "trigger interval" not in str(first["plans"])
     assert "from runs on 2 to 8 slots (measured elsewhere)?" in asked_card(read_study("theirs.yaml")).finding
     assert [run["estimate"]["low"] for run in first["runs"]] == pytest.approx([1000, 3700, 1900], rel=0.05)
     assert all(one["testbed"].startswith("recorded, 3 measurements") for one in first["plans"])

@@ -157,6 +157,19 @@ def test_an_operator_of_unknown_rate_is_a_doubt():
     assert check_allocation(None) == ()
 
 
+def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
+    exploration = staged_exploration()
+    plain = plan(exploration, 1.5e4, memory_mb=[600])
+    assert "python workers" not in [card.concern for card in plain.cards]
+    first, *others = exploration.measurements
+    seen = first.estimate.observation
+    operators = (replace(seen.operators[0], operator="enrich", kind="python"), *seen.operators)
+    first = replace(first, estimate=replace(first.estimate, observation=replace(seen, operators=operators)))
+    made = plan(replace(exploration, measurements=(first, *others)), 1.5e4, memory_mb=[600])
+    note = next(card for card in made.cards if card.concern == "python workers")
+    assert f"memoryOverhead by about {150 * made.executor.slots}m" in note.advice
+
+
 def test_the_share_of_the_source_is_said():
     made = plan(staged_exploration(source=0.4), 1.5e4, memory_mb=[600])
     assert made.source_share == pytest.approx(0.4)

@@ -10,7 +10,7 @@ import pytest
 from workbench.capacity import CapacityEstimator, plan
 from workbench.capacity.explorer import ResourceExplorer, Space, conclude, propose, stopping_row
 from workbench.capacity.optimizer import ConfigurationOptimizer, allocate, overstatement
-from workbench.capacity.prices import InstanceType, cheapest, prices, read_instances
+from workbench.capacity.prices import InstanceType, Price, cheapest, prices, read_instances
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -196,6 +196,11 @@ def test_the_same_runs_and_seed_propose_the_same_point():
     assert propose([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=0)[1] == 0
 
 
+@pytest.mark.parametrize("seed", [2**32 - 1, 202601311200, 10**30])
+def test_any_seed_that_a_study_may_have_proposes_a_point(seed):
+    assert propose([(0, 0), (3, 0)], [1.0, 1.0], (4, 1), seed=seed)[1] == 0
+
+
 def explorer_in(folder, space, **settings):
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(tolerance=0.04), Journal(folder / "j.jsonl"))
     return ResourceExplorer(optimizer, space, **settings)
@@ -251,6 +256,9 @@ def test_spark_is_told_what_was_planned(planned):
     conf = one.spark_conf()
     assert int(conf["spark.executor.cores"]) * int(conf["spark.executor.instances"]) >= one.budget.slots
     command = one.spark_submit("job.py")
+    assert "--deploy-mode cluster" in command
+    assert "spark.kubernetes.container.image=CONTAINER-IMAGE" in command
+    assert "kubernetes.container" not in one.spark_submit("job.py", "yarn")
     assert command.startswith("spark-submit")
     assert all(f"--conf {key}={value}" in command for key, value in conf.items())
     assert one.kubernetes()["resources"]["requests"]["memory"].endswith("Mi")
@@ -276,11 +284,24 @@ def test_prices_count_whole_workers():
         cheapest([small], 1, SlotProfile(8.0, 1024))
 
 
+@pytest.mark.parametrize(
+    ("amount", "said"), [(0.5, "0.50"), (0.085, "0.085"), (0.004, "0.004"), (12345.678, "12,345.68")]
+)
+def test_small_prices_keep_their_digits(planned, amount, said):
+    one = planned.plans[0]
+    instance = InstanceType("tiny", "me", "here", 4, 8192, amount, "USD", "list", "2026")
+    priced = replace(one, price=Price(instance, 1, 4, amount, 0))
+    assert f"with room for 4 each at {said} USD/h" in priced.sentence()
+
+
 def test_a_wrong_price_is_refused_with_its_line(tmp_path):
     path = tmp_path / "prices.csv"
     header = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
     path.write_text(header + "a,b,c,2,4096,0.1,USD,x,2024\nd,e,f,2,4096,-1,USD,x,2024\n")
     with pytest.raises(WorkbenchError, match=r"Line 3 of the price list .*price_per_hour .*-1"):
+        read_instances(path)
+    path.write_text(header + "a,b,c,2,4096,0.1,USD,x,2024\nd,e,f,2,4096,0.1\n")
+    with pytest.raises(WorkbenchError, match=r"Line 3 of the price list .* is wrong: it ends before currency, source"):
         read_instances(path)
     path.write_text("name,vcpus\n")
     with pytest.raises(WorkbenchError, match=r"lacks currency, date"):

@@ -118,3 +118,10 @@ def test_another_table_is_another_testbed():
     assert identity(first, repeat, other) == identity(other, first, repeat)
     assert identity(first, repeat) != identity(repeat, first)  # the order of repeats counts
     assert identity(first) != identity(repeat)
+
+
+def test_it_counts_what_the_table_has_of_a_budget():
+    testbed = RecordedTestbed(TABLE)
+    assert [testbed.count("q1", budget(slots=slots)) for slots in (2, 8)] == [2, 1]
+    with pytest.raises(WorkbenchError, match="no measurement of query 'q1' on 3 slots of 512 MB"):
+        testbed.count("q1", budget(slots=3))

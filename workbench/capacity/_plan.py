@@ -18,14 +18,21 @@ from dataclasses import asdict, dataclass, field
 
 from workbench.capacity._bids2 import Allocation
 from workbench.capacity.executor import UNPRICED, Executor, Reserve, kubernetes_reserve, slots_per_worker
-from workbench.capacity.explorer import Exploration, keeps_state
+from workbench.capacity.explorer import Exploration, keeps_state, saw_operators
 from workbench.capacity.intervals import Gain
 from workbench.capacity.layout import BatchLayout
 from workbench.capacity.measurement import Measurement
 from workbench.capacity.model import LEVEL, MARGIN
 from workbench.capacity.model_checks import ModelFinding, check_model
 from workbench.capacity.optimizer import allocate, overstatement
-from workbench.capacity.plan_checks import check_allocation, check_interval, check_layouts, check_source
+from workbench.capacity.plan_checks import (
+    check_allocation,
+    check_interval,
+    check_layouts,
+    check_python,
+    check_source,
+    check_state,
+)
 from workbench.capacity.prices import InstanceType, Price, cheapest
 from workbench.capacity.stages import lay_out, source_share
 from workbench.dataflow import Budget, SlotProfile
@@ -35,7 +42,7 @@ VERSION = 1
 DRIVER_MEMORY = "1g"
 """As on the testbed."""
 
-_SIMULATED = "fluid"
+_SIMULATED, _RECORDED = "fluid", "recorded"
 
 
 @dataclass(frozen=True)
@@ -142,10 +149,16 @@ class CapacityPlan:
         return conf
 
     def spark_submit(self, application: str = "job.py", master: str = "k8s://https://API-SERVER") -> str:
-        """Give the shell command that starts `application`, with its arguments, as planned."""
-        settings = sorted(f"{key}={value}" for key, value in self.spark_conf().items())
-        options = [f"--conf {shlex.quote(setting)}" for setting in settings]
-        return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *options, application])
+        """Give the shell command that starts `application`, with its arguments, as planned.
+
+        Names in capitals are the reader's to fill in: his cluster's address and, on Kubernetes, the image.
+        """
+        conf, mode = self.spark_conf(), []
+        if master.startswith("k8s://"):
+            conf["spark.kubernetes.container.image"] = "CONTAINER-IMAGE"
+            mode = ["--deploy-mode cluster"]
+        options = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in sorted(conf.items())]
+        return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *mode, *options, application])
 
     def kubernetes(self) -> dict[str, dict[str, dict[str, str]]]:
         """Resource requests and limits of one executor's container, the same that `spark_submit` has Spark ask for."""
@@ -159,17 +172,18 @@ class CapacityPlan:
         for name in ("allocation", "layout", "low_layout"):
             data[name] = None if data[name] is None else _plain(data[name])
         data |= {"version": VERSION, "spark_conf": self.spark_conf(), "kubernetes": self.kubernetes()}
+        data["spark_submit"] = self.spark_submit()
         return json.dumps(_finite(data), allow_nan=False, indent=1)
 
     def sentence(self) -> str:
         """One sentence: the answer."""
         budget, price = self.budget, self.price
         slots = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
-        interval = "" if self.simulated else f" at a trigger interval of {budget.interval_s:g} s"
+        interval = "" if not self.has_interval else f" at a trigger interval of {budget.interval_s:g} s"
         beyond = f", {self.extrapolation:.1f} times the most slots measured" if self.extrapolation > 1 else ""
         workers = "" if price is None else (
             f", on {price.workers} x {price.instance.name} with room for {price.slots_per_worker} each at "
-            f"{price.per_hour:.2f} {price.instance.currency}/h"
+            f"{_money(price.per_hour)} {price.instance.currency}/h"
         )  # fmt: skip
         return (
             f"{self.rate:,.0f} records/s of {self.query} take {slots} of {budget.profile.cpus:g} core and "
@@ -188,8 +202,17 @@ class CapacityPlan:
 
     @property
     def simulated(self) -> bool:
-        """Whether the runs behind it were simulated, on an engine that has no trigger interval."""
-        return self.testbed.split(",", maxsplit=1)[0] == _SIMULATED
+        """Whether the runs behind it were simulated."""
+        return self._kind == _SIMULATED
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether a trigger interval is part of the plan: a simulated engine has none, and a table names none."""
+        return self._kind not in {_SIMULATED, _RECORDED}
+
+    @property
+    def _kind(self) -> str:
+        return self.testbed.split(",", maxsplit=1)[0]
 
 
 def plan(
@@ -273,6 +296,7 @@ def plan(
     share = source_share(runs[row] for row in exploration.fitted)
     points, rates = exploration.points, exploration.rates
     low, expected, high = _capacity(exploration, budget, gain)
+    executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
     return CapacityPlan(
         query=sample.query,
         rate=rate,
@@ -285,7 +309,7 @@ def plan(
         testbed=sample.testbed,
         runs=len(rates),
         extrapolation=budget.slots / float(points[:, 1].max()),
-        executors=math.ceil(budget.slots / _shape(price, budget.profile, reserve)),
+        executors=executors,
         allocation=allocation,
         layout=layout,
         price=price,
@@ -297,6 +321,8 @@ def plan(
             *check_layouts(layout, low_layout),
             *check_allocation(allocation),
             *check_source(share, budget.slots),
+            *check_python(runs, math.ceil(budget.slots / executors)),
+            *check_state(known=saw_operators(runs)),
             *exploration.findings,
         ),
         low_slots=low_slots,
@@ -326,6 +352,11 @@ def _minimal(exploration: Exploration, memory_mb: int) -> Measurement | None:
         run for run in exploration.measurements if run.tasks and run.estimate.rate and set(run.tasks.values()) == {1}
     ]
     return min(minimal, key=lambda run: abs(run.budget.profile.memory_mb - memory_mb), default=None)
+
+
+def _money(amount: float) -> str:
+    """Two decimals; where these would be off by more than half a percent, three digits."""
+    return f"{amount:,.2f}" if abs(round(amount, 2) - amount) <= 0.005 * amount else f"{amount:.3g}"
 
 
 def _plain(data: Mapping[str, object]) -> dict[str, object]:

@@ -10,6 +10,7 @@ from skopt.space import Integer
 Point = tuple[int, int]
 
 _HAS_MIDDLE = 3
+_SEEDS = 2**32  # NumPy's random states have no more; a date and time is larger
 
 
 def edge(shape: Point, number: int) -> Point:
@@ -48,7 +49,7 @@ def propose(points: Sequence[Point], costs: Sequence[float], shape: Point, seed:
         base_estimator="GP",
         acq_func="EI",
         n_initial_points=1,
-        random_state=seed + len(points),
+        random_state=(seed + len(points)) % _SEEDS,
         avoid_duplicates=False,
     )
     with warnings.catch_warnings():

@@ -109,7 +109,7 @@ def conclude(
     if len(rows) < LEAST_FITTED:
         raise WorkbenchError(_too_few(runs, len(rows), left_out))
     points, rates = _points([runs[row] for row in rows]), _rates([runs[row] for row in rows])
-    stateful = any(keeps_state(run) for run in runs)
+    stateful = any(keeps_state(run) for run in runs) if saw_operators(runs) else None
     if form == "halves":
         model = select_model(points, rates, stateful=stateful)
     else:
@@ -134,6 +134,11 @@ def keeps_state(measurement: Measurement) -> bool:
     """Whether an operator was seen that keeps state."""
     seen = measurement.estimate.observation
     return seen is not None and any(operator.state_bytes is not None for operator in seen.operators)
+
+
+def saw_operators(runs: Iterable[Measurement]) -> bool:
+    """Whether operators were seen in any of `runs`; a table of rates has none, and does not tell what they are."""
+    return any(run.estimate.observation is not None and run.estimate.observation.operators for run in runs)
 
 
 def costs_of(runs: Sequence[Measurement], forms: Sequence[str] = STREAMBED_FORMS) -> tuple[float, ...]:

@@ -20,6 +20,8 @@ any at a memory where nothing was sustained.
 """
 
 import math
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -32,6 +34,7 @@ from workbench.capacity.exploration import (
     conclude,
     costs_of,
     keeps_state,
+    saw_operators,
     stopping_row,
 )
 from workbench.capacity.forms import STREAMBED_FORMS
@@ -52,10 +55,12 @@ __all__ = [
     "conclude",
     "keeps_state",
     "propose",
+    "saw_operators",
     "stopping_row",
 ]
 
 _ROUND = 4  # points after which the edge repeats
+_ALL_FAILED = "every budget left to ask for has failed"
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,8 @@ class ResourceExplorer:
     estimates
         Runs per budget asked for after the corners. More of them average out luck, and take less time than as many
         calls of the paper's optimizer, which are up to two runs each.
+    available
+        How many measurements of a budget can be had, where that is bounded: a table's repeats are no new ones.
 
     Examples
     --------
@@ -145,6 +152,7 @@ class ResourceExplorer:
         most_calls: int | None = None,
         choice: Choice = "improvement",
         estimates: int = 1,
+        available: Callable[[Budget], int] | None = None,
     ) -> None:
         if estimates < 1:
             raise WorkbenchError(f"estimates is {estimates!r}; a call of the optimizer takes at least 1 run.")
@@ -168,6 +176,7 @@ class ResourceExplorer:
         self.most_calls = most_calls
         self.choice = choice
         self.estimates = estimates
+        self.available = available
         self._runs: list[Measurement] = []
         self._answers: list[int] = []  # rows that answer a question; the others were made on the way
         self._calls = 0  # budgets asked for and answered
@@ -212,7 +221,7 @@ class ResourceExplorer:
         self._answers.append(len(self._runs) - 1)
         self._given += 1
         wanted = self.estimates if self._calls >= len(self.space.corners) else 1
-        if self._given >= wanted or measurement.failure is not None:
+        if self._given >= wanted or measurement.failure is not None or self._used_up(measurement.budget):
             self._calls += 1
             self._given = 0
 
@@ -255,7 +264,8 @@ class ResourceExplorer:
         first = max(self._calls, len(self.space.corners)) + bool(begun)
         last = first + self.most_runs if self.most_calls is None else self.most_calls
         later = [self._budget(edge(self._shape, call - len(self.space.corners))) for call in range(first, last)]
-        return (*corners, *begun, *(budget for budget in later for _ in range(self.estimates)))
+        every = (*corners, *begun, *(budget for budget in later for _ in range(self.estimates)))
+        return every if self.available is None else self._to_be_had(every)
 
     def _decide(self) -> Budget | str:
         """Decide what to measure next, or say why the exploration is over."""
@@ -287,7 +297,7 @@ class ResourceExplorer:
         else:
             point = self._point()
             if point is None:
-                return "every budget left to ask for has failed"
+                return "every measurement there is was taken" if self.available else _ALL_FAILED
             budget = self._budget(point)
         tasks = next((run.tasks for run in self._runs if run.tasks is not None), {})
         takes = len(minimal_first(budget, len(tasks), [run.budget for run in self._runs]))
@@ -303,7 +313,7 @@ class ResourceExplorer:
         allowed = {
             place
             for budget, place in places.items()
-            if budget not in failed and budget.profile.memory_mb not in useless
+            if budget not in failed and budget.profile.memory_mb not in useless and not self._used_up(budget)
         }
         if self.choice == "edge":
             first = self._calls - len(self.space.corners)
@@ -320,6 +330,21 @@ class ResourceExplorer:
             return farthest([places[run.budget] for run in self._runs if run.budget in places], self._shape, allowed)
         values = [cost if math.isfinite(cost) else first_cost for _, cost in told]
         return nearest(propose([point for point, _ in told], values, self._shape, self.seed), allowed)
+
+    def _to_be_had(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
+        """Give those of `budgets` that there are measurements of, in order."""
+        assert self.available is not None  # noqa: S101 - for the type checker
+        taken = Counter(run.budget for run in self._runs)
+        found = []
+        for budget in budgets:
+            if taken[budget] < self.available(budget):
+                taken[budget] += 1
+                found.append(budget)
+        return tuple(found)
+
+    def _used_up(self, budget: Budget) -> bool:
+        """Whether all measurements of `budget` that there are have been taken."""
+        return self.available is not None and sum(run.budget == budget for run in self._runs) >= self.available(budget)
 
     def _corners_left(self) -> tuple[Budget, ...]:
         answered = {self._runs[row].budget for row in self._answers}

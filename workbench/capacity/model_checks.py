@@ -26,6 +26,8 @@ Concern = Literal[
     "late batches",
     "unbounded operators",
     "source share",
+    "state not known",
+    "python workers",
     "runs left out",
     "doubtful runs",
 ]

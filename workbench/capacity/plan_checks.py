@@ -1,13 +1,18 @@
 """What a reader must know before deploying a plan, besides what is doubtful about its model."""
 
 import math
+from collections.abc import Iterable
 
 from workbench.capacity._bids2 import Allocation
 from workbench.capacity.intervals import Gain
 from workbench.capacity.layout import BatchLayout
+from workbench.capacity.measurement import Measurement
 from workbench.capacity.model import LEVEL
 from workbench.capacity.model_checks import ModelFinding
 from workbench.dataflow import Budget
+
+PYTHON_WORKER_MB = 150
+"""What a Python worker was seen to take, MiB."""
 
 DEAR_SOURCE = 0.1
 """Share of the slots' busy time above which the measuring source is worth a word."""
@@ -66,6 +71,38 @@ def check_allocation(allocation: Allocation | None) -> tuple[ModelFinding, ...]:
             f"Input reached {', '.join(unknown)}, but no task was seen busy with it, so the true rate is undefined and "
             "there is one task at any number of slots.",
             "Measure for longer, or add tasks by hand.",
+        ),
+    )
+
+
+def check_state(*, known: bool) -> tuple[ModelFinding, ...]:
+    """Say that Spark's settings lack those of a state store, where it is not known whether there is state."""
+    if known:
+        return ()
+    return (
+        ModelFinding(
+            "state not known",
+            1,
+            "Rates alone do not tell whether the query keeps state, so Spark's settings name no state store.",
+            "If it keeps state, set the provider of RocksDB (spark.sql.streaming.stateStore.providerClass), for which "
+            "the plan leaves memory beside the heap.",
+        ),
+    )
+
+
+def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, ...]:
+    """Say that the container of an executor of `slots` slots has no room for the workers of the query's own Python."""
+    seen = (run.estimate.observation for run in runs)
+    if not any(operator.kind == "python" for one in seen if one is not None for operator in one.operators):
+        return ()
+    return (
+        ModelFinding(
+            "python workers",
+            PYTHON_WORKER_MB,
+            f"The query runs Python functions. Their workers take about {PYTHON_WORKER_MB} MiB a slot, for which the "
+            "executors' containers have no room of their own.",
+            f"Raise spark.executor.memoryOverhead by about {slots * PYTHON_WORKER_MB}m, and the container with it, if "
+            "executors are ended for their memory.",
         ),
     )
 

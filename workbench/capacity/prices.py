@@ -168,6 +168,9 @@ def _instance(row: dict[str, str], path: Path, line: int) -> InstanceType:
     try:
         numbers = {name: float(row[name]) for name in ("vcpus", "memory_mb", "price_per_hour")}
         texts = {name: row[name] for name in COLUMNS if name not in numbers}
+        lacking = [name for name, text in texts.items() if text is None]  # of a line that ends early
+        if lacking:
+            raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - told with its line below
         return InstanceType(**texts, **numbers)  # type: ignore[arg-type]
     except (ValueError, TypeError, WorkbenchError) as error:
         raise WorkbenchError(f"Line {line} of the price list {path} is wrong: {error}. Correct it.") from error

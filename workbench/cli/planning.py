@@ -13,7 +13,7 @@ from workbench.capacity.measurement import measurement_to_dict
 from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
 from workbench.study.dry_run import DryRun, dry_run
-from workbench.study.planning import Planned, run_study, write_planned
+from workbench.study.planning import Planned, intervals_left_out, planned_document, run_study, write_planned
 from workbench.study.spec import read_study
 from workbench.views import units
 
@@ -44,6 +44,7 @@ def _plan(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)
     journal = Journal(options.journal)
+    journal.check()
     known = {json.dumps(entry.data) for entry in journal.entries("finished")}
     planned = run_study(study, journal, progress=progress())
     runs = (*planned.exploration.measurements, *planned.sweep)
@@ -51,7 +52,7 @@ def _plan(options: argparse.Namespace) -> int:
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
     if options.json:
-        print(json.dumps(json.loads(output.read_text(encoding="utf-8")) | {"taken_from_journal": taken}, indent=1))
+        print(json.dumps(planned_document(planned) | {"taken_from_journal": taken}, indent=1))
     else:
         _show(planned)
         if taken:
@@ -77,6 +78,8 @@ def _show(planned: Planned) -> None:
             print(f"  partitions: {_counts(plan.layout.partitions)}")
         for card in plan.cards:
             print(f"  note: {card.finding} {card.advice}")
+    for interval, reason in intervals_left_out(planned.sweep).items():
+        print(f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
     if planned.plans:
         print(f"{planned.plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
 

@@ -117,6 +117,9 @@ def _runs_in_all(
     memories = {budget.profile.memory_mb for budget in certain if budget.slots == operators}
     minimal = min(later, len({*study.memory_mb} - memories)) if operators else 0
     most = min(study.most_runs, count + later * study.estimates + minimal)
+    if explorer.available is not None:
+        grid = (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb)
+        most = max(count, min(most, sum(map(explorer.available, grid))))
     # The first run that can end it by its cost is the one after those that are kept in any case.
     least = min(most, max(count, LEAST_RUNS + 1), count + later * study.estimates, study.most_runs - bool(minimal))
     return max(count, least), most

@@ -1,18 +1,21 @@
 """Carry out a study: explore, model, and plan every target."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from workbench.capacity import CapacityPlan, plan
 from workbench.capacity.estimator import CapacityEstimator
 from workbench.capacity.explorer import Exploration, ResourceExplorer, conclude
-from workbench.capacity.intervals import gains, interval_points, sweep
+from workbench.capacity.intervals import Gain, gains, interval_points, sweep
 from workbench.capacity.measurement import Measurement, measurement_from_dict, measurement_to_dict, write_whole
 from workbench.capacity.optimizer import ConfigurationOptimizer
 from workbench.capacity.prices import InstanceType, read_instances
-from workbench.capacity.readings import advise, describe_runs
+from workbench.capacity.readings import advise, describe_runs, why_no_capacity
+from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
 from workbench.study.catalogue import find_query, recorded_query
@@ -105,6 +108,8 @@ def prepare(
         if isinstance(testbed, SparkTestbed):
             for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
                 testbed.check(budget)
+            for interval in study.intervals:
+                testbed.check(replace(study.space.corners[-1], interval_s=interval))
         optimizer = ConfigurationOptimizer(
             testbed,
             estimator or estimator_of(study),
@@ -122,10 +127,19 @@ def prepare(
             most_calls=study.most_calls,
             choice=study.choice,
             estimates=study.estimates,
+            available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
         )
     except WorkbenchError as error:
         raise WorkbenchError(in_keys(str(error))) from error
     return query, explorer, instances
+
+
+def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
+    """Count what `testbed` has of a budget; one that it lacks is asked for, and fails with the nearest it has."""
+    try:
+        return testbed.count(query, budget)
+    except WorkbenchError:
+        return 1
 
 
 def plan_targets(
@@ -155,7 +169,7 @@ def plan_targets(
     plans, refused = [], []
     for rate in study.targets:
         try:
-            allowed = gains(interval_points(swept), study.interval_s, study.latency_s) if swept else None
+            allowed = _interval_gains(study, swept)
             plans.append(
                 plan(
                     exploration,
@@ -173,9 +187,29 @@ def plan_targets(
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
 
 
+def intervals_left_out(swept: Sequence[Measurement]) -> dict[float, str]:
+    """Say by trigger interval (seconds) why those of `swept` that tell no capacity are not planned with."""
+    reasons = {run.budget.interval_s: why_no_capacity(run) for run in swept}
+    return {interval: reason for interval, reason in reasons.items() if reason is not None}
+
+
+def _interval_gains(study: Study, swept: Sequence[Measurement]) -> Mapping[float, Gain] | None:
+    """Trigger intervals to choose from; None, the explored one, where nothing can be compared and nothing needs be."""
+    left_out = intervals_left_out(swept)
+    points = interval_points([run for run in swept if run.budget.interval_s not in left_out])
+    if study.latency_s is None and study.interval_s not in {point.interval_s for point in points}:
+        return None
+    return gains(points, study.interval_s, study.latency_s)
+
+
 def write_planned(planned: Planned, path: Path) -> None:
     """Write the study, its runs and its plans to `path` as JSON, all or nothing."""
-    document = {
+    write_whole(path, json.dumps(planned_document(planned), allow_nan=False, ensure_ascii=False, indent=1) + "\n")
+
+
+def planned_document(planned: Planned) -> dict[str, Any]:
+    """Put the study, its runs and its plans into JSON's values, as `read_planned` reads them."""
+    return {
         "version": VERSION,
         "study": asdict(planned.study),
         "reason": planned.exploration.reason,
@@ -185,7 +219,6 @@ def write_planned(planned: Planned, path: Path) -> None:
         "sweep": [measurement_to_dict(run) for run in planned.sweep],
         "instances": [asdict(one) for one in planned.instances],
     }
-    write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_planned(path: Path) -> Planned:
@@ -225,7 +258,7 @@ def refuse_failures(planned: Planned) -> None:
     MeasurementFailedError
         When one did; the message says which, why, and what to do.
     """
-    runs = planned.exploration.measurements
+    runs = (*planned.exploration.measurements, *planned.sweep)
     failures = {row: run.failure for row, run in enumerate(runs) if run.failure is not None}
     if failures:
         raise MeasurementFailedError(

@@ -48,7 +48,8 @@ class RecordedRate:
 class RecordedTestbed:
     """A testbed whose deployments sustain what a table says, and no more.
 
-    Measurements of one configuration are replayed in the order of the table, then again from the first. Operators were
+    Measurements of one configuration are replayed in the order of the table, then again from the first, which is
+    nothing new: a study takes each once (see `count`). Operators were
     not recorded, so observations have none. A layout is accepted and has no effect.
 
     Parameters
@@ -114,6 +115,16 @@ class RecordedTestbed:
     def operators(self, query: Named | str) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
         """None: the table has measurements of whole budgets, whatever their layout was."""
         return ()
+
+    def count(self, query: Named | str, budget: Budget) -> int:
+        """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is to be had.
+
+        Raises
+        ------
+        WorkbenchError
+            When the table has no such query, or no measurement of it on this budget.
+        """
+        return len(self._rates[self._find(query if isinstance(query, str) else query.name, budget)])
 
     @contextmanager
     def deploy(

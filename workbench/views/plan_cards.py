@@ -6,7 +6,7 @@ from collections.abc import Callable
 import plotly.graph_objects as go
 
 from workbench.capacity import CapacityPlan, ModelFinding
-from workbench.study.planning import Planned
+from workbench.study.planning import Planned, intervals_left_out
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, gather
 from workbench.views.figures.capacity import capacity, draw_capacity
@@ -101,9 +101,9 @@ def _intervals(planned: Planned) -> list[Card]:
     if not planned.sweep:
         return []
     data = trigger_intervals(planned.sweep)
-    return [
-        Card("intervals", "What does more latency buy?", f"{data.finding}.", draw_trigger_intervals(data)),
-    ]
+    left_out = [f"Not planned with is {one:g} s: {why}" for one, why in intervals_left_out(planned.sweep).items()]
+    finding = " ".join((f"{data.finding}.", *left_out))
+    return [Card("intervals", "What does more latency buy?", finding, draw_trigger_intervals(data))]
 
 
 def _advice(planned: Planned) -> list[Card]:
@@ -156,7 +156,7 @@ def _spark(planned: Planned) -> list[Card]:
     made = []
     for plan in planned.plans:
         rows: list[tuple[str, str]] = sorted(plan.spark_conf().items())
-        if not plan.simulated:
+        if plan.has_interval:
             rows.append(("trigger interval, in the query's writeStream.trigger", f"{plan.budget.interval_s:g} s"))
         if plan.layout is not None:
             rows += [(f"partitions of {stage}", str(count)) for stage, count in plan.layout.partitions.items()]
