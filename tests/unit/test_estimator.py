@@ -6,6 +6,7 @@ import pytest
 from simulated_run import SimulatedRun
 
 from workbench.capacity import STATEFUL_QUERIES, CapacityEstimator, Probe, SearchSettings, judge
+from workbench.capacity.probes import Votes, tally
 from workbench.capacity.search import Grid, conclude, next_step
 from workbench.capacity.verdict import Judgement
 from workbench.errors import WorkbenchError
@@ -190,6 +191,54 @@ def test_verify_waits_before_it_repeats():
     (answer,) = CapacityEstimator(clock=run.clock).verify(run, [run.truth / 2])
     assert run.waits == [240.0]
     assert answer.judgement.verdict == "sustained"
+
+
+def test_a_failure_that_only_a_disturbed_machine_saw_is_asked_for_again():
+    # The neighbour slows it for seven probes: five are repeated, the next is judged in his presence.
+    def there(run):
+        return 1 < len(run.commands) <= 8
+
+    run = SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0)
+    result = estimate(run)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    assert result.disturbed
+    failed = next(n for n, probe in enumerate(result.probes) if probe.answered("overloaded"))
+    quiet = next(n for n, probe in enumerate(result.probes) if n > failed and probe.answered("sustained"))
+    assert result.probes[failed].judgement.disturbed
+    assert result.probes[quiet + 1].rate == result.probes[failed].rate  # as soon as there was a quiet answer
+    assert result.probes[quiet + 1].answered("sustained")
+
+
+def test_an_upper_end_that_fails_twice_on_a_disturbed_machine_is_believed():
+    def there(run):  # whenever the rate is the truth's or more
+        return 9000 < run.rate < math.inf
+
+    def quick_at_first(run):
+        return 0.7 if math.isinf(run.rate) else 1.0
+
+    result = estimate(SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=quick_at_first), max_repeats=0)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    failed = [probe.rate for probe in result.probes if probe.answered("overloaded")]
+    assert 2 in {failed.count(rate) for rate in failed} <= {1, 2}
+    assert not result.exhausted
+
+
+@pytest.mark.parametrize(
+    ("answers", "votes"),
+    [
+        ([("overloaded", True), ("sustained", False)], Votes(1, 0)),
+        ([("sustained", False), ("overloaded", True)], Votes(1, 0)),
+        ([("overloaded", True), ("overloaded", True)], Votes(0, 2, disturbed=True)),
+        ([("disturbed", False), ("sustained", True)], Votes(1, 0, disturbed=True)),
+    ],
+)
+def test_answers_of_a_quiet_machine_replace_those_of_a_disturbed_one(answers, votes):
+    probes = [scripted(GRID.rate(900), verdict) for verdict, _ in answers]
+    told = [
+        replace(probe, judgement=replace(probe.judgement, disturbed=disturbed))
+        for probe, (_, disturbed) in zip(probes, answers, strict=True)
+    ]
+    assert tally(told, GRID.index) == {900: votes}
 
 
 def test_rate_that_is_never_offered_is_an_error_after_repeats():

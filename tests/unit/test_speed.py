@@ -91,6 +91,9 @@ class Cores:
     def tick(self):
         self.now += 0.1
 
+    def wait(self, most_s=240.0, others=lambda: 0.0):
+        self.pace.wait(1000.0, most_s, self.tick, others)
+
     def observe(self, rate=1000.0, seconds=10.0):
         end = self.now + seconds
         while self.now < end:
@@ -120,25 +123,34 @@ def test_it_waits_until_a_slow_neighbour_has_been_gone_for_a_while():
     cores = Cores(lambda at: 1.3 if 10 < at < 60 else 1.0)
     cores.observe()
     cores.observe()
-    cores.pace.wait(240.0, cores.tick)
-    assert 60 < cores.now < 65
+    cores.wait()
+    assert 60 < cores.now < 70
     assert cores.observe() == 0.0
 
 
-def test_it_waits_no_longer_than_asked_and_can_wait_again():
+def test_it_waits_until_others_have_left_the_cores():
+    cores = Cores(lambda _at: 1.0)
+    cores.observe()
+    cores.wait(others=lambda: 0.3 * (cores.now < 50))
+    assert 50 < cores.now < 60
+
+
+def test_it_waits_hardly_longer_than_asked_and_not_at_all_without_patience():
     cores = Cores(lambda at: 1.3 if at > 10 else 1.0)
     cores.observe()
     cores.observe()
-    for end in (30, 40):
-        cores.pace.wait(10.0, cores.tick)
-        assert cores.now == pytest.approx(end, abs=0.2)
-    cores.pace.wait(0.0, cores.tick)
-    assert cores.now == pytest.approx(40, abs=0.2)
+    cores.wait(10.0)
+    assert 30 <= cores.now < 35
+    begun = cores.now
+    cores.wait(0.0)
+    assert cores.now == begun
 
 
-def test_after_a_quick_observation_nobody_waits():
-    cores = Cores(lambda _at: 1.0)
-    cores.pace.wait(240.0, cores.tick)
+def test_what_is_timed_while_waiting_is_no_part_of_the_next_observation():
+    cores = Cores(lambda at: 1.3 if 10 < at < 40 else 1.0)
     cores.observe()
-    cores.pace.wait(240.0, cores.tick)
-    assert cores.now == pytest.approx(10, abs=0.2)
+    cores.observe()
+    cores.wait(1.0)
+    assert cores.now < 25
+    cores.now = 40.0
+    assert cores.observe() == 0.0

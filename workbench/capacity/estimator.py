@@ -52,7 +52,8 @@ class CapacityEstimator:
         How often a disturbed probe is repeated at one rate, in an estimate twice as often in all. Neighbours were seen
         to stay for up to two minutes, which five repeats outlast. One that was not offered is repeated twice at most.
     patience_s
-        Seconds that an estimate waits in all, before such repeats, for neighbours to leave. The times of
+        Seconds that an estimate waits, before such repeats and from one start to its end, for neighbours to leave: in
+        all a little more, for it looks every few seconds. The times of
         ``"streambed"`` are the published ones, so it repeats nothing and does not wait.
     max_disturbance
         Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.

@@ -143,10 +143,11 @@ class SearchSettings:
 
 @dataclass
 class Votes:
-    """Answers given at one rate."""
+    """Answers given at one rate: those of a quiet machine, or where there are none those of a `disturbed` one."""
 
     sustained: int = 0
     overloaded: int = 0
+    disturbed: bool = False
 
     @property
     def majority(self) -> bool | None:
@@ -169,11 +170,15 @@ def tally(history: Iterable[Probe], key: Callable[[float], int]) -> dict[int, Vo
     votes: dict[int, Votes] = {}
     for probe in history:
         if probe.phase == "probe" and probe.judgement is not None and probe.judgement.answered:
-            entry = votes.setdefault(key(probe.rate), Votes())
+            index, disturbed = key(probe.rate), probe.judgement.disturbed
+            if disturbed and index in votes and not votes[index].disturbed:
+                continue
+            if index not in votes or votes[index].disturbed > disturbed:
+                votes[index] = Votes(disturbed=disturbed)
             if probe.answered("sustained"):
-                entry.sustained += 1
+                votes[index].sustained += 1
             else:
-                entry.overloaded += 1
+                votes[index].overloaded += 1
     return votes
 
 

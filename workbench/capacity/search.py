@@ -4,7 +4,8 @@ Rates lie on a geometric grid whose neighbours differ by the tolerance, so the s
 different answers: on monotone answers it finds exactly what a linear scan of the grid would. Where to look comes
 from the line batch time = a + b x rows through all batches seen: its rate is the one at which a batch fills the
 interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers
-that contradict each other are repeated; the majority of three decides.
+that contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine
+failed at is asked for once more when it is quiet, and any answer of a quiet machine replaces those of a disturbed one.
 
 Deviations from StreamBed (section IV): its search halves the interval between the last two answers and stops when the
 target changes by less than 1 %; it repeats nothing and has no upper end until a probe fails.
@@ -176,6 +177,9 @@ class _Search:
         ties = sorted(index for index, vote in self.votes.items() if vote.majority is None)
         if ties:
             return ties[0]
+        again = self._disturbed_end()
+        if again is not None:
+            return again
         contradicting = self._contradicts()
         if contradicting:
             again = self._first_loose(found.first_over, found.last_sustained)
@@ -190,6 +194,13 @@ class _Search:
                 return index
         doubt = bool(found.doubtful) or self._line_disagrees()
         return self._first_loose(found.low, found.high) if doubt else None
+
+    def _disturbed_end(self) -> int | None:
+        """Upper end that only a disturbed machine failed at, and that once, now that the machine is quiet."""
+        high, last = self.found.high, self.history[-1].judgement
+        if high is None or last is None or not last.answered or last.disturbed:
+            return None
+        return high if self.votes[high].disturbed and not self.votes[high].firm else None
 
     def _line_disagrees(self) -> bool:
         """Whether the line puts the MST well outside the bracket: one wrong answer may have led the search astray."""
@@ -245,7 +256,9 @@ class _Search:
 
     def _predicted(self) -> int:
         """Index of the highest rate whose batch fits the interval, by the line through the batches."""
-        valid = [probe for probe in self.history if probe.judgement is not None and probe.judgement.answered]
+        answered = [probe for probe in self.history if probe.judgement is not None and probe.judgement.answered]
+        quiet = [probe for probe in answered if probe.judgement is not None and not probe.judgement.disturbed]
+        valid = quiet or answered
         rate = None
         if valid:
             sizes = [probe.rate for probe in valid]

@@ -43,7 +43,7 @@ class Run(Protocol):
         ...
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait until neighbours who slowed the last observation are gone, at most `most_s` seconds.
+        """Wait until neighbours are gone who disturb what is observed, about `most_s` seconds at most.
 
         A testbed that cannot see them does not wait, nor does one without any.
         """

@@ -117,8 +117,16 @@ class Driver:
             self._tick()
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait until neighbours who slowed the last observation are gone, at most `most_s` seconds."""
-        self._pace.wait(most_s, self._tick)
+        """Wait until neighbours are gone, about `most_s` seconds at most."""
+        before = self._load()
+
+        def others() -> float:
+            nonlocal before
+            now = self._load()
+            taken, before = now.disturbance_since(before).worst, now
+            return taken
+
+        self._pace.wait(self._live.commanded_rate, most_s, self._tick, others)
 
     def observe(self, seconds: float) -> Observation:
         """Wait `seconds` and for enough whole batches, and report them."""

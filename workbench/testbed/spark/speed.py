@@ -8,13 +8,12 @@ arithmetic's time and q1's CPU time per row went up and down together over 26 wi
 the one took 29 % longer, the other took 60 % more. Windows in which the reads took 14 to 70 % longer were those in
 which q5 took 12 to 28 % more CPU per row. Neither took longer under the queries' own load than on an idle machine.
 
-Such neighbours come for seconds or stay for minutes. After an observation that they slowed one can wait until the cores
-are as quick again as they were: of a probe made in between nothing is learnt.
+Such neighbours come for seconds or stay for minutes. After an observation that they disturbed one can wait until the
+cores are as quick and free again as they were: of a probe made in between nothing is learnt.
 """
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ from statistics import median
 import numpy as np
 
 _TIME_EVERY_S = 0.25
-_QUICK_FOR = 12  # timings in a row, that is for three seconds
-_NOTABLE = 0.05  # as much as a verdict allows
+_QUIET_S = 4.0  # what lasts shorter is a gap between two bursts
+_NOTABLE = 0.05  # as much as a verdict allows by default
 _CELLS = 8 * 2**20  # of 8 bytes: larger than a core's share of any last cache
 _READS = 20_000
 _STRIDE = 1_299_709  # a prime: the next reads are of other cells, which no cache holds
@@ -133,7 +132,6 @@ class Pace:
         self._seen: list[tuple[float, Timing]] = []
         self._now: list[Timing] = []
         self._due_s = 0.0
-        self._slow = False
 
     def sample(self) -> None:
         """Time the work, if it is time again."""
@@ -146,22 +144,29 @@ class Pace:
         self._now = self._now or [self._time_once()]
         self._seen.append((rate, typical(self._now)))
         self._now = []
-        slower = slowdown(self._seen)
-        self._slow = slower > _NOTABLE
-        return slower
+        return slowdown(self._seen)
 
-    def wait(self, most_s: float, tick: Callable[[], None]) -> None:
-        """Wait, if the last observation was slow, until the cores are quick again, at most `most_s` seconds.
+    def wait(self, rate: float, most_s: float, tick: Callable[[], None], others: Callable[[], float]) -> None:
+        """Wait until the cores have been quick and free for some seconds, about `most_s` seconds at most.
 
-        `tick` is called over and over and must take a moment.
+        Parameters
+        ----------
+        rate
+            At which the query runs meanwhile, records/s.
+        tick
+            Called over and over; must take a moment.
+        others
+            Gives the share of the machine that others took since it was called before.
         """
         end = self._clock() + most_s
-        recent: deque[Timing] = deque(maxlen=_QUICK_FOR)
-        while self._slow and self._clock() < end:
-            tick()
-            self.sample()
-            recent.extend(self._now)
+        while self._clock() < end:
             self._now = []
-            full = len(recent) == _QUICK_FOR
-            rate, _ = self._seen[-1]
-            self._slow = not (full and slowdown([*self._seen, (rate, typical(recent))]) <= _NOTABLE)
+            others()
+            until = self._clock() + _QUIET_S
+            while self._clock() < until:
+                tick()
+                self.sample()
+            slower = slowdown([*self._seen, (rate, typical(self._now))]) if self._now else 0.0
+            if max(slower, others()) <= _NOTABLE:
+                break
+        self._now = []

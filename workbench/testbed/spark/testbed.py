@@ -63,7 +63,7 @@ class SparkRun:
         self._ask("settle", seconds)
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait until neighbours who slowed the last observation are gone, at most `most_s` seconds."""
+        """Wait until neighbours are gone who disturb what is observed, about `most_s` seconds at most."""
         self._ask("await quiet", most_s)
 
     def observe(self, seconds: float) -> Observation:
