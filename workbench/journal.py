@@ -20,6 +20,10 @@ from workbench.errors import WorkbenchError
 VERSION = 1
 
 
+class JournalError(WorkbenchError):
+    """The file cannot be read or written: nothing measured from now on would be kept."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One finished line: what it is (`kind`), what it belongs to (`key`) and its content, plain JSON values."""
@@ -63,7 +67,7 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise WorkbenchError(
+            raise JournalError(
                 f"The folder of the journal {self.path} cannot be made: {error.strerror}. Choose another file "
                 "(--journal)."
             ) from error
@@ -126,7 +130,7 @@ class Journal:
                 fcntl.flock(handle, lock)
                 yield handle  # closing the file releases the lock
         except OSError as error:
-            raise WorkbenchError(
+            raise JournalError(
                 f"The journal {self.path} cannot be read or written: {error.strerror}. What is in it stays; make room "
                 "or give it back the permission, or choose another file (--journal)."
             ) from error

@@ -2,6 +2,8 @@
 
 import functools
 import importlib
+import os
+import subprocess
 import sys
 from dataclasses import dataclass, replace
 
@@ -129,6 +131,29 @@ def test_a_bound_function_is_told_by_its_code_and_not_by_where_it_lies():
     assert keyed(shell("a")) == keyed(shell("a"))
     assert keyed(functools.partial(shell("a"), 1)) == keyed(functools.partial(shell("a"), 1))
     assert len({keyed(shell("a")), keyed(shell("b")), keyed(functools.partial(shell("a"), 1))}) == 3
+
+    def above(least, step=1):
+        def keep(rows, most=step):
+            return [row for row in rows if least < row < most and keep]
+
+        return keep
+
+    assert keyed(above(10)) == keyed(above(10))
+    assert len({keyed(above(10)), keyed(above(1000)), keyed(above(10, 2))}) == 3
+
+
+def test_a_set_in_typed_code_has_one_text_in_all_processes():
+    text = (
+        "from workbench.capacity.fingerprint import _compiled\n"
+        "print(_compiled(compile(\"x in {'a', 'b', 'c', 'd', 'e'}\", '', 'eval')))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", text], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(told) == 1
 
 
 def test_a_partial_of_an_edited_function_is_another_measurement(folder):

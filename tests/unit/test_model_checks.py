@@ -47,6 +47,7 @@ def test_a_query_that_levels_off_is_not_stuck():
     y = np.where(slots >= 8, 240_000.0, proportional(BUDGETS))
     assert (y[slots < 8] < 240_000).all()
     assert review_readings(BUDGETS, y).stuck == ()
+    assert review_readings(BUDGETS, y, 1.2 * proportional(BUDGETS)).stuck == ()  # it knows no hot key
 
 
 def test_a_single_reading_is_stuck_only_at_a_known_limit():

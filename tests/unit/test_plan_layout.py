@@ -163,7 +163,7 @@ def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
     assert "python workers" not in [card.concern for card in plain.cards]
     first, *others = exploration.measurements
     seen = first.estimate.observation
-    operators = (replace(seen.operators[0], operator="enrich", kind="python"), *seen.operators)
+    operators = (replace(seen.operators[0], operator="1 scan python filter", kind="filter"), *seen.operators)
     first = replace(first, estimate=replace(first.estimate, observation=replace(seen, operators=operators)))
     made = plan(replace(exploration, measurements=(first, *others)), 1.5e4, memory_mb=[600])
     note = next(card for card in made.cards if card.concern == "python workers")

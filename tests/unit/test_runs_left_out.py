@@ -11,7 +11,7 @@ from workbench.capacity import CapacityEstimator, ConfigurationOptimizer, Space,
 from workbench.capacity.explorer import ResourceExplorer, conclude
 from workbench.capacity.optimizer import overstatement
 from workbench.errors import WorkbenchError, in_keys
-from workbench.journal import Journal
+from workbench.journal import Journal, JournalError
 from workbench.study.planning import read_planned, run_study, write_planned
 from workbench.study.spec import Study
 from workbench.testbed import FluidTestbed
@@ -107,6 +107,22 @@ def test_what_failed_is_tried_again_by_the_next_command_and_nothing_else(tmp_pat
     assert keys[: len(finished)] == finished
     assert len(keys) == len(set(keys)) == len(made.exploration.measurements)
     assert [one.budget for one in made.plans] == [one.budget for one in planned.plans]
+
+
+def test_a_journal_that_fails_ends_the_study_at_once(tmp_path, monkeypatch):
+    testbed, journal = Failing(lambda _budget: False), Journal(tmp_path / "j.jsonl")
+    append, appended = Journal.append, []
+
+    def full(self, kind, key, data):
+        appended.append(kind)
+        if len(appended) > 8:
+            raise JournalError("The journal cannot be read or written: No space left on device.")
+        append(self, kind, key, data)
+
+    monkeypatch.setattr(Journal, "append", full)
+    with pytest.raises(JournalError, match="No space left"):
+        run_study(STUDY, journal, testbed=testbed)
+    assert len(appended) == 9
 
 
 def test_a_query_that_always_fails_ends_after_the_corners_with_the_reason_first(tmp_path):

@@ -61,6 +61,7 @@ __all__ = [
 
 _ROUND = 4  # points after which the edge repeats
 _ALL_FAILED = "every budget left to ask for has failed"
+_ALL_TAKEN = "what there is of the budgets left to ask for was taken"
 
 
 @dataclass(frozen=True)
@@ -260,12 +261,11 @@ class ResourceExplorer:
         corners = self._corners_left()
         begun = [present] * (self.estimates - self._given if self._given else 0)
         if self.choice == "improvement":
-            return corners or (present,) * (self.estimates - self._given)
+            return self._to_be_had(corners or (present,) * (self.estimates - self._given))
         first = max(self._calls, len(self.space.corners)) + bool(begun)
         last = first + self.most_runs if self.most_calls is None else self.most_calls
         later = [self._budget(edge(self._shape, call - len(self.space.corners))) for call in range(first, last)]
-        every = (*corners, *begun, *(budget for budget in later for _ in range(self.estimates)))
-        return every if self.available is None else self._to_be_had(every)
+        return self._to_be_had((*corners, *begun, *(budget for budget in later for _ in range(self.estimates))))
 
     def _decide(self) -> Budget | str:
         """Decide what to measure next, or say why the exploration is over."""
@@ -297,7 +297,7 @@ class ResourceExplorer:
         else:
             point = self._point()
             if point is None:
-                return "every measurement there is was taken" if self.available else _ALL_FAILED
+                return _ALL_TAKEN if self.available else _ALL_FAILED
             budget = self._budget(point)
         tasks = next((run.tasks for run in self._runs if run.tasks is not None), {})
         takes = len(minimal_first(budget, len(tasks), [run.budget for run in self._runs]))
@@ -333,7 +333,8 @@ class ResourceExplorer:
 
     def _to_be_had(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
         """Give those of `budgets` that there are measurements of, in order."""
-        assert self.available is not None  # noqa: S101 - for the type checker
+        if self.available is None:
+            return tuple(budgets)
         taken = Counter(run.budget for run in self._runs)
         found = []
         for budget in budgets:

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 
 import workbench
 from workbench.errors import WorkbenchError
@@ -104,22 +104,34 @@ def _imported(text: bytes, file: Path, folder: Path) -> Iterator[Path]:
                 yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
 
 
-def _bound(value: object) -> str:
-    """Text of a bound value; a function is told by its code, as the usual text of one is another in each process."""
+def _bound(value: object, above: tuple[object, ...] = ()) -> str:
+    """Text of a bound value; a function is told by its code and what it holds, as its usual text names a place.
+
+    `above` are the functions that hold it, and which may hold each other.
+    """
     if isinstance(value, functools.partial):
-        return repr([_bound(one) for one in (value.func, *value.args, *value.keywords.items())])
+        return repr([_bound(one, above) for one in (value.func, *value.args, *value.keywords.items())])
     if isinstance(value, tuple | list):
-        return repr([_bound(one) for one in value])
-    code = getattr(value, "__code__", None)
-    if isinstance(code, CodeType):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')} {_compiled(code)}"
-    return repr(value)
+        return repr([_bound(one, above) for one in value])
+    if not isinstance(value, FunctionType):
+        return repr(value)
+    if any(value is one for one in above):
+        return value.__qualname__
+    cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items())
+    held = [_bound(one, (*above, value)) for one in (*defaults, *cells)]
+    return repr([value.__module__, value.__qualname__, _compiled(value.__code__), *held])
 
 
 def _compiled(code: CodeType) -> str:
     """Text of what `code` does: its instructions, the names and constants in them, and those of inner functions."""
-    constants = [_compiled(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    constants = [_compiled(one) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
     return repr((code.co_code, code.co_names, constants))
+
+
+def _constant(value: object) -> str:
+    """Text of a constant; that of a set is in order, which is another in each process."""
+    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
 
 
 def _digest(*parts: bytes) -> str:

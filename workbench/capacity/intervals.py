@@ -19,7 +19,7 @@ from workbench.capacity.measuring import Configuration, failed, measure
 from workbench.capacity.repeatability import EXPECTED_DEVIATION, expected_deviation, with_prior
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
+from workbench.journal import Journal, JournalError
 from workbench.testbed.base import Testbed
 from workbench.workload.query import Query
 
@@ -113,6 +113,8 @@ def sweep(
         each = Configuration(query, replace(budget, interval_s=interval))
         try:
             made.append(measure(each, testbed, estimator, journal, costs=False, reuse=True, progress=progress))
+        except JournalError:
+            raise
         except WorkbenchError as error:
             made.append(failed(each, testbed, error))
             progress(f"a trigger interval of {interval:g} s failed: {made[-1].failure}")

@@ -134,10 +134,8 @@ def measure(
     deployments = _unfinished(journal, key, recorded)
     history = [probe for deployment in deployments for probe in deployment.probes]
     curve = [probe for deployment in deployments for probe in deployment.load_curve]
-    try:
-        estimator.next_step(history, estimator.settings(budget.interval_s))
-    except WorkbenchError as error:  # what was recorded ends in this error: to be tried again, not to be told again
-        journal.append("given up", key, {"reason": str(error)})
+    given_up = _dead_end(history, estimator, budget.interval_s)
+    if given_up is not None:
         deployments, history, curve = [], [], []
     if history:
         progress(f"resuming: {len(history) + len(curve)} finished probes are not repeated")
@@ -149,6 +147,7 @@ def measure(
         present.probes.append(probe)
 
     with testbed.deploy(query, budget, configuration.tasks, repeat=configuration.repeat) as run:
+        _give_up(journal, key, given_up)
         journal.append("deployed", key, {**run.facts, "budget": asdict(budget)})
         present = _Deployment()
         deployments.append(present)
@@ -279,6 +278,21 @@ def _unfinished(journal: Journal, key: str, recorded: Measurement | None) -> lis
         elif entry.kind == "load":
             deployments[-1].load_curve.append(probe_from_dict(entry.data))
     return deployments if recorded is None else [_Deployment(list(recorded.estimate.probes)), *deployments]
+
+
+def _dead_end(history: Sequence[Probe], estimator: CapacityEstimator, interval_s: float) -> str | None:
+    """Say why an estimate cannot go on from `history`: it is to be made anew, or it would fail alike for ever."""
+    try:
+        estimator.next_step(history, estimator.settings(interval_s))
+    except WorkbenchError as error:
+        return str(error)
+    return None
+
+
+def _give_up(journal: Journal, key: str, reason: str | None) -> None:
+    """Note that what was recorded so far is not gone on from, if there is a `reason`."""
+    if reason is not None:
+        journal.append("given up", key, {"reason": reason})
 
 
 def _settings(estimator: CapacityEstimator) -> dict[str, Any]:

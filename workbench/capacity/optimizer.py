@@ -17,7 +17,7 @@ from workbench.capacity.measurement import Measurement
 from workbench.capacity.measuring import Configuration, failed, measure, say_nothing
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
+from workbench.journal import Journal, JournalError
 from workbench.metrics import Observation
 from workbench.testbed.base import Testbed
 from workbench.workload.query import Query
@@ -133,6 +133,8 @@ class ConfigurationOptimizer:
                 reuse=True,
                 progress=self.progress,
             )
+        except JournalError:
+            raise
         except WorkbenchError as error:
             return self._failed(configuration, error)
         self._finished[same] += 1

@@ -93,7 +93,8 @@ def check_state(*, known: bool) -> tuple[ModelFinding, ...]:
 def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, ...]:
     """Say that the container of an executor of `slots` slots has no room for the workers of the query's own Python."""
     seen = (run.estimate.observation for run in runs)
-    if not any(operator.kind == "python" for one in seen if one is not None for operator in one.operators):
+    names = (operator.operator.split() for one in seen if one is not None for operator in one.operators)
+    if not any("python" in parts for parts in names):
         return ()
     return (
         ModelFinding(

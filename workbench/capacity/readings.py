@@ -10,8 +10,8 @@ run in a fit moves the model more than all noise.
 The rule, for any query: a reading is *stuck* if readings of at least three budgets, at two slot counts or more, agree
 within half a percent although each is at least a fifth below what its budget should carry. What a budget should carry
 is the scaling law of all other runs, and BIDS2's objective where there is one; both must say so. And another run, on no
-more slots than the largest of these budgets, reads a quarter more, or the objective of the least one says so: a query
-that levels off, as one with a hot key does, reads alike on many budgets, too, but then no smaller one carries more.
+more slots than the largest of these budgets, reads a quarter more (where there is none, the least one's objective): a
+query that levels off, as one with a hot key does, reads alike on many budgets, but then no smaller one carries more.
 Agreement is the evidence: noise is ten times as wide, and capacity differs between slot counts. A single reading needs
 a known limit.
 """
@@ -218,12 +218,12 @@ def _carried(
 ) -> bool:
     """Whether a quarter more than `base` is carried by no more slots than the most of `runs`.
 
-    That is, `others` read it, or it is the objective at the least slots of `runs`.
+    That is, `others` read it; where there are none so small, it is the objective at the least slots of `runs`.
     """
     smaller = others & (points[:, 1] <= points[runs, 1].max())
     least = runs[points[runs, 1] == points[runs, 1].min()]
-    more = [*rates[smaller], *bounds[least][np.isfinite(bounds[least])]]
-    return any(SHORTFALL * rate >= base for rate in more)
+    carried = rates[smaller] if smaller.any() else bounds[least][np.isfinite(bounds[least])]
+    return bool((SHORTFALL * carried >= base).any())
 
 
 def _many_budgets(points: Floats) -> bool:

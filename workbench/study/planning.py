@@ -258,12 +258,18 @@ def refuse_failures(planned: Planned) -> None:
     MeasurementFailedError
         When one did; the message says which, why, and what to do.
     """
-    runs = (*planned.exploration.measurements, *planned.sweep)
+    runs = planned.exploration.measurements
     failures = {row: run.failure for row, run in enumerate(runs) if run.failure is not None}
     if failures:
         raise MeasurementFailedError(
             f"{len(failures)} of {len(runs)} measurements failed, so the answer rests on the others. "
             f"{describe_runs(runs, failures)} {advise(runs[row] for row in failures)}"
+        )
+    failed = [f"{run.budget.interval_s:g} s: {run.failure}" for run in planned.sweep if run.failure is not None]
+    if failed:
+        raise MeasurementFailedError(
+            f"Measuring failed at a trigger interval of {' At '.join(failed)} What failed is tried again when the same "
+            "is run again; leave out of intervals what keeps failing."
         )
 
 

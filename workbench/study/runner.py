@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -231,7 +232,8 @@ class Runner(Generic[T]):
             mean = sum(self._seconds) / len(self._seconds) if self._seconds else None
         estimate = None
         if probes and now.budget is not None:
-            estimate = self._estimator.conclude(probes, self._estimator.settings(now.budget.interval_s))
+            with suppress(WorkbenchError):  # nothing can be concluded from them: the work ends by saying so
+                estimate = self._estimator.conclude(probes, self._estimator.settings(now.budget.interval_s))
         left = None
         if now.state == "running":
             left = time_left(estimate, self._estimator.tolerance, self._costs, now.most_runs - now.run, mean)
@@ -398,7 +400,7 @@ def _unfinished(journal: WatchedJournal, key: str) -> list[Probe]:
     """Probes of the measurement `key` since it was last finished."""
     probes: list[Probe] = []
     for entry in journal.entries(key=key):
-        if entry.kind == "finished":
+        if entry.kind in {"finished", "given up"}:
             probes = []
         elif entry.kind == "probe":
             probes.append(probe_from_dict(entry.data))

@@ -100,9 +100,11 @@ def _model(planned: Planned) -> list[Card]:
 def _intervals(planned: Planned) -> list[Card]:
     if not planned.sweep:
         return []
-    data = trigger_intervals(planned.sweep)
-    left_out = [f"Not planned with is {one:g} s: {why}" for one, why in intervals_left_out(planned.sweep).items()]
-    finding = " ".join((f"{data.finding}.", *left_out))
+    left_out = intervals_left_out(planned.sweep)
+    data = trigger_intervals([run for run in planned.sweep if run.budget.interval_s not in left_out])
+    finding = " ".join(
+        (f"{data.finding}.", *(f"Not planned with is {one:g} s: {why}" for one, why in left_out.items()))
+    )
     return [Card("intervals", "What does more latency buy?", finding, draw_trigger_intervals(data))]
 
 
