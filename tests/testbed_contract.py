@@ -107,6 +107,12 @@ class ContractTests:
         assert seen.batches[-1].backlog > seen.batches[0].backlog
         self.seen_as("sustained", case, run, 0.5 * capacity)
 
+    def test_after_waiting_for_quiet_a_rate_is_seen_as_ever(self, case, run, capacity):
+        run.set_rate(0.5 * capacity)
+        run.await_quiet(0.0)
+        run.await_quiet(5.0)
+        self.seen_as("sustained", case, run, 0.5 * capacity)
+
     def test_batches_are_whole_and_add_up(self, case, run, capacity):
         for share in (0.5, 2.0):
             seen = self.at(case, run, share * capacity)
