@@ -1,13 +1,15 @@
 """The interval for the next deployment, against simulated repeats."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from workbench.capacity.probes import MstEstimate
-from workbench.capacity.repeatability import EXPECTED_DEVIATION, expected_deviation, mst_interval, scatter
+from workbench.capacity.probes import MstEstimate, Probe
+from workbench.capacity.repeatability import EXPECTED_DEVIATION, expected_deviation, mst_interval, scatter, unrest
 from workbench.errors import WorkbenchError
+from workbench.metrics import Disturbance, Observation
 from workbench.testbed.base import VIRTUAL_MACHINE
 from workbench.testbed.spark.machine import describe
 
@@ -35,6 +37,22 @@ def test_a_virtual_machine_is_expected_to_repeat_itself_less_well():
     seen = [(68.8, 71.5), (68.8, 71.5), (71.5, 74.4), (90.5, 94.1), (90.5, 94.1), (77.4, 80.5)]
     spans = [mst_interval(estimate(*one), expected=shared) for one in seen]
     assert all(span.low <= math.sqrt(low * high) <= span.high for span in spans for low, high in seen)
+
+
+def disturbed(share):
+    """An estimate of a quiet probe and one that was disturbed by `share`."""
+    seen = (Observation(100.0, 8.0, (), disturbance=Disturbance(slowdown=one)) for one in (0.0, share))
+    return replace(estimate(100.0, 100.0), probes=tuple(Probe(1, "probe", 100.0, 1, one) for one in seen))
+
+
+def test_neighbours_of_this_deployment_may_meet_the_next_one_or_not():
+    quiet, noisy = (mst_interval(disturbed(share)) for share in (0.0, 0.2))
+    assert quiet == mst_interval(estimate(100.0, 100.0))
+    assert unrest(disturbed(0.2)) == pytest.approx(0.2 / math.sqrt(2))
+    assert math.log(noisy.high / 100) == pytest.approx(
+        math.hypot(0.05, 0.2 / math.sqrt(2)) / 0.05 * math.log(quiet.high / 100)
+    )
+    assert noisy.low * noisy.high == pytest.approx(100.0**2)
 
 
 def test_the_bracket_widens_it_and_lies_within():

@@ -49,11 +49,12 @@ class CapacityEstimator:
     max_probes
         Budget of probes, repetitions included and the warm-up not.
     max_repeats
-        How often a disturbed probe is repeated at one rate, in an estimate twice as often in all. Neighbours were seen
-        to stay for up to two minutes, which five repeats outlast. One that was not offered is repeated twice at most.
+        How often a disturbed probe is repeated at one rate, in an estimate three times as often in all. The next one is
+        judged all the same, and a rate that it fails at is tried again when the machine is quiet. One that was not
+        offered is repeated twice at most.
     patience_s
         Seconds that an estimate waits, before such repeats and from one start to its end, for neighbours to leave: in
-        all a little more, for it looks every few seconds. The times of
+        all a little more, for it looks every few seconds. Most neighbours stay for less than two minutes. The times of
         ``"streambed"`` are the published ones, so it repeats nothing and does not wait.
     max_disturbance
         Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
@@ -77,8 +78,8 @@ class CapacityEstimator:
     min_rate: float | None = None
     max_rate: float | None = None
     max_probes: int = 20
-    max_repeats: int = 5
-    patience_s: float = 240.0
+    max_repeats: int = 3
+    patience_s: float = 120.0
     max_disturbance: float = MAX_DISTURBANCE
     settle_s: float | None = None
     window_s: float | None = None

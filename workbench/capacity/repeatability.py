@@ -9,6 +9,9 @@ the stateful q5), with the weight of four observations. Those were taken on mach
 whose cores may be threads of one real core and have neighbours, it is ten percent (six fresh deployments of q5 on one
 of two cores: 13 %, and the source alone in five of them as much). Earlier measurements of the same configuration add
 what they show. The next one then follows Student's distribution.
+
+Neighbours of a virtual machine come and go, and the next deployment may meet more or fewer of them. How much they
+disturbed the probes of this one, those included that were repeated, is therefore another part of what is expected.
 """
 
 import math
@@ -56,6 +59,12 @@ def expected_deviation(machine: Mapping[str, str]) -> float:
     return EXPECTED_DEVIATION_VIRTUAL if machine.get(VIRTUAL_MACHINE, "no") != "no" else EXPECTED_DEVIATION
 
 
+def unrest(estimate: MstEstimate) -> float:
+    """Give the root mean square of the share by which the probes of `estimate` were disturbed; 0 without probes."""
+    shares = [probe.observation.disturbance.worst for probe in estimate.probes]
+    return math.sqrt(sum(share**2 for share in shares) / len(shares)) if shares else 0.0
+
+
 def scatter(groups: Sequence[Sequence[float]], expected: float = EXPECTED_DEVIATION) -> tuple[float, int]:
     """Deviation of the logarithms within `groups` of repeated rates, and its degrees of freedom, prior included."""
     squares, freedom = 0.0, 0
@@ -90,7 +99,8 @@ def mst_interval(
     level
         Share of next deployments to hold.
     expected
-        Relative deviation of repeats before any is seen; see `expected_deviation`.
+        Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed this estimate is
+        added to it.
 
     Returns
     -------
@@ -107,7 +117,7 @@ def mst_interval(
     if not _bounded(estimate):
         return None
     every = [*(one for one in earlier if _bounded(one)), estimate]
-    deviation, freedom = scatter([[one.middle for one in every]], expected)
+    deviation, freedom = scatter([[one.middle for one in every]], math.hypot(expected, unrest(estimate)))
     centre = float(np.mean([math.log(one.middle) for one in every]))
     reach = float(student.ppf((1 + level) / 2, freedom)) * deviation * math.sqrt(1 + 1 / len(every))
     half = float(np.mean([math.log(one.high / one.low) for one in every])) / 2  # the maximum is anywhere in a bracket

@@ -39,7 +39,7 @@ _LEAP = 4.0
 _NEAR = 3
 _DISTINCT_SIZES = 1.02
 _LOOK_BACK = 3
-_REPEATS_IN_ALL = 2  # times as many as at one rate: where the machine is never quiet, the probes must still suffice
+_REPEATS_IN_ALL = 3  # times as many as at one rate: where the machine is never quiet, the probes must still suffice
 
 
 @dataclass(frozen=True)
