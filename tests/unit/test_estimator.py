@@ -24,6 +24,11 @@ def bracket_of(run, **fields):
     return result.low, result.high
 
 
+def beside_neighbour(there, **fields):
+    """A run that a neighbour disturbs, and whose batches take twice as long, while he is `there`."""
+    return SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0, **fields)
+
+
 def scripted(rate, verdict, number=1, seconds=1.0, **fields):
     """A finished probe with a given answer; every batch takes `seconds`, whatever its rows."""
     rows = round(2 * rate) if math.isfinite(rate) else 2000
@@ -148,24 +153,15 @@ def test_repeats_in_all_leave_probes_to_answer():
 
 
 def test_a_neighbour_of_three_probes_is_outlasted():
-    # It doubles the batches' times; the estimate is as if it had never been there.
-    def there(run):
-        return 1 < len(run.commands) <= 4
-
-    run = SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0)
-    result = estimate(run)
+    # The estimate is as if it had never been there.
+    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 4))
     assert (result.low, result.high) == bracket_of(SimulatedRun())
     assert not result.disturbed
     assert [probe.answered("disturbed") for probe in result.probes[1:]].count(True) == 3
 
 
 def test_after_a_disturbed_probe_it_waits_for_the_neighbour_to_leave():
-    def there(run):
-        return not run.waits
-
-    run = SimulatedRun(
-        disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0, wait_s=60.0
-    )
+    run = beside_neighbour(lambda run: not run.waits, wait_s=60.0)
     result = estimate(run)
     assert run.waits == [120.0]
     assert [probe.judgement.verdict for probe in result.probes[1:3]] == ["disturbed", "sustained"]
@@ -195,11 +191,7 @@ def test_verify_waits_before_it_repeats():
 
 def test_a_failure_that_only_a_disturbed_machine_saw_is_asked_for_again():
     # The neighbour slows it for five probes: three are repeated, the next is judged in his presence.
-    def there(run):
-        return 1 < len(run.commands) <= 6
-
-    run = SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0)
-    result = estimate(run)
+    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 6))
     assert (result.low, result.high) == bracket_of(SimulatedRun())
     assert result.disturbed
     failed = next(n for n, probe in enumerate(result.probes) if probe.answered("overloaded"))
