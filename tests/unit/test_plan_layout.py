@@ -11,7 +11,7 @@ from staged_runs import staged_exploration, with_source
 from workbench.capacity import bids2, plan
 from workbench.capacity.costs import OperatorCost
 from workbench.capacity.layout import micro_batch_layout
-from workbench.capacity.plan_checks import check_allocation, check_layouts
+from workbench.capacity.plan_checks import check_allocation, check_layouts, check_source
 from workbench.capacity.stages import source_share, stages_of, unstaged_s
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -178,6 +178,7 @@ def test_the_share_of_the_source_is_said():
     assert note.value == pytest.approx(0.4)
     assert f"about {math.ceil(0.6 * made.budget.slots)} of the {made.budget.slots} slots would do" in note.finding
     assert json.loads(made.to_json())["source_share"] == pytest.approx(0.4)
+    assert check_source(0.4, 2) == ()  # 1.2 slots are two: none could be taken away
     cheap = plan(staged_exploration(source=0.02), 1.5e4, memory_mb=[600])
     assert cheap.source_share == pytest.approx(0.02)
     assert "source share" not in [card.concern for card in cheap.cards]

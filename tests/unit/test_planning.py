@@ -322,6 +322,8 @@ def test_a_wrong_price_is_refused_with_its_line(tmp_path):
         ({"targets": [10**400]}, r"targets is \[10+\]; it must be a list of rates"),
         ({"targets": [10**5000]}, r"targets is a number of thousands of digits; it must be a list of rates"),
         ({"warmup_s": 0}, r"warmup_s is 0; it must be a number of seconds above 0"),
+        ({"patience_s": -1}, r"patience_s is -1; it must be a number of seconds of at least 0"),
+        ({"max_repeats": 1.5}, r"max_repeats is 1.5; it must be a whole number of at least 0"),
         ({"seed": True}, r"seed is True; it must be a whole number"),
         ({"risk": 2}, r"risk is 2; it must be a probability"),
     ],
@@ -382,6 +384,13 @@ def test_a_short_warm_up_is_short_in_both_places():
     assert (estimator_of(study).warmup_min_s, estimator_of(study).warmup_cap_s) == (20.0, 20.0)
     assert planning.testbed_of(replace(study, warmup_s=180.0), print).warmup_cap_s == 120.0
     assert estimator_of(replace(study, warmup_s=90.0)).warmup_min_s == 30.0
+
+
+def test_a_study_says_how_long_to_wait_for_neighbours_and_how_often_to_repeat():
+    given = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
+    unset, hurried = study_from(given), study_from(given | {"patience_s": 0, "max_repeats": 1})
+    assert (estimator_of(unset).patience_s, estimator_of(unset).max_repeats) == (120.0, 3)
+    assert (estimator_of(hurried).patience_s, estimator_of(hurried).max_repeats) == (0.0, 1)
 
 
 def test_a_study_file_that_is_none_is_refused(tmp_path):

@@ -109,16 +109,15 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
 
 
 def check_source(share: float | None, slots: int) -> tuple[ModelFinding, ...]:
-    """Say what the measuring source took of the slots, where that is much."""
-    if share is None or share < DEAR_SOURCE:
+    """Say what the measuring source took of the slots, where that is much and fewer would do without it."""
+    if share is None or share < DEAR_SOURCE or (fewer := math.ceil(slots * (1 - share))) == slots:
         return ()
     return (
         ModelFinding(
             "source share",
             share,
             f"The source that replayed the data took {share:.0%} of the slots' busy time, and the plan gives it as "
-            f"much. With a source that costs nothing about {math.ceil(slots * (1 - share))} of the {slots} slots would "
-            "do.",
+            f"much. With a source that costs nothing about {fewer} of the {slots} slots would do.",
             "Measure the deployment with the source it will have before taking slots away.",
         ),
     )

@@ -286,6 +286,8 @@ def estimator_of(study: Study) -> CapacityEstimator:
         tolerance=study.tolerance,
         warmup_min_s=min(CapacityEstimator.warmup_min_s, study.warmup_s),
         warmup_cap_s=study.warmup_s,
+        patience_s=study.patience_s,
+        max_repeats=study.max_repeats,
     )
 
 

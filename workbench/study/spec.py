@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
+from workbench.capacity import CapacityEstimator
 from workbench.capacity.explorer import Choice, Space
 from workbench.capacity.model import FORMS
 from workbench.errors import WorkbenchError
@@ -51,6 +52,9 @@ class Study:
     warmup_s
         Longest warm-up of a run, seconds: of its code without a quota (at most two minutes), and again on its slots.
         What goes on compiling after it lowers the rate that is found.
+    patience_s, max_repeats
+        Of every run: seconds it waits for neighbours to leave the machine, and how often a probe that they disturbed is
+        repeated at one rate; see `CapacityEstimator`. Less of both is sooner done and less sure.
     plan_memory_mb
         Memory profiles to choose from; those measured, if empty.
     margin, risk
@@ -85,6 +89,8 @@ class Study:
     latency_s: float | None = None
     tolerance: float = 0.04
     warmup_s: float = 90.0
+    patience_s: float = CapacityEstimator.patience_s
+    max_repeats: int = CapacityEstimator.max_repeats
     plan_memory_mb: tuple[int, ...] = ()
     margin: float | None = None
     risk: float | None = None
@@ -208,9 +214,11 @@ def _shown(value: object) -> str:
         return "a number of thousands of digits"
 
 
-def _number(low: float, high: float = math.inf) -> _Check:
+def _number(low: float, high: float = math.inf, *, low_allowed: bool = False) -> _Check:
     def check(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low < value < high:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError
+        if not low < value < high and not (low_allowed and value == low):
             raise ValueError
         return float(value)
 
@@ -271,6 +279,8 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "latency_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "tolerance": (_number(0, 1), "a number between 0 and 1"),
     "warmup_s": (_number(0), "a number of seconds above 0"),
+    "patience_s": (_number(0, low_allowed=True), "a number of seconds of at least 0"),
+    "max_repeats": (_whole(0), "a whole number of at least 0"),
     "plan_memory_mb": (_list(_whole(1)), _ROOM),
     "margin": (_or_none(_number(0)), "a number above 0, such as 1.1"),
     "risk": (_or_none(_number(0, 1)), "a probability between 0 and 1"),
