@@ -11,12 +11,14 @@ import sys
 from pathlib import Path
 
 from workbench.doctor import quota_permitted
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study.planning import prepare
 from workbench.study.spec import Study
 from workbench.views import units
 
-MEMORY_MB = 600
+MEMORY_MB = 1024  # one slot of less has no room for Spark's heap
+SPARK_SLOTS = (1, 2, 4)
 
 
 def show(run):
@@ -39,7 +41,7 @@ def rates(low, high):
 
 def main(queries):
     quota = quota_permitted()
-    small = (1, 2, 4) if quota else (4, 8, 16)
+    small = SPARK_SLOTS if quota else (4, 8, 16)
     print("measured on Spark" if quota else "no CPU quota on this machine: simulated, up to 16 slots, then 32")
     folder = Path(".workbench/benchmark")
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,4 +75,7 @@ def main(queries):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["nexmark:q1", "nexmark:q5"])
+    try:
+        main(sys.argv[1:] or ["nexmark:q1", "nexmark:q5"])
+    except WorkbenchError as error:
+        sys.exit(str(error))

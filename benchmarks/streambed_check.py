@@ -19,6 +19,7 @@ from workbench.capacity import CapacityEstimator
 from workbench.capacity.explorer import Space
 from workbench.capacity.optimizer import ConfigurationOptimizer
 from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.simulation import PRESETS, preset
 from workbench.study.catalogue import find_query
@@ -27,7 +28,7 @@ from workbench.testbed import FluidTestbed, SparkTestbed
 MEMORY = Path("/dev/shm")  # noqa: S108 - a journal syncs every line
 MEMORIES = (512, 1024, 2048, 4096)
 FACTORS = (1.0, 1.5)
-SPARK_SLOTS, SPARK_MEMORIES = (1, 2, 3, 4), (600, 800, 1000, 1200)
+SPARK_SLOTS, SPARK_MEMORIES = (1, 2, 3, 4), (1024, 1280, 1536, 2048)  # one slot of less has no room for Spark's heap
 
 
 def loads(run, rate, settle_s, window_s):
@@ -56,18 +57,26 @@ def fluid(query):
                 yield loads(run, measured.estimate.rate, 30, 120)
 
 
+def spark_budgets():
+    """Sixteen budgets of slots of a fifth of a core."""
+    return [
+        Budget(count, SlotProfile(0.2, memory), 2.0) for memory, count in itertools.product(SPARK_MEMORIES, SPARK_SLOTS)
+    ]
+
+
 def spark(query, most):
     """Both loads of up to sixteen budgets of a query on Spark, told as they come."""
     testbed = SparkTestbed(slot_cpus="auto")
-    for memory, count in itertools.islice(itertools.product(SPARK_MEMORIES, SPARK_SLOTS), most):
-        with testbed.deploy(find_query(query), Budget(count, SlotProfile(0.2, memory), 2.0)) as run:
+    for budget in spark_budgets()[:most]:
+        named = f"{budget.slots} slots of {budget.profile.memory_mb} MiB"
+        with testbed.deploy(find_query(query), budget) as run:
             estimate = CapacityEstimator(0.05).estimate(run)
             if estimate.rate is None:
-                print(f"{count} slots of {memory} MiB: nothing was sustained", flush=True)
+                print(f"{named}: nothing was sustained", flush=True)
                 continue
             seen = loads(run, estimate.rate, 10, 20)
         shares = ", ".join(f"{one.consumed_rate / one.commanded_rate:.3f} at {at:.0%}" for at, one in seen.items())
-        print(f"{count} slots of {memory} MiB, {estimate.rate:,.0f} records/s: {shares}", flush=True)
+        print(f"{named}, {estimate.rate:,.0f} records/s: {shares}", flush=True)
         yield seen
 
 
@@ -91,4 +100,7 @@ def main(queries, most=16):
 
 if __name__ == "__main__":
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    main([word for word in sys.argv[1:] if not word.isdigit()] or PRESETS, *numbers)
+    try:
+        main([word for word in sys.argv[1:] if not word.isdigit()] or PRESETS, *numbers)
+    except WorkbenchError as error:
+        sys.exit(str(error))

@@ -234,6 +234,8 @@ def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
         "machine."
     )
     assert planned.exploration.findings == ()
+    (card,) = conclude([runs[0], *planned.exploration.measurements[1:]], "ended", choice="edge").findings
+    assert card.finding.startswith("1 of 9 fitted runs is doubtful. Run 1 ")
 
 
 def test_rates_that_are_fitted_are_the_middles_of_the_brackets(planned):

@@ -153,10 +153,11 @@ def _doubtful(runs: Sequence[Measurement], fitted: Sequence[int]) -> ModelFindin
     reasons = {row: why for row in fitted if (why := _doubt(runs[row].estimate))}
     if not reasons:
         return None
+    share = f"{len(reasons)} of {len(fitted)} fitted runs {'is' if len(reasons) == 1 else 'are'} doubtful. "
     return ModelFinding(
         "doubtful runs",
         len(reasons),
-        f"{len(reasons)} of {len(fitted)} fitted runs are doubtful. " + describe_runs(runs, reasons),
+        share + describe_runs(runs, reasons),
         "Let the machine do nothing else, and measure again into another journal.",
     )
 
