@@ -36,6 +36,13 @@ def test_a_budget_of_one_slot_each_leaves_no_choice(solver):
     assert (found.bottleneck, found.source_rate) == ("join", 45 / (2 / 5))
 
 
+@pytest.mark.parametrize("solver", ["exact", "cbc"])
+@pytest.mark.parametrize("rate", [1e307, 5e-324])
+def test_rates_at_the_ends_of_the_floats_are_rates(rate, solver):
+    found = bids2({"b": rate, "a": rate}, {"a": 1.0, "b": 1.0}, 10, solver=solver)
+    assert found.tasks == {"b": 5, "a": 5}
+
+
 def test_ties_go_to_the_first_operator():
     assert bids2({"b": 1.0, "a": 1.0}, {"a": 1.0, "b": 1.0}, 5).tasks == {"b": 3, "a": 2}
     assert bids2({"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0}, 5).bottleneck == "b"

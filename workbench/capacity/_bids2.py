@@ -22,6 +22,7 @@ Solver = Literal["exact", "cbc"]
 Unbounded = Literal["no input seen", "true rate undefined"]
 
 _SHOWN = 5
+_BELOW = 1 - 1e-9  # an exact tie with the level is left to the one by one: rounding must not decide it
 
 
 @dataclass(frozen=True)
@@ -120,67 +121,63 @@ def bids2(
         raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(get_args(Solver))}.")
     budget = _budget(true_rates, ratios, slots)
     unbounded = _unbounded(true_rates, ratios)
-    rates = {name: float(rate) for name, rate in true_rates.items() if name not in unbounded and rate is not None}
-    weights = [float(ratios[name]) for name in rates]
+    singles = {name: rate / ratios[name] for name, rate in true_rates.items() if name not in unbounded and rate}
     spendable = budget - len(unbounded)
     status: _cbc.Status = "optimal"
-    if not rates:
+    if not singles:
         counts: list[int] = []
     elif solver == "exact":
-        counts = _exact(list(rates.values()), weights, spendable)
+        counts = _exact(list(singles.values()), spendable)
     else:
-        counts, status = _milp(list(rates.values()), weights, spendable, time_limit_s)
-    found = dict(zip(rates, counts, strict=True))
-    tasks = {name: found.get(name, 1) for name in true_rates}
-    capacities = {
-        name: math.inf if name in unbounded else _capacity(count, rates[name], ratios[name])
-        for name, count in tasks.items()
-    }
-    return Allocation(tasks, min(capacities.values()), capacities, unbounded, 0 if rates else spendable, status)
+        counts, status = _milp(list(singles.values()), spendable, time_limit_s)
+    tasks = dict.fromkeys(true_rates, 1)
+    tasks.update(zip(singles, counts, strict=True))
+    capacities = dict.fromkeys(true_rates, math.inf)
+    for name, single in singles.items():
+        capacities[name] = float(tasks[name] * single)  # (2), (3)
+    return Allocation(tasks, min(capacities.values()), capacities, unbounded, 0 if singles else spendable, status)
 
 
-def _capacity(tasks: int, rate: float, ratio: float) -> float:
-    """Source records/s that `tasks` tasks carry (Equations 2 and 3)."""
-    return float(tasks * rate / ratio)
-
-
-def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[int]:
+def _exact(singles: Sequence[float], slots: int) -> list[int]:
     """Hand out the slots greedily: the rate is limited by the operator of least capacity.
 
-    Any allocation that carries more must give that operator another slot, so the greedy choice is optimal. Operator i
-    takes its k-th further slot at capacity k c_i, c_i being that of one task: the slots go to the least of all k c_i.
-    At the level L = further slots / sum of 1/c_i at most that many k c_i lie below L, hence all of these are taken and
-    at most two per operator remain to be handed out one by one.
+    `singles` are the capacities c_i of one task of each operator. Any allocation that carries more must give the
+    operator of least capacity another slot, so the greedy choice is optimal. Operator i takes its k-th further slot at
+    capacity k c_i: the slots go to the least of all k c_i. At the level L = further slots / sum of 1/c_i at most that
+    many k c_i lie below L, hence all of these are taken and about one per operator at most remains to be handed out.
     """
-    further = slots - len(rates)
-    singles = [rate / ratio for rate, ratio in zip(rates, ratios, strict=True)]
-    level = further / sum(1 / single for single in singles)
-    tasks = [1 + max(0, math.floor(level / single) - 1) for single in singles]  # one less, against rounding
-    heap = [(count * rate / ratio, i) for i, (count, rate, ratio) in enumerate(zip(tasks, rates, ratios, strict=True))]
+    costs = _costs(singles)
+    level = (slots - len(singles)) / sum(costs) * _BELOW
+    tasks = [1 + int(level * cost) for cost in costs]
+    heap = [(count * single, i) for i, (count, single) in enumerate(zip(tasks, singles, strict=True))]
     heapq.heapify(heap)
     for _ in range(slots - sum(tasks)):
         i = heap[0][1]
         tasks[i] += 1
-        heapq.heapreplace(heap, (tasks[i] * rates[i] / ratios[i], i))
+        heapq.heapreplace(heap, (tasks[i] * singles[i], i))
     return tasks
 
 
-def _milp(
-    rates: Sequence[float], ratios: Sequence[float], slots: int, time_limit_s: float | None
-) -> tuple[list[int], _cbc.Status]:
+def _milp(singles: Sequence[float], slots: int, time_limit_s: float | None) -> tuple[list[int], _cbc.Status]:
     """Equations 1-4, in tasks: the rate is written as a share of the rate that fractional tasks would carry."""
-    costs = [ratio / rate for rate, ratio in zip(rates, ratios, strict=True)]  # tasks per source record/s
+    costs = _costs(singles)
     total = sum(costs)
     problem = pulp.LpProblem("bids2", pulp.LpMaximize)
     share = problem.add_variable("share", 0, 1)
-    most = slots - (len(rates) - 1)
-    tasks = [problem.add_variable(f"tasks_{i:06d}", 1, most, pulp.LpInteger) for i in range(len(rates))]
+    most = slots - (len(singles) - 1)
+    tasks = [problem.add_variable(f"tasks_{i:06d}", 1, most, pulp.LpInteger) for i in range(len(singles))]
     problem += share  # (1)
     for cost, count in zip(costs, tasks, strict=True):
         problem += slots * cost / total * share <= count  # (2), (3), divided by the true rate
     problem += pulp.lpSum(tasks) == slots  # (4)
     status = _cbc.solve(problem, time_limit_s)
     return [round(count.value()) for count in tasks], status
+
+
+def _costs(singles: Sequence[float]) -> list[float]:
+    """Tasks per source record/s, as shares of the dearest operator's: extreme rates do not overflow."""
+    least = min(singles)
+    return [least / single for single in singles]
 
 
 def _budget(true_rates: Mapping[str, float | None], ratios: Mapping[str, float], slots: SupportsIndex) -> int:
@@ -211,7 +208,7 @@ def _unbounded(true_rates: Mapping[str, float | None], ratios: Mapping[str, floa
     found: dict[str, Unbounded] = {}
     for name, rate in true_rates.items():
         ratio = ratios[name]
-        if not isinstance(ratio, Real) or not 0 <= ratio < math.inf:
+        if not isinstance(ratio, (float, int, Real)) or not 0 <= ratio < math.inf:
             raise WorkbenchError(
                 f"The ratio of operator {name!r} is {ratio!r}; it must be a finite number of at least 0 "
                 "(its input records per source record)."
