@@ -240,10 +240,11 @@ def test_rate_that_is_never_offered_is_an_error_after_repeats():
     assert len(run.commands) == 4
 
 
-def test_rate_that_was_once_not_offered_is_repeated():
+@pytest.mark.parametrize("max_repeats", [0, 3])
+def test_rate_that_was_once_not_offered_is_repeated(max_repeats):
     run = SimulatedRun()
     run.offered = lambda rate: rate * (0.9 if run.attempts.get(rate, 0) == 0 else 1.0)
-    result = estimate(run)
+    result = estimate(run, max_repeats=max_repeats)
     assert (result.low, result.high) == bracket_of(SimulatedRun())
     assert result.probes[1].judgement.verdict == "not-offered"
 

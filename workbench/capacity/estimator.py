@@ -51,7 +51,7 @@ class CapacityEstimator:
     max_repeats
         How often a disturbed probe is repeated at one rate, in an estimate three times as often in all. The next one is
         judged all the same, and a rate that it fails at is tried again when the machine is quiet. One that was not
-        offered is repeated twice at most.
+        offered is repeated twice at most, whatever this says.
     patience_s
         Seconds that an estimate waits, before such repeats and from one start to its end, for neighbours to leave: in
         all a little more, for it looks every few seconds. Most neighbours stay for less than two minutes. The times of
@@ -223,7 +223,7 @@ class CapacityEstimator:
     def _require_offered(self, probes: Sequence[Probe]) -> None:
         last = probes[-1]
         refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]
-        allowed = min(self.max_repeats, _NOT_OFFERED_REPEATS)
+        allowed = _NOT_OFFERED_REPEATS
         if len(refused) > allowed and all(refused[-allowed - 1 :]) and last.judgement is not None:
             raise WorkbenchError(
                 f"The rate {last.rate:,.0f} records/s was not offered in {len(refused)} attempts: "
