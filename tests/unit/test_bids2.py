@@ -43,6 +43,18 @@ def test_rates_at_the_ends_of_the_floats_are_rates(rate, solver):
     assert found.tasks == {"b": 5, "a": 5}
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8])
+def test_numbers_of_few_bits_are_reckoned_with_in_full(kind):
+    rates = {"a": kind(100), "b": kind(45)}
+    assert bids2(rates, {"a": 1.0, "b": 2.0}, 10**9) == bids2({"a": 100, "b": 45}, {"a": 1.0, "b": 2.0}, 10**9)
+
+
+def test_a_tie_of_whole_numbers_is_a_tie():
+    found = bids2({"b": 1, "a": 1}, {"b": 1, "a": 49}, 51)
+    assert (found.tasks, found.source_rate) == ({"b": 2, "a": 49}, 1.0)
+    assert bids2({"b": 1, "a": 1}, {"b": 1, "a": 49}, 50).bottleneck == "b"
+
+
 def test_ties_go_to_the_first_operator():
     assert bids2({"b": 1.0, "a": 1.0}, {"a": 1.0, "b": 1.0}, 5).tasks == {"b": 3, "a": 2}
     assert bids2({"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0}, 5).bottleneck == "b"

@@ -7,10 +7,10 @@ dataflow carries the least of these.
 
 import heapq
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
+from operator import index, mul, truediv
 from typing import Literal, SupportsIndex, get_args
 
 import pulp
@@ -20,9 +20,10 @@ from workbench.errors import WorkbenchError
 
 Solver = Literal["exact", "cbc"]
 Unbounded = Literal["no input seen", "true rate undefined"]
+_SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 _SHOWN = 5
-_BELOW = 1 - 1e-9  # an exact tie with the level is left to the one by one: rounding must not decide it
+_BELOW = 1 - 1e-12  # an exact tie with the level is left to the one by one: rounding must not decide it
 
 
 @dataclass(frozen=True)
@@ -117,55 +118,57 @@ def bids2(
     >>> found.tasks, found.source_rate, found.bottleneck
     ({'parse': 2, 'join': 2}, 180.0, 'join')
     """
-    if solver not in get_args(Solver):
-        raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(get_args(Solver))}.")
+    if solver not in _SOLVERS:
+        raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(_SOLVERS)}.")
     budget = _budget(true_rates, ratios, slots)
-    unbounded = _unbounded(true_rates, ratios)
-    singles = {name: rate / ratios[name] for name, rate in true_rates.items() if name not in unbounded and rate}
+    rates, weights, unbounded = _sorted_out(true_rates, ratios)
     spendable = budget - len(unbounded)
     status: _cbc.Status = "optimal"
-    if not singles:
+    if not rates:
         counts: list[int] = []
     elif solver == "exact":
-        counts = _exact(list(singles.values()), spendable)
+        counts = _exact(list(rates.values()), weights, spendable)
     else:
-        counts, status = _milp(list(singles.values()), spendable, time_limit_s)
+        counts, status = _milp(list(rates.values()), weights, spendable, time_limit_s)
     tasks = dict.fromkeys(true_rates, 1)
-    tasks.update(zip(singles, counts, strict=True))
+    tasks.update(zip(rates, counts, strict=True))
     capacities = dict.fromkeys(true_rates, math.inf)
-    for name, single in singles.items():
-        capacities[name] = float(tasks[name] * single)  # (2), (3)
-    return Allocation(tasks, min(capacities.values()), capacities, unbounded, 0 if singles else spendable, status)
+    for (name, rate), weight, count in zip(rates.items(), weights, counts, strict=True):
+        capacities[name] = count * rate / weight  # (2), (3)
+    return Allocation(tasks, min(capacities.values()), capacities, unbounded, 0 if rates else spendable, status)
 
 
-def _exact(singles: Sequence[float], slots: int) -> list[int]:
+def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[int]:
     """Hand out the slots greedily: the rate is limited by the operator of least capacity.
 
-    `singles` are the capacities c_i of one task of each operator. Any allocation that carries more must give the
-    operator of least capacity another slot, so the greedy choice is optimal. Operator i takes its k-th further slot at
-    capacity k c_i: the slots go to the least of all k c_i. At the level L = further slots / sum of 1/c_i at most that
-    many k c_i lie below L, hence all of these are taken and about one per operator at most remains to be handed out.
+    Any allocation that carries more must give that operator another slot, so the greedy choice is optimal. Operator i
+    takes its k-th further slot at capacity k c_i, c_i being that of one task: the slots go to the least of all k c_i.
+    At the level L = further slots / sum of 1/c_i at most that many k c_i lie below L, hence all of these are taken and
+    about one per operator at most remains to be handed out one by one.
     """
-    costs = _costs(singles)
-    level = (slots - len(singles)) / sum(costs) * _BELOW
+    costs = _costs(rates, ratios)
+    level = (slots - len(rates)) / sum(costs) * _BELOW
     tasks = [1 + int(level * cost) for cost in costs]
-    heap = [(count * single, i) for i, (count, single) in enumerate(zip(tasks, singles, strict=True))]
+    # not by the capacity of one task: count x rate is exact for whole numbers, which ties are mostly made of
+    heap = list(zip(map(truediv, map(mul, tasks, rates), ratios), range(len(tasks)), strict=True))
     heapq.heapify(heap)
     for _ in range(slots - sum(tasks)):
         i = heap[0][1]
         tasks[i] += 1
-        heapq.heapreplace(heap, (tasks[i] * singles[i], i))
+        heapq.heapreplace(heap, (tasks[i] * rates[i] / ratios[i], i))
     return tasks
 
 
-def _milp(singles: Sequence[float], slots: int, time_limit_s: float | None) -> tuple[list[int], _cbc.Status]:
+def _milp(
+    rates: Sequence[float], ratios: Sequence[float], slots: int, time_limit_s: float | None
+) -> tuple[list[int], _cbc.Status]:
     """Equations 1-4, in tasks: the rate is written as a share of the rate that fractional tasks would carry."""
-    costs = _costs(singles)
+    costs = _costs(rates, ratios)
     total = sum(costs)
     problem = pulp.LpProblem("bids2", pulp.LpMaximize)
     share = problem.add_variable("share", 0, 1)
-    most = slots - (len(singles) - 1)
-    tasks = [problem.add_variable(f"tasks_{i:06d}", 1, most, pulp.LpInteger) for i in range(len(singles))]
+    most = slots - (len(rates) - 1)
+    tasks = [problem.add_variable(f"tasks_{i:06d}", 1, most, pulp.LpInteger) for i in range(len(rates))]
     problem += share  # (1)
     for cost, count in zip(costs, tasks, strict=True):
         problem += slots * cost / total * share <= count  # (2), (3), divided by the true rate
@@ -174,8 +177,9 @@ def _milp(singles: Sequence[float], slots: int, time_limit_s: float | None) -> t
     return [round(count.value()) for count in tasks], status
 
 
-def _costs(singles: Sequence[float]) -> list[float]:
-    """Tasks per source record/s, as shares of the dearest operator's: extreme rates do not overflow."""
+def _costs(rates: Sequence[float], ratios: Sequence[float]) -> list[float]:
+    """Tasks per source record/s, as shares of the dearest operator's: that of an extreme rate would overflow."""
+    singles = list(map(truediv, rates, ratios))
     least = min(singles)
     return [least / single for single in singles]
 
@@ -190,7 +194,7 @@ def _budget(true_rates: Mapping[str, float | None], ratios: Mapping[str, float],
             f"Operator {name!r} has no {thing}; give both mappings the same operators, without sources."
         )
     try:
-        budget = operator.index(slots)
+        budget = index(slots)
     except TypeError as error:
         raise WorkbenchError(f"slots is {slots!r}; it must be a whole number.") from error
     least = len(true_rates)
@@ -203,9 +207,13 @@ def _budget(true_rates: Mapping[str, float | None], ratios: Mapping[str, float],
     return budget
 
 
-def _unbounded(true_rates: Mapping[str, float | None], ratios: Mapping[str, float]) -> dict[str, Unbounded]:
-    """Tell the operators that bound nothing, and why; refuse numbers that mean nothing."""
-    found: dict[str, Unbounded] = {}
+def _sorted_out(
+    true_rates: Mapping[str, float | None], ratios: Mapping[str, float]
+) -> tuple[dict[str, float], list[float], dict[str, Unbounded]]:
+    """Rates and ratios of the operators that bound the rate, and why the others do not; refuse meaningless numbers."""
+    rates: dict[str, float] = {}
+    weights: list[float] = []
+    unbounded: dict[str, Unbounded] = {}
     for name, rate in true_rates.items():
         ratio = ratios[name]
         if not isinstance(ratio, (float, int, Real)) or not 0 <= ratio < math.inf:
@@ -214,12 +222,15 @@ def _unbounded(true_rates: Mapping[str, float | None], ratios: Mapping[str, floa
                 "(its input records per source record)."
             )
         if ratio == 0:
-            found[name] = "no input seen"
-        elif rate is None or rate == math.inf or math.isnan(rate):
-            found[name] = "true rate undefined"
-        elif not (rate > 0 and 0 < rate / ratio < math.inf):
+            unbounded[name] = "no input seen"
+        elif rate is None or not rate < math.inf:  # inf or nan
+            unbounded[name] = "true rate undefined"
+        elif rate > 0 and 0 < float(rate) / float(ratio) < math.inf:
+            rates[name] = float(rate)
+            weights.append(float(ratio))
+        else:
             raise WorkbenchError(
                 f"The true rate of operator {name!r} is {rate!r}; it must be above 0 (records/s of one busy task), "
                 "or None where it is undefined."
             )
-    return found
+    return rates, weights, unbounded
