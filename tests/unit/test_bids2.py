@@ -38,7 +38,7 @@ def test_a_budget_of_one_slot_each_leaves_no_choice(solver):
 
 @pytest.mark.parametrize("solver", ["exact", "cbc"])
 @pytest.mark.parametrize("rate", [1e307, 5e-324])
-def test_rates_at_the_ends_of_the_floats_are_rates(rate, solver):
+def test_rates_near_the_ends_of_the_floats_are_rates(rate, solver):
     found = bids2({"b": rate, "a": rate}, {"a": 1.0, "b": 1.0}, 10, solver=solver)
     assert found.tasks == {"b": 5, "a": 5}
 

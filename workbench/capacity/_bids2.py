@@ -149,7 +149,7 @@ def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[
     costs = _costs(rates, ratios)
     level = (slots - len(rates)) / sum(costs) * _BELOW
     tasks = [1 + int(level * cost) for cost in costs]
-    # not by the capacity of one task: count x rate is exact for whole numbers, which ties are mostly made of
+    # not count x capacity of one task: count x rate is exact for whole numbers, which ties are mostly made of
     heap = list(zip(map(truediv, map(mul, tasks, rates), ratios), range(len(tasks)), strict=True))
     heapq.heapify(heap)
     for _ in range(slots - sum(tasks)):
@@ -216,6 +216,7 @@ def _sorted_out(
     unbounded: dict[str, Unbounded] = {}
     for name, rate in true_rates.items():
         ratio = ratios[name]
+        # float and int are Real: they come first because asking the abstract class takes five times as long
         if not isinstance(ratio, (float, int, Real)) or not 0 <= ratio < math.inf:
             raise WorkbenchError(
                 f"The ratio of operator {name!r} is {ratio!r}; it must be a finite number of at least 0 "
