@@ -1,12 +1,13 @@
 """A micro-batch run with a known truth: batch time = fixed + per record x rows, one batch at a time, no sleeping.
 
 A batch starts at the next multiple of the interval, or at once if the one before was late (Lindley's recursion);
-it takes at most one interval's worth of rows. Time passes only in ``observe``.
+it takes at most one interval's worth of rows. Time passes only in ``observe``. Estimates on it read its clock.
 """
 
 import math
 from collections.abc import Callable
 
+from workbench.capacity import CapacityEstimator
 from workbench.dataflow import Budget, SlotProfile
 from workbench.metrics import Batch, Disturbance, Observation
 
@@ -108,3 +109,12 @@ class SimulatedRun:
             source_rate_limit=self.source_limit,
             disturbance=Disturbance(other_load=self.disturbed(self)),
         )
+
+
+def estimate(run, history=(), on_probe=None, **fields):
+    return CapacityEstimator(clock=run.clock, **fields).estimate(run, history, on_probe)
+
+
+def bracket_of(run, **fields):
+    result = estimate(run, **fields)
+    return result.low, result.high

@@ -22,7 +22,7 @@ ARTIFACTS = ROOT / "artifacts"
 MOST_PIXELS = 14_000  # of a screenshot's height
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "60000"))
 HOVER_MS = 2000
-# On a busy machine the page gives up whatever it gives up after some seconds.
+# As on a machine so busy that every time limit in the page is over before anything has loaded.
 GIVES_UP_AT_ONCE = "const timeout = AbortSignal.timeout; AbortSignal.timeout = () => timeout.call(AbortSignal, 1);"
 FOLDERS = {
     "JUPYTER_CONFIG_DIR": "config",

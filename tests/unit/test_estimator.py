@@ -1,50 +1,17 @@
+"""An estimate from its warm-up to its bracket, on a run whose truth is known; the paper's schedule."""
+
 import math
 import random
 from dataclasses import replace
 
 import pytest
-from simulated_run import SimulatedRun
+from simulated_run import SimulatedRun, bracket_of, estimate
 
-from workbench.capacity import STATEFUL_QUERIES, CapacityEstimator, Probe, SearchSettings, judge
-from workbench.capacity.probes import Votes, tally
-from workbench.capacity.search import Grid, conclude, next_step
-from workbench.capacity.verdict import Judgement
+from workbench.capacity import STATEFUL_QUERIES, CapacityEstimator, judge
+from workbench.capacity.search import Grid
 from workbench.errors import WorkbenchError
-from workbench.metrics import Batch, Observation
 
 GRID = Grid(0.01)
-
-
-def estimate(run, history=(), on_probe=None, **fields):
-    return CapacityEstimator(clock=run.clock, **fields).estimate(run, history, on_probe)
-
-
-def bracket_of(run, **fields):
-    result = estimate(run, **fields)
-    return result.low, result.high
-
-
-def beside_neighbour(there, **fields):
-    """A run that a neighbour disturbs, and whose batches take twice as long, while he is `there`."""
-    return SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0, **fields)
-
-
-def scripted(rate, verdict, number=1, seconds=1.0, **fields):
-    """A finished probe with a given answer; every batch takes `seconds`, whatever its rows."""
-    rows = round(2 * rate) if math.isfinite(rate) else 2000
-    batches = tuple(Batch(2.0 * n, seconds, rows, rows * (n + 1.0), 0.0) for n in range(5))
-    judgement = None if verdict is None else Judgement(verdict, 1.0, 0.0, 0.0, "scripted")
-    phase = "warm-up" if verdict is None else "probe"
-    return Probe(number, phase, rate, 1, Observation(rate, 8.0, batches, **fields), judgement)
-
-
-def history_of(*answers):
-    return [scripted(math.inf, None), *(scripted(GRID.rate(k), verdict) for k, verdict in answers)]
-
-
-def asked(history, settings=None):
-    step = next_step(history, settings or SearchSettings(2.0, max_probes=1000))
-    return None if step is None else GRID.index(step.rate)
 
 
 def test_bracket_is_two_neighbours_around_the_truth():
@@ -118,135 +85,6 @@ def test_a_source_whose_fixed_cost_fills_the_interval_is_refused():
 def test_source_too_slow_for_any_probe():
     with pytest.raises(WorkbenchError, match=r"source alone releases too little .* lower min_rate\."):
         estimate(SimulatedRun(source_limit=100.0), min_rate=1000.0)
-
-
-def test_disturbed_probe_is_repeated_before_its_verdict_counts():
-    def first(run):
-        return math.isfinite(run.rate) and run.attempts[run.rate] == 1
-
-    run = SimulatedRun(disturbed=lambda r: 0.4 * first(r), noise=lambda r: 3.0 if first(r) else 1.0)
-    result = estimate(run)
-    assert (result.low, result.high) == bracket_of(SimulatedRun())
-    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
-    assert verdicts == ["disturbed", "sustained", "disturbed", "overloaded"]
-    assert [probe.attempt for probe in result.probes[1:]] == [1, 2, 1, 2]
-    assert not result.disturbed
-
-
-def test_machine_that_is_always_disturbed_is_judged_in_the_end():
-    result = estimate(SimulatedRun(disturbed=lambda _run: 0.4))
-    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
-    assert verdicts == [*3 * ["disturbed"], "sustained", *3 * ["disturbed"], "overloaded"]
-    assert result.disturbed
-    assert [probe.judgement.disturbed for probe in result.probes[1:]] == 2 * [*3 * [False], True]
-
-
-def test_repeats_in_all_leave_probes_to_answer():
-    # The first rate is far off, so more than two must be judged.
-    run = SimulatedRun(warm_rows=lambda _n: 100, disturbed=lambda _run: 0.4)
-    result = estimate(run)
-    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
-    assert verdicts.count("disturbed") == 9
-    assert verdicts[:12].count("disturbed") == 9
-    assert len(verdicts) > 12
-    assert not result.exhausted
-
-
-def test_a_neighbour_of_three_probes_is_outlasted():
-    # The estimate is as if it had never been there.
-    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 4))
-    assert (result.low, result.high) == bracket_of(SimulatedRun())
-    assert not result.disturbed
-    assert [probe.answered("disturbed") for probe in result.probes[1:]].count(True) == 3
-
-
-def test_after_a_disturbed_probe_it_waits_for_the_neighbour_to_leave():
-    run = beside_neighbour(lambda run: not run.waits, wait_s=60.0)
-    result = estimate(run)
-    assert run.waits == [120.0]
-    assert [probe.judgement.verdict for probe in result.probes[1:3]] == ["disturbed", "sustained"]
-    assert result.probes[2].seconds > 60.0
-    assert (result.low, result.high) == bracket_of(SimulatedRun())
-
-
-def test_patience_is_that_of_the_whole_estimate():
-    run = SimulatedRun(disturbed=lambda _run: 0.4, wait_s=100.0)
-    estimate(run)
-    assert run.waits == pytest.approx([120.0, 20.0, *4 * [0.0]])
-
-
-def test_without_disturbance_nobody_waits_nor_does_the_published_schedule():
-    quiet, published = SimulatedRun(), SimulatedRun(disturbed=lambda _run: 0.4)
-    estimate(quiet)
-    estimate(published, schedule="streambed")
-    assert quiet.waits == published.waits == []
-
-
-def test_verify_waits_before_it_repeats():
-    run = SimulatedRun(disturbed=lambda run: 0.4 * (not run.waits))
-    (answer,) = CapacityEstimator(clock=run.clock).verify(run, [run.truth / 2])
-    assert run.waits == [120.0]
-    assert answer.judgement.verdict == "sustained"
-
-
-def test_a_failure_that_only_a_disturbed_machine_saw_is_asked_for_again():
-    # The neighbour slows it for five probes: three are repeated, the next is judged in his presence.
-    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 6))
-    assert (result.low, result.high) == bracket_of(SimulatedRun())
-    assert result.disturbed
-    failed = next(n for n, probe in enumerate(result.probes) if probe.answered("overloaded"))
-    quiet = next(n for n, probe in enumerate(result.probes) if n > failed and probe.answered("sustained"))
-    assert result.probes[failed].judgement.disturbed
-    assert result.probes[quiet + 1].rate == result.probes[failed].rate  # as soon as there was a quiet answer
-    assert result.probes[quiet + 1].answered("sustained")
-
-
-def test_an_upper_end_that_fails_twice_on_a_disturbed_machine_is_believed():
-    def there(run):  # whenever the rate is the truth's or more
-        return 9000 < run.rate < math.inf
-
-    def quick_at_first(run):
-        return 0.7 if math.isinf(run.rate) else 1.0
-
-    result = estimate(SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=quick_at_first), max_repeats=0)
-    assert (result.low, result.high) == bracket_of(SimulatedRun())
-    failed = [probe.rate for probe in result.probes if probe.answered("overloaded")]
-    assert 2 in {failed.count(rate) for rate in failed} <= {1, 2}
-    assert not result.exhausted
-
-
-@pytest.mark.parametrize(
-    ("answers", "votes"),
-    [
-        ([("overloaded", True), ("sustained", False)], Votes(1, 0)),
-        ([("sustained", False), ("overloaded", True)], Votes(1, 0)),
-        ([("overloaded", True), ("overloaded", True)], Votes(0, 2, disturbed=True)),
-        ([("disturbed", False), ("sustained", True)], Votes(1, 0, disturbed=True)),
-    ],
-)
-def test_answers_of_a_quiet_machine_replace_those_of_a_disturbed_one(answers, votes):
-    probes = [scripted(GRID.rate(900), verdict) for verdict, _ in answers]
-    told = [
-        replace(probe, judgement=replace(probe.judgement, disturbed=disturbed))
-        for probe, (_, disturbed) in zip(probes, answers, strict=True)
-    ]
-    assert tally(told, GRID.index) == {900: votes}
-
-
-def test_rate_that_is_never_offered_is_an_error_after_repeats():
-    run = SimulatedRun(offered=lambda rate: min(rate, 7000.0))
-    with pytest.raises(WorkbenchError, match=r"was not offered in 3 attempts: 7,000 records/s became due .* limiter"):
-        estimate(run)
-    assert len(run.commands) == 4
-
-
-@pytest.mark.parametrize("max_repeats", [0, 3])
-def test_rate_that_was_once_not_offered_is_repeated(max_repeats):
-    run = SimulatedRun()
-    run.offered = lambda rate: rate * (0.9 if run.attempts.get(rate, 0) == 0 else 1.0)
-    result = estimate(run, max_repeats=max_repeats)
-    assert (result.low, result.high) == bracket_of(SimulatedRun())
-    assert result.probes[1].judgement.verdict == "not-offered"
 
 
 def test_on_probe_comes_before_the_probe_is_used():
@@ -374,41 +212,6 @@ def batch_s(run, rate):
     return run.fixed_s + run.per_record_s * rate * run.interval_s
 
 
-def test_contradicting_rates_are_probed_again():
-    history = history_of((700, "overloaded"), (702, "sustained"))
-    assert asked(history) == 700
-    history.append(scripted(GRID.rate(700), "overloaded"))
-    assert asked(history) == 702
-    history.append(scripted(GRID.rate(702), "overloaded"))  # a tie: the third decides
-    assert asked(history) == 702
-
-
-def test_majority_of_three_decides():
-    history = history_of((700, "overloaded"), (702, "sustained"), (700, "sustained"), (700, "sustained"))
-    found = conclude(history, SearchSettings(2.0))
-    assert found.low == GRID.rate(702)
-    assert found.high == math.inf
-    assert found.contradictions == (GRID.rate(700),)
-
-
-def test_firm_contradictions_widen_the_bracket():
-    twice = [(k, v) for k, v in ((699, "sustained"), (700, "overloaded"), (702, "sustained"), (703, "overloaded"))] * 2
-    found = conclude(history_of(*twice), SearchSettings(2.0))
-    assert (found.low, found.high) == (GRID.rate(699), GRID.rate(703))
-    assert found.contradictions == (GRID.rate(700), GRID.rate(702))
-    assert asked(history_of(*twice)) is None
-
-
-def test_ends_near_a_contradiction_are_confirmed():
-    answers = [(700, "overloaded"), (700, "sustained"), (700, "sustained"), (701, "overloaded")]
-    assert asked(history_of(*answers)) == 701
-
-
-def test_ends_that_the_line_disagrees_with_are_confirmed():
-    history = history_of((700, "sustained"), (701, "overloaded"))  # batches took 1 s of 2 s at either
-    assert asked(history) == 700
-
-
 def test_budget_of_probes_bounds_the_search_and_is_stated():
     result = estimate(SimulatedRun(warm_rows=lambda _n: 100), max_probes=2)
     assert len(result.probes) == 3
@@ -417,55 +220,17 @@ def test_budget_of_probes_bounds_the_search_and_is_stated():
     assert not estimate(SimulatedRun()).exhausted
 
 
-def test_upwards_no_leap_is_higher_than_four_times():
-    # Batch times that are nearly the same at every rate promise an endless capacity.
-    history = history_of((700, "sustained"))
-    for _ in range(12):
-        index = asked(history)
-        rates = [probe.rate for probe in history[1:]]
-        assert GRID.index(max(rates)) < index <= GRID.index(max(rates)) + GRID.steps(4.0)
-        history.append(scripted(GRID.rate(index), "sustained"))
-
-
-def test_downwards_no_leap_is_lower_than_a_quarter():
-    # Batches that took 120 s of an interval of 2 s promise a sixtieth of the capacity.
-    history = history_of((700, "overloaded"))
-    history[-1] = scripted(GRID.rate(700), "overloaded", seconds=120.0)
-    for _ in range(4):
-        index = asked(history)
-        rates = [probe.rate for probe in history[1:]]
-        assert GRID.index(min(rates)) - GRID.steps(4.0) <= index < GRID.index(min(rates))
-        history.append(scripted(GRID.rate(index), "overloaded", seconds=120.0))
-
-
-def test_misleading_batch_times_do_not_mislead_the_search():
-    # Every threshold of grids of 1 to 25 rates, with batch times that say nothing: bisection equals linear scan.
-    for size in range(1, 26):
-        settings = SearchSettings(2.0, 0.01, GRID.rate(600), GRID.rate(600 + size - 1), max_probes=1000)
-        for threshold in range(600, 600 + size + 1):
-            for seconds in (0.01, 1.0, 1.999, 30.0):
-                history = [scripted(math.inf, None)]
-                while (index := asked(history, settings)) is not None:
-                    assert 600 <= index < 600 + size
-                    answer = "sustained" if index < threshold else "overloaded"
-                    history.append(scripted(GRID.rate(index), answer, seconds=seconds))
-                    assert len(history) < 60
-                found = conclude(history, settings)
-                assert found.low == (0.0 if threshold == 600 else GRID.rate(threshold - 1))
-                assert found.high == (math.inf if threshold == 600 + size else GRID.rate(threshold))
-
-
 def test_recorded_rates_of_another_tolerance_are_refused():
-    history = [scripted(math.inf, None), scripted(1234.5, "sustained")]
+    warm_up, first, *_ = estimate(SimulatedRun()).probes
     with pytest.raises(
         WorkbenchError, match=r"rate 1234\.5, which is not on the grid of tolerance 0\.01; continue with"
     ):
-        estimate(SimulatedRun(), history)
+        estimate(SimulatedRun(), [warm_up, replace(first, rate=1234.5)])
 
 
 def test_history_without_its_warm_up_is_refused():
     with pytest.raises(WorkbenchError, match="does not begin with its warm-up; give all"):
-        estimate(SimulatedRun(), [scripted(GRID.rate(700), "sustained")])
+        estimate(SimulatedRun(), estimate(SimulatedRun()).probes[1:])
 
 
 def test_published_schedule_takes_645_s():
