@@ -21,6 +21,8 @@ from scipy.stats import spearmanr
 
 from workbench.dataflow import OperatorProfile
 from workbench.placement import (
+    ONE_GBIT,
+    TEN_GBIT,
     PlacementProblem,
     all_plans,
     calibrated_worker,
@@ -35,7 +37,6 @@ from workbench.placement import (
     simulated,
     tune,
 )
-from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT
 from workbench.simulation import CAPSYS_QUERIES, Worker, capsys_query
 
 MOTIVATION = {  # tasks on 16 slots (the artefact's motivation runs)

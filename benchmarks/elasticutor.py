@@ -32,13 +32,8 @@ import dataclasses
 import sys
 import time
 
-from workbench.scaling.elastic import (
-    ElasticCluster,
-    ElasticSettings,
-    KeyedOperator,
-    advise_executors,
-    simulate_paradigm,
-)
+from workbench.scaling import advise_executors
+from workbench.scaling.elastic import ElasticCluster, ElasticSettings, KeyedOperator, simulate_paradigm
 from workbench.simulation import KeyTrace, RateTrace
 
 STATIC, RC, NAIVE, EC = "static", "resource-centric", "naive-executor-centric", "executor-centric"

@@ -13,8 +13,7 @@ from pathlib import Path
 from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.planning import prepare
-from workbench.study.spec import Study
+from workbench.study import Study, prepare
 from workbench.views import units
 
 MEMORY_MB = 1024  # one slot of less has no room for Spark's heap

@@ -9,8 +9,8 @@ import math
 import time
 from itertools import pairwise
 
-from workbench.capacity import STATEFUL_QUERIES, CapacityEstimator
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, OperatorProfile, SlotProfile
+from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator
 from workbench.simulation import (
     PRESETS,
     Deployment,

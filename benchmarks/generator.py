@@ -18,10 +18,17 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.capacity import Measurement
-from workbench.testbed.spark.java import find_java
-from workbench.workload.nexmark import NexmarkGenerator, NexmarkSettings, average_row_bytes, query
-from workbench.workload.nexmark.events import BATCH_ROWS, DEFAULT_CLOCK, SCHEMA
+from workbench.records import Measurement
+from workbench.testbed.spark import find_java
+from workbench.workload.nexmark import (
+    BATCH_ROWS,
+    DEFAULT_CLOCK,
+    SCHEMA,
+    NexmarkGenerator,
+    NexmarkSettings,
+    average_row_bytes,
+    query,
+)
 
 KEPT = Path(".workbench/benchmark")
 ROWS = 1_000_000

@@ -16,16 +16,8 @@ import statistics
 import sys
 import time
 
-from workbench.placement.groups import (
-    Job,
-    best_allocation,
-    naive,
-    optimal_allocation,
-    reallocate,
-    task_level,
-    top_down,
-)
-from workbench.placement.groups.random_jobs import CAPACITY, random_job
+from workbench.placement import Job, best_allocation, naive, optimal_allocation, reallocate, task_level, top_down
+from workbench.placement.groups import CAPACITY, random_job
 
 SEED = 2014
 ALGORITHMS = {

@@ -26,8 +26,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.scaling import Decision, Ds2Policy, Fleet, JustinPolicy, JustinVariant, WorkerShape, replay
-from workbench.scaling.autoscaler import JUSTIN
+from workbench.scaling import JUSTIN, Decision, Ds2Policy, Fleet, JustinPolicy, JustinVariant, WorkerShape, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
 
 BASE_MB = 158.0

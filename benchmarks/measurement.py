@@ -18,8 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from workbench.capacity import Measurement, fit_costs
 from workbench.errors import WorkbenchError
+from workbench.measuring import fit_costs
+from workbench.records import Measurement
 from workbench.views import units
 
 MOST_SPREAD = 0.10

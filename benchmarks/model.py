@@ -23,8 +23,7 @@ from published_runs import FOLDER, columns, saturated, small_runs
 from query_truths import capacity, explored, random_query
 
 from workbench.capacity import CapacityModel, review_readings, select_model
-from workbench.capacity.forms import transform
-from workbench.capacity.mechanism import Mechanism
+from workbench.capacity.model import Mechanism, transform
 
 LEVEL = 0.9
 

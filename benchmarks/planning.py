@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.capacity import CapacityEstimator, CapacityModel, plan
-from workbench.capacity.explorer import ResourceExplorer, Space, keeps_state
-from workbench.capacity.model import LEVEL, MARGIN, least_integer
-from workbench.capacity.optimizer import ConfigurationOptimizer, allocate
-from workbench.capacity.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES
+from workbench.capacity import CapacityModel, ConfigurationOptimizer, ResourceExplorer, Space, plan
+from workbench.capacity.allocation import allocate
+from workbench.capacity.explore import keeps_state
+from workbench.capacity.model import MARGIN, least_integer
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
+from workbench.measuring import LEVEL, SIMPLE_QUERIES, STATEFUL_QUERIES, CapacityEstimator
 from workbench.simulation import PRESETS, preset, true_capacity
 from workbench.testbed import FluidTestbed
 

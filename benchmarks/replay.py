@@ -8,17 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.scaling import Decision, Ds2Policy, Fleet, JustinPolicy, Static, WorkerShape, replay
-from workbench.scaling.autoscaler import FLINK, JUSTIN
-from workbench.simulation import (
-    Deployment,
-    KeyTrace,
-    OperatorModel,
-    QueryModel,
-    RateTrace,
-    StateModel,
-    steady_state,
-)
+from workbench.scaling import FLINK, JUSTIN, Decision, Ds2Policy, Fleet, JustinPolicy, Static, WorkerShape, replay
+from workbench.simulation import Deployment, KeyTrace, OperatorModel, QueryModel, RateTrace, StateModel, steady_state
 
 OPERATORS, TASKS = 20, 25
 

@@ -44,7 +44,7 @@ def session(bound_mb, folder):
     """Spark in this process with RocksDB bound to `bound_mb`."""
     from pyspark.sql import SparkSession
 
-    from workbench.testbed.spark.java import find_java
+    from workbench.testbed.spark import find_java
 
     os.environ.update(JAVA_HOME=find_java(folder).home, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
     state = "spark.sql.streaming.stateStore."
@@ -139,9 +139,8 @@ def q11(spark, folder, tasks):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from workbench.workload.nexmark import NexmarkGenerator, NexmarkSettings, query
-    from workbench.workload.nexmark.events import BASE_TIME_US
-    from workbench.workload.query import EventClock
+    from workbench.workload import EventClock
+    from workbench.workload.nexmark import BASE_TIME_US, NexmarkGenerator, NexmarkSettings, query
 
     generator = NexmarkGenerator(NexmarkSettings(active_people=Q11_BIDDERS))
     clock = EventClock(BASE_TIME_US, 0, 10.0)  # 100,000 events a second: sessions stay open
@@ -204,8 +203,7 @@ def figure4(bounds=BOUNDS_MB, what="figure4"):
 
 def decide():
     from workbench.dataflow import Dataflow, Edge, Operator
-    from workbench.scaling import MemoryState, StateMetrics, ds2
-    from workbench.scaling.explain import explain_justin
+    from workbench.scaling import MemoryState, StateMetrics, ds2, explain_justin
     from workbench.views.justin_card import MemoryWindow, justin_card
 
     low, high = (fresh("q11", bound)["q11"] for bound in JUSTIN_MB)

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.scaling import Controller, Decision, Ds2Policy, ds2, replay
-from workbench.scaling.autoscaler import CAPSYS
+from workbench.scaling import CAPSYS, Controller, Decision, Ds2Policy, ds2, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, Worker
 
 NAMES = ("read", "transform", "compress", "inference", "sink")

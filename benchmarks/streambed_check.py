@@ -15,14 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from workbench.capacity import CapacityEstimator
-from workbench.capacity.explorer import Space
-from workbench.capacity.optimizer import ConfigurationOptimizer
+from workbench.capacity import ConfigurationOptimizer, Space
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator
 from workbench.simulation import PRESETS, preset
-from workbench.study.catalogue import find_query
+from workbench.study import find_query
 from workbench.testbed import FluidTestbed, SparkTestbed
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a journal syncs every line

@@ -7,28 +7,31 @@ from pathlib import Path
 import pyarrow.dataset as pads
 from IPython.display import Code, display
 
-from workbench.capacity import CapacityEstimator, CapacityPlan
+from workbench.capacity import CapacityPlan
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator
 from workbench.placement import read_placement_input
 from workbench.report import render
 from workbench.simulation import RateTrace, preset
-from workbench.study.catalogue import find_query
-from workbench.study.placing import study_placement
-from workbench.study.planning import Planned, write_planned
-from workbench.study.scaling import planned_start, replay_start
-from workbench.study.spec import Study, study_from
-from workbench.testbed.base import Testbed
-from workbench.testbed.fluid import FluidTestbed
-from workbench.testbed.spark import SparkTestbed
-from workbench.testbed.spark.machine import usable_cores
-from workbench.testbed.spark.testbed import SLOT_SHARE
+from workbench.study import (
+    Planned,
+    Study,
+    find_query,
+    planned_start,
+    replay_start,
+    study_from,
+    study_placement,
+    write_planned,
+)
+from workbench.testbed import FluidTestbed, SparkTestbed, Testbed
+from workbench.testbed.spark import SLOT_SHARE, usable_cores
 from workbench.views import placement_cards, plan_cards, units
 from workbench.views.cards import Card, Column, Table, error_card, show
 from workbench.views.study_cards import asked_card
-from workbench.views.widgets import ReplayPlayer
-from workbench.workload.query import Dataset
+from workbench.views.widgets.replay_player import ReplayPlayer
+from workbench.workload import Dataset
 
 FOLDER = Path(".workbench")
 JOURNAL = FOLDER / "journal.jsonl"

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from workbench.capacity.forms import TRANSFORMS
+from workbench.capacity.model.forms import TRANSFORMS
 from workbench.errors import WorkbenchError
 
 BUDGETS = np.array([(m, n) for m in (512.0, 1024.0, 4096.0) for n in (4.0, 9.0, 16.0, 30.0)])

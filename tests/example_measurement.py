@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from simulated_run import SimulatedRun
 
-from workbench.capacity import CapacityEstimator
-from workbench.capacity.costs import fit_costs
-from workbench.capacity.measurement import Measurement
 from workbench.dataflow import Budget, SlotProfile
+from workbench.measuring import CapacityEstimator, fit_costs
 from workbench.metrics import Batch, Observation, OperatorMetrics, SourceProfile, TaskSample
+from workbench.records import Measurement
 
 BUDGET = Budget(4, SlotProfile(0.2, 512), 2.0)
 TASKS = 4

@@ -1,18 +1,18 @@
 """Random queries and their runs, told in closed form by the steady state of the fluid engine, and what they can carry.
 
 The queries are drawn from ranges that anything published falls into, and none of them is a preset: on them the beliefs
-of `workbench.capacity.mechanism` are checked.
+of `workbench.capacity.model.mechanism` are checked.
 """
 
 from itertools import pairwise
 
 import numpy as np
 
-from workbench.capacity import Measurement, MstEstimate, bids2
+from workbench.capacity import bids2
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, OperatorProfile, SlotProfile
 from workbench.metrics import Batch, Observation, OperatorMetrics
-from workbench.simulation import Deployment, QueryModel, steady_state
-from workbench.simulation.model import OperatorModel, StateModel
+from workbench.records import Measurement, MstEstimate
+from workbench.simulation import Deployment, OperatorModel, QueryModel, StateModel, steady_state
 from workbench.simulation.waves import input_ratios
 
 SECONDS = 1000.0

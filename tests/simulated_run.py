@@ -7,8 +7,8 @@ it takes at most one interval's worth of rows. Time passes only in ``observe``. 
 import math
 from collections.abc import Callable
 
-from workbench.capacity import CapacityEstimator
 from workbench.dataflow import Budget, SlotProfile
+from workbench.measuring import CapacityEstimator
 from workbench.metrics import Batch, Disturbance, Observation
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from example_measurement import example_measurement
 
-from workbench.capacity.explorer import conclude
+from workbench.capacity.explore import conclude
 from workbench.dataflow import Budget, SlotProfile
 
 

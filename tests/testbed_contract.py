@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from workbench.capacity import CapacityEstimator, judge
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator, judge
 from workbench.metrics import METRICS
 from workbench.testbed import Testbed
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from workbench.workload.query import Query
+from workbench.workload import Query
 
 TIME = pa.timestamp("us", "UTC")
 

@@ -11,10 +11,7 @@ from pathlib import Path
 import psutil
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.java import find_java
-from workbench.testbed.spark.machine import usable_cores
-from workbench.testbed.spark.quota import CpuQuota
-from workbench.testbed.spark.testbed import SLOT_SHARE
+from workbench.testbed.spark import SLOT_SHARE, CpuQuota, find_java, usable_cores
 
 _LEAST_MEMORY_GB = 4.0
 _LEAST_DISK_GB = 2.0

@@ -79,7 +79,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from workbench.journal import Journal
-from workbench.study.planning import run_study
+from workbench.study.carry_out import run_study
 from workbench.study.spec import Study
 from workbench.views.widgets import WhatIf
 

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from workbench.testbed.spark.java import find_java
+from workbench.testbed.spark import find_java
 
 SHUFFLES = 2
 

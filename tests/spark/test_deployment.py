@@ -10,7 +10,7 @@ import pytest
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
-from workbench.testbed.spark.java import find_java
+from workbench.testbed.spark import find_java
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.workload import Dataset
-from workbench.workload.keys import count_keys
+from workbench.workload import Dataset, count_keys
 
 pytestmark = pytest.mark.spark
 

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workbench.workload.nexmark import NexmarkGenerator, NexmarkSettings, query
-from workbench.workload.nexmark.events import BASE_TIME_US
-from workbench.workload.query import EventClock
+from workbench.workload import EventClock
+from workbench.workload.nexmark import BASE_TIME_US, NexmarkGenerator, NexmarkSettings, query
 
 pytestmark = pytest.mark.spark
 

@@ -18,7 +18,7 @@ import toy_query
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark import SparkTestbed
+from workbench.testbed import SparkTestbed
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]
 

@@ -7,10 +7,10 @@ import pytest
 import toy_query
 from testbed_contract import Case, ContractTests, warm_capacity
 
-from workbench.capacity import CapacityEstimator
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
-from workbench.testbed.spark import SparkTestbed
+from workbench.measuring import CapacityEstimator
+from workbench.testbed import SparkTestbed
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]
 

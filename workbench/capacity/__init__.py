@@ -1,21 +1,42 @@
 """From short runs to a capacity: estimate the MST, fit the costs, record the measurement."""
 
-from workbench.capacity._bids2 import Allocation, bids2
-from workbench.capacity._plan import CapacityPlan, plan
-from workbench.capacity.costs import OperatorCost, fit_costs
-from workbench.capacity.estimator import CapacityEstimator
-from workbench.capacity.explorer import Exploration, ResourceExplorer, Space
-from workbench.capacity.layout import BatchLayout, Stage, micro_batch_layout
-from workbench.capacity.measurement import Measurement, probe_from_dict, probe_to_dict
-from workbench.capacity.measuring import Configuration, measure, verify
-from workbench.capacity.model import CapacityModel
-from workbench.capacity.model_checks import ModelFinding, check_model
-from workbench.capacity.optimizer import ConfigurationOptimizer
-from workbench.capacity.probes import MstEstimate, Probe, SearchSettings, Step
-from workbench.capacity.readings import Readings, StuckReadings, review_readings
-from workbench.capacity.selection import exploration_cost, leave_one_out_error, select_model
-from workbench.capacity.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES, StreamBedSchedule
-from workbench.capacity.verdict import Judgement, Verdict, judge
+from workbench.capacity.allocation import Allocation, bids2
+from workbench.capacity.explore import ConfigurationOptimizer, Exploration, ResourceExplorer, Space
+from workbench.capacity.model import (
+    CapacityModel,
+    ModelFinding,
+    Readings,
+    StuckReadings,
+    check_model,
+    exploration_cost,
+    leave_one_out_error,
+    review_readings,
+    select_model,
+)
+from workbench.capacity.planning import BatchLayout, CapacityPlan, Stage, micro_batch_layout, plan
+from workbench.measuring import (
+    SIMPLE_QUERIES,
+    STATEFUL_QUERIES,
+    CapacityEstimator,
+    Configuration,
+    SearchSettings,
+    Step,
+    StreamBedSchedule,
+    fit_costs,
+    judge,
+    measure,
+    verify,
+)
+from workbench.records import (
+    Judgement,
+    Measurement,
+    MstEstimate,
+    OperatorCost,
+    Probe,
+    Verdict,
+    probe_from_dict,
+    probe_to_dict,
+)
 
 __all__ = [
     "SIMPLE_QUERIES",

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.cli.console import DONE, progress
-from workbench.scaling.elastic import ExecutorAdvice, advise_executors
-from workbench.testbed.spark.session import batch_session
+from workbench.scaling import ExecutorAdvice, advise_executors
+from workbench.testbed.spark import batch_session
 from workbench.views import units
-from workbench.workload import Dataset
-from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys
+from workbench.workload import TRACKED, Dataset, KeyFrequencies, count_keys
 
 _SHOWN = 10
 _EVEN = 1.2  # Elasticutor's theta: an imbalance that is left alone

@@ -7,16 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench import report
-from workbench.capacity import (
-    SIMPLE_QUERIES,
-    STATEFUL_QUERIES,
-    CapacityEstimator,
-    Configuration,
-    Measurement,
-    Probe,
-    measure,
-    verify,
-)
 from workbench.cli.console import (
     BAD_INPUT,
     DONE,
@@ -32,11 +22,13 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.catalogue import find_query
-from workbench.testbed.spark import SparkTestbed
-from workbench.testbed.spark.machine import usable_cores
+from workbench.measuring import SIMPLE_QUERIES, STATEFUL_QUERIES, CapacityEstimator, Configuration, measure, verify
+from workbench.records import Measurement, Probe
+from workbench.study import find_query
+from workbench.testbed import SparkTestbed
+from workbench.testbed.spark import usable_cores
 from workbench.views import findings, units
-from workbench.workload.query import Query
+from workbench.workload import Query
 
 _DEFAULT_FRACTION = 0.4
 _DEFAULT_SLOTS = 2

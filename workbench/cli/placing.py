@@ -13,22 +13,23 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from workbench.capacity.measurement import write_whole
 from workbench.cli.console import DONE, check_file
 from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
     ODRP_SETTINGS,
+    Comparison,
     CostVector,
     Placed,
     PlacementInput,
     Spread,
+    best_method,
     compare,
     place,
     read_placement_input,
     shape_spreads,
 )
-from workbench.placement.methods import Comparison, best_method
+from workbench.records import write_whole
 from workbench.simulation import Worker
 from workbench.views import units
 

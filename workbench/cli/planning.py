@@ -9,12 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report
-from workbench.capacity.measurement import measurement_to_dict
 from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
-from workbench.study.dry_run import DryRun, dry_run
-from workbench.study.planning import Planned, intervals_left_out, planned_document, run_study, write_planned
-from workbench.study.spec import read_study
+from workbench.records import measurement_to_dict
+from workbench.study import (
+    DryRun,
+    Planned,
+    dry_run,
+    intervals_left_out,
+    planned_document,
+    read_study,
+    run_study,
+    write_planned,
+)
 from workbench.views import units
 
 _IN_SECONDS = 120  # a shorter time is told in seconds

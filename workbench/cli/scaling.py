@@ -5,13 +5,13 @@ import json
 import math
 from pathlib import Path
 
-from workbench.capacity.measurement import write_whole
-from workbench.capacity.prices import read_instances
+from workbench.capacity.planning import read_instances
 from workbench.cli.console import DONE, check_file
 from workbench.errors import WorkbenchError
+from workbench.records import write_whole
 from workbench.scaling import Fleet, WorkerShape
 from workbench.simulation import PRESETS, KeyTrace, RateTrace, StateResponse, Worker
-from workbench.study.scaling import (
+from workbench.study import (
     NAMES,
     POLICIES,
     Pool,

@@ -2,7 +2,7 @@
 
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, odrp
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
-from workbench.placement.caps import SearchResult, search
+from workbench.placement.caps import SearchResult, preference, search
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.groups import (
@@ -22,9 +22,9 @@ from workbench.placement.groups import (
     top_down,
 )
 from workbench.placement.inputs import MeasuredQuery, PlacementInput, measured_query, read_placement_input
-from workbench.placement.methods import METHODS, Compared, Placed, compare, place
-from workbench.placement.outcomes import Outcome, all_plans, calibrated_worker, shared, simulated
-from workbench.placement.plan import CostVector, Plan, Subtask
+from workbench.placement.methods import METHODS, Compared, Comparison, Placed, best_method, compare, place
+from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, all_plans, calibrated_worker, shared, simulated
+from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
 from workbench.placement.problem import Link, PlacementProblem
 from workbench.placement.skew import PlacementGroups, placement_groups
 from workbench.placement.throughput import FastestPlan, PlacedRate, Spread, fastest, placed_rate, shape_spreads, spread
@@ -32,9 +32,13 @@ from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import Tuning, tune, tune_range, tune_thresholds
 
 __all__ = [
+    "DIMENSIONS",
     "METHODS",
     "ODRP_SETTINGS",
+    "ONE_GBIT",
+    "TEN_GBIT",
     "Compared",
+    "Comparison",
     "CostVector",
     "FastestPlan",
     "GroupAllocation",
@@ -61,6 +65,7 @@ __all__ = [
     "all_plans",
     "balanced_capacity",
     "best_allocation",
+    "best_method",
     "calibrated_worker",
     "compare",
     "count_plans",
@@ -77,6 +82,7 @@ __all__ = [
     "place",
     "placed_rate",
     "placement_groups",
+    "preference",
     "query_by_query",
     "random_slots",
     "read_placement_input",

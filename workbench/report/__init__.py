@@ -3,30 +3,35 @@
 Names are imported when first used: notebook tools take seconds that commands without a report need not wait for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from workbench.report._render import Report, export_executed, render
+from workbench.report.html import fetched_urls
+from workbench.report.parameters import Parameter, parameters_of
+from workbench.report.steps import (
+    ask,
+    check_capacity,
+    measure_study,
+    show_capacity,
+    show_measurement,
+    show_placement,
+    show_planned,
+    show_scaling,
+)
+from workbench.report.templates import find_template
 
-if TYPE_CHECKING:
-    from workbench.report._render import Report, export_executed, render
-    from workbench.report.html import fetched_urls
-    from workbench.report.parameters import Parameter, parameters_of
-    from workbench.report.templates import find_template
-
-__all__ = ["Parameter", "Report", "export_executed", "fetched_urls", "find_template", "parameters_of", "render"]
-
-_PLACES = {
-    "Parameter": "parameters",
-    "Report": "_render",
-    "export_executed": "_render",
-    "fetched_urls": "html",
-    "find_template": "templates",
-    "parameters_of": "parameters",
-    "render": "_render",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Import what `name` stands for."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+__all__ = [
+    "Parameter",
+    "Report",
+    "ask",
+    "check_capacity",
+    "export_executed",
+    "fetched_urls",
+    "find_template",
+    "measure_study",
+    "parameters_of",
+    "render",
+    "show_capacity",
+    "show_measurement",
+    "show_placement",
+    "show_planned",
+    "show_scaling",
+]

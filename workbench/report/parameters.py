@@ -14,15 +14,13 @@ from pathlib import Path
 
 from papermill import inspect_notebook
 
-from workbench.capacity.measurement import Measurement
 from workbench.errors import WorkbenchError
+from workbench.records import Measurement
 from workbench.report import steps
 from workbench.report.execution import UNREADABLE
 from workbench.report.templates import FOLDER
 from workbench.simulation import RateTrace
-from workbench.study.history import StudyHistory
-from workbench.study.planning import read_planned
-from workbench.study.spec import read_study
+from workbench.study import StudyHistory, read_planned, read_study
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),

@@ -7,16 +7,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workbench.capacity.measurement import Measurement
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementInput, read_placement_input
+from workbench.records import Measurement
 from workbench.simulation import RateTrace, Worker
-from workbench.study.drift import refuse_loss, study_drift
-from workbench.study.history import StudyHistory
-from workbench.study.placing import check_draws, study_placement
-from workbench.study.planning import Planned, read_planned, refuse_failures
-from workbench.study.scaling import Pool, Replayed, planned_start, preset_start, replay_start
-from workbench.study.spec import Study, read_study
+from workbench.study import (
+    Planned,
+    Pool,
+    Replayed,
+    Study,
+    StudyHistory,
+    check_draws,
+    planned_start,
+    preset_start,
+    read_planned,
+    read_study,
+    refuse_failures,
+    refuse_loss,
+    replay_start,
+    study_drift,
+    study_placement,
+)
 from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, run_cards, scaling_cards
 from workbench.views.cards import Card, show
 from workbench.views.study_cards import asked_card, so_far_card

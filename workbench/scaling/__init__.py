@@ -1,18 +1,12 @@
 """Scaling policies: functions from metrics to a configuration."""
 
-from workbench.scaling._ds2 import (
-    Ds2Decision,
-    ds2,
-)
-from workbench.scaling._justin import (
-    JustinVariant,
-    MemoryState,
-    StateMetrics,
-    justin,
-    managed_memory_mb,
-)
+from workbench.scaling._ds2 import Ds2Decision, ds2
+from workbench.scaling._justin import JustinVariant, MemoryState, StateMetrics, justin, managed_memory_mb
 from workbench.scaling._replay import compare, replay
 from workbench.scaling.autoscaler import (
+    CAPSYS,
+    FLINK,
+    JUSTIN,
     AutoscalerSettings,
     LimitedProposal,
     PendingScaleDown,
@@ -21,7 +15,7 @@ from workbench.scaling.autoscaler import (
     needs_scaling,
     planned_rates,
 )
-from workbench.scaling.controller import Controller
+from workbench.scaling.controller import Controller, Strategy
 from workbench.scaling.ds2_policy import Ds2Policy
 from workbench.scaling.elastic import (
     Assignment,
@@ -38,18 +32,18 @@ from workbench.scaling.elastic import (
     remote_transfer_rate,
     shard_migration_bytes,
 )
+from workbench.scaling.explain import JustinExplanation, explain_justin
 from workbench.scaling.fleet import Fleet
 from workbench.scaling.justin_policy import JustinPolicy
-from workbench.scaling.packing import (
-    Packing,
-    TaskDemand,
-    WorkerShape,
-    pack_tasks,
-)
-from workbench.scaling.policies import Decision, Policy, Scheduled, Static, Window
+from workbench.scaling.packing import Packing, TaskDemand, WorkerShape, pack_tasks
+from workbench.scaling.policies import Answer, Decision, Policy, Scheduled, Static, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline
 
 __all__ = [
+    "CAPSYS",
+    "FLINK",
+    "JUSTIN",
+    "Answer",
     "Assignment",
     "AutoscalerSettings",
     "Controller",
@@ -59,6 +53,7 @@ __all__ = [
     "Ds2Policy",
     "ExecutorAdvice",
     "Fleet",
+    "JustinExplanation",
     "JustinPolicy",
     "JustinVariant",
     "LimitedProposal",
@@ -71,6 +66,7 @@ __all__ = [
     "ShardPlan",
     "StateMetrics",
     "Static",
+    "Strategy",
     "TaskDemand",
     "Timeline",
     "Window",
@@ -81,6 +77,7 @@ __all__ = [
     "compare",
     "ds2",
     "erlang_c",
+    "explain_justin",
     "is_due",
     "jackson_latency",
     "justin",

@@ -20,8 +20,7 @@ from workbench.scaling._ds2 import ds2
 from workbench.scaling._validation import require, whole
 from workbench.scaling.ds2_policy import utilization
 from workbench.scaling.policies import Answer, Decision, Policy, Tasks, Window
-from workbench.simulation import Cluster, Worker
-from workbench.simulation.noise import stream
+from workbench.simulation import Cluster, Worker, stream
 
 Strategy = Literal["caps", "default", "evenly"]
 LEAST_GAIN = (

@@ -6,12 +6,14 @@ solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace
 """
 
 from workbench.simulation._steady_state import SteadyState, steady_state
+from workbench.simulation.cache import read_latency_s
 from workbench.simulation.capsys import CAPSYS_QUERIES, ProfiledQuery, capsys_query
 from workbench.simulation.contention import Cluster, Worker
 from workbench.simulation.deployment import Deployment
 from workbench.simulation.engine import State, Step, advance, carry, whole_step
 from workbench.simulation.keys import KeyTrace
 from workbench.simulation.model import STEADY, OperatorModel, QueryModel, StateModel, WarmUp
+from workbench.simulation.noise import speed_factor, stream
 from workbench.simulation.presets import PRESETS, preset, true_capacity
 from workbench.simulation.response import StateResponse
 from workbench.simulation.trace import RateTrace
@@ -38,7 +40,10 @@ __all__ = [
     "capsys_query",
     "carry",
     "preset",
+    "read_latency_s",
+    "speed_factor",
     "steady_state",
+    "stream",
     "true_capacity",
     "whole_step",
 ]

@@ -1,1 +1,76 @@
 """Studies: what the user asks for, run from beginning to end with progress, cancelling and resuming."""
+
+from workbench.study._drift import Drift, drift, refuse_loss, study_drift
+from workbench.study._dry_run import DryRun, dry_run
+from workbench.study.carry_out import (
+    Planned,
+    intervals_left_out,
+    planned_document,
+    prepare,
+    read_planned,
+    refuse_failures,
+    run_study,
+    write_planned,
+)
+from workbench.study.catalogue import find_query
+from workbench.study.change import Change
+from workbench.study.history import StudyHistory
+from workbench.study.placing import BLIND, PlacementStudy, check_draws, study_placement
+from workbench.study.runner import Runner, Snapshot, State, measuring, planning
+from workbench.study.scaling import (
+    NAMES,
+    POLICIES,
+    Pool,
+    Replayed,
+    Start,
+    planned_start,
+    preset_start,
+    replay_policies,
+    replay_start,
+    timelines_csv,
+    with_response,
+)
+from workbench.study.spec import Study, read_study, study_from
+
+__all__ = [
+    "BLIND",
+    "NAMES",
+    "POLICIES",
+    "Change",
+    "Drift",
+    "DryRun",
+    "PlacementStudy",
+    "Planned",
+    "Pool",
+    "Replayed",
+    "Runner",
+    "Snapshot",
+    "Start",
+    "State",
+    "Study",
+    "StudyHistory",
+    "check_draws",
+    "drift",
+    "dry_run",
+    "find_query",
+    "intervals_left_out",
+    "measuring",
+    "planned_document",
+    "planned_start",
+    "planning",
+    "prepare",
+    "preset_start",
+    "read_planned",
+    "read_study",
+    "refuse_failures",
+    "refuse_loss",
+    "replay_policies",
+    "replay_start",
+    "run_study",
+    "study_drift",
+    "study_from",
+    "study_placement",
+    "timelines_csv",
+    "with_response",
+    "write_planned",
+]

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
+from workbench.workload import Dataset, OutputMode, Query, nexmark
 from workbench.workload import dataset as datasets
-from workbench.workload import nexmark
-from workbench.workload.query import Dataset, OutputMode, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

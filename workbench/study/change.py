@@ -11,7 +11,7 @@ from typing import Literal
 
 from scipy.stats import t as student
 
-from workbench.capacity.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT
+from workbench.measuring import EXPECTED_DEVIATION, EXPECTED_WEIGHT
 
 LEVEL = 0.95
 """Share of changes by chance that are not to be called changes."""

@@ -22,12 +22,12 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Self
 
-from workbench.capacity.measurement import Measurement, measurement_from_dict
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study.planning import Planned, run_study, write_planned
+from workbench.records import Measurement, measurement_from_dict
+from workbench.study.carry_out import Planned, run_study, write_planned
 from workbench.study.spec import Study
-from workbench.testbed.base import Testbed
+from workbench.testbed import Testbed
 
 _STAMP = "%Y%m%dT%H%M%SZ"
 

@@ -14,12 +14,12 @@ from workbench.placement import (
     SearchResult,
     Spread,
     Tuning,
+    best_method,
     place,
     search,
     shape_spreads,
     tune,
 )
-from workbench.placement.methods import best_method
 from workbench.simulation import Worker
 
 DRAWN = ("flink-default", "flink-evenly", "random")

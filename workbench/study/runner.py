@@ -15,17 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from workbench.capacity import CapacityEstimator, Configuration, Measurement, MstEstimate, Probe, measure
-from workbench.capacity.measurement import measurement_from_dict, probe_from_dict
-from workbench.capacity.measuring import LOAD_CURVE
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Entry, Journal
-from workbench.study.planning import Planned, run_study, testbed_of
+from workbench.measuring import LOAD_CURVE, CapacityEstimator, Configuration, measure
+from workbench.records import Measurement, MstEstimate, Probe, measurement_from_dict, probe_from_dict
+from workbench.study.carry_out import Planned, run_study, testbed_of
 from workbench.study.spec import Study
-from workbench.testbed.base import Testbed
-from workbench.testbed.spark import SparkTestbed
-from workbench.workload.query import Query
+from workbench.testbed import SparkTestbed, Testbed
+from workbench.workload import Query
 
 State = Literal["idle", "running", "stopping", "cancelled", "failed", "done"]
 T = TypeVar("T")

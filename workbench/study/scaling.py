@@ -8,10 +8,14 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from workbench.capacity import CapacityPlan, Measurement, bids2
+from workbench.capacity import CapacityPlan, bids2
 from workbench.errors import WorkbenchError
-from workbench.placement.inputs import measured_query
+from workbench.placement import measured_query
+from workbench.records import Measurement
 from workbench.scaling import (
+    FLINK,
+    JUSTIN,
+    AutoscalerSettings,
     Controller,
     Decision,
     Ds2Policy,
@@ -20,11 +24,10 @@ from workbench.scaling import (
     JustinVariant,
     Policy,
     Static,
+    Strategy,
     Timeline,
     replay,
 )
-from workbench.scaling.autoscaler import FLINK, JUSTIN, AutoscalerSettings
-from workbench.scaling.controller import Strategy
 from workbench.simulation import (
     PRESETS,
     Deployment,
@@ -38,7 +41,7 @@ from workbench.simulation import (
     preset,
     steady_state,
 )
-from workbench.study.planning import read_planned
+from workbench.study.carry_out import read_planned
 
 _EACH_MINUTE = AutoscalerSettings(
     policy_interval_s=60.0,

@@ -7,12 +7,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-from workbench.capacity import CapacityEstimator
-from workbench.capacity.explorer import Choice, Space
+from workbench.capacity import Space
+from workbench.capacity.explore import Choice
 from workbench.capacity.model import FORMS
 from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator
 from workbench.strict_yaml import parse_yaml
-from workbench.workload.query import OutputMode
+from workbench.workload import OutputMode
 
 TESTBEDS = ("spark", "fluid", "recorded")
 _Check = Callable[[Any], Any]

@@ -1,8 +1,17 @@
 """Testbeds: where a query is deployed under load and observed."""
 
-from workbench.testbed.base import Run, Testbed
+from workbench.testbed.base import VIRTUAL_MACHINE, Run, Simulated, Testbed
 from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.recorded import RecordedRate, RecordedTestbed
 from workbench.testbed.spark import SparkTestbed
 
-__all__ = ["FluidTestbed", "RecordedRate", "RecordedTestbed", "Run", "SparkTestbed", "Testbed"]
+__all__ = [
+    "VIRTUAL_MACHINE",
+    "FluidTestbed",
+    "RecordedRate",
+    "RecordedTestbed",
+    "Run",
+    "Simulated",
+    "SparkTestbed",
+    "Testbed",
+]

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from workbench.dataflow import Budget
 from workbench.metrics import Observation, SourceProfile
-from workbench.workload.query import Query
+from workbench.workload import Query
 
 VIRTUAL_MACHINE = "virtual machine"  # among the facts of a run: "yes", "no" or "unknown"
 

@@ -16,9 +16,19 @@ from numpy.typing import NDArray
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
-from workbench.simulation import PRESETS, Deployment, QueryModel, State, advance, preset, steady_state, whole_step
-from workbench.simulation.cache import read_latency_s
-from workbench.simulation.noise import speed_factor, stream
+from workbench.simulation import (
+    PRESETS,
+    Deployment,
+    QueryModel,
+    State,
+    advance,
+    preset,
+    read_latency_s,
+    speed_factor,
+    steady_state,
+    stream,
+    whole_step,
+)
 from workbench.testbed.pipelined import Named, PipelinedRun, Repeats, SimulatedClock
 
 Floats = NDArray[np.float64]

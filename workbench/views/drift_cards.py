@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from workbench.capacity.measurement import Measurement
 from workbench.errors import WorkbenchError
-from workbench.study.change import Change
-from workbench.study.drift import Drift, drift, study_drift
-from workbench.study.planning import Planned, read_planned
+from workbench.records import Measurement
+from workbench.study import Change, Drift, Planned, drift, read_planned, study_drift
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, show
 

@@ -2,9 +2,8 @@
 
 import math
 
-from workbench.capacity.probes import MstEstimate
-from workbench.capacity.repeatability import MstInterval
 from workbench.dataflow import Budget
+from workbench.records import MstEstimate, MstInterval
 from workbench.views import units
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.scaling import StateMetrics
-from workbench.scaling.explain import JustinExplanation
+from workbench.scaling import JustinExplanation, StateMetrics
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table
 

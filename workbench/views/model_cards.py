@@ -1,7 +1,7 @@
 """Cards on what a plan's model leaves open: what its other forms say, and what it costs to be safe."""
 
 from workbench.capacity import CapacityPlan
-from workbench.study.planning import Planned
+from workbench.study import Planned
 from workbench.views.cards import Card, Column, Table
 from workbench.views.figures.model_forms import draw_model_forms, model_forms
 from workbench.views.figures.risk import cost_risk, draw_cost_risk

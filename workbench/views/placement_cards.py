@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from workbench.placement import Placed, Plan
-from workbench.placement.plan import DIMENSIONS
-from workbench.study.placing import BLIND, PlacementStudy
+from workbench.placement import DIMENSIONS, Placed, Plan
+from workbench.study import BLIND, PlacementStudy
 from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table, gather
 from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import plotly.graph_objects as go
 
 from workbench.capacity import CapacityPlan, ModelFinding
-from workbench.study.planning import Planned, intervals_left_out
+from workbench.study import Planned, intervals_left_out
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, gather
 from workbench.views.figures.capacity import capacity, draw_capacity

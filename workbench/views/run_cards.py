@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from workbench.study.planning import Planned
+from workbench.study import Planned
 from workbench.views import measurement_cards
 from workbench.views.cards import Card
 

@@ -1,6 +1,6 @@
 """The cards of a replay: policies compared, and what each did over time."""
 
-from workbench.study.scaling import Replayed
+from workbench.study import Replayed
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, gather
 from workbench.views.figures.policies import draw_policies, policies

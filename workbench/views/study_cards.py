@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from workbench.capacity.measurement import Measurement
-from workbench.study.spec import Study
+from workbench.records import Measurement
+from workbench.study import Study
 from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table
 from workbench.views.tables import facts_table

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from workbench.capacity.costs import OperatorCost
-from workbench.capacity.measurement import Measurement
-from workbench.capacity.probes import Probe
 from workbench.metrics import OperatorMetrics
+from workbench.records import Measurement, OperatorCost, Probe
 from workbench.views.cards import Cell, Column, Table
 
 

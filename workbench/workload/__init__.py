@@ -1,5 +1,18 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
-from workbench.workload.query import Dataset, EventClock, Generator, Query
+from workbench.workload.dataset import Replay, prepare
+from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys
+from workbench.workload.query import Dataset, EventClock, Generator, OutputMode, Query
 
-__all__ = ["Dataset", "EventClock", "Generator", "Query"]
+__all__ = [
+    "TRACKED",
+    "Dataset",
+    "EventClock",
+    "Generator",
+    "KeyFrequencies",
+    "OutputMode",
+    "Query",
+    "Replay",
+    "count_keys",
+    "prepare",
+]

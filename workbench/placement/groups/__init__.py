@@ -5,6 +5,7 @@ from workbench.placement.groups._by_task import naive, task_level
 from workbench.placement.groups._optimum import optimal_allocation
 from workbench.placement.groups._top_down import top_down
 from workbench.placement.groups.job import GroupAllocation, Job
+from workbench.placement.groups.random_jobs import CAPACITY, random_job
 from workbench.placement.groups.reallocation import Reallocation, reallocate
 from workbench.placement.groups.relaxations import (
     SkewedJob,
@@ -15,6 +16,7 @@ from workbench.placement.groups.relaxations import (
 )
 
 __all__ = [
+    "CAPACITY",
     "GroupAllocation",
     "Job",
     "Reallocation",
@@ -24,6 +26,7 @@ __all__ = [
     "finest_tasks",
     "naive",
     "optimal_allocation",
+    "random_job",
     "reallocate",
     "relative_capacity",
     "split_skewed",

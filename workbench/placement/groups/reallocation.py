@@ -8,15 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from workbench.placement.groups._top_down import top_down
-from workbench.placement.groups.job import (
-    SLACK,
-    Counts,
-    GroupAllocation,
-    Job,
-    allocation,
-    checked_capacity,
-    require,
-)
+from workbench.placement.groups.job import SLACK, Counts, GroupAllocation, Job, allocation, checked_capacity, require
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,7 @@ from workbench.scaling.elastic.advice import ExecutorAdvice, advise_executors
 from workbench.scaling.elastic.assignment import Assignment, assign_cores
 from workbench.scaling.elastic.jackson import CoreAllocation, allocate_cores, erlang_c, jackson_latency
 from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
-from workbench.scaling.elastic.paradigms import (
-    PARADIGMS,
-    Paradigm,
-    ParadigmRun,
-    compare_paradigms,
-    simulate_paradigm,
-)
+from workbench.scaling.elastic.paradigms import PARADIGMS, Paradigm, ParadigmRun, compare_paradigms, simulate_paradigm
 from workbench.scaling.elastic.shards import ShardPlan, rebalance_shards
 from workbench.scaling.elastic.traffic import migrated_bytes, remote_transfer_rate, shard_migration_bytes
 

@@ -1,5 +1,19 @@
 """Spark as a testbed."""
 
-from workbench.testbed.spark.testbed import SparkRun, SparkTestbed
+from workbench.testbed.spark.java import find_java
+from workbench.testbed.spark.machine import usable_cores
+from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.session import LEAST_HEAP_MB, ROCKSDB_SHARE, batch_session
+from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
 
-__all__ = ["SparkRun", "SparkTestbed"]
+__all__ = [
+    "LEAST_HEAP_MB",
+    "ROCKSDB_SHARE",
+    "SLOT_SHARE",
+    "CpuQuota",
+    "SparkRun",
+    "SparkTestbed",
+    "batch_session",
+    "find_java",
+    "usable_cores",
+]

@@ -37,7 +37,7 @@ from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
 from workbench.testbed.spark.speed import Pace, Stopwatch
-from workbench.workload.query import Generator
+from workbench.workload import Generator
 from workbench.workload.source import RowsOnly
 
 if TYPE_CHECKING:

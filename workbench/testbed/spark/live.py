@@ -15,7 +15,7 @@ from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.operators import BatchWork, line
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
 from workbench.testbed.spark.rows import not_read
-from workbench.workload.query import Generator
+from workbench.workload import Generator
 from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
 
 if TYPE_CHECKING:

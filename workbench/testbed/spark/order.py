@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.dataflow import Budget
 from workbench.testbed.spark.quota import CpuQuota
-from workbench.workload.query import Generator
+from workbench.workload import Generator
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,8 +26,7 @@ from workbench.testbed.spark.machine import describe, usable_cores
 from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory, last_line
-from workbench.workload.dataset import Replay, prepare
-from workbench.workload.query import Dataset, Query
+from workbench.workload import Dataset, Query, Replay, prepare
 
 # The driver needs a core's worth of time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8

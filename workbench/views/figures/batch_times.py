@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from workbench.capacity.costs import MIN_LEVELS, Line, count_levels, fit_line
-from workbench.capacity.probes import MstEstimate, Probe
 from workbench.dataflow import Budget
+from workbench.measuring import MIN_LEVELS, Line, count_levels, fit_line
 from workbench.metrics import Batch
+from workbench.records import MstEstimate, Probe
 from workbench.views import theme, units
 from workbench.views.figures.signs import COUNTED, VERDICTS
 

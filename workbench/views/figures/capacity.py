@@ -8,9 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 from scipy.interpolate import PchipInterpolator
 
-from workbench.capacity import CapacityModel, CapacityPlan
-from workbench.capacity.explorer import Exploration
-from workbench.capacity.model import LEVEL
+from workbench.capacity import CapacityModel, CapacityPlan, Exploration
+from workbench.measuring import LEVEL
 from workbench.views import theme, units
 
 _POINTS = 60

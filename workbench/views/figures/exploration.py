@@ -7,9 +7,8 @@ from operator import itemgetter
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.capacity.explorer import Exploration
-from workbench.capacity.forms import STREAMBED_FORMS
-from workbench.capacity.selection import leave_one_out_error
+from workbench.capacity import Exploration, leave_one_out_error
+from workbench.capacity.model import STREAMBED_FORMS
 from workbench.views import theme, units
 
 _SHOWS = "Left: error of the best curve form after each run. Right: error of each curve form on a run left out."

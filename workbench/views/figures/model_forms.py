@@ -8,11 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.capacity import CapacityModel, Measurement, leave_one_out_error
-from workbench.capacity.explorer import Exploration
-from workbench.capacity.forms import STREAMBED_FORMS
-from workbench.capacity.model import SCALING
+from workbench.capacity import CapacityModel, Exploration, leave_one_out_error
+from workbench.capacity.model import SCALING, STREAMBED_FORMS
 from workbench.errors import WorkbenchError
+from workbench.records import Measurement
 from workbench.views import theme, units
 
 _POINTS = 50

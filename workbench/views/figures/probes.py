@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.capacity.probes import MstEstimate, Probe
 from workbench.dataflow import Budget
+from workbench.records import MstEstimate, Probe
 from workbench.views import findings, theme, units
 from workbench.views.figures.signs import VERDICTS
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from workbench.capacity import CapacityModel
 from workbench.capacity.model import MARGIN
-from workbench.capacity.prices import InstanceType, cheapest
+from workbench.capacity.planning import InstanceType, cheapest
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.views import theme, units

@@ -13,8 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from workbench.placement import Plan, SearchNode
-from workbench.placement.caps import preference
+from workbench.placement import Plan, SearchNode, preference
 from workbench.views import units
 
 Kind = Literal["choice", "plan", "chosen", "folded", "cpu", "io", "net", "duplicate", "no room"]

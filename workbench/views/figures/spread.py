@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.placement.throughput import Spread
+from workbench.placement import Spread
 from workbench.views import theme, units
 
 _QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)

@@ -7,8 +7,8 @@ from math import isfinite
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.capacity import Measurement
-from workbench.capacity.intervals import IntervalPoint, interval_points
+from workbench.capacity.planning import IntervalPoint, interval_points
+from workbench.records import Measurement
 from workbench.views import theme, units
 
 

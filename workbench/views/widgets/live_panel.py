@@ -9,8 +9,8 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.capacity.probes import MstEstimate
-from workbench.study.runner import Runner, Snapshot, State
+from workbench.records import MstEstimate
+from workbench.study import Runner, Snapshot, State
 from workbench.views import findings, theme, units
 from workbench.views.figures.probes import draw_probes, probes
 from workbench.views.widgets.alarm import Alarm

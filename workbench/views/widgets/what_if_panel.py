@@ -8,14 +8,12 @@ from dataclasses import replace
 import ipywidgets
 import plotly.graph_objects as go
 
-from workbench.capacity.executor import slots_per_worker
-from workbench.capacity.explorer import Exploration
+from workbench.capacity import Exploration
 from workbench.capacity.model import MARGIN
-from workbench.capacity.prices import InstanceType
+from workbench.capacity.planning import Answer, InstanceType, Question, ask, common_range, slots_per_worker
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.study.planning import Planned
-from workbench.study.what_if import Answer, Question, ask, common_range
+from workbench.study import Planned
 from workbench.views import theme, units
 from workbench.views.cards import STYLE, Card, Column, Table
 from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity, measured_runs

@@ -1,7 +1,25 @@
 """The Nexmark benchmark: an auction house's events and the queries on them."""
 
-from workbench.workload.nexmark.events import NexmarkGenerator, average_row_bytes, events
+from workbench.workload.nexmark.events import (
+    BASE_TIME_US,
+    BATCH_ROWS,
+    DEFAULT_CLOCK,
+    SCHEMA,
+    NexmarkGenerator,
+    average_row_bytes,
+    events,
+)
 from workbench.workload.nexmark.queries import query
 from workbench.workload.nexmark.settings import NexmarkSettings
 
-__all__ = ["NexmarkGenerator", "NexmarkSettings", "average_row_bytes", "events", "query"]
+__all__ = [
+    "BASE_TIME_US",
+    "BATCH_ROWS",
+    "DEFAULT_CLOCK",
+    "SCHEMA",
+    "NexmarkGenerator",
+    "NexmarkSettings",
+    "average_row_bytes",
+    "events",
+    "query",
+]

@@ -1,0 +1,244 @@
+"""Runs that do not tell the query's capacity: failed ones, lower bounds, stuck ones; and doubtful ones."""
+
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+from wrapped_fluid import WrappedFluid
+
+from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
+from workbench.capacity.explore import conclude, overstatement
+from workbench.errors import WorkbenchError, in_keys
+from workbench.journal import Journal, JournalError
+from workbench.measuring import CapacityEstimator
+from workbench.study import Study, read_planned, run_study, write_planned
+from workbench.testbed import FluidTestbed
+from workbench.views import run_cards
+from workbench.views.plan_cards import cards
+from workbench.workload import nexmark
+
+STUDY = Study(
+    "nexmark:q1",
+    (2e6, 2e7),
+    (2, 4, 8, 16),
+    (512, 1024),
+    testbed="fluid",
+    slot_cpus=1.0,
+    most_runs=9,
+    choice="edge",
+)
+OUT_OF_MEMORY = "The driver ended by itself; use smaller slots (--slot-cpus) or more of --memory-mb."
+SAID = "The driver ended by itself; use smaller slots (slot_cpus) or more of memory_mb."
+
+
+@dataclass
+class Failing(WrappedFluid):
+    """The fluid testbed, on which a budget fails where `fails` says so."""
+
+    fails: object
+    fluid: FluidTestbed = field(default_factory=FluidTestbed)
+    tried: list = field(default_factory=list)
+
+    @contextmanager
+    def deploy(self, query, budget, layout=None, *, repeat=None):
+        self.tried.append((budget.slots, budget.profile.memory_mb))
+        if self.fails(budget):
+            raise WorkbenchError(OUT_OF_MEMORY)
+        with self.fluid.deploy(query, budget, layout, repeat=repeat) as run:
+            yield run
+
+
+def concerns(findings):
+    return {one.concern: one for one in findings}
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return run_study(STUDY, Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"))
+
+
+def test_options_of_a_command_are_named_as_keys_of_a_study():
+    assert in_keys(OUT_OF_MEMORY) == SAID
+    assert in_keys("at least 0.1 s (--interval).") == "at least 0.1 s (interval_s)."
+    assert in_keys("give --dataset PATH, and --event-time COLUMN - or not") == (
+        "give dataset PATH, and event_time COLUMN - or not"
+    )
+
+
+def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_so(tmp_path):
+    testbed = Failing(lambda budget: budget.profile.memory_mb < 1024)
+    made = run_study(STUDY, Journal(tmp_path / "j.jsonl"), testbed=testbed)
+    runs = made.exploration.measurements
+    assert len(runs) == STUDY.most_runs
+    assert [row for row, run in enumerate(runs) if run.failure] == [0, 1]  # and those budgets are not tried again
+    assert testbed.tried.count((2, 512)) == 1
+    assert {run.budget.profile.memory_mb for run in runs[2:]} == {1024}
+    assert made.refused == ()
+    assert {one.budget.profile.memory_mb for one in made.plans} == {1024}
+    for one in made.plans:
+        said = concerns(one.cards)["runs left out"]
+        assert said.finding.startswith(
+            "2 of 9 runs do not tell the query's capacity and are not fitted. "
+            f"Run 1 (2 slots of 512 MB): {SAID} Run 2 (16 slots of 512 MB): The minimal configuration of"
+        )
+        assert said.finding.endswith("At 512 MB per slot nothing could be measured, so that is not planned with.")
+        assert said.advice.startswith("What failed is tried again when the same is run again")
+    shown = [card for card in cards(made) if card.name == "runs-left-out"]
+    assert [SAID in card.finding for card in shown] == [True]  # once, not for every target
+    write_planned(made, tmp_path / "plan.json")
+    again = read_planned(tmp_path / "plan.json")
+    assert again.exploration.left_out == made.exploration.left_out
+    assert [one.budget for one in again.plans] == [one.budget for one in made.plans]
+
+
+def test_what_failed_is_tried_again_by_the_next_command_and_nothing_else(tmp_path, planned):
+    journal = Journal(tmp_path / "j.jsonl")
+    with pytest.raises(WorkbenchError, match="Only 2 of 4 runs give a capacity"):
+        run_study(replace(STUDY, most_runs=4), journal, testbed=Failing(lambda budget: budget.profile.memory_mb < 1024))
+    finished = [entry.key for entry in journal.entries("finished")]
+    mended = Failing(lambda _: False)
+    made = run_study(STUDY, journal, testbed=mended)
+    assert made.exploration.left_out == {}
+    assert mended.tried[:2] == [(2, 512), (16, 512)]
+    assert (2, 1024) not in mended.tried
+    keys = [entry.key for entry in journal.entries("finished")]
+    assert keys[: len(finished)] == finished
+    assert len(keys) == len(set(keys)) == len(made.exploration.measurements)
+    assert [one.budget for one in made.plans] == [one.budget for one in planned.plans]
+
+
+def test_a_journal_that_fails_ends_the_study_at_once(tmp_path, monkeypatch):
+    testbed, journal = Failing(lambda _budget: False), Journal(tmp_path / "j.jsonl")
+    append, appended = Journal.append, []
+
+    def full(self, kind, key, data):
+        appended.append(kind)
+        if len(appended) > 8:
+            raise JournalError("The journal cannot be read or written: No space left on device.")
+        append(self, kind, key, data)
+
+    monkeypatch.setattr(Journal, "append", full)
+    with pytest.raises(JournalError, match="No space left"):
+        run_study(STUDY, journal, testbed=testbed)
+    assert len(appended) == 9
+
+
+def test_a_query_that_always_fails_ends_after_the_corners_with_the_reason_first(tmp_path):
+    testbed = Failing(lambda _: True)
+    with pytest.raises(WorkbenchError) as raised:
+        run_study(replace(STUDY, memory_mb=(512,)), Journal(tmp_path / "j.jsonl"), testbed=testbed)
+    message = str(raised.value)
+    assert message.startswith(SAID)
+    assert message.count(SAID) == 1
+    assert "Only 0 of 2 runs give a capacity; a model needs at least 3. Run 1 (2 slots of 512 MB), 2 (16" in message
+    assert message.endswith("leave out slots or memory_mb that keep failing.")
+    assert "--" not in message
+    assert testbed.tried == [(2, 512)]
+
+
+def test_the_edge_goes_on_where_it_can(tmp_path):
+    testbed = Failing(lambda budget: budget.slots == 6 and budget.profile.memory_mb == 512)
+    optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(tolerance=0.04), Journal(tmp_path / "j.jsonl"))
+    explorer = ResourceExplorer(optimizer, Space((2, 4, 6), (512, 2048)), choice="edge", most_calls=8, estimates=2)
+    found = explorer.run(nexmark.query("q2"))
+    assert testbed.tried.count((6, 512)) == 1
+    budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in found.measurements]
+    assert budgets[4:] == [(4, 512)] * 2 + [(4, 2048)] * 2 + [(6, 2048)] * 4
+    assert list(found.left_out) == [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "advice"),
+    [
+        (
+            {"limit": "source", "high": math.inf},
+            "the source was the limit, so the query carries at least {low:,.0f} records/s.",
+            "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit.",
+        ),
+        (
+            {"limit": "none", "high": math.inf, "exhausted": True},
+            "the probes ran out before a rate was too high, so the query carries at least {low:,.0f} records/s.",
+            "Raise the tolerance, so that the probes suffice.",
+        ),
+        (
+            {"rate": None, "low": 0.0, "observation": None},
+            "no rate was sustained.",
+            "Give a slot more memory_mb, or more slot_cpus.",
+        ),
+    ],
+)
+def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, advice):
+    runs = list(planned.exploration.measurements)
+    low = runs[1].estimate.low
+    runs[1] = replace(runs[1], estimate=replace(runs[1].estimate, **changes))
+    found = conclude(runs, "ended", choice="edge")
+    assert 1 not in found.fitted
+    assert dict(found.left_out) == {1: said.format(low=low)}
+    without = conclude([*runs[:1], *runs[2:]], "ended", choice="edge")
+    assert found.model.predict([[512, 40]]) == pytest.approx(without.model.predict([[512, 40]]))
+    one = plan(found, 2e6, memory_mb=(512, 1024))
+    card = concerns(one.cards)["runs left out"]
+    assert f"Run 2 (16 slots of 512 MB): {said.format(low=low)}" in card.finding
+    assert card.advice == advice
+
+
+def test_the_run_that_is_shown_in_full_is_none_that_failed(planned):
+    runs = [replace(run, costs=()) for run in planned.exploration.measurements]
+    nothing = replace(runs[1].estimate, rate=None, low=0.0, high=math.inf, probes=(), observation=None)
+    runs[1] = replace(runs[1], estimate=nothing, failure=SAID)
+    assert [run.budget.slots for run in runs[:4]] == [2, 16, 2, 16]
+    shown = run_cards.cards(replace(planned, exploration=conclude(runs, "ended", choice="edge")))
+    assert {card.title.partition(":")[0] for card in shown} == {"Run 4, on 16 slots"}
+
+
+def test_where_the_source_bounds_all_runs_there_is_no_model(planned):
+    runs = [
+        replace(run, estimate=replace(run.estimate, limit="source", high=math.inf))
+        for run in planned.exploration.measurements
+    ]
+    with pytest.raises(WorkbenchError, match=r"^Only 0 of 9 runs .* the source was the limit.* so that the query is"):
+        conclude(runs, "ended", choice="edge")
+    assert overstatement(runs) is None
+
+
+def test_an_exploration_that_the_source_bounds_ends_after_the_corners(tmp_path, planned):
+    optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
+    explorer = ResourceExplorer(optimizer, STUDY.space)
+    for run in planned.exploration.measurements[:4]:
+        assert explorer.ask() == run.budget
+        explorer.tell(replace(run, estimate=replace(run.estimate, limit="source", high=math.inf)))
+    assert explorer.reason() == "no corner of the space gave a capacity"
+
+
+def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
+    runs = list(planned.exploration.measurements)
+    runs[0] = replace(runs[0], estimate=replace(runs[0].estimate, steady=False))
+    wide = replace(runs[3].estimate, exhausted=True, steady=False, low=1e6, high=1.25e6)
+    runs[3] = replace(runs[3], estimate=wide)
+    disturbed = tuple(
+        probe if probe.judgement is None else replace(probe, judgement=replace(probe.judgement, disturbed=True))
+        for probe in runs[4].estimate.probes
+    )
+    runs[4] = replace(runs[4], estimate=replace(runs[4].estimate, probes=disturbed))
+    found = conclude(runs, "ended", choice="edge")
+    assert found.fitted == tuple(range(9))
+    (card,) = found.findings
+    budget = runs[4].budget
+    assert card.concern == "doubtful runs"
+    assert card.finding == (
+        "3 of 9 fitted runs are doubtful. Run 1 (2 slots of 512 MB): the warm-up was not steady when its time was up. "
+        "Run 4 (16 slots of 1024 MB): the warm-up was not steady when its time was up, the probes ran out with a "
+        f"bracket 25% wide. Run 5 ({budget.slots} slots of {budget.profile.memory_mb} MB): others slowed the "
+        "machine."
+    )
+    assert planned.exploration.findings == ()
+    (card,) = conclude([runs[0], *planned.exploration.measurements[1:]], "ended", choice="edge").findings
+    assert card.finding.startswith("1 of 9 fitted runs is doubtful. Run 1 ")
+
+
+def test_rates_that_are_fitted_are_the_middles_of_the_brackets(planned):
+    runs = [planned.exploration.measurements[row] for row in planned.exploration.fitted]
+    middles = [math.sqrt(run.estimate.low * run.estimate.high) for run in runs]
+    assert planned.exploration.rates.tolist() == pytest.approx(middles)
+    assert all(run.estimate.low < middle < run.estimate.high for run, middle in zip(runs, middles, strict=True))

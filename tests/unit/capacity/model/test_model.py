@@ -1,0 +1,184 @@
+"""The capacity model: fitted to runs, and asked for the slots that carry a rate."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from capacity_runs import BUDGETS, proportional, raises, rates_of
+from capacity_truths import explore
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+
+from workbench.capacity import CapacityModel, leave_one_out_error
+from workbench.capacity.model import FORMS
+from workbench.capacity.model.forms import TRANSFORMS
+from workbench.capacity.model.model import MAX_SLOTS
+
+
+@pytest.mark.parametrize("form", sorted(TRANSFORMS))
+def test_exact_coefficients_are_found(form):
+    model = CapacityModel(form).fit(BUDGETS, rates_of(form, 12.5, 3e4, -4e4))
+    assert model.coef_ == pytest.approx([12.5, 3e4])
+    assert model.intercept_ == pytest.approx(-4e4)
+    assert model.predict([[2048, 100]]) == pytest.approx(rates_of(form, 12.5, 3e4, -4e4, np.array([[2048.0, 100.0]])))
+
+
+@pytest.mark.parametrize("form", sorted(TRANSFORMS))
+def test_noisy_rows_are_fitted_by_ordinary_least_squares(form):
+    rng = np.random.default_rng(3)
+    y = proportional(BUDGETS) * rng.lognormal(0, 0.1, len(BUDGETS))
+    peer = LinearRegression().fit(TRANSFORMS[form](BUDGETS), y)
+    model = CapacityModel(form).fit(BUDGETS, y)
+    assert model.coef_ == pytest.approx(peer.coef_)
+    assert model.intercept_ == pytest.approx(peer.intercept_)
+    assert model.score(BUDGETS, y) == pytest.approx(peer.score(TRANSFORMS[form](BUDGETS), y))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_it_is_a_scikit_learn_estimator(form):
+    model = CapacityModel(form=form)
+    assert model.get_params() == {"form": form, "stateful": None}
+    assert clone(model).set_params(form="sqrt", stateful=True).get_params() == {"form": "sqrt", "stateful": True}
+    with pytest.raises(NotFittedError):
+        model.predict(BUDGETS)
+    y = proportional(BUDGETS)
+    assert model.fit(BUDGETS, 2 * y) is model
+    again = clone(model).fit(BUDGETS, y)
+    assert model.fit(BUDGETS, y).predict(BUDGETS) == pytest.approx(again.predict(BUDGETS), abs=0)
+    assert pickle.loads(pickle.dumps(model)).predict(BUDGETS) == pytest.approx(again.predict(BUDGETS), abs=0)  # noqa: S301
+
+
+def test_a_data_frame_may_have_its_columns_in_any_order():
+    frame = pd.DataFrame({"query": "q1", "slots": BUDGETS[:, 1], "memory_mb": BUDGETS[:, 0]})
+    y = pd.Series(rates_of("linear", 10, 5e4, 0), index=range(5, 17))
+    model = CapacityModel().fit(frame, y)
+    assert model.coef_ == pytest.approx([10, 5e4])
+    assert model.predict(frame) == pytest.approx(y.to_numpy())
+
+
+@pytest.mark.parametrize("form", ["linear", "log", "sqrt", "scaling"])
+def test_the_unit_of_memory_does_not_matter(form):
+    rng = np.random.default_rng(3)
+    y = proportional(BUDGETS) * rng.lognormal(0, 0.1, len(BUDGETS))
+    unit = np.array([1 / 1024, 1])
+    there = np.array([[2048.0, 150.0]])
+    in_mb, in_gb = CapacityModel(form).fit(BUDGETS, y), CapacityModel(form).fit(BUDGETS * unit, y)
+    assert in_gb.predict(there * unit) == pytest.approx(in_mb.predict(there))
+    assert np.ravel(in_gb.interval(there * unit)) == pytest.approx(np.ravel(in_mb.interval(there)))
+
+
+@pytest.mark.parametrize("form", ["linear", "log", "sqrt", "scaling"])
+def test_constant_memory_is_no_information(form):
+    runs = BUDGETS[BUDGETS[:, 0] == 1024]
+    model = CapacityModel(form).fit(runs, proportional(runs))
+    assert model.coef_[0] == pytest.approx(0, abs=1e-12)
+    assert model.predict([[512, 20]]) == pytest.approx(model.predict([[4096, 20]]), rel=1e-3)
+    if form != "scaling":
+        assert math.isfinite(leave_one_out_error(runs, proportional(runs), form))
+    known, unknown = (np.diff(np.ravel(model.interval([[memory, 100]])))[0] for memory in (1024, 4096))
+    assert unknown > 1.2 * known
+
+
+def test_nearly_constant_memory_does_not_blow_up():
+    rng = np.random.default_rng(1)
+    runs = BUDGETS.copy()
+    runs[:, 0] = 1024 + rng.uniform(-1, 1, len(runs))
+    y = proportional(runs) * rng.lognormal(0, 0.05, len(runs))
+    model = CapacityModel("scaling").fit(runs, y)
+    (low,), (high,) = model.interval([[1024, 100]])
+    assert low < proportional(np.array([[1024, 100.0]]))[0] < high < 1.5 * low
+    (middle,) = model.predict([[4096, 100]])
+    assert middle == pytest.approx(99 * 50_000, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([[1, 2, 3]], [1], "X has the shape (1, 3); it must have two columns, memory_mb and slots, one row per run."),
+        ([1, 2], [1, 2], "X has the shape (2,); it must have two columns"),
+        ([["a", 1], [2, 3]], [1, 2], "X is not a table of numbers"),
+        ([[1, 2], [3, math.nan]], [1, 2], "X holds a number that is not finite; leave out such rows."),
+        ([[1, 2], [3, 4]], [1], "y has the shape (1,); X has 2 rows, so give 2 rates."),
+        ([[1, 2], [3, 4]], [1, None], "y holds a rate that is not finite; leave out runs without a result."),
+        ([[1, 2], [3, 4]], [1, "much"], "y is not a list of numbers"),
+        ([[1, 2]], [1], "1 run(s) cannot make a model; measure at least two budgets."),
+    ],
+)
+def test_what_is_no_table_of_runs_is_refused(x, y, message):
+    with raises(message):
+        CapacityModel().fit(x, y)
+
+
+def test_unknown_forms_and_undefined_rows_are_refused():
+    with raises("The form of a capacity model is 'cubic'; use one of linear, sqrt, log, log1p, scaling."):
+        CapacityModel("cubic").fit(BUDGETS, proportional(BUDGETS))
+    with raises("The form is 'scaling'; least squares knows linear, sqrt, log, log1p. Use one of these."):
+        leave_one_out_error(BUDGETS, proportional(BUDGETS), "scaling")
+    with raises("The form 'log' is not defined at memory_mb = 0, slots = 4; both must be positive. Correct the row"):
+        CapacityModel("log").fit([[0, 4], [1, 5]], [1, 2])
+    with raises("The scaling law needs positive memory, slots and rates; leave out the runs that sustained nothing."):
+        CapacityModel("scaling").fit([[1, 4], [1, 5]], [1, 0])
+
+
+# the inverse
+
+
+def test_slots_for_a_rate_with_streambeds_margin():
+    model = CapacityModel("linear").fit(BUDGETS, proportional(BUDGETS, overhead=0.0))
+    assert model.slots_for(1e6, memory_mb=1024) == 22  # exactly 1.1 million at 22 slots
+    assert model.slots_for(1e6 + 1, memory_mb=1024) == 23
+    assert model.slots_for(1e6, memory_mb=1024, margin=1.0) == 20
+    assert model.slots_for(1e6, memory_mb=1024, min_slots=40) == 40
+    assert model.slots_for(1.0, memory_mb=1024) == 1
+    assert model.slots_for(1e12, memory_mb=1024) == 22_000_000
+
+
+def test_slots_for_at_a_risk():
+    one = explore(7)
+    for form in ("linear", "scaling"):
+        model = CapacityModel(form, stateful=False).fit(one.X, one.y)
+        rate, memory = float(one.truth), one.target[0, 0]
+        slots = model.slots_for(rate, memory, margin=1.0, risk=0.05)
+        assert slots > model.slots_for(rate, memory, margin=1.0)
+        ends = model.interval([[memory, slots - 1], [memory, slots]], level=0.9)[0]
+        assert ends[0] < rate <= ends[1] * (1 + 1e-9)
+
+
+def test_no_number_of_slots():
+    falling = CapacityModel("linear").fit(BUDGETS, rates_of("linear", 0, -10, 1000))
+    with raises(
+        "No number of slots carries 1.1e+06 records/s (1.1 x 1e+06) at memory_mb = 512: by the linear form capacity "
+        "does not grow with slots (coefficient -10). Measure more slot counts, or use another form."
+    ):
+        falling.slots_for(1e6, memory_mb=512)
+    slow = CapacityModel("log").fit(BUDGETS, rates_of("log", 0, 10, 0))
+    assert slow.slots_for(100, 512, margin=1.0) == math.ceil(math.exp(10))
+    with raises(f"No number of slots up to {MAX_SLOTS:,} carries 1,000 records/s (1 x 1,000) at memory_mb = 512"):
+        slow.slots_for(1000, 512, margin=1.0)
+
+
+def test_a_rate_that_few_slots_carry_is_not_refused_because_more_carry_less():
+    falling = CapacityModel("linear").fit(BUDGETS, rates_of("linear", 0, -10, 1000))
+    assert falling.slots_for(900, memory_mb=512) == 1
+    assert falling.slots_for(850, memory_mb=512, min_slots=4) == 4
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"rate": 0.0}, "The rate is 0.0; it must be a finite number above 0."),
+        ({"rate": math.inf}, "The rate is inf; it must be a finite number above 0."),
+        ({"memory_mb": -1}, "The memory_mb is -1; it must be a finite number above 0."),
+        ({"margin": 0}, "The margin is 0; it must be a finite number above 0."),
+        ({"min_slots": 0}, "min_slots is 0; it must be a whole number of at least 1."),
+        ({"min_slots": 2.5}, "min_slots is 2.5; it must be a whole number of at least 1."),
+        ({"risk": 5}, "The risk is 5; it must lie between 0 and 1, such as 0.05."),
+    ],
+)
+def test_impossible_requests_are_refused(request_, message):
+    model = CapacityModel().fit(BUDGETS, proportional(BUDGETS))
+    with raises(message):
+        model.slots_for(**{"rate": 1e6, "memory_mb": 512, **request_})

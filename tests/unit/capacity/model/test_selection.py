@@ -1,0 +1,76 @@
+"""Which form of the capacity model fits the runs best."""
+
+import math
+
+import numpy as np
+import pytest
+from capacity_runs import BUDGETS, proportional, raises, rates_of
+
+from workbench.capacity import CapacityModel, exploration_cost, leave_one_out_error, select_model
+from workbench.capacity.model import STREAMBED_FORMS
+
+
+def test_leave_one_out_error_of_a_row_that_alone_determines_a_coefficient_is_infinite():
+    assert leave_one_out_error([[1, 2], [1, 3], [1, 4], [2, 3]], [1, 2, 3, 5]) == math.inf
+    assert leave_one_out_error([[1, 2], [2, 4], [3, 6], [4, 8]], [1, 2, 3, 5]) == math.inf  # rank 2
+    assert leave_one_out_error([[1, 2], [2, 3]], [1, 2]) == math.inf
+
+
+def test_the_cost_is_the_least_error_over_the_forms():
+    y = rates_of("sqrt", 10, 3e4, -1e4)
+    assert exploration_cost(BUDGETS, y) == pytest.approx(leave_one_out_error(BUDGETS, y, "sqrt"), abs=1e-6)
+    assert exploration_cost(BUDGETS, y, ["log"]) == leave_one_out_error(BUDGETS, y, "log") > 1000
+
+
+@pytest.mark.parametrize("form", STREAMBED_FORMS)
+def test_halves_choose_the_form_the_rates_have(form):
+    model = select_model(BUDGETS, rates_of(form, 10, 3e4, -1e4))
+    assert model.form == form
+    assert model.coef_ == pytest.approx([10, 3e4])
+
+
+def test_halves_judge_by_the_upper_half_only():
+    runs = np.array([(m, n) for n in (2.0, 4.0, 8.0, 16.0) for m in (1.0, 2.0)])
+    y = np.sqrt(runs[:, 1])
+    y[runs[:, 1] > 4] = 0.5 * runs[runs[:, 1] > 4, 1]  # the upper half lies near the line through the lower
+    lower = runs[:, 1] <= 4
+    errors = {
+        form: np.sqrt(np.mean((CapacityModel(form).fit(runs[lower], y[lower]).predict(runs[~lower]) - y[~lower]) ** 2))
+        for form in STREAMBED_FORMS
+    }
+    assert min(errors, key=errors.get) == "linear"
+    assert select_model(runs, y).form == "linear"
+    assert select_model(runs[::-1], y[::-1]).form == "linear"
+
+
+def test_a_lower_half_with_one_slot_count_is_extended():
+    runs = np.array([(1.0, 2.0)] * 3 + [(2.0, 2.0)] * 3 + [(1.0, 5.0), (2.0, 9.0), (1.0, 16.0), (2.0, 30.0)])
+    for form in STREAMBED_FORMS:
+        assert select_model(runs, rates_of(form, 1, 10, 5, runs)).form == form
+
+
+def test_leave_one_out_decides_where_too_few_runs_are_left_to_test():
+    runs = np.array([(1.0, 2.0)] * 3 + [(2.0, 2.0)] * 3 + [(1.0, 30.0), (2.0, 30.0)])  # 7 determine, 1 is left
+    y = np.array([10.0, 11, 12, 13, 14, 15, 200, 201])
+    errors = {form: leave_one_out_error(runs, y, form) for form in STREAMBED_FORMS}
+    assert select_model(runs, y).form == min(errors, key=errors.get) == select_model(runs, y, rule="leave-one-out").form
+
+
+def test_ties_go_to_the_first_form():
+    constant = np.full(len(BUDGETS), 7.0)
+    assert select_model(BUDGETS, constant).form == "linear"
+    undetermined = [[1, 2], [1, 2], [1, 2]]
+    assert select_model(undetermined, [1, 2, 3], ["log", "linear"]).form == "log"
+
+
+def test_robust_selects_nothing():
+    y = rates_of("sqrt", 10, 3e4, -1e4)
+    assert select_model(BUDGETS, y, rule="robust").form == "scaling"
+    assert select_model(BUDGETS, proportional(BUDGETS), ["log", "scaling"]).form == "scaling"
+
+
+def test_selection_refuses_unknown_rules_and_no_forms():
+    with raises("The rule is 'best'; use one of halves, leave-one-out, robust."):
+        select_model(BUDGETS, proportional(BUDGETS), rule="best")
+    with raises("No form competes; give at least one, such as 'linear'."):
+        select_model(BUDGETS, proportional(BUDGETS), [])

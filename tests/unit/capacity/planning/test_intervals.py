@@ -1,0 +1,252 @@
+"""The trigger interval as a choice: capacity against latency."""
+
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+from scipy.stats import t as student
+from simulated_run import SimulatedRun
+
+from workbench.capacity import plan
+from workbench.capacity.planning import IntervalPoint, gains, interval_points, sweep
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator
+from workbench.study import (
+    Study,
+    intervals_left_out,
+    prepare,
+    read_planned,
+    refuse_failures,
+    run_study,
+    study_from,
+    write_planned,
+)
+from workbench.study.carry_out import MeasurementFailedError, plan_targets
+from workbench.testbed import FluidTestbed, SparkTestbed
+from workbench.views.plan_cards import cards
+from workbench.workload import nexmark
+
+POINTS = (
+    IntervalPoint(1.0, 10_000.0, 9_900.0, 10_300.0, 1.9, 1.3),
+    IntervalPoint(2.0, 20_000.0, 19_800.0, 20_600.0, 3.9, 2.7),
+    IntervalPoint(5.0, 30_000.0, 29_800.0, 30_600.0, 9.7, 6.4),
+)
+BUDGET = Budget(2, SlotProfile(1.0, 1024))
+
+
+class MicroBatches:
+    """A simulated deployment per interval, on a clock of its own."""
+
+    identity = "micro-batches"
+
+    def __init__(self):
+        self.runs = []
+
+    @property
+    def clock(self):
+        return lambda: self.runs[-1].now
+
+    def operators(self, query):  # noqa: ARG002
+        return ()
+
+    def deploy(self, query, budget, layout=None, *, repeat=None):  # noqa: ARG002
+        run = SimulatedRun(interval_s=budget.interval_s)
+        run.facts, run.source = {}, None
+        self.runs.append(run)
+        return nullcontext(run)
+
+
+def test_every_interval_is_measured_once(tmp_path):
+    journal, testbed = Journal(tmp_path / "j.jsonl"), MicroBatches()
+    query = nexmark.query("q5")
+    estimator = CapacityEstimator(tolerance=0.02)
+    runs = sweep(query, BUDGET, (5.0, 1.0, 2.0, 1.0), testbed=testbed, estimator=estimator, journal=journal)
+    assert [run.budget.interval_s for run in runs] == [1.0, 2.0, 5.0]
+    again = sweep(query, BUDGET, (1.0, 2.0, 5.0), testbed=testbed, estimator=estimator, journal=journal)
+    assert again == runs
+    assert len(testbed.runs) == 3
+    points = interval_points(runs)
+    # batch time = a + b x rows: the longer the interval, the smaller the share of a
+    assert points[0].rate < points[1].rate < points[2].rate
+    for point in points:
+        assert point.interval_s < point.latency_s <= 2 * point.interval_s * 1.05
+        assert point.interval_s / 2 < point.mean_latency_s < point.latency_s
+
+
+def test_a_sweep_needs_something_to_compare_and_a_trigger(tmp_path):
+    journal, estimator = Journal(tmp_path / "j.jsonl"), CapacityEstimator()
+    with pytest.raises(WorkbenchError, match=r"intervals to compare are \[2.0, 2.0\]; give at least two"):
+        sweep(nexmark.query("q5"), BUDGET, [2.0, 2.0], testbed=MicroBatches(), estimator=estimator, journal=journal)
+    with pytest.raises(WorkbenchError, match=r"has no trigger interval. Compare intervals on Spark"):
+        sweep(nexmark.query("q5"), BUDGET, [1.0, 2.0], testbed=FluidTestbed(), estimator=estimator, journal=journal)
+
+
+def ratios(found):
+    return {interval: gain.ratio for interval, gain in found.items()}
+
+
+def test_gains_are_relative_to_the_explored_interval_and_keep_the_bound():
+    assert ratios(gains(POINTS, 2.0)) == {1.0: 0.5, 2.0: 1.0, 5.0: 1.5}
+    assert ratios(gains(POINTS, 2.0, latency_s=4.0)) == {1.0: 0.5, 2.0: 1.0}
+    assert ratios(gains(POINTS, 2.0, latency_s=2.0)) == {1.0: 0.5}
+    with pytest.raises(WorkbenchError, match=r"keeps a latency of 1 s: the least was 1.90 s at 1 s"):
+        gains(POINTS, 2.0, latency_s=1.0)
+    with pytest.raises(WorkbenchError, match=r"interval 3 s that the model rests on.*compared: 1 s, 2 s, 5 s"):
+        gains(POINTS, 3.0)
+
+
+def test_a_gain_is_as_uncertain_as_its_two_measurements():
+    found = gains(POINTS, 2.0)
+    assert [found[2.0].quantile(one) for one in (0.05, 0.5, 0.95)] == [1.0, 1.0, 1.0]  # the explored one itself
+    fast = found[1.0]
+    brackets = math.sqrt(10_300 / 9_900 * 20_600 / 19_800)
+    scatter = math.exp(student.ppf(0.95, 4) * 0.05 * math.sqrt(2))  # of two runs, as repeats are expected to
+    assert fast.quantile(0.95) == pytest.approx(0.5 * scatter * brackets)
+    assert fast.quantile(0.05) == pytest.approx(0.5 / scatter / brackets)
+    assert fast.quantile(0.5) == 0.5
+    open_ended = gains((POINTS[0], replace(POINTS[1], high=math.inf)), 2.0)[1.0]
+    assert open_ended.quantile(0.95) == pytest.approx(0.5 * scatter * math.sqrt(10_300 / 9_900))
+
+
+@pytest.fixture(scope="module")
+def explored(tmp_path_factory):
+    study = Study("nexmark:q1", (2e7,), (2, 4, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=4)
+    return run_study(study, Journal(tmp_path_factory.mktemp("i") / "j.jsonl"))
+
+
+def test_the_least_slots_for_a_rate_and_a_latency(explored):
+    def planned(latency_s):
+        allowed = gains(POINTS, 2.0, latency_s)
+        return plan(explored.exploration, 1e7, memory_mb=(512,), interval_gains=allowed)
+
+    fast, middle, slow = planned(2.0), planned(4.0), planned(math.inf)
+    assert [one.budget.interval_s for one in (fast, middle, slow)] == [1.0, 2.0, 5.0]
+    assert fast.budget.slots > middle.budget.slots > slow.budget.slots
+    alone = plan(explored.exploration, 1e7, memory_mb=(512,))
+    assert replace(middle, cards=()) == replace(alone, cards=())
+    for one in (fast, slow):
+        assert one.expected_rate >= 1.1e7 * (1 - 1e-9)
+        assert one.low < one.expected_rate < one.high
+        note = next(card for card in one.cards if card.concern == "trigger interval")
+        assert "explored at a trigger interval of 2 s" in note.finding
+        assert "workbench verify --interval" in note.advice
+
+
+def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(explored):
+    def planned(latency_s, **settings):
+        return plan(
+            explored.exploration, 1e7, memory_mb=(512,), interval_gains=gains(POINTS, 2.0, latency_s), **settings
+        )
+
+    fast = planned(2.0)
+    gain, model = gains(POINTS, 2.0)[1.0], explored.exploration.model
+    target = [[512, fast.budget.slots]]
+    (low,), (high,), (middle,) = *model.interval(target), model.predict(target)
+    for end, models, gains_ in ((fast.low, low, gain.quantile(0.05)), (fast.high, high, gain.quantile(0.95))):
+        apart = math.log(models / middle) ** 2 + math.log(gains_ / 0.5) ** 2
+        assert math.log(end / fast.expected_rate) ** 2 == pytest.approx(apart)
+    note = next(card for card in fast.cards if card.concern == "trigger interval")
+    assert "had 0.50 times the capacity (90 %: 0.41 to 0.60)" in note.finding
+    risky = planned(2.0, risk=0.05)
+    assert risky.low >= 1e7  # the gain's risk is in it, too
+
+
+def test_a_latency_nobody_keeps_refuses_the_targets(explored, tmp_path):
+    where = {"testbed": MicroBatches(), "estimator": CapacityEstimator(), "journal": Journal(tmp_path / "j.jsonl")}
+    runs = sweep(nexmark.query("q1"), BUDGET, (1.0, 2.0), **where)
+    study = replace(explored.study, testbed="spark", intervals=(1.0, 2.0), latency_s=0.5)
+    planned = plan_targets(study, explored.exploration, runs)
+    assert planned.plans == ()
+    assert "No trigger interval keeps a latency of 0.5 s" in planned.refused[0][1]
+    study = replace(study, latency_s=None)
+    planned = plan_targets(study, explored.exploration, runs)
+    shown = {card.name: card for card in cards(planned)}
+    assert shown["intervals"].finding.startswith("From 1 s to 2 s the capacity of nexmark:q1 grows")
+    assert not [card for card in shown.values() if card.kind == "error"]
+    write_planned(planned, tmp_path / "plans.json")
+    again = read_planned(tmp_path / "plans.json")
+    assert again.sweep == planned.sweep
+    assert [one.budget for one in again.plans] == [one.budget for one in planned.plans]
+
+
+class Failing(MicroBatches):
+    """Micro-batches of half a second cannot be measured."""
+
+    def deploy(self, query, budget, layout=None, *, repeat=None):
+        if budget.interval_s < 1:
+            raise WorkbenchError("The source alone releases too little. Use a longer trigger interval (--interval).")
+        return super().deploy(query, budget, layout, repeat=repeat)
+
+
+@pytest.fixture
+def swept(tmp_path):
+    where = {"testbed": Failing(), "estimator": CapacityEstimator(), "journal": Journal(tmp_path / "swept.jsonl")}
+    return sweep(nexmark.query("q1"), BUDGET, (0.5, 2.0, 5.0), **where)
+
+
+def test_an_interval_that_cannot_be_measured_costs_no_plan(explored, swept, tmp_path):
+    study = replace(explored.study, testbed="spark", intervals=(0.5, 2.0, 5.0))
+    planned = plan_targets(study, explored.exploration, swept)
+    assert planned.refused == ()
+    assert planned.plans[0].budget.interval_s in {2.0, 5.0}
+    reason = "The source alone releases too little. Use a longer trigger interval (interval_s)."
+    assert intervals_left_out(planned.sweep) == {0.5: reason}
+    (card,) = (card for card in cards(planned) if card.name == "intervals")
+    assert f"Not planned with is 0.5 s: {reason}" in card.finding
+    with pytest.raises(
+        MeasurementFailedError, match=r"at a trigger interval of 0.5 s: The source alone .* of intervals"
+    ):
+        refuse_failures(planned)
+    write_planned(planned, tmp_path / "plans.json")
+    assert read_planned(tmp_path / "plans.json").plans == planned.plans
+
+
+def test_what_the_query_carries_at_least_is_no_capacity_to_compare(explored, swept):
+    study = replace(explored.study, testbed="spark", intervals=(2.0, 5.0))
+    bound = replace(swept[2], estimate=replace(swept[2].estimate, limit="source", high=math.inf))
+    planned = plan_targets(study, explored.exploration, (swept[1], bound))
+    assert planned.plans[0].budget.interval_s == 2.0
+    assert "the source was the limit" in intervals_left_out(planned.sweep)[5.0]
+
+
+def test_without_the_explored_interval_nothing_is_compared_and_the_targets_are_planned(explored, swept):
+    study = replace(explored.study, testbed="spark", intervals=(0.5, 2.0, 5.0))
+    bound = replace(swept[1], estimate=replace(swept[1].estimate, limit="source", high=math.inf))
+    runs = (swept[0], bound, swept[2])
+    planned = plan_targets(study, explored.exploration, runs)
+    assert planned.refused == ()
+    assert planned.plans[0].budget.interval_s == 2.0
+    refused = plan_targets(replace(study, latency_s=9.0), explored.exploration, runs).refused
+    assert "Nothing was sustained at the trigger interval 2 s" in refused[0][1]
+
+
+def test_intervals_spark_cannot_have_are_refused_before_anything_is_measured(tmp_path):
+    study = Study("nexmark:q1", (1e5,), (1, 2), (1024,), slot_cpus=1.0, intervals=(0.05, 2.0))
+    testbed = replace(SparkTestbed(), slot_cpus="auto")
+    with pytest.raises(WorkbenchError, match=r"trigger interval is 0.05 s; it must be at least"):
+        prepare(replace(study, slot_cpus=0.2), Journal(tmp_path / "j.jsonl"), testbed=testbed)
+
+
+ASKED = {"query": "nexmark:q5", "targets": [1e4], "slots": [1, 2], "memory_mb": [1024]}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"intervals": [1, 5]}, r"intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
+        ({"intervals": [1, 2], "testbed": "fluid"}, r"fluid testbed .* has no trigger interval. Remove 'intervals'"),
+        ({"latency_s": 4}, r"latency_s is 4, but there are no intervals to choose from. Add"),
+        ({"intervals": [0, 2]}, r"intervals is \[0, 2\]; it must be a list of seconds above 0"),
+    ],
+)
+def test_intervals_that_cannot_be_chosen_from_are_refused(more, message):
+    with pytest.raises(WorkbenchError, match=message):
+        study_from(ASKED | more)
+
+
+def test_a_study_with_intervals_is_read():
+    assert study_from(ASKED | {"intervals": [1, 2, 5], "latency_s": 4}).intervals == (1.0, 2.0, 5.0)
+    assert study_from(ASKED).intervals == ()

@@ -1,0 +1,166 @@
+"""What a plan has deployed fits the workers that it prices."""
+
+import itertools
+import json
+import math
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from staged_runs import staged_exploration
+
+from workbench.capacity import plan
+from workbench.capacity.planning import InstanceType, read_instances, slots_per_worker
+from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_reserve
+from workbench.capacity.planning.prices import prices
+from workbench.dataflow import SlotProfile
+from workbench.errors import WorkbenchError
+
+INSTANCES = read_instances(Path(__file__).parents[4] / "data" / "instances.csv")
+LARGE = next(one for one in INSTANCES if one.name == "c6i.large")
+ROOM = {"c6i.large": (1.93, 2972), "r6i.4xlarge": (15.89, 121428.32)}  # by the shares of kubernetes_reserve, by hand
+
+
+@cache
+def explored(cpus, memory_mb):
+    return staged_exploration(cpus, memory_mb, costs=False)
+
+
+def pod(made):
+    """Cores and MiB of an executor's container, requested and at most."""
+    both = made.kubernetes()["resources"]
+    found = {
+        (int(re.fullmatch(r"(\d+)m", one["cpu"])[1]) / 1000, int(re.fullmatch(r"(\d+)Mi", one["memory"])[1]))
+        for one in (both["requests"], both["limits"])
+    }
+    (one,) = found
+    return one
+
+
+def room(cpus, memory_mb):
+    kept_cpus, kept_mb = kubernetes_reserve(cpus, memory_mb)
+    return cpus - kept_cpus, memory_mb - kept_mb
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory_mb", "kept"),
+    [
+        (2, 4096, (0.07, 1124)),
+        (4, 16384, (0.08, 2762.4)),
+        (16, 131072, (0.11, 9643.68)),
+        (96, 393216, (0.31, 14886.56)),
+        (1, 512, (0.06, 355)),
+    ],
+)
+def test_a_node_keeps_what_is_published(cpus, memory_mb, kept):
+    assert kubernetes_reserve(cpus, memory_mb) == pytest.approx(kept)
+
+
+def test_a_container_is_more_than_its_slots():
+    executor = Executor(4, SlotProfile(0.4, 1024))
+    assert (executor.rocksdb_mb, executor.heap_mb, executor.overhead_mb) == (1638, 2458, 1638 + 410)
+    assert (executor.millicores, executor.memory_mb) == (1600, 4506)
+    small = Executor(1, SlotProfile(0.25, 512))
+    assert (small.heap_mb, small.overhead_mb) == (600, 204 + 384)  # the least that Spark needs
+    # 2 cores and 4096 MiB have room for four such slots, but not for their container beside the system's
+    assert slots_per_worker(2, 4096, SlotProfile(0.4, 1024), lambda *_: (0.0, 0.0)) == 3
+    assert slots_per_worker(2, 4096, SlotProfile(0.4, 1024)) == 2
+    assert slots_per_worker(2, 4096, SlotProfile(2.0, 1024)) == 0
+
+
+@pytest.mark.parametrize("instance", INSTANCES, ids=lambda one: one.name)
+def test_every_pod_fits_on_the_worker_that_is_priced(instance):
+    for cpus, memory_mb, rate in itertools.product((0.2, 0.4, 1 / 3, 1.0), (512, 1000, 2048), (3e3, 5e4, 1e6)):
+        made = plan(explored(cpus, memory_mb), rate, memory_mb=[memory_mb], instances=[instance])
+        cores, container_mb = pod(made)
+        free_cores, free_mb = ROOM.get(instance.name, room(instance.vcpus, instance.memory_mb))
+        assert cores <= free_cores + 1e-9
+        assert container_mb <= free_mb
+        conf = made.spark_conf()
+        assert int(conf["spark.executor.instances"]) == made.price.workers
+        slots = int(conf["spark.executor.cores"])
+        assert made.budget.slots <= slots * made.price.workers < made.budget.slots + made.price.workers
+        assert cores == pytest.approx(slots * cpus, abs=1e-3)
+        for kind in ("request", "limit"):
+            assert conf[f"spark.kubernetes.executor.{kind}.cores"] == f"{math.ceil(slots * cpus * 1000 - 1e-6)}m"
+        heap, beside = (int(conf[f"spark.executor.memory{part}"].removesuffix("m")) for part in ("", "Overhead"))
+        assert heap + beside == container_mb
+        assert heap + int(conf["spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"]) >= slots * memory_mb - 1
+
+
+def test_what_a_worker_keeps_shows_in_slots_and_price():
+    def made(**settings):
+        return plan(explored(1.0, 1024), 1e5, memory_mb=[1024], instances=[LARGE], **settings)
+
+    usual, bare = made(), made(reserve=lambda *_: (0.0, 0.0))
+    assert (usual.price.slots_per_worker, bare.price.slots_per_worker) == (1, 2)
+    assert usual.price.workers == usual.budget.slots == bare.budget.slots
+    assert usual.price.per_hour == pytest.approx(0.085 * usual.budget.slots)
+    assert f"on {usual.price.workers} x c6i.large with room for 1 each at " in usual.sentence()
+
+
+def test_without_prices_executors_are_of_a_usual_size():
+    made = plan(explored(1.0, 1024), 2e6, memory_mb=[1024])
+    cores, container_mb = pod(made)
+    assert made.budget.slots > 500
+    assert made.executor.slots == 15
+    assert made.executors == math.ceil(made.budget.slots / 15)
+    assert cores <= room(*UNPRICED)[0]
+    assert container_mb <= room(*UNPRICED)[1]
+    large = plan(explored(20.0, 1024), 5e4, memory_mb=[1024])  # no usual worker holds one slot
+    assert (large.executor.slots, large.executors) == (1, large.budget.slots)
+    few = plan(explored(1.0, 1024), 3e3, memory_mb=[1024])
+    assert (few.executor.slots, few.executors) == (2, 1)
+
+
+def test_a_memory_that_no_instance_holds_does_not_refuse_another_that_fits():
+    exploration = explored(1.0, 512)
+    made = plan(exploration, 2e4, memory_mb=[512, 16384], instances=[LARGE])
+    assert made.budget.profile.memory_mb == 512
+    with pytest.raises(
+        WorkbenchError, match=r"None of the 1 instance types holds a slot of 1 cores and 16384 MB besid"
+    ):
+        plan(exploration, 2e4, memory_mb=[16384], instances=[LARGE])
+
+
+def test_the_plan_s_json_holds_what_is_exported():
+    made = plan(staged_exploration(), 2e4, memory_mb=[600], instances=INSTANCES)
+    written = json.loads(made.to_json())
+    assert written["spark_conf"] == made.spark_conf()
+    assert written["kubernetes"] == made.kubernetes()
+    assert written["executors"] == made.executors == made.price.workers
+
+
+HEADER = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
+ROW = "a,b,c,2,4096,0.1,USD,x,2024\n"
+
+
+def test_a_price_list_as_a_spreadsheet_writes_it_is_read(tmp_path):
+    path = tmp_path / "prices.csv"
+    path.write_text("\ufeff" + HEADER + ROW, encoding="utf-8")
+    assert [one.name for one in read_instances(path)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ((HEADER + ROW).encode() + b"\x80uro,b,c,2,4096,0.1,EUR,x,2024\n", r"no CSV text in UTF-8: .*0x80.*Save it as"),
+        (HEADER.encode(), r"prices.csv has a heading and no instance types; add one a line"),
+        (
+            (HEADER + ROW + ROW.replace("USD", "EUR")).encode(),
+            r"prices in EUR, USD, which cannot be compared. Give all",
+        ),
+        ((HEADER + '"' + "a" * 200_000).encode(), r"no CSV text in UTF-8: field larger than field limit"),
+    ],
+)
+def test_a_price_list_that_is_none_is_refused(tmp_path, content, message):
+    path = tmp_path / "prices.csv"
+    path.write_bytes(content)
+    with pytest.raises(WorkbenchError, match=message):
+        read_instances(path)
+
+
+def test_prices_of_nothing_are_none():
+    nano = InstanceType("nano", "x", "y", 0.1, 128, 0.01, "USD", "test", "2024")
+    assert prices([nano], 1, SlotProfile(1.0, 512)) == ()

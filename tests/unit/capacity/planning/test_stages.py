@@ -1,0 +1,189 @@
+"""The stages of a micro-batch, their partitions in a plan, also of one that shrinks and grows; the source's share."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from example_measurement import example_measurement
+from staged_runs import staged_exploration, with_source
+
+from workbench.capacity import bids2, micro_batch_layout, plan
+from workbench.capacity.planning.checks import check_allocation, check_layouts, check_source
+from workbench.capacity.planning.stages import source_share, stages_of, unstaged_s
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.records import OperatorCost
+from workbench.study import Study, run_study
+
+STUDY = Study("nexmark:q5", (2e5,), (9, 12, 18), (2048,), testbed="fluid", slot_cpus=1.0, most_runs=4)
+
+
+def in_stages(run):
+    """The same run, had its operators been stages that take turns: the first reads, the rest keep state."""
+    seen = run.estimate.observation
+    operators = tuple(
+        replace(one, operator="1 scan" if number == 0 else one.operator, state_bytes=None if number < 2 else 1e6)
+        for number, one in enumerate(seen.operators)
+    )
+    costs = tuple(
+        OperatorCost(one.operator, 0.05, 2e-6, 0.0, 1.0, 1e6, 9, 3) for one in operators if one.kind != "source"
+    )
+    estimate = replace(run.estimate, observation=replace(seen, operators=operators))
+    return replace(run, estimate=estimate, costs=costs, tasks=None)
+
+
+@pytest.fixture(scope="module")
+def exploration(tmp_path_factory):
+    explored = run_study(STUDY, Journal(tmp_path_factory.mktemp("layout") / "j.jsonl")).exploration
+    return replace(explored, measurements=tuple(in_stages(run) for run in explored.measurements))
+
+
+def test_without_a_lowest_load_the_layout_is_that_of_the_planned_slots(exploration):
+    made = plan(exploration, 2e5, memory_mb=(2048,))
+    first = exploration.measurements[0]
+    expected = micro_batch_layout(stages_of(first), made.budget.slots, 2.0, rate=2e5, batch_fixed_s=unstaged_s(first))
+    assert made.layout == expected
+    assert (made.low_slots, made.low_layout) == (None, None)
+
+
+def test_the_states_partitions_are_those_of_least_regret_and_stay(exploration):
+    made = plan(exploration, 2e5, memory_mb=(2048,), low_rate=6e4)
+    assert made.low_slots < made.budget.slots
+    assert made.layout.stateful_partitions == made.low_layout.stateful_partitions
+    assert made.spark_conf()["spark.sql.shuffle.partitions"] == str(made.layout.stateful_partitions)
+    stages, low, high = stages_of(exploration.measurements[0]), made.low_slots, made.budget.slots
+    load = {n: 6e4 + 1.4e5 * (n - low) / (high - low) for n in range(low, high + 1)}
+
+    def regret(count):
+        return micro_batch_layout(stages, load, 2.0, rate=load, stateful_partitions=count)
+
+    def total(count):  # against the best of all counts, not of the same one
+        return max(regret(count).batch_s[n] - micro_batch_layout(stages, n, 2.0, rate=load[n]).batch_s[n] for n in load)
+
+    best = min(range(1, 4 * high + 1), key=lambda count: (round(total(count), 9), count))
+    assert total(made.layout.stateful_partitions) == pytest.approx(total(best), abs=1e-6)
+    written = json.loads(made.to_json())
+    assert written["low_slots"] == made.low_slots
+    assert written["low_layout"]["partitions"] == dict(made.low_layout.partitions)
+
+
+@pytest.mark.parametrize("low_rate", [0.0, -5.0, 3e5, float("nan")])
+def test_a_lowest_load_that_is_none_is_refused(exploration, low_rate):
+    with pytest.raises(WorkbenchError, match=r"low_rate is .* records/s; it must be above 0 and at most the rate"):
+        plan(exploration, 2e5, memory_mb=(2048,), low_rate=low_rate)
+
+
+def renamed(run, names, dropped=()):
+    """The same run with its operators, and their costs, called so; no line was fitted to the costs of `dropped`."""
+    seen = run.estimate.observation
+    given = dict(zip((one.operator for one in seen.operators), names, strict=True))
+    operators = tuple(replace(one, operator=given[one.operator]) for one in seen.operators)
+    costs = tuple(
+        replace(one, operator=given[one.operator])
+        if given[one.operator] not in dropped
+        else replace(one, operator=given[one.operator], fixed_s=None, per_record_s=None)
+        for one in run.costs
+    )
+    return replace(run, costs=costs, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
+
+
+def test_every_stage_that_scans_has_the_source_s_partitions():
+    run = example_measurement()
+    seen = run.estimate.observation
+    operators = tuple(replace(seen.operators[0], operator=name) for name in ("1 scan filter", "2 scan", "3 sort"))
+    costs = tuple(replace(run.costs[0], operator=one.operator) for one in operators)
+    twice = replace(run, costs=costs, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
+    assert [stage.source for stage in stages_of(twice)] == [True, True, False]
+    layout = micro_batch_layout(stages_of(twice), 4, 2.0, rate=1e3)
+    assert set(layout.source_partitions) == {"1 scan filter", "2 scan"}
+    assert set(layout.repartitions) == {"3 sort"}
+
+
+def test_a_stage_without_a_line_of_costs_stays_and_has_its_mean_cost():
+    names = ["1 scan filter", "2 window aggregate", "3 rank <top>"]
+    run = renamed(example_measurement(), names, dropped=["1 scan filter"])
+    stages = stages_of(run)
+    assert [(stage.name, stage.source) for stage in stages] == [(name, name.startswith("1")) for name in names]
+    scan = run.estimate.observation.operators[0]
+    assert (stages[0].fixed_s, stages[0].per_record_s) == (0.0, pytest.approx(scan.useful_s / scan.records_in))
+    assert stages_of(renamed(run, names, dropped=names)) == ()
+
+
+def test_a_batch_is_laid_out_with_what_it_took_besides_its_stages():
+    run = example_measurement()
+    seen, slots = run.estimate.observation, run.budget.slots
+    records = seen.consumed_records / len(seen.batches[1:])
+    duration = sum(batch.duration_s for batch in seen.batches[1:]) / len(seen.batches[1:])
+    staged = sum(stage.seconds(slots, slots, records) for stage in stages_of(run))
+    assert unstaged_s(run) == pytest.approx(duration - staged)
+    assert unstaged_s(run) > 0.5
+    exploration = staged_exploration()
+    made = plan(exploration, 1.5e4, memory_mb=[600])
+    layout = micro_batch_layout(made.layout.stages, made.budget.slots, 2.0, rate=1.5e4)
+    assert made.layout.partitions == layout.partitions
+    (whole,), (stages_only,) = made.layout.batch_s.values(), layout.batch_s.values()
+    assert whole == pytest.approx(stages_only + unstaged_s(exploration.measurements[0]))
+
+
+def test_batches_that_come_late_are_a_doubt():
+    made = plan(staged_exploration(), 1.5e4, memory_mb=[600])
+    stages, slots = made.layout.stages, made.budget.slots
+    assert check_layouts(made.layout, None) == ()
+    late = micro_batch_layout(stages, slots, 2.0, rate=1.5e5)
+    (finding,) = check_layouts(late, None)
+    assert finding.concern == "late batches"
+    assert finding.value == pytest.approx(late.batch_s[slots] / 2)
+    seconds = f"{late.batch_s[slots]:.2g} s at {slots} slots"
+    assert f"a batch takes {seconds}, longer than the trigger interval of 2 s" in finding.finding
+    dear = replace(made.layout.stages[0], fixed_s=5.0)
+    exploration = staged_exploration()
+    runs = tuple(
+        replace(run, costs=tuple(replace(cost, fixed_s=dear.fixed_s) for cost in run.costs))
+        for run in exploration.measurements
+    )
+    cards = plan(replace(exploration, measurements=runs), 1.5e4, memory_mb=[600], low_rate=9e3).cards
+    assert [card.concern for card in cards].count("late batches") == 1
+
+
+def test_an_operator_of_unknown_rate_is_a_doubt():
+    found = bids2({"map": 100.0, "sink": None, "late": None}, {"map": 1.0, "sink": 1.0, "late": 0.0}, 9)
+    (finding,) = check_allocation(found)
+    assert finding.concern == "unbounded operators"
+    assert finding.finding.startswith("Input reached sink, but no task was seen busy with it")
+    assert check_allocation(bids2({"map": 100.0}, {"map": 1.0}, 9)) == ()
+    assert check_allocation(None) == ()
+
+
+def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
+    exploration = staged_exploration()
+    plain = plan(exploration, 1.5e4, memory_mb=[600])
+    assert "python workers" not in [card.concern for card in plain.cards]
+    first, *others = exploration.measurements
+    seen = first.estimate.observation
+    operators = (replace(seen.operators[0], operator="1 scan python filter", kind="filter"), *seen.operators)
+    first = replace(first, estimate=replace(first.estimate, observation=replace(seen, operators=operators)))
+    made = plan(replace(exploration, measurements=(first, *others)), 1.5e4, memory_mb=[600])
+    note = next(card for card in made.cards if card.concern == "python workers")
+    assert f"memoryOverhead by about {150 * made.executor.slots}m" in note.advice
+
+
+def test_the_share_of_the_source_is_said():
+    made = plan(staged_exploration(source=0.4), 1.5e4, memory_mb=[600])
+    assert made.source_share == pytest.approx(0.4)
+    assert "the source that replayed the data took 40% of the slots' busy time" in made.basis()
+    note = next(card for card in made.cards if card.concern == "source share")
+    assert note.value == pytest.approx(0.4)
+    assert f"about {math.ceil(0.6 * made.budget.slots)} of the {made.budget.slots} slots would do" in note.finding
+    assert json.loads(made.to_json())["source_share"] == pytest.approx(0.4)
+    assert check_source(0.4, 2) == ()  # 1.2 slots are two: none could be taken away
+    cheap = plan(staged_exploration(source=0.02), 1.5e4, memory_mb=[600])
+    assert cheap.source_share == pytest.approx(0.02)
+    assert "source share" not in [card.concern for card in cheap.cards]
+    example = example_measurement()
+    assert source_share([with_source(example, share) for share in (0.1, 0.2, 0.6)]) == pytest.approx(0.2)
+
+
+def test_where_sources_are_not_among_the_slots_their_share_is_none(exploration):
+    pipelined = [replace(run, tasks={"map": 1}) for run in exploration.measurements]
+    assert source_share(pipelined) is None

@@ -1,0 +1,279 @@
+"""What-if answers and their sliders, without a browser."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from workbench.capacity.planning import InstanceType, Question, cheapest, common_range, slots_per_worker
+from workbench.dataflow import SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.report import ask
+from workbench.study import Study, run_study
+from workbench.views import units
+from workbench.views.widgets.what_if_panel import WhatIf, answer_card
+from workbench.views.widgets.while_dragged import WhileDragged
+
+STUDY = Study(
+    "nexmark:q11", (1.5e6,), (4, 8, 12), (512, 1024, 2048), testbed="fluid", slot_cpus=1.0, interval_s=5.0, most_runs=7
+)
+TYPE = InstanceType("large", "cloud", "here", 8, 16384, 0.5, "USD", "list", "2026-01")
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return run_study(STUDY, Journal(tmp_path_factory.mktemp("study") / "journal.jsonl"))
+
+
+@pytest.fixture
+def rate(planned):
+    return float(max(planned.exploration.rates))
+
+
+def test_the_answer_is_the_models(planned, rate):
+    question = Question(rate, 1024, worker_slots=3, worker_price=0.5)
+    answer = ask(planned.exploration, question)
+    model = planned.exploration.model
+    assert answer.plan.budget.slots == model.slots_for(rate, 1024, min_slots=4)
+    assert answer.plan.expected_rate == model.predict([[1024, answer.plan.budget.slots]])[0]
+    assert answer.plan.low <= answer.plan.expected_rate <= answer.plan.high
+    assert answer.workers == math.ceil(answer.plan.budget.slots / 3)
+    assert answer.per_hour == 0.5 * answer.workers
+    assert answer.per_month == pytest.approx(730 * answer.per_hour)
+    assert answer.lost_rate == pytest.approx(model.predict([[1024, 3 * (answer.workers - 1)]])[0])
+
+
+def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
+    for shape in (1, 3, 5, 8):
+        question = Question(rate, 1024, worker_slots=shape, one_lost=True)
+        answer = ask(planned.exploration, question)
+        rates = planned.exploration.model.predict(
+            [[1024, slots] for slots in (answer.workers * shape, (answer.workers - 1) * shape)]
+        )
+        assert (answer.paid_rate, answer.lost_rate) == pytest.approx(tuple(rates))
+        assert answer.paid_rate > answer.lost_rate >= answer.plan.expected_rate
+        shown = dict(answer_card(answer).table.rows)
+        assert shown["Workers"].startswith(f"{answer.workers} of {shape} slots")
+        assert shown[f"Capacity of their {answer.workers * shape} slots"] == units.rate(answer.paid_rate)
+
+
+def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, rate):
+    few = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=3))  # 4 were measured at the least
+    assert (few.workers, few.lost_rate, few.survives) == (2, None, None)
+    assert "fewer slots are left than were measured, so what they carry is not known" in answer_card(few).finding
+    assert dict(answer_card(few).table.rows)["With one worker lost"] == "unknown"
+    one = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=8))
+    assert (one.workers, one.lost_rate, one.survives) == (1, 0.0, False)
+    assert "with one worker lost nothing is left" in answer_card(one).finding
+
+
+def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):
+    easy = Question(rate / 2, 1024, worker_slots=4)
+    base = ask(planned.exploration, easy)
+    for worse in (
+        replace(easy, rate=rate),
+        replace(easy, margin=1.5),
+        replace(easy, risk=0.01),
+        replace(easy, more_skew=0.5),
+    ):
+        answer = ask(planned.exploration, worse)
+        assert answer.plan.budget.slots >= base.plan.budget.slots, worse
+    spare = ask(planned.exploration, replace(easy, one_lost=True))
+    assert spare.workers == base.workers + 1
+    assert spare.survives
+
+
+def test_more_skew_lowers_capacity_by_as_much(planned, rate):
+    plain, skewed = (
+        ask(planned.exploration, Question(r, 1024, more_skew=s)) for r, s in ((rate, 0), (rate / 1.25, 0.25))
+    )
+    assert skewed.plan.budget == plain.plan.budget
+    assert skewed.plan.expected_rate == pytest.approx(plain.plan.expected_rate / 1.25)
+
+
+def test_a_rate_beyond_where_capacity_levels_off_is_refused_with_the_number(planned):
+    with pytest.raises(WorkbenchError, match=r"No number of slots .* so many carry [0-9.e+,]+ records/s"):
+        ask(planned.exploration, Question(1e15, 1024))
+    with pytest.raises(
+        WorkbenchError, match=r"^With 20% more skew every record counts 1\.2 times\. No number of slots"
+    ):
+        ask(planned.exploration, Question(1e15, 1024, more_skew=0.2))
+
+
+def test_a_rate_that_few_slots_carry_is_answered_though_many_carry_less(planned, monkeypatch):
+    model = planned.exploration.model
+    few = model.predict([[1024, 12]])[0]
+    monkeypatch.setattr(model, "_predict", lambda points: few * np.where(points[:, 1] <= 12, points[:, 1] / 12, 0.1))
+    assert ask(planned.exploration, Question(0.9 * few, 1024, margin=1.0)).plan.budget.slots == 11
+
+
+def test_a_question_is_checked():
+    with pytest.raises(WorkbenchError, match="A worker has 0 slots; it must have at least 1"):
+        Question(1.0, 1024, worker_slots=0)
+    with pytest.raises(WorkbenchError, match=r"additional skew is -0\.1; it must be a finite number of at least 0"):
+        Question(1.0, 1024, more_skew=-0.1)
+
+
+def test_the_range_of_rates_holds_the_targets(planned, rate):
+    low, high = common_range(planned.exploration, (1.0, 1e9))
+    assert low == 1.0
+    assert high == 2e9
+    assert common_range(planned.exploration)[1] == pytest.approx(4 * rate)
+
+
+def test_moving_each_control_changes_answer_and_figure(planned):
+    panel = WhatIf(planned, (TYPE,))
+    assert panel.alarm.widget.value == ""
+    moves = (
+        (panel.rate, panel.rate.value / 2),
+        (panel.memory, next(memory for memory in (512, 2048) if memory != panel.memory.value)),
+        (panel.margin, 1.4),
+        (panel.risk, 0.05),
+        (panel.shape, 9),
+        (panel.price, 1.0),
+        (panel.skew, 20.0),
+        (panel.lost, True),
+    )
+    for control, value in moves:
+        before, text, figure = panel.answer, panel.text.value, panel.chart.widget.to_json()
+        control.value = value
+        assert panel.alarm.widget.value == "", control.description
+        assert panel.answer != before, control.description
+        assert panel.text.value != text, control.description
+        assert panel.chart.widget.to_json() != figure, control.description
+    assert panel.margin.disabled
+    assert panel.question().margin == 1.0
+    shown = {trace.name: trace for trace in panel.chart.widget.data}
+    assert shown["planned for a target"].x[0] == panel.answer.plan.budget.slots
+
+
+def test_it_answers_while_a_slider_is_dragged_and_keeps_exact_values_else(planned):
+    panel = WhatIf(planned, (TYPE,))
+    (live,) = (one for one in panel.children if isinstance(one, WhileDragged))
+    assert live.sliders == [one for one in panel.controls if one is not panel.lost]
+    assert not any(one.continuous_update for one in live.sliders)  # a page would round planned rates and prices
+
+
+def test_measured_points_are_those_that_the_model_is_fitted_to(planned):
+    panel = WhatIf(planned)
+    measured = next(one for one in panel.chart.widget.data if one.name == "measured")
+    assert list(measured.y) == pytest.approx(list(planned.exploration.rates))
+
+
+def test_marks_and_curve_are_on_one_scale_at_more_skew_too(planned):
+    panel = WhatIf(planned)
+    panel.skew.value, panel.lost.value = 25.0, True
+    shown = {trace.name: trace for trace in panel.chart.widget.data}
+    model, memory = planned.exploration.model, panel.memory.value
+    for name in ("all slots of the workers", "with one worker lost"):
+        (slots,), (rate,) = shown[name].x, shown[name].y
+        assert rate == pytest.approx(model.predict([[memory, slots]])[0])
+    needed = shown["capacity it must have"].y[0]
+    assert needed == pytest.approx(panel.rate.value * panel.margin.value * 1.25)
+    assert shown["with one worker lost"].y[0] >= needed
+    assert panel.chart.widget.layout.yaxis.title.text == "Capacity at the skew measured (records/s)"
+
+
+def test_it_begins_where_the_plan_is_and_invents_no_price(planned):
+    (plan,) = planned.plans
+    bare = WhatIf(planned)
+    assert bare.answer.plan.budget == plan.budget
+    assert bare.price.value == 0
+    assert "per hour" not in bare.text.value
+    priced = replace(planned, plans=(replace(plan, price=cheapest((TYPE,), plan.budget.slots, plan.budget.profile)),))
+    panel = WhatIf(priced, (TYPE,))
+    assert panel.instance.value == "large"
+    assert panel.answer.workers == priced.plans[0].price.workers
+    assert "USD per hour" in panel.text.value
+
+
+def test_a_worker_type_sets_shape_and_price(planned):
+    panel = WhatIf(planned, (TYPE,))
+    panel.memory.value = 2048
+    panel.instance.value = "large"
+    assert (panel.shape.value, panel.price.value) == (6, 0.5)
+    assert "USD per hour" in panel.text.value
+    panel.memory.value = 512  # more of them fit beside what the system keeps
+    assert panel.shape.value == slots_per_worker(8, 16384, SlotProfile(1.0, 512)) == 7
+    assert panel.answer.question.worker_slots == 7
+    panel.instance.value = ""
+    assert panel.shape.value == 7
+    assert "USD" not in panel.text.value
+
+
+def test_a_worker_type_beyond_the_sliders_extends_them(planned):
+    huge = InstanceType("huge", "cloud", "here", 128, 524288, 9.0, "USD", "list", "2026-01")
+    panel = WhatIf(planned, (huge, TYPE))
+    panel.memory.value = 2048
+    panel.instance.value = "huge"
+    assert (panel.shape.value, panel.price.value) == (slots_per_worker(128, 524288, SlotProfile(1.0, 2048)), 9.0)
+    assert panel.shape.value > 64
+    panel.instance.value = "large"
+    assert (panel.shape.value, panel.price.value) == (6, 0.5)
+
+
+def test_no_slider_holds_less_than_a_worker_type_says(planned):
+    huge = replace(TYPE, name="huge", vcpus=200, memory_mb=2**20, price_per_hour=900.0, currency="JPY")
+    panel = WhatIf(planned, (TYPE, huge))
+    panel.instance.value = "huge"
+    slots = slots_per_worker(200, 2**20, SlotProfile(1.0, panel.memory.value))
+    assert slots > 64
+    assert (panel.shape.value, panel.price.value) == (slots, 900.0)
+    assert panel.answer.question.worker_slots == slots
+    assert "900 JPY per hour" in panel.text.value
+
+
+@pytest.mark.parametrize(("control", "value"), [("shape", 5), ("price", 0.7)])
+def test_a_worker_moved_by_hand_is_no_type_of_the_list(planned, control, value):
+    panel = WhatIf(planned, (TYPE,))
+    panel.instance.value = "large"
+    getattr(panel, control).value = value
+    assert panel.instance.value == ""
+    assert getattr(panel, control).value == value
+    assert "USD" not in panel.text.value
+    assert "USD" not in panel.chart.finding
+    panel.instance.value = "large"
+    panel.instance.value = ""
+    assert "USD" not in panel.text.value
+
+
+def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
+    panel = WhatIf(planned)
+    panel.rate.value = panel.rate.value / 2
+    stated = panel.chart.finding
+    panel.rate.max = 17
+    panel.rate.value = 1e16
+    assert 'role="alert"' in panel.alarm.widget.value
+    assert "by the scaling form so many carry" in panel.alarm.widget.value
+    assert panel.answer is None
+    assert panel.text.value == ""
+    assert panel.chart.finding == "No answer"
+    assert len(panel.chart.widget.data) == 0
+    panel.rate.value = 1e6
+    assert panel.alarm.widget.value == ""
+    assert panel.answer is not None
+    assert panel.chart.finding not in {stated, "No answer"}
+    assert panel.chart.widget.layout.xaxis.visible is not False
+
+
+def test_a_study_without_an_answer_to_its_first_target_still_has_its_sliders(planned):
+    panel = WhatIf(replace(planned, study=replace(STUDY, targets=(1e15,)), plans=()))
+    assert panel.alarm.widget.value == ""
+    panel.rate.value = 1e15
+    assert "by the scaling form so many carry" in panel.alarm.widget.value
+
+
+def test_no_label_is_clipped(planned):
+    panel = WhatIf(planned)
+    for control in panel.controls:
+        assert len(control.description) * 7.5 < 17 * 16 or control is panel.lost
+
+
+def test_a_worker_too_small_for_a_slot_is_refused_in_the_panel(planned):
+    panel = WhatIf(planned, [InstanceType("nano", "none", "none", 0.1, 128, 0.01, "USD", "test", "2026-01-01")])
+    panel.instance.value = "nano"
+    assert "A worker nano (0.1 cores, 128 MB) holds no slot of 1 core" in panel.alarm.widget.value
+    assert panel.text.value == ""
+    assert panel.chart.finding == "No answer"

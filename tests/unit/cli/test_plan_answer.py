@@ -1,0 +1,77 @@
+"""``workbench plan`` says what to deploy, and what that rests on."""
+
+import json
+import re
+
+import pytest
+
+from workbench import cli
+from workbench.cli import console, planning
+
+STUDY = """
+query: nexmark:q1
+targets: [2000000, 20000000]
+slots: [2, 4, 8]
+memory_mb: [512]
+testbed: fluid
+slot_cpus: 1
+most_runs: 4
+form: linear
+prices: prices.csv
+"""
+PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "prices.csv").write_text(PRICES)
+
+    def call(*arguments):
+        code = cli.main(["plan", "study.yaml", "--output", "plan.json", *arguments])
+        return code, capsys.readouterr()
+
+    return call
+
+
+def test_the_answer_names_slots_workers_tasks_and_what_it_rests_on(run, tmp_path):
+    code, output = run()
+    assert code == console.DONE, output.err
+    document = json.loads((tmp_path / "plan.json").read_text())
+    for plan in document["plans"]:
+        slots, price = plan["budget"]["slots"], plan["price"]
+        line = next(line for line in output.out.splitlines() if line.startswith(f"{plan['rate']:,.0f} records/s"))
+        assert f"take {slots} slots of 1 core and 512 MB (capacity" in line
+        assert f"{plan['extrapolation']:.1f} times the most slots measured" in line or slots <= 8
+        assert f"on {price['workers']} x large with room for 7 each at {price['per_hour']:.2f} USD/h." in line
+        assert "trigger interval" not in line  # a pipelined engine has none
+        tasks = ", ".join(f"{name} {count}" for name, count in plan["allocation"]["tasks"].items())
+        assert f"  tasks: {tasks}\n" in output.out
+    assert re.search(
+        r"It rests on 4 runs simulated on fluid, .*\. The exploration ended: 4 runs were made\.", output.out
+    )
+    assert "plans, with Spark's settings: plan.json" in output.out
+
+
+def test_the_answer_is_there_even_if_the_report_fails(run, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no browser")
+
+    monkeypatch.setattr(planning.report, "render", fail)
+    code, output = run("--report", "plan.html")
+    assert code == console.DEFECT
+    assert re.search(r"2,000,000 records/s of \S+ take ", output.out)
+
+
+def test_the_plans_are_read_from_anywhere(run, tmp_path, monkeypatch):
+    from workbench.study import read_planned
+
+    run()
+    (tmp_path / "prices.csv").unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    document = json.loads((tmp_path / "plan.json").read_text())
+    again = read_planned(tmp_path / "plan.json")
+    assert [plan.price.per_hour for plan in again.plans] == [plan["price"]["per_hour"] for plan in document["plans"]]

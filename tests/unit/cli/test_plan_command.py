@@ -1,0 +1,166 @@
+"""``workbench plan`` as a user runs it, on the simulated engine: killed, repeated, on recorded rates."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from workbench import cli
+from workbench.cli.console import BAD_INPUT, DONE
+from workbench.cli.planning import _file_name
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.study import read_study
+from workbench.views.study_cards import asked_card
+
+STUDY = """query: nexmark:q1
+targets: [2000000, 20000000]
+slots: [2, 4, 8]
+memory_mb: [512]
+testbed: fluid
+slot_cpus: 1
+choice: edge
+most_runs: {runs}
+"""
+KILLS = 5
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch, capsys):
+    """Plans the study of so many runs in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*options, runs=3):
+        (tmp_path / "study.yaml").write_text(STUDY.format(runs=runs))
+        code = cli.main(["plan", "study.yaml", *options])
+        return code, capsys.readouterr()
+
+    return command
+
+
+def answers(path):
+    """Budget, capacity and tasks of every plan in a file."""
+    plans = json.loads(path.read_text())["plans"]
+    return [(plan["budget"], plan["expected_rate"], plan["allocation"]["tasks"]) for plan in plans]
+
+
+def test_killed_at_five_random_moments_it_ends_as_an_undisturbed_one_and_repeats_nothing(plan, tmp_path):
+    assert plan("--journal", "calm.jsonl", "--output", "calm.json", runs=12)[0] == DONE
+    calm, journal = Journal("calm.jsonl"), Path("journal.jsonl")
+    random = Random(31)
+    most = len(calm.entries()) // (KILLS + 3)
+    command = [sys.executable, "-m", "workbench.cli", "plan", "study.yaml", "--journal", journal.name]
+
+    for _ in range(KILLS):
+        lines = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        enough = lines + random.randint(1, most)
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+        while process.poll() is None and lines < enough:
+            time.sleep(0.001)
+            lines = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+
+    assert subprocess.run([*command, "--output", "killed.json"], cwd=tmp_path, check=False).returncode == DONE
+    assert answers(Path("killed.json")) == answers(Path("calm.json"))
+    for kind, number in (("finished", None), ("probe", "number")):
+        seen = [(entry.key, entry.data.get(number)) for entry in Journal(journal).entries(kind)]
+        assert len(set(seen)) == len(seen)
+        assert sorted(seen) == sorted((entry.key, entry.data.get(number)) for entry in calm.entries(kind))
+
+
+def test_what_is_taken_from_the_journal_is_said(plan):
+    today = datetime.now(UTC).date().isoformat()
+    code, first = plan()
+    assert code == DONE
+    assert "journal" not in first.out
+    again = plan()[1].out
+    assert f"3 of 3 runs are taken from .workbench/journal.jsonl, measured {today}" in again
+    assert "to measure them anew, name another --journal." in again
+    more = plan("--json", runs=4)[1].out
+    assert len(json.loads(more)["taken_from_journal"]) == 3
+    anew = plan("--json", "--journal", "other.jsonl")[1].out
+    assert json.loads(anew)["taken_from_journal"] == []
+
+
+def test_a_report_that_fails_does_not_withhold_the_answer(plan, monkeypatch):
+    def fail(*_):
+        raise WorkbenchError("The disk is full; free some of it.")
+
+    monkeypatch.setattr("workbench.report.render", fail)
+    code, output = plan("--report", "plan.html")
+    assert code == BAD_INPUT
+    assert "records/s of nexmark:q1 take" in output.out
+    assert output.err == "workbench: The disk is full; free some of it.\n"
+
+
+def test_the_report_shows_the_probes_and_operators_of_the_largest_run(plan):
+    code, output = plan("--report", "plan.html")
+    assert code == DONE, output.err
+    page = Path("plan.html").read_text()
+    assert len(page.encode()) < 3_000_000
+    for title in ("What rate does it sustain?", "Which operator does the work?", "How was it measured?"):
+        assert f"Run 2, on 8 slots: {title}" in page
+
+
+@pytest.mark.parametrize(
+    ("study", "name"),
+    [
+        ("study.yaml", "study-plan.json"),
+        ("./data/q5.yaml", "data-q5-plan.json"),
+        ("../other/q5.yaml", "other-q5-plan.json"),
+        ("/home/me/q5.yaml", "home-me-q5-plan.json"),
+    ],
+)
+def test_studies_of_one_name_in_two_folders_have_files_of_their_own(study, name):
+    assert _file_name(Path(study)) == name
+
+
+@pytest.mark.parametrize("choice", ["choice: improvement", "choice: edge", "estimates: 2"])
+def test_no_recorded_rate_counts_twice(tmp_path, monkeypatch, capsys, choice):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{memory},{slots},{480 * slots + memory / 10}" for memory in (512, 1024) for slots in (2, 4, 8)]
+    (tmp_path / "rates.csv").write_text("\n".join(["memory_mb,slots,rate", *rows, "512,8,3800"]))
+    study = STUDY.replace("fluid", "recorded\ntable: rates.csv").replace("[512]", "[512, 1024]")
+    text = study.format(runs=20).replace("choice: edge", choice).replace("2000000, 20000000", "3000")
+    (tmp_path / "theirs.yaml").write_text(text)
+    assert cli.main(["plan", "theirs.yaml", "--dry-run", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["runs"][1] <= 7
+    assert cli.main(["plan", "theirs.yaml", "--json"]) == DONE
+    planned = json.loads(capsys.readouterr().out)
+    taken = Counter((run["budget"]["slots"], run["budget"]["profile"]["memory_mb"]) for run in planned["runs"])
+    assert taken[8, 512] <= 2
+    assert all(count == 1 for budget, count in taken.items() if budget != (8, 512))
+    assert len(planned["runs"]) >= 5
+    (plan,) = planned["plans"]
+    assert "state not known" in [card["concern"] for card in plan["cards"]]
+
+
+def test_rates_measured_elsewhere_are_planned(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = ["512,2,1000", "512,4,1900", "512,8,3700"]
+    study = STUDY.replace("fluid", "recorded\ntable: rates.csv").replace("nexmark:q1", "checkout")
+    (tmp_path / "theirs.yaml").write_text(study.format(runs=3).replace("2000000", "2000"))
+
+    def planned():
+        (tmp_path / "rates.csv").write_text("\n".join(["memory_mb,slots,rate", *rows]))
+        assert cli.main(["plan", "theirs.yaml", "--json"]) == DONE
+        return json.loads(capsys.readouterr().out)
+
+    first = planned()
+    assert "trigger interval" not in str(first["plans"])
+    assert "from runs on 2 to 8 slots (measured elsewhere)?" in asked_card(read_study("theirs.yaml")).finding
+    assert [run["estimate"]["low"] for run in first["runs"]] == pytest.approx([1000, 3700, 1900], rel=0.05)
+    assert all(one["testbed"].startswith("recorded, 3 measurements") for one in first["plans"])
+    assert first["plans"][0]["budget"]["slots"] in {4, 5, 6}
+    rows[1] = "512,4,2100"
+    second = planned()  # not what the same journal holds of the table before
+    assert second["runs"][2]["estimate"]["low"] == pytest.approx(2100, rel=0.05)
+    assert second["taken_from_journal"] == []

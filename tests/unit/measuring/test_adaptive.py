@@ -1,0 +1,123 @@
+"""The next rate to try and the bracket at the end, from answers that are given."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from workbench.measuring import SearchSettings
+from workbench.measuring.adaptive import Grid, conclude, next_step
+from workbench.measuring.bracket import Votes, tally
+from workbench.metrics import Batch, Observation
+from workbench.records import Judgement, Probe
+
+GRID = Grid(0.01)
+
+
+def scripted(rate, verdict, number=1, seconds=1.0, **fields):
+    """A finished probe with a given answer; every batch takes `seconds`, whatever its rows."""
+    rows = round(2 * rate) if math.isfinite(rate) else 2000
+    batches = tuple(Batch(2.0 * n, seconds, rows, rows * (n + 1.0), 0.0) for n in range(5))
+    judgement = None if verdict is None else Judgement(verdict, 1.0, 0.0, 0.0, "scripted")
+    phase = "warm-up" if verdict is None else "probe"
+    return Probe(number, phase, rate, 1, Observation(rate, 8.0, batches, **fields), judgement)
+
+
+def history_of(*answers):
+    return [scripted(math.inf, None), *(scripted(GRID.rate(k), verdict) for k, verdict in answers)]
+
+
+def asked(history, settings=None):
+    step = next_step(history, settings or SearchSettings(2.0, max_probes=1000))
+    return None if step is None else GRID.index(step.rate)
+
+
+@pytest.mark.parametrize(
+    ("answers", "votes"),
+    [
+        ([("overloaded", True), ("sustained", False)], Votes(1, 0)),
+        ([("sustained", False), ("overloaded", True)], Votes(1, 0)),
+        ([("overloaded", True), ("overloaded", True)], Votes(0, 2, disturbed=True)),
+        ([("disturbed", False), ("sustained", True)], Votes(1, 0, disturbed=True)),
+    ],
+)
+def test_answers_of_a_quiet_machine_replace_those_of_a_disturbed_one(answers, votes):
+    probes = [scripted(GRID.rate(900), verdict) for verdict, _ in answers]
+    told = [
+        replace(probe, judgement=replace(probe.judgement, disturbed=disturbed))
+        for probe, (_, disturbed) in zip(probes, answers, strict=True)
+    ]
+    assert tally(told, GRID.index) == {900: votes}
+
+
+def test_contradicting_rates_are_probed_again():
+    history = history_of((700, "overloaded"), (702, "sustained"))
+    assert asked(history) == 700
+    history.append(scripted(GRID.rate(700), "overloaded"))
+    assert asked(history) == 702
+    history.append(scripted(GRID.rate(702), "overloaded"))  # a tie: the third decides
+    assert asked(history) == 702
+
+
+def test_majority_of_three_decides():
+    history = history_of((700, "overloaded"), (702, "sustained"), (700, "sustained"), (700, "sustained"))
+    found = conclude(history, SearchSettings(2.0))
+    assert found.low == GRID.rate(702)
+    assert found.high == math.inf
+    assert found.contradictions == (GRID.rate(700),)
+
+
+def test_firm_contradictions_widen_the_bracket():
+    twice = [(k, v) for k, v in ((699, "sustained"), (700, "overloaded"), (702, "sustained"), (703, "overloaded"))] * 2
+    found = conclude(history_of(*twice), SearchSettings(2.0))
+    assert (found.low, found.high) == (GRID.rate(699), GRID.rate(703))
+    assert found.contradictions == (GRID.rate(700), GRID.rate(702))
+    assert asked(history_of(*twice)) is None
+
+
+def test_ends_near_a_contradiction_are_confirmed():
+    answers = [(700, "overloaded"), (700, "sustained"), (700, "sustained"), (701, "overloaded")]
+    assert asked(history_of(*answers)) == 701
+
+
+def test_ends_that_the_line_disagrees_with_are_confirmed():
+    history = history_of((700, "sustained"), (701, "overloaded"))  # batches took 1 s of 2 s at either
+    assert asked(history) == 700
+
+
+def test_upwards_no_leap_is_higher_than_four_times():
+    # Batch times that are nearly the same at every rate promise an endless capacity.
+    history = history_of((700, "sustained"))
+    for _ in range(12):
+        index = asked(history)
+        rates = [probe.rate for probe in history[1:]]
+        assert GRID.index(max(rates)) < index <= GRID.index(max(rates)) + GRID.steps(4.0)
+        history.append(scripted(GRID.rate(index), "sustained"))
+
+
+def test_downwards_no_leap_is_lower_than_a_quarter():
+    # Batches that took 120 s of an interval of 2 s promise a sixtieth of the capacity.
+    history = history_of((700, "overloaded"))
+    history[-1] = scripted(GRID.rate(700), "overloaded", seconds=120.0)
+    for _ in range(4):
+        index = asked(history)
+        rates = [probe.rate for probe in history[1:]]
+        assert GRID.index(min(rates)) - GRID.steps(4.0) <= index < GRID.index(min(rates))
+        history.append(scripted(GRID.rate(index), "overloaded", seconds=120.0))
+
+
+def test_misleading_batch_times_do_not_mislead_the_search():
+    # Every threshold of grids of 1 to 25 rates, with batch times that say nothing: bisection equals linear scan.
+    for size in range(1, 26):
+        settings = SearchSettings(2.0, 0.01, GRID.rate(600), GRID.rate(600 + size - 1), max_probes=1000)
+        for threshold in range(600, 600 + size + 1):
+            for seconds in (0.01, 1.0, 1.999, 30.0):
+                history = [scripted(math.inf, None)]
+                while (index := asked(history, settings)) is not None:
+                    assert 600 <= index < 600 + size
+                    answer = "sustained" if index < threshold else "overloaded"
+                    history.append(scripted(GRID.rate(index), answer, seconds=seconds))
+                    assert len(history) < 60
+                found = conclude(history, settings)
+                assert found.low == (0.0 if threshold == 600 else GRID.rate(threshold - 1))
+                assert found.high == (math.inf if threshold == 600 + size else GRID.rate(threshold))

@@ -1,0 +1,125 @@
+"""Estimates on a machine that others use too: what is repeated, what is waited for, what is believed in the end."""
+
+import math
+
+import pytest
+from simulated_run import SimulatedRun, bracket_of, estimate
+
+from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator
+
+
+def beside_neighbour(there, **fields):
+    """A run that a neighbour disturbs, and whose batches take twice as long, while he is `there`."""
+    return SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0, **fields)
+
+
+def test_disturbed_probe_is_repeated_before_its_verdict_counts():
+    def first(run):
+        return math.isfinite(run.rate) and run.attempts[run.rate] == 1
+
+    run = SimulatedRun(disturbed=lambda r: 0.4 * first(r), noise=lambda r: 3.0 if first(r) else 1.0)
+    result = estimate(run)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
+    assert verdicts == ["disturbed", "sustained", "disturbed", "overloaded"]
+    assert [probe.attempt for probe in result.probes[1:]] == [1, 2, 1, 2]
+    assert not result.disturbed
+
+
+def test_machine_that_is_always_disturbed_is_judged_in_the_end():
+    result = estimate(SimulatedRun(disturbed=lambda _run: 0.4))
+    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
+    assert verdicts == [*3 * ["disturbed"], "sustained", *3 * ["disturbed"], "overloaded"]
+    assert result.disturbed
+    assert [probe.judgement.disturbed for probe in result.probes[1:]] == 2 * [*3 * [False], True]
+
+
+def test_repeats_in_all_leave_probes_to_answer():
+    # The first rate is far off, so more than two must be judged.
+    run = SimulatedRun(warm_rows=lambda _n: 100, disturbed=lambda _run: 0.4)
+    result = estimate(run)
+    verdicts = [probe.judgement.verdict for probe in result.probes[1:]]
+    assert verdicts.count("disturbed") == 9
+    assert verdicts[:12].count("disturbed") == 9
+    assert len(verdicts) > 12
+    assert not result.exhausted
+
+
+def test_a_neighbour_of_three_probes_is_outlasted():
+    # The estimate is as if it had never been there.
+    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 4))
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    assert not result.disturbed
+    assert [probe.answered("disturbed") for probe in result.probes[1:]].count(True) == 3
+
+
+def test_after_a_disturbed_probe_it_waits_for_the_neighbour_to_leave():
+    run = beside_neighbour(lambda run: not run.waits, wait_s=60.0)
+    result = estimate(run)
+    assert run.waits == [120.0]
+    assert [probe.judgement.verdict for probe in result.probes[1:3]] == ["disturbed", "sustained"]
+    assert result.probes[2].seconds > 60.0
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+
+
+def test_patience_is_that_of_the_whole_estimate():
+    run = SimulatedRun(disturbed=lambda _run: 0.4, wait_s=100.0)
+    estimate(run)
+    assert run.waits == pytest.approx([120.0, 20.0, *4 * [0.0]])
+
+
+def test_without_disturbance_nobody_waits_nor_does_the_published_schedule():
+    quiet, published = SimulatedRun(), SimulatedRun(disturbed=lambda _run: 0.4)
+    estimate(quiet)
+    estimate(published, schedule="streambed")
+    assert quiet.waits == published.waits == []
+
+
+def test_verify_waits_before_it_repeats():
+    run = SimulatedRun(disturbed=lambda run: 0.4 * (not run.waits))
+    (answer,) = CapacityEstimator(clock=run.clock).verify(run, [run.truth / 2])
+    assert run.waits == [120.0]
+    assert answer.judgement.verdict == "sustained"
+
+
+def test_a_failure_that_only_a_disturbed_machine_saw_is_asked_for_again():
+    # The neighbour slows it for five probes: three are repeated, the next is judged in his presence.
+    result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 6))
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    assert result.disturbed
+    failed = next(n for n, probe in enumerate(result.probes) if probe.answered("overloaded"))
+    quiet = next(n for n, probe in enumerate(result.probes) if n > failed and probe.answered("sustained"))
+    assert result.probes[failed].judgement.disturbed
+    assert result.probes[quiet + 1].rate == result.probes[failed].rate  # as soon as there was a quiet answer
+    assert result.probes[quiet + 1].answered("sustained")
+
+
+def test_an_upper_end_that_fails_twice_on_a_disturbed_machine_is_believed():
+    def there(run):  # whenever the rate is the truth's or more
+        return 9000 < run.rate < math.inf
+
+    def quick_at_first(run):
+        return 0.7 if math.isinf(run.rate) else 1.0
+
+    result = estimate(SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=quick_at_first), max_repeats=0)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    failed = [probe.rate for probe in result.probes if probe.answered("overloaded")]
+    assert 2 in {failed.count(rate) for rate in failed} <= {1, 2}
+    assert not result.exhausted
+
+
+def test_rate_that_is_never_offered_is_an_error_after_repeats():
+    run = SimulatedRun(offered=lambda rate: min(rate, 7000.0))
+    with pytest.raises(WorkbenchError, match=r"was not offered in 3 attempts: 7,000 records/s became due .* limiter"):
+        estimate(run)
+    assert len(run.commands) == 4
+
+
+@pytest.mark.parametrize("max_repeats", [0, 3])
+def test_rate_that_was_once_not_offered_is_repeated(max_repeats):
+    run = SimulatedRun()
+    run.offered = lambda rate: rate * (0.9 if run.attempts.get(rate, 0) == 0 else 1.0)
+    result = estimate(run, max_repeats=max_repeats)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+    assert result.probes[1].judgement.verdict == "not-offered"

@@ -1,0 +1,294 @@
+"""An estimate from its warm-up to its bracket, on a run whose truth is known; the paper's schedule."""
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from simulated_run import SimulatedRun, bracket_of, estimate
+
+from workbench.errors import WorkbenchError
+from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator, judge
+from workbench.measuring.adaptive import Grid
+
+GRID = Grid(0.01)
+
+
+def test_bracket_is_two_neighbours_around_the_truth():
+    run = SimulatedRun()
+    result = estimate(run)
+    assert result.low <= run.truth < result.high
+    assert result.high == pytest.approx(result.low * 1.01)
+    assert result.rate == pytest.approx(result.low, rel=0.01)
+    assert (result.limit, result.steady, result.exhausted) == ("query", True, False)
+    assert result.observation is result.probes[1].observation
+    assert len(result.probes) == 3  # the warm-up and the two ends: the line finds them at once
+
+
+def test_seconds_and_numbers_add_up():
+    run = SimulatedRun()
+    result = estimate(run)
+    assert result.seconds == pytest.approx(run.now)
+    assert [probe.number for probe in result.probes] == [0, 1, 2]
+    assert result.probes[2].started_s == pytest.approx(result.probes[0].seconds + result.probes[1].seconds)
+
+
+def test_all_pass_up_to_the_highest_rate():
+    result = estimate(SimulatedRun(), max_rate=5000.0)
+    assert result.low == GRID.rate(GRID.below(5000.0))
+    assert (result.high, result.limit) == (math.inf, "none")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"max_rate": 5.0}, {"max_rate": GRID.rate(100)}, {"min_rate": 500.0, "max_rate": 500.0}]
+)
+def test_a_highest_rate_far_below_the_warm_ups_is_tried(fields):
+    result = estimate(SimulatedRun(), **fields)
+    assert [GRID.index(probe.rate) for probe in result.probes[1:]] == [GRID.below(fields["max_rate"])]
+    assert (result.low, result.high) == (GRID.rate(GRID.below(fields["max_rate"])), math.inf)
+    assert (result.limit, result.exhausted) == ("none", False)
+
+
+def test_all_fail_down_to_the_lowest_rate():
+    result = estimate(SimulatedRun(fixed_s=3.0), min_rate=100.0)
+    assert (result.low, result.rate, result.observation) == (0.0, None, None)
+    assert result.high == GRID.rate(GRID.above(100.0))
+    assert not result.exhausted
+
+
+def test_source_limit_is_not_the_querys_mst():
+    run = SimulatedRun(source_limit=1.2 * 5000.0)
+    result = estimate(run)
+    assert (result.high, result.limit) == (math.inf, "source")
+    assert result.low == GRID.rate(GRID.below(5000.0))
+    assert all(rate <= 5000.0 for _, rate in run.commands if math.isfinite(rate))
+
+
+def test_source_bound_probe_never_counts():
+    class LateProfile(SimulatedRun):
+        def observe(self, seconds):
+            seen = super().observe(seconds)
+            return (
+                seen if self.rate > 6000.0 and math.isfinite(self.rate) else replace(seen, source_rate_limit=math.inf)
+            )
+
+    result = estimate(LateProfile(source_limit=1.2 * 6000.0))
+    assert result.probes[1].judgement.verdict == "source-bound"
+    assert (result.low, result.high, result.limit) == (GRID.rate(GRID.below(6000.0)), math.inf, "source")
+
+
+def test_a_source_whose_fixed_cost_fills_the_interval_is_refused():
+    with pytest.raises(WorkbenchError, match=r"it could serve 0\.0\. Use a longer trigger interval or more slots"):
+        estimate(SimulatedRun(source_limit=0.0))
+
+
+def test_source_too_slow_for_any_probe():
+    with pytest.raises(WorkbenchError, match=r"source alone releases too little .* lower min_rate\."):
+        estimate(SimulatedRun(source_limit=100.0), min_rate=1000.0)
+
+
+def test_on_probe_comes_before_the_probe_is_used():
+    calls = []
+
+    class StopError(Exception):
+        pass
+
+    def record(probe):
+        calls.append((probe.number, len(run.commands)))
+        if probe.number == 1:
+            raise StopError
+
+    run = SimulatedRun()
+    with pytest.raises(StopError):
+        estimate(run, on_probe=record)
+    assert calls == [(0, 1), (1, 2)]
+
+
+class RecordedRun:
+    """Gives back what was observed at the nth command of a rate; a rate or an attempt that was not is a KeyError."""
+
+    def __init__(self, whole, done, budget):
+        self.budget, self.now, self.commands = budget, 0.0, []
+        self.seen = {(probe.rate, probe.attempt): probe.observation for probe in whole.probes}
+        self.attempts = {probe.rate: probe.attempt for probe in done if probe.phase == "probe"}
+
+    def clock(self):
+        return self.now
+
+    def set_rate(self, rate):
+        self.commands.append(rate)
+        self.attempts[rate] = self.attempts.get(rate, 0) + 1
+
+    def settle(self, seconds):
+        self.now += seconds
+
+    def await_quiet(self, most_s):
+        pass
+
+    def observe(self, seconds):
+        self.now += seconds
+        return self.seen[self.commands[-1], self.attempts[self.commands[-1]]]
+
+
+def noisy(seed):
+    def speed(run):  # one speed per probe, so that answers contradict each other
+        return random.Random(f"{seed} {run.rate} {run.attempts[run.rate]}").gauss(1, 0.05)
+
+    return SimulatedRun(
+        noise=speed, disturbed=lambda run: 0.2 * (hash((seed, run.rate, run.attempts[run.rate])) % 5 == 0)
+    )
+
+
+def outcomes(probes):
+    return [(p.number, p.phase, p.rate, p.attempt, p.observation, p.judgement) for p in probes]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_resumed_after_every_probe_the_estimate_is_the_same(seed):
+    run = noisy(seed)
+    whole = estimate(run)
+    for length in range(len(whole.probes) + 1):
+        done = whole.probes[:length]
+        recorded, new = RecordedRun(whole, done, run.budget), []
+        again = estimate(recorded, done, new.append)
+        assert outcomes(again.probes) == outcomes(whole.probes)
+        assert (again.rate, again.low, again.high, again.limit) == (whole.rate, whole.low, whole.high, whole.limit)
+        assert [probe.number for probe in new] == list(range(length, len(whole.probes)))
+        if length == len(whole.probes):
+            assert recorded.commands == []
+        else:
+            assert recorded.commands == [math.inf, *(p.rate for p in whole.probes[max(1, length) :])]
+
+
+def test_some_of_the_resumed_estimates_repeated_probes():
+    assert sum(any(probe.attempt > 1 for probe in estimate(noisy(seed)).probes) for seed in range(40)) >= 10
+
+
+@pytest.mark.parametrize("rows", [500, 4000, 17000, 40000, 120000])
+def test_warm_up_batch_size_does_not_matter(rows):
+    assert bracket_of(SimulatedRun(warm_rows=lambda _n: rows)) == bracket_of(SimulatedRun())
+
+
+def test_warm_up_that_does_not_become_steady_ends_at_its_cap():
+    run = SimulatedRun(warm_rows=lambda n: 200 * n)
+    result = estimate(run, warmup_cap_s=60.0)
+    assert result.probes[0].seconds == pytest.approx(60.0)
+    assert (result.probes[0].steady, result.steady) == (False, False)
+    assert (result.low, result.high) == bracket_of(SimulatedRun())
+
+
+def test_a_resumed_estimate_is_as_warm_as_the_one_that_was_interrupted():
+    short = {"warmup_min_s": 10.0, "warmup_cap_s": 10.0}
+    probes = []
+    estimate(SimulatedRun(warm_rows=lambda _n: 100), on_probe=probes.append, **short)
+    for done, least_s in ((1, 10.0), (3, 30.0)):
+        run = SimulatedRun()
+        estimate(run, probes[:done], **short)
+        (begun, _), (first, _) = run.commands[:2]
+        assert least_s <= first - begun < least_s + 10.0
+
+
+def test_warm_up_lasts_its_minimum():
+    assert estimate(SimulatedRun(), warmup_min_s=100.0).probes[0].seconds == pytest.approx(100.0)
+
+
+def test_noise_seeds_contain_the_truth():
+    rate_hits = time_hits = exhausted = 0
+    for seed in range(1000):
+        rng = random.Random(seed)
+        run = SimulatedRun(noise=lambda _run, rng=rng: rng.gauss(1, 0.02))
+        result = estimate(run)
+        exhausted += result.exhausted
+        rate_hits += result.low * 0.98 <= run.truth <= result.high * 1.02
+        time_hits += (
+            batch_s(run, result.low) * 0.98 <= run.interval_s and run.interval_s <= batch_s(run, result.high) * 1.02
+        )
+    assert rate_hits >= 950
+    assert time_hits >= 950
+    assert exhausted == 0
+
+
+def batch_s(run, rate):
+    return run.fixed_s + run.per_record_s * rate * run.interval_s
+
+
+def test_budget_of_probes_bounds_the_search_and_is_stated():
+    result = estimate(SimulatedRun(warm_rows=lambda _n: 100), max_probes=2)
+    assert len(result.probes) == 3
+    assert result.exhausted
+    assert result.low > 0
+    assert not estimate(SimulatedRun()).exhausted
+
+
+def test_recorded_rates_of_another_tolerance_are_refused():
+    warm_up, first, *_ = estimate(SimulatedRun()).probes
+    with pytest.raises(
+        WorkbenchError, match=r"rate 1234\.5, which is not on the grid of tolerance 0\.01; continue with"
+    ):
+        estimate(SimulatedRun(), [warm_up, replace(first, rate=1234.5)])
+
+
+def test_history_without_its_warm_up_is_refused():
+    with pytest.raises(WorkbenchError, match="does not begin with its warm-up; give all"):
+        estimate(SimulatedRun(), estimate(SimulatedRun()).probes[1:])
+
+
+def test_published_schedule_takes_645_s():
+    run = SimulatedRun()
+    result = estimate(run, schedule="streambed")
+    assert run.now == 645.0
+    assert result.seconds == 645.0
+    rates = [rate for _, rate in run.commands if rate != 6400.0 and math.isfinite(rate)]
+    assert rates == [9000.0, 18000.0, 13500.0, 11250.0, 10125.0, 9562.5, 9281.25]
+    assert [at for at, _ in run.commands[:5]] == [0.0, 120.0, 135.0, 195.0, 210.0]
+    assert (result.low, result.high, result.limit) == (9000.0, 9281.25, "query")
+    assert result.probes[1].observation.elapsed_s <= 30.0
+
+
+def test_published_schedule_of_the_stateful_queries_takes_900_s():
+    run = SimulatedRun(per_record_s=5e-5)
+    estimate(run, schedule="streambed", published=STATEFUL_QUERIES)
+    assert run.now == 900.0
+    assert {rate for _, rate in run.commands[1::2]} == {12800.0}
+
+
+def test_published_schedule_stops_at_one_percent():
+    run = SimulatedRun()
+    result = estimate(run, schedule="streambed", tolerance=0.2)
+    assert [probe.rate for probe in result.probes[1:]] == [9000.0, 18000.0, 13500.0]
+    assert not result.exhausted
+
+
+def test_published_rule_passes_a_slowly_growing_backlog():
+    # The warm-up runs faster and reaches 9,050 records/s, of which 99.5 % are consumed later.
+    run = SimulatedRun(warm_rows=lambda _n: 18100, noise=lambda r: 0.9 if math.isinf(r.rate) else 1.0)
+    result = estimate(run, schedule="streambed")
+    assert result.probes[1].judgement.verdict == "sustained"
+    assert judge(result.probes[1].observation).verdict == "overloaded"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tolerance": 0.0}, r"tolerance is 0\.0; allowed is from 0\.0 \(excluded\) to 1\.0 \(excluded\)"),
+        ({"success": 1.5}, r"success is 1\.5; allowed"),
+        ({"schedule": "fast"}, r"schedule is 'fast'; allowed are adaptive, streambed"),
+        ({"max_probes": 0}, r"max_probes is 0; it must be a whole number of at least 1"),
+        ({"max_repeats": -1}, r"max_repeats is -1;"),
+        ({"max_rate": math.nan}, r"max_rate is nan; allowed"),
+        ({"window_s": -1.0}, r"window_s is -1\.0; allowed"),
+        ({"warmup_min_s": 500.0}, r"warmup_min_s is 500\.0, above warmup_cap_s = 240\.0; raise the cap"),
+        ({"min_rate": 5.0, "max_rate": 4.0}, r"min_rate is 5\.0, above max_rate = 4\.0; raise max_rate"),
+        ({"schedule": "streambed", "max_rate": 4.0}, r"min_rate is None and max_rate \(--max-rate\) 4\.0\. Leave them"),
+    ],
+)
+def test_settings_are_checked(fields, message):
+    with pytest.raises(WorkbenchError, match=message):
+        CapacityEstimator(**fields)
+
+
+def test_long_intervals_have_fewer_of_them():
+    run = SimulatedRun(interval_s=10.0)
+    result = estimate(run)
+    assert result.low <= run.truth < result.high
+    assert result.probes[1].observation.elapsed_s <= 60.0

@@ -1,0 +1,185 @@
+"""What a measurement is named by: it changes with the code and the data, and with nothing else."""
+
+import functools
+import importlib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+
+import pytest
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator, Configuration, fingerprint, measurement_key
+from workbench.testbed import SparkTestbed
+from workbench.testbed.spark import testbed as spark_testbed
+from workbench.workload import Dataset, nexmark
+
+BUDGET = Budget(1, SlotProfile(1.0, 1024))
+QUERY = nexmark.query("q1")
+
+
+@dataclass
+class FakeTestbed:
+    identity: str = "fake"
+
+
+def typed(window):
+    """A query whose function was typed into a shell: there is no file with its text."""
+    shell = {"__name__": "typed"}
+    exec(f"def build(rows):\n    return [rows.within(row, '{window}') for row in rows]\n", shell)  # noqa: S102
+    return replace(QUERY, build=shell["build"])
+
+
+def key(query):
+    return measurement_key(Configuration(query, BUDGET), FakeTestbed(), CapacityEstimator())
+
+
+def test_a_changed_constant_in_typed_code_is_another_measurement():
+    assert key(typed("10 seconds")) == key(typed("10 seconds"))
+    assert key(typed("10 seconds")) != key(typed("5 minutes"))
+
+
+def test_another_event_time_or_format_is_another_measurement(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("t1,t2\n")
+
+    def reading(event_time, kind="csv"):
+        return key(replace(QUERY, dataset=Dataset(str(path), kind, event_time), event_time=event_time))
+
+    assert reading("t1") == reading("t1")
+    assert len({reading("t1"), reading("t2"), reading(None), reading("t1", "json")}) == 4
+
+
+def test_data_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"gone\.csv' does not exist; check the path"):
+        key(replace(QUERY, dataset=Dataset(str(tmp_path / "gone.csv"), "csv")))
+
+
+FILES = {
+    "myjobs.py": "import myhelpers\nfrom mypackage import windows\nimport json\n\ndef orders(_):\n    import mylate\n",
+    "myhelpers.py": "from mysettings import WIDTH\n",
+    "mysettings.py": "WIDTH = 10\n",
+    "mylate.py": "import myjobs\n",
+    "mypackage/__init__.py": "",
+    "mypackage/windows.py": "from . import spans\nfrom .deep.one import x\n",
+    "mypackage/spans.py": "",
+    "mypackage/deep/one.py": "x = 1\n",
+    "unrelated.py": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("my")]:
+        del sys.modules[name]
+
+
+def own(build=None):
+    importlib.invalidate_caches()
+    return key(replace(QUERY, build=build or importlib.import_module("myjobs").orders))
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"unrelated.py"}))
+def test_an_edited_module_that_the_querys_imports_is_another_measurement(folder, name):
+    before = own()
+    assert own() == before
+    (folder / name).write_text(FILES[name] + "edited = True\n")
+    assert own() != before
+
+
+def test_a_module_that_is_half_edited_is_told_apart_too(folder):
+    before = own()
+    (folder / "mylate.py").write_text("def (")
+    assert own() != before
+
+
+def test_an_edited_module_that_the_query_does_not_import_changes_nothing(folder):
+    before = own()
+    (folder / "unrelated.py").write_text("edited = True\n")
+    assert own() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_a_partial_binds_and_calls_is_part_of_the_query():
+    build = importlib.import_module("myjobs").orders
+    ten, five = functools.partial(build, width=10), functools.partial(build, width=5)
+    assert own(ten) == own(functools.partial(build, width=10))
+    assert len({own(), own(ten), own(five), own(functools.partial(ten, 1)), own(functools.partial(print))}) == 5
+
+
+def test_a_bound_function_is_told_by_its_code_and_not_by_where_it_lies():
+    def build(orders, helper):
+        return helper(orders)
+
+    def shell(text):
+        names = {"__name__": "typed"}
+        exec(f"def helper(rows):\n    return rows.where('{text}')\n", names)  # noqa: S102
+        return names["helper"]
+
+    def keyed(helper):
+        return key(replace(QUERY, build=functools.partial(build, helper=helper)))
+
+    assert keyed(shell("a")) == keyed(shell("a"))
+    assert keyed(functools.partial(shell("a"), 1)) == keyed(functools.partial(shell("a"), 1))
+    assert len({keyed(shell("a")), keyed(shell("b")), keyed(functools.partial(shell("a"), 1))}) == 3
+
+    def above(least, step=1):
+        def keep(rows, most=step):
+            return [row for row in rows if least < row < most and keep]
+
+        return keep
+
+    assert keyed(above(10)) == keyed(above(10))
+    assert len({keyed(above(10)), keyed(above(1000)), keyed(above(10, 2))}) == 3
+
+
+def test_a_set_in_typed_code_has_one_text_in_all_processes():
+    text = (
+        "from workbench.measuring.fingerprint import _compiled\n"
+        "print(_compiled(compile(\"x in {'a', 'b', 'c', 'd', 'e'}\", '', 'eval')))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", text], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(told) == 1
+
+
+def test_a_partial_of_an_edited_function_is_another_measurement(folder):
+    build = functools.partial(importlib.import_module("myjobs").orders, 1)
+    before = own(build)
+    (folder / "myjobs.py").write_text(FILES["myjobs.py"] + "edited = True\n")
+    assert own(build) != before
+
+
+@pytest.mark.parametrize("room", ["capacity", "testbed", "workload", "simulation"])
+def test_other_code_of_the_workbench_is_another_measurement(tmp_path, monkeypatch, room):
+    monkeypatch.setattr(fingerprint, "_HOME", tmp_path)
+    for each in fingerprint._ROOMS:
+        (tmp_path / each).mkdir()
+    before = fingerprint.own_code()
+    (tmp_path / room / "search.py").write_text("better = True\n")
+    assert fingerprint.own_code() != before
+
+
+def test_every_room_that_a_measurement_runs_through_is_there():
+    assert all((fingerprint._HOME / room).is_dir() for room in fingerprint._ROOMS)
+
+
+def test_measurements_of_two_machines_are_not_mixed(monkeypatch):
+    machines = [{"processor": "A", "cores": "2"}, {"processor": "A", "cores": "4"}, {"processor": "B", "cores": "2"}]
+    named = []
+    for machine in machines:
+        monkeypatch.setattr(spark_testbed, "describe", lambda machine=machine: machine)
+        named.append(SparkTestbed().identity)
+    assert len(set(named)) == 3
+    assert named[0].endswith("A with 2 cores")

@@ -1,0 +1,186 @@
+"""A measurement over a testbed that simulates: journalled, resumed, complete."""
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+from simulated_run import SimulatedRun
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator, Configuration, measure, verify
+from workbench.metrics import SourceProfile, TaskSample
+from workbench.records import Measurement
+from workbench.workload import Query, nexmark
+from workbench.workload.nexmark.queries import NAMES
+
+BUDGET = Budget(1, SlotProfile(1.0, 1024))
+QUERY = nexmark.query("q1")
+
+
+class Killed(BaseException):
+    """As kill -9: nothing after it is done."""
+
+
+class FakeRun(SimulatedRun):
+    facts = {"spark": "none"}  # noqa: RUF012
+    source = SourceProfile(0.0, 1e-6, 1e9)
+
+    def __init__(self, die_after, sample_s):
+        super().__init__()
+        self.left = die_after
+        self.sample_s = sample_s
+
+    def observe(self, seconds):
+        if self.left == 0:
+            raise Killed
+        self.left -= 1
+        seen = super().observe(seconds)
+        samples = [TaskSample("all", batch.records, self.sample_s * batch.records) for batch in seen.batches]
+        return replace(seen, samples=tuple(samples))
+
+
+@dataclass
+class FakeTestbed:
+    identity: str = "fake"
+    die_after: int = -1
+    sample_s: float = 1e-6
+    runs: list = field(default_factory=list)
+    query: Query = QUERY
+
+    @contextmanager
+    def deploy(self, query, budget, layout=None, *, repeat=None):  # noqa: ARG002
+        assert (query, budget, layout) == (self.query, BUDGET, None)
+        self.runs.append(FakeRun(self.die_after, self.sample_s))
+        yield self.runs[-1]
+
+
+def run(journal, die_after=-1, per_record_s=1e-6, **settings):
+    testbed = FakeTestbed(die_after=die_after, sample_s=per_record_s)
+    estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
+    measured = measure(Configuration(QUERY, BUDGET), testbed, estimator, journal, **settings)
+    return measured, testbed.runs[-1] if testbed.runs else None
+
+
+def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve(tmp_path):
+    measurement, simulated = run(Journal(tmp_path / "j.jsonl"))
+    assert measurement.estimate.low <= simulated.truth <= measurement.estimate.high * 1.01
+    assert [round(probe.rate / measurement.estimate.rate, 2) for probe in measurement.load_curve] == [0.15, 0.3, 0.5]
+    assert measurement.query == "nexmark:q1"
+
+
+@pytest.mark.parametrize("die_after", range(0, 14, 2))
+def test_a_killed_measurement_repeats_no_finished_probe_and_ends_as_an_undisturbed_one(tmp_path, die_after):
+    undisturbed, _ = run(Journal(tmp_path / "calm.jsonl"))
+    journal = Journal(tmp_path / "j.jsonl")
+    with pytest.raises(Killed):
+        run(journal, die_after)
+    finished = [entry.data["rate"] for entry in journal.entries() if entry.kind in ("probe", "load")]
+    resumed, simulated = run(journal)
+    assert resumed.estimate.low == undisturbed.estimate.low
+    assert resumed.estimate.high == undisturbed.estimate.high
+    commanded = [rate for _, rate in simulated.commands]
+    assert not set(commanded) & {rate for rate in finished if rate != "inf"}
+    kinds = [entry.kind for entry in journal.entries()]
+    assert kinds.count("probe") == len(undisturbed.estimate.probes)
+    assert kinds.count("load") == 3
+
+
+def test_a_finished_measurement_is_measured_anew(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    first, _ = run(journal)
+    _, again = run(journal)
+    assert len(again.commands) >= len(first.estimate.probes)
+
+
+def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    bare, _ = run(journal, costs=False, reuse=True)
+    assert bare.load_curve == ()
+    with pytest.raises(Killed):
+        run(journal, die_after=3, reuse=True)
+    whole, simulated = run(journal, reuse=True)
+    assert len(whole.load_curve) == 3
+    assert (whole.estimate.low, whole.estimate.high) == (bare.estimate.low, bare.estimate.high)
+    assert whole.interval == bare.interval  # one measurement, not two
+    commanded = {rate for _, rate in simulated.commands}
+    assert commanded <= {probe.rate for probe in whole.load_curve}
+    kinds = [entry.kind for entry in journal.entries()]
+    assert kinds.count("probe") == len(bare.estimate.probes)
+    assert kinds.count("load") == 3
+    assert run(journal, reuse=True) == (whole, None)
+    assert run(journal, costs=False, reuse=True) == (whole, None)
+
+
+def test_a_measurement_knows_that_its_querys_state_grows_without_bound(tmp_path):
+    bounded, _ = run(Journal(tmp_path / "j.jsonl"))
+    testbed = FakeTestbed(query=replace(QUERY, unbounded_state=True))
+    estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
+    growing = measure(Configuration(testbed.query, BUDGET), testbed, estimator, Journal(tmp_path / "g.jsonl"))
+    assert (bounded.unbounded_state, growing.unbounded_state) == (False, True)
+    growing.to_json(tmp_path / "m.json")
+    assert Measurement.from_json(tmp_path / "m.json").unbounded_state
+
+
+def test_q3_alone_of_the_benchmarks_queries_keeps_state_without_bound():
+    assert [name for name in NAMES if nexmark.query(name).unbounded_state] == ["q3"]
+
+
+def test_verify_tells_sustained_from_not():
+    testbed = FakeTestbed()
+    truth = FakeRun(-1, 1e-6).truth
+    estimator = CapacityEstimator(clock=lambda: testbed.runs[-1].now)
+    probes = verify(QUERY, BUDGET, testbed, estimator, [0.9 * truth, 1.2 * truth])
+    assert [probe.judgement.verdict for probe in probes] == ["sustained", "overloaded"]
+
+
+def test_costs_come_from_one_deployment(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    with pytest.raises(Killed):
+        run(journal, die_after=4, per_record_s=1e-6)
+    resumed, _ = run(journal, per_record_s=2e-6)
+    assert [entry.kind for entry in journal.entries()].count("deployed") == 2
+    assert resumed.costs[0].per_record_s == pytest.approx(2e-6)
+
+
+def test_the_interval_rests_on_what_the_journal_knows_of_this_configuration(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    first, _ = run(journal)
+    again, _ = run(journal)
+    elsewhere, _ = run(Journal(tmp_path / "other.jsonl"))
+    assert (first.interval.repeats, again.interval.repeats, elsewhere.interval.repeats) == (1, 2, 1)
+    assert first.interval.low < first.estimate.low < first.estimate.high < first.interval.high
+    assert first.interval.low < again.interval.low
+
+
+def test_an_interval_survives_its_file(tmp_path):
+    measured, _ = run(Journal(tmp_path / "journal.jsonl"))
+    measured.to_json(tmp_path / "m.json")
+    assert Measurement.from_json(tmp_path / "m.json").interval == measured.interval
+
+
+def test_probes_of_a_process_that_measured_the_same_meanwhile_are_left_out(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    first, _ = run(journal)
+    theirs = journal.entries("probe")[0]
+    journal.append("probe", theirs.key, theirs.data)
+    again, simulated = run(journal)
+    assert again.estimate.low == first.estimate.low
+    assert len(simulated.commands) >= len(first.estimate.probes)
+
+
+def test_what_was_recorded_of_an_estimate_that_cannot_go_on_is_given_up(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    with pytest.raises(Killed):
+        run(journal, die_after=12)
+    lines = [json.loads(line) for line in journal.path.read_text().splitlines()]
+    for line in lines:  # as after a hiccup of the source's profile
+        if line["kind"] == "probe":
+            line["data"]["observation"]["source_rate_limit"] = 1e-9
+    journal.path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    measured, _ = run(journal)
+    calm, _ = run(Journal(tmp_path / "calm.jsonl"))
+    assert (measured.estimate.low, measured.estimate.high) == (calm.estimate.low, calm.estimate.high)
+    (given_up,) = journal.entries("given up")
+    assert "The source alone releases too little" in given_up.data["reason"]

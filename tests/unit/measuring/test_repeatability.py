@@ -1,0 +1,106 @@
+"""The interval for the next deployment, against simulated repeats."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.measuring import EXPECTED_DEVIATION, expected_deviation
+from workbench.measuring.repeatability import mst_interval, scatter, unrest
+from workbench.metrics import Disturbance, Observation
+from workbench.records import MstEstimate, Probe
+from workbench.testbed import VIRTUAL_MACHINE
+from workbench.testbed.spark.machine import describe
+
+
+def estimate(low, high, limit="query"):
+    return MstEstimate(low or None, low, high, (), None, limit, 60.0)
+
+
+def test_one_measurement_rests_on_the_published_scatter():
+    interval = mst_interval(estimate(100.0, 100.0))
+    assert (interval.repeats, interval.level) == (1, 0.9)
+    # Student's 0.95 quantile at 4 degrees of freedom is 2.1318
+    assert interval.high == pytest.approx(100 * math.exp(2.1318 * 0.05 * math.sqrt(2)), rel=1e-4)
+    assert interval.low * interval.high == pytest.approx(100.0**2)
+
+
+def test_a_virtual_machine_is_expected_to_repeat_itself_less_well():
+    assert describe()[VIRTUAL_MACHINE] in {"yes", "no", "unknown"}
+    shared, own = expected_deviation({VIRTUAL_MACHINE: "yes"}), expected_deviation({VIRTUAL_MACHINE: "no"})
+    assert expected_deviation({VIRTUAL_MACHINE: "unknown"}) == shared
+    assert expected_deviation({}) == own == EXPECTED_DEVIATION < shared
+    wide, narrow = (mst_interval(estimate(100.0, 100.0), expected=one) for one in (shared, own))
+    assert math.log(wide.high / 100) == pytest.approx(shared / own * math.log(narrow.high / 100))
+    # six fresh deployments of q5 on one virtual machine: each of their intervals is to hold all
+    seen = [(68.8, 71.5), (68.8, 71.5), (71.5, 74.4), (90.5, 94.1), (90.5, 94.1), (77.4, 80.5)]
+    spans = [mst_interval(estimate(*one), expected=shared) for one in seen]
+    assert all(span.low <= math.sqrt(low * high) <= span.high for span in spans for low, high in seen)
+
+
+def disturbed(share):
+    """An estimate of a quiet probe and one that was disturbed by `share`."""
+    seen = (Observation(100.0, 8.0, (), disturbance=Disturbance(slowdown=one)) for one in (0.0, share))
+    return replace(estimate(100.0, 100.0), probes=tuple(Probe(1, "probe", 100.0, 1, one) for one in seen))
+
+
+def test_neighbours_of_this_deployment_may_meet_the_next_one_or_not():
+    quiet, noisy = (mst_interval(disturbed(share)) for share in (0.0, 0.2))
+    assert quiet == mst_interval(estimate(100.0, 100.0))
+    assert unrest(disturbed(0.2)) == pytest.approx(0.2 / math.sqrt(2))
+    assert math.log(noisy.high / 100) == pytest.approx(
+        math.hypot(0.05, 0.2 / math.sqrt(2)) / 0.05 * math.log(quiet.high / 100)
+    )
+    assert noisy.low * noisy.high == pytest.approx(100.0**2)
+
+
+def test_the_bracket_widens_it_and_lies_within():
+    narrow, wide = mst_interval(estimate(100.0, 101.0)), mst_interval(estimate(90.0, 112.0))
+    assert wide.low < narrow.low < 90
+    assert narrow.high < wide.high
+
+
+def test_like_repeats_narrow_it_and_unlike_ones_widen_it():
+    alone = mst_interval(estimate(100.0, 104.0))
+    like = mst_interval(estimate(100.0, 104.0), [estimate(100.0, 104.0)] * 5)
+    unlike = mst_interval(estimate(100.0, 104.0), [estimate(70.0, 73.0), estimate(140.0, 145.0)])
+    assert like.repeats == 6
+    assert like.deviation < EXPECTED_DEVIATION < unlike.deviation
+    assert alone.low < like.low < like.high < alone.high
+    assert unlike.low < 70
+    assert unlike.high > 145
+
+
+@pytest.mark.parametrize(
+    "unbounded", [estimate(100.0, 120.0, "source"), estimate(0.0, 10.0), estimate(100.0, math.inf, "none")]
+)
+def test_without_a_bracket_of_the_querys_own_there_is_none(unbounded):
+    assert mst_interval(unbounded) is None
+    assert mst_interval(estimate(100.0, 104.0), [unbounded]).repeats == 1
+
+
+def test_a_level_out_of_range_is_refused():
+    with pytest.raises(WorkbenchError, match=r"level is 90; it must lie between 0 and 1"):
+        mst_interval(estimate(100.0, 104.0), level=90)
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 6])
+def test_it_holds_the_next_deployment_as_often_as_it_says(repeats):
+    """Over queries whose deviation is drawn from the prior itself: a scaled inverse chi-square of four observations."""
+    random = np.random.default_rng(repeats)
+    held = 0
+    trials = 4000
+    for _ in range(trials):
+        deviation = EXPECTED_DEVIATION * math.sqrt(4 / random.chisquare(4))
+        *seen, following = np.exp(random.normal(0.0, deviation, repeats + 1)) * 1000.0
+        estimates = [estimate(rate, rate) for rate in seen]
+        interval = mst_interval(estimates[-1], estimates[:-1])
+        held += interval.low <= following <= interval.high
+    assert held / trials == pytest.approx(0.9, abs=0.02)
+
+
+def test_scatter_is_pooled_within_groups_not_between_them():
+    apart = scatter([[100.0, 100.0], [900.0, 900.0], [5.0]])
+    assert apart == (pytest.approx(math.sqrt(4 * 0.05**2 / 6)), 6)

@@ -1,0 +1,145 @@
+from dataclasses import replace
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.measuring import judge
+from workbench.measuring.verdict import backlog_trend
+from workbench.metrics import Batch, Disturbance, Observation
+
+RATE = 1000.0
+
+
+def seen(backlogs, rate=RATE, interval=2.0, **fields):
+    """Batches every interval with these backlogs; rows fall due at `rate`."""
+    batches, released = [], 0.0
+    for number, backlog in enumerate(backlogs):
+        due = rate * interval * (number + 1)
+        rows = due - backlog - released
+        released += rows
+        batches.append(Batch(number * interval, 1.0, round(rows), due, backlog))
+    return Observation(fields.pop("commanded", rate), interval * (len(backlogs) - 1), tuple(batches), **fields)
+
+
+def test_flat_backlog_is_sustained():
+    judgement = judge(seen([0] * 11))
+    assert judgement.verdict == "sustained"
+    assert judgement.consumed_share == 1.0
+    assert judgement.reason == "100.0% of the 20,000 due rows were consumed and the backlog did not grow."
+
+
+def test_exact_line_that_grows_fails_although_its_error_is_zero():
+    judgement = judge(seen([10 * n for n in range(11)]))  # 0.5 % of the rate: consumed 99.5 %
+    assert judgement.verdict == "overloaded"
+    assert judgement.slope_error == pytest.approx(0, abs=1e-9)
+    assert judgement.backlog_slope == pytest.approx(5.0)
+    assert "the backlog grew by 5.0 records/s" in judgement.reason
+    assert judge(seen([10 * n for n in range(11)]), check_trend=False).verdict == "sustained"
+
+
+def test_tiny_rounding_slope_does_not_fail():
+    assert judge(seen([0.1 * n for n in range(11)])).verdict == "sustained"
+
+
+def test_backlog_rounded_to_whole_rows_does_not_fail_a_low_rate():
+    assert judge(seen([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1], rate=3.0)).verdict == "sustained"
+
+
+def test_noisy_backlog_without_a_trend_is_sustained():
+    assert judge(seen([0, 90, 10, 80, 0, 100, 20, 70, 10, 90, 30])).verdict == "sustained"
+
+
+def test_too_few_rows_consumed():
+    judgement = judge(seen([40 * n for n in range(11)]))
+    assert judgement.verdict == "overloaded"
+    assert judgement.reason == "Only 98.0% of the 20,000 due rows were consumed; 99.0% are needed."
+
+
+def test_success_is_a_parameter():
+    noisy = seen([0, 300, 0, 300, 0, 0, 0, 0, 0, 0, 240])
+    assert judge(noisy).verdict == "overloaded"
+    assert judge(noisy, 0.98).verdict == "sustained"
+
+
+def test_validity_comes_before_the_verdict():
+    grown = seen([100 * n for n in range(11)])
+    assert judge(grown).verdict == "overloaded"
+    assert judge(replace(grown, disturbance=Disturbance(steal=0.06))).verdict == "disturbed"
+    assert judge(replace(grown, disturbance=Disturbance(steal=0.05))).verdict == "overloaded"
+    assert judge(replace(grown, source_rate_limit=1199.0)).verdict == "source-bound"
+    assert judge(replace(grown, source_rate_limit=1200.0)).verdict == "overloaded"
+    assert judge(replace(grown, commanded_rate=1020.0)).verdict == "not-offered"
+    assert judge(replace(grown, commanded_rate=1005.0)).verdict == "overloaded"
+
+
+def test_reasons_of_invalid_observations_have_numbers():
+    base = seen([0] * 11)
+    assert judge(replace(base, disturbance=Disturbance(throttled=0.3))).reason == (
+        "Others took 30.0% of the machine; at most 5.0% is allowed."
+    )
+    assert judge(replace(base, disturbance=Disturbance(steal=0.01, slowdown=0.12))).reason == (
+        "The slots' cores were 12.0% slower than in the deployment's quickest observation; at most 5.0% is allowed."
+    )
+    assert judge(replace(base, source_rate_limit=1100.0)).reason == (
+        "The source alone releases 1,100 records/s, less than 1.2 x the commanded 1,000."
+    )
+    assert judge(replace(base, commanded_rate=2000.0)).reason == (
+        "1,000 records/s became due although 2,000 records/s were commanded."
+    )
+
+
+def test_disturbed_but_judged_is_flagged():
+    judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(other_load=0.3)), accept_disturbed=True)
+    assert (judgement.verdict, judgement.disturbed) == ("sustained", True)
+    assert "judged although others took 30.0%" in judgement.reason
+    assert not judge(seen([0] * 11), accept_disturbed=True).disturbed
+    judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(slowdown=0.12)), accept_disturbed=True)
+    assert "judged although the slots' cores were 12.0% slower" in judgement.reason
+
+
+def test_cores_that_are_hardly_slower_do_not_disturb():
+    assert judge(replace(seen([0] * 11), disturbance=Disturbance(slowdown=0.05))).verdict == "sustained"
+
+
+@pytest.mark.parametrize("bound", [0.01, 0.2])
+def test_disturbed_is_what_lies_beyond_the_bound_that_was_given(bound):
+    loads = [Disturbance(other_load=share * bound) for share in (0.9, 1.1)]
+    around = [replace(seen([0] * 11), disturbance=load) for load in loads]
+    judged = [judge(each, max_disturbance=bound, accept_disturbed=True) for each in around]
+    assert [judgement.disturbed for judgement in judged] == [False, True]
+    assert judge(around[1], max_disturbance=bound).verdict == "disturbed"
+
+
+def test_three_whole_batches_are_needed():
+    assert judge(seen([0] * 4)).verdict == "sustained"
+    with pytest.raises(
+        WorkbenchError, match=r"1,000 records/s has 2 whole batches; .* at least 3\. Use a shorter trigger"
+    ):
+        judge(seen([0] * 3))
+
+
+def test_trend_is_the_textbook_regression():
+    from scipy.stats import linregress
+
+    observation = seen([0, 30, 10, 80, 0, 120, 20])
+    expected = linregress([b.start_s for b in observation.batches], [b.backlog for b in observation.batches])
+    assert backlog_trend(observation) == pytest.approx((expected.slope, expected.stderr))
+
+
+def test_nothing_offered_is_no_overload():
+    idle = Observation(0.0, 10.0, tuple(Batch(2.0 * n, 1.0, 0, 0.0, 0.0) for n in range(6)))
+    assert judge(idle).verdict == "sustained"
+
+
+def test_batches_that_take_far_too_long_are_overloaded():
+    batches = tuple(Batch(20.0 * n, 20.0, 2000, 1000.0 * (2 + 20 * n), 18_000.0 * n) for n in range(2))
+    slow = Observation(RATE, 20.0, batches)
+    assert judge(slow).verdict == "overloaded"
+    assert judge(slow).consumed_share == pytest.approx(0.1)
+    assert judge(slow).reason == (
+        "No more than 2 batches were completed, of up to 20.0 s each, though their rows became due in 10.0% of "
+        "that time."
+    )
+    assert judge(replace(slow, source_rate_limit=1100.0)).verdict == "source-bound"
+    assert judge(replace(slow, disturbance=Disturbance(steal=0.06))).verdict == "disturbed"
+    assert judge(replace(slow, batches=batches[:1], elapsed_s=0.0)).verdict == "overloaded"

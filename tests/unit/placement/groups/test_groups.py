@@ -1,0 +1,304 @@
+import math
+import random
+from itertools import pairwise
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.placement import (
+    Job,
+    balanced_capacity,
+    best_allocation,
+    finest_tasks,
+    naive,
+    optimal_allocation,
+    reallocate,
+    relative_capacity,
+    split_skewed,
+    task_level,
+    top_down,
+)
+from workbench.placement.groups import CAPACITY, random_job
+
+PROPORTIONAL = Job((4, 8), (80, 80), ((0, 1, 100),))
+LARGE_PORTION = Job((1, 5), (10, 100), ((0, 1, 10),))
+THREE = Job((3, 6, 2), (30, 60, 20), ((0, 1, 18), (1, 2, 12)))
+# Figure 2: every group fills a node; the third pair communicates much less than the others
+FIGURE_2 = Job((10, 20, 10, 10), (40, 40, 40, 40), ((0, 1, 10), (1, 2, 9.9), (2, 3, 1)))
+
+
+def links(answer, i, j):
+    return sum(a * b for a, b in zip(answer.counts[i], answer.counts[j], strict=True))
+
+
+def test_examples_of_top_down():
+    answer = top_down(PROPORTIONAL, (60, 60, 60))
+    assert (answer.counts, answer.gain, answer.unplaced) == (((2, 1, 1), (2, 3, 3)), 31.25, {})
+    answer = top_down(LARGE_PORTION, (50, 50, 50))  # not even one portion fits a node
+    assert (answer.counts, answer.gain) == (((1, 0, 0), (2, 2, 1)), 4.0)
+    assert top_down(THREE, (50, 50, 50)).gain == 10
+
+
+def test_examples_of_the_others():
+    assert task_level(PROPORTIONAL, (60, 60, 60)).gain == 25
+    assert naive(PROPORTIONAL, (60, 60, 60)).gain == 25
+    assert [optimal_allocation(job, (c,) * 3).gain for job, c in ((PROPORTIONAL, 60), (LARGE_PORTION, 50))] == [
+        31.25,
+        4,
+    ]
+    assert optimal_allocation(THREE, (50, 50, 50)).gain == 12
+    assert best_allocation(THREE, (50, 50, 50)).gain == 12
+
+
+def test_figure_2():
+    answer = top_down(FIGURE_2, (40,) * 4)
+    assert links(answer, 0, 1) == 100
+    assert answer.unplaced == {}
+    by_task = task_level(FIGURE_2, (40,) * 4, order="diagonal")
+    assert by_task.counts[:2] == ((7, 3, 0, 0), (6, 14, 0, 0))  # as Example 2 of the paper
+    assert links(by_task, 0, 1) == 84
+
+
+def test_a_job_that_fits_one_node_goes_there():
+    job = Job((2, 3, 1), (10, 15, 5), ((0, 1, 3), (1, 2, 3)))
+    for allocate in (top_down, task_level, naive, best_allocation):
+        assert allocate(job, (30, 30)).gain == pytest.approx(6)
+
+
+def test_fused_nodes():
+    # two pairs are placed apart; the edge between them fuses their nodes, whole
+    job = Job((1, 1, 1, 1), (10, 10, 10, 10), ((0, 1, 100), (2, 3, 90), (1, 2, 1)))
+    assert top_down(job, (20, 40, 40)).counts == ((0, 0, 1),) * 4  # ties: into the node of the second group
+    assert task_level(job, (20, 40, 40)).counts == ((0, 1, 0),) * 4  # into the node of the first task
+    for allocate in (top_down, task_level):
+        assert allocate(job, (30, 30, 30)).gain == 190  # does not fit
+        assert allocate(job, (40, 25, 30)).counts == ((1, 0, 0),) * 4  # the smaller node is emptied
+
+
+def test_all_hosts_of_an_allocated_group_are_tried():
+    # group 1 lies half on each node when group 2 comes; both halves get a task beside them
+    job = Job((2, 2, 2), (60, 60, 20), ((0, 1, 100), (1, 2, 10)))
+    assert top_down(job, (80, 80)).counts == ((1, 1), (1, 1), (1, 1)) or top_down(job, (80, 80)).gain >= 55
+    assert top_down(job, (80, 80)).gain == pytest.approx(100 / 4 * 2 + 10 / 4 * 2)
+
+
+def test_groups_without_edges_are_placed_too():
+    job = Job((3, 2), (30, 20), ())
+    for allocate in (top_down, task_level, naive, best_allocation, optimal_allocation):
+        answer = allocate(job, (30, 30))
+        assert [sum(row) for row in answer.counts] == [3, 2]
+        assert (answer.gain, answer.unplaced) == (0, {})
+
+
+def test_what_does_not_fit_is_an_answer():
+    job = Job((2, 2), (120, 20), ((0, 1, 5),))
+    for allocate in (top_down, task_level, naive, best_allocation):
+        answer = allocate(job, (50, 50))
+        assert answer.unplaced[0] == 2  # each needs 60
+        assert sum(answer.counts[0]) == 0
+    assert optimal_allocation(job, (50, 50)).unplaced == {0: 2, 1: 2}
+
+
+def test_best_allocation_finds_a_packing_where_top_down_does_not():
+    # 8 fills the second node, 5 + 4 the first; top-down spreads by room and puts the 8 on the first
+    job = Job((1, 1, 1), (8, 5, 4), ((0, 1, 10),))
+    for allocate in (top_down, task_level, naive):
+        assert allocate(job, (9, 8)).unplaced == {2: 1}
+    assert best_allocation(job, (9, 8)).counts == ((0, 1), (1, 0), (1, 0))
+
+
+def test_priorities():
+    # per task pair the first edge is heavier, per unit of cost the second
+    job = Job((1, 1, 10), (100, 100, 10), ((0, 1, 10), (1, 2, 9)))
+    assert [edge[:2] for edge in job.by_priority("imc")] == [(0, 1), (1, 2)]
+    assert [edge[:2] for edge in job.by_priority("rs")] == [(1, 2), (0, 1)]
+
+
+def gains(shrinking, priority):
+    """Figure 4(a): three groups in a row, the third dear; the second edge shrinks from twice the first to equality."""
+    jobs = (Job((10, 10, 10), (100, 100, 400), ((0, 1, 100), (1, 2, c))) for c in shrinking)
+    return [task_level(job, (100,) * 8, priority, "diagonal").gain for job in jobs]
+
+
+def test_figure_4a():
+    shrinking = range(200, 100, -20)
+    by_communication, by_significance = gains(shrinking, "imc"), gains(shrinking, "rs")
+    drops = [a - b for a, b in pairwise(by_communication)]
+    assert min(drops) == pytest.approx(max(drops))  # linear
+    assert min(drops) > 0
+    assert max(by_significance) - min(by_significance) < by_communication[0] - by_communication[-1]
+    assert by_significance[-1] > by_communication[-1]
+
+
+def test_figure_4b():
+    def job(factor):
+        return Job((10, 10 * factor), (200, 200), ((0, 1, 100),))
+
+    factors = range(1, 8)
+    by_group = [top_down(job(f), (80,) * 6).gain for f in factors]
+    by_task = [task_level(job(f), (80,) * 6, "imc", "diagonal").gain for f in factors]
+    assert min(by_group) >= by_group[0] - 1e-9
+    assert by_task[-1] < by_task[0]
+    assert all(a >= b for a, b in zip(by_group, by_task, strict=True))
+
+
+def test_random_graphs_of_section_7_3():
+    rng = random.Random(73)
+    jobs = [random_job(rng) for _ in range(120)]
+    optimum = [optimal_allocation(job, CAPACITY).gain for job in jobs]
+
+    def share(allocate):
+        return sum(allocate(job, CAPACITY).gain for job in jobs) / sum(optimum)
+
+    assert share(top_down) >= 0.915
+    assert share(lambda job, capacity: task_level(job, capacity, "imc")) == pytest.approx(0.86, abs=0.02)
+    assert share(best_allocation) >= 0.995
+
+
+def test_balance_mode_spreads_the_load():
+    job = Job((10, 10), (100, 100), ((0, 1, 10),))
+    limits = balanced_capacity(job, (100,) * 4, tolerance=1.1)
+    assert limits == pytest.approx((55,) * 4)
+    loads = [10 * (a + b) for a, b in zip(*top_down(job, limits).counts, strict=True)]
+    assert max(loads) <= 55
+    assert balanced_capacity(job, (100, 40), tolerance=1.2) == (100, 40)
+
+
+def test_faster_nodes_hold_more():
+    assert relative_capacity((100, 100), (2.0, 4.0)) == (100, 200)
+
+
+def test_finest_tasks_fill_the_nodes():
+    job = Job((1, 1), (60, 90), ((0, 1, 5),))
+    assert top_down(job, (50, 50, 50)).unplaced
+    fine = finest_tasks(job, (50, 50, 50))
+    assert (fine.sizes, fine.processing_cost) == ((6, 9), (60, 90))
+    assert top_down(fine, (50, 50, 50)).unplaced == {}
+    assert finest_tasks(Job((1,), (0.323,), ()), (1.0,)).sizes == (33,)  # rounded up to 33 %
+    assert finest_tasks(job, (50,) * 3, quantum=20).sizes == (3, 5)
+
+
+def test_skewed_groups_are_split_into_even_ones():
+    split = split_skewed([[1.0, 10.0, 1.05, 9.9], [4.0, 4.0]], [(0, 1, 21.95)])
+    assert split.members == ((0, (1, 3)), (0, (2, 0)), (1, (0, 1)))
+    assert split.job.sizes == (2, 2, 2)
+    assert split.job.processing_cost == pytest.approx((19.9, 2.05, 8.0))
+    assert split.job.edges == ((0, 2, pytest.approx(19.9)), (1, 2, pytest.approx(2.05)))
+    assert split_skewed([[0.0, 0.0], [1.0]], [(0, 1, 5.0)]).job.edges == ((0, 1, 5.0),)
+
+
+def test_reallocation_when_the_rate_falls():
+    peak = Job((4, 4), (200, 200), ((0, 1, 80),))
+    capacity = (100,) * 4
+    at_peak = top_down(peak, capacity)
+    change = reallocate(peak.scaled(0.25), capacity, at_peak.counts)
+    assert change.gain_before == pytest.approx(at_peak.gain / 4)
+    assert change.allocation.gain == pytest.approx(20)  # all on one node
+    assert change.added_gain == pytest.approx(20 - at_peak.gain / 4)
+    assert change.moved == 6  # the node chosen keeps its own two
+    assert change.overloaded == ()
+
+
+def test_reallocation_when_the_rate_rises():
+    low = Job((4, 4), (50, 50), ((0, 1, 20),))
+    together = top_down(low, (100,) * 4)
+    change = reallocate(low.scaled(4), (100,) * 4, together.counts)
+    assert change.overloaded == (0,)
+    assert change.allocation.unplaced == {}
+    assert change.moved == 6
+
+
+def test_reallocation_moves_nothing_for_the_same_job():
+    job = Job((4, 4, 2), (200, 200, 20), ((0, 1, 80), (1, 2, 10)))
+    here = top_down(job, (100, 120, 100, 100, 50))
+    mirrored = [tuple(reversed(row)) for row in here.counts]
+    change = reallocate(job, (50, 100, 100, 120, 100), mirrored)
+    assert change.moved == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: Job((), (), ()), "The job has no groups; give it at least one."),
+        (lambda: Job((1, 2), (1,), ()), "The job has 2 sizes and 1 processing costs; give one of each per group."),
+        (lambda: Job((0,), (1,), ()), "Group 0 has 0 tasks; it must be a whole number of at least 1."),
+        (
+            lambda: Job((1,), (math.nan,), ()),
+            "The processing cost of group 0 is nan; it must be a finite number of at least 0.",
+        ),
+        (
+            lambda: Job((1, 1), (1, 1), ((0, 2, 1),)),
+            "Edge (0, 2) names the unknown group 2; the groups are 0 to 1.",
+        ),
+        (lambda: Job((math.inf,), (1,), ()), "Group 0 has inf tasks; it must be a whole number of at least 1."),
+        (
+            lambda: Job((1, 1), (1, 1), edges=((0, 1),)),
+            "Edge (0, 1) is not (i, j, c): give two groups and the bytes/s that they exchange.",
+        ),
+        (
+            lambda: Job((1, 1), (1, 1), ((0, 0.5, 1),)),
+            "Edge (0, 0.5) names the unknown group 0.5; the groups are 0 to 1.",
+        ),
+        (lambda: Job((1, 1), (1, 1), ((1, 1, 1),)), "Edge (1, 1) joins a group to itself; leave it out."),
+        (
+            lambda: Job((1, 1), (1, 1), ((0, 1, -1),)),
+            "The communication of edge (0, 1) is -1.0; it must be a finite number of at least 0.",
+        ),
+        (lambda: top_down(THREE, ()), "There are no nodes; give the capacity of at least one."),
+        (
+            lambda: naive(THREE, (1, math.inf)),
+            "The capacity of node 1 is inf; it must be a finite number of at least 0.",
+        ),
+        (lambda: top_down(THREE, (1,), "cpu"), "priority is 'cpu'; use one of 'rs', 'imc'."),
+        (lambda: task_level(THREE, (1,), order="column"), "order is 'column'; use one of 'row', 'diagonal'."),
+        (
+            lambda: optimal_allocation(THREE, (10, 20)),
+            "The capacities are 10 to 20; the optimum is computed for equal nodes only. Use best_allocation.",
+        ),
+        (
+            lambda: optimal_allocation(Job((400,) * 3, (400,) * 3, ()), (10,) * 200),
+            "The optimum needs 1.84e+10 steps per node and 2e+07 are allowed; use best_allocation.",
+        ),
+        (
+            lambda: reallocate(THREE, (50, 50, 50), ((3, 0, 0), (6, 0, 0), (1, 0, 0))),
+            (
+                "current places 1 tasks of group 2, which has 2; "
+                "reallocate keeps the number of tasks, so give a complete allocation of the same groups."
+            ),
+        ),
+        (
+            lambda: reallocate(THREE, (50, 50, 50), ((1.5, 1.5, 0), (6, 0, 0), (2, 0, 0))),
+            "current has 1.5 tasks of group 0 on node 0; it must be a whole number of at least 0.",
+        ),
+        (
+            lambda: reallocate(THREE, (50, 50, 50), ((3, 0, 0), (7, -1, 0), (2, 0, 0))),
+            "current has -1 tasks of group 1 on node 1; it must be a whole number of at least 0.",
+        ),
+        (lambda: split_skewed([], []), "There are no groups to split; give the task costs of at least one."),
+        (lambda: split_skewed([[]], []), "Group 0 has no tasks; give the cost of at least one."),
+        (
+            lambda: split_skewed([[1.0, -1.0]], []),
+            "The cost of task 1 of group 0 is -1.0; it must be a finite number of at least 0.",
+        ),
+        (
+            lambda: split_skewed([[1.0], [2.0]], [(0, 2, 1.0)]),
+            "Edge (0, 2) names the unknown group 2; the groups are 0 to 1.",
+        ),
+        (
+            lambda: split_skewed([[1.0], [2.0]], [(0, 1)]),
+            "Edge (0, 1) is not (i, j, c): give two groups and the bytes/s that they exchange.",
+        ),
+        (
+            lambda: balanced_capacity(THREE, (1,), 0.9),
+            "tolerance is 0.9; it must be a finite number of at least 1 (1.1: a tenth above the average).",
+        ),
+        (
+            lambda: relative_capacity((1, 1), (1, 0)),
+            "The speed of node 1 is 0; it must be a finite number above 0.",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, text):
+    with pytest.raises(WorkbenchError) as error:
+        call()
+    assert str(error.value) == text

@@ -1,0 +1,230 @@
+"""Placement problems from files, measurements and plans."""
+
+import json
+import math
+
+import pytest
+from example_measurement import example_measurement
+from placement_file import PROBLEM, written
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator
+from workbench.placement import measured_query, read_placement_input
+from workbench.simulation import preset
+from workbench.study import Study, run_study, write_planned
+from workbench.testbed import FluidTestbed
+
+
+def test_a_problem_file_is_the_problem_it_describes(tmp_path):
+    given = read_placement_input(written(tmp_path, PROBLEM))
+    problem = given.problem
+    assert problem.operators == ("A", "B", "C")
+    assert problem.parallelism == (2, 3, 1)
+    assert (problem.cpu, problem.io, problem.net) == ((4, 6, 1), (0, 5, 0), (10, 2, 0))
+    assert problem.edges == ((0, 1, "shuffle"), (1, 2, "shuffle"))
+    assert (given.rate, given.worker.cpus, given.worker.io_bytes_per_s) == (100, 2, math.inf)
+    assert tuple(problem.cost([[1, 1], [2, 1], [0, 1]])) == pytest.approx((5 / 9, 1 / 3, 1 / 3))  # Example A
+
+
+def test_another_rate_and_cluster_scale_the_problem(tmp_path):
+    given = read_placement_input(written(tmp_path, PROBLEM), rate=50, workers=6, slots=1, speeds=[2, 1, 1, 1, 1, 1])
+    assert given.problem.cpu == (2, 3, 0.5)
+    assert (given.problem.workers, given.problem.slots, given.problem.speeds[0]) == (6, 1, 2)
+    assert given.rate == 50
+
+
+def test_yaml_is_read_as_well(tmp_path):
+    text = "workers: 1\nslots: 2\noperators:\n  map: {tasks: 2, cpu: 0.5}\n"
+    assert read_placement_input(written(tmp_path, text, "problem.yaml")).problem.cpu == (0.5,)
+    with pytest.raises(WorkbenchError, match=r"problem.yaml: key .workers. is there twice; .* Rename one"):
+        read_placement_input(written(tmp_path, text + "workers: 2\n", "problem.yaml"))
+    hungry = text.replace("0.5", "5e-1, io: 2e7")
+    assert read_placement_input(written(tmp_path, hungry, "problem.yaml")).problem.io == (2e7,)
+
+
+def test_several_queries_are_one_graph(tmp_path):
+    query = {key: PROBLEM[key] for key in ("operators", "edges")}
+    given = read_placement_input(written(tmp_path, {"workers": 4, "slots": 3, "queries": {"x": query, "y": query}}))
+    assert given.problem.operators == ("x.A", "x.B", "x.C", "y.A", "y.B", "y.C")
+    assert given.problem.tasks == 12
+    assert given.problem.edges[2] == (3, 4, "shuffle")
+    assert given.rate is None
+
+
+def without(*keys, **changed):
+    return {key: value for key, value in (PROBLEM | changed).items() if key not in keys}
+
+
+def operators(**changed):
+    return PROBLEM["operators"] | changed
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", r"is neither JSON nor YAML"),
+        ('{"workers": 1, "workers": 2}', r"problem.json: key 'workers' is there twice; .* Rename one"),
+        (without(operators={"\ud800": {"tasks": 1}}, edges=[]), r"operator name '\\ud800' has half a character"),
+        ("[" * 100_000, r"is nested too deeply to be read"),
+        (without(operators={}), r"has no operators; give at least one"),
+        (
+            without(operators=operators(C={"tasks": 1, "cpu": 10**400})),
+            r"cpu of operator 'C' is 10+\.\.\.; give a number",
+        ),
+        (without(rate=10**400), r"rate is 10+\.\.\.; it must be a finite number above 0"),
+        (without(speeds=[1, 10**400]), r"speeds is .*; it must be a list of numbers"),
+        (without(slots=10**19), r"slots is 10+; give at most 1,000,000"),
+        (without(workers=10**30), r"workers is 10+; give at most 1,000,000"),
+        ([1], r"is a list; it must be an object"),
+        (without("workers"), r"lacks 'workers'; add it"),
+        (without("operators"), r"lacks 'operators'; add it"),
+        (without(workers=0), r"workers is 0; give a whole number from 1 on"),
+        (without(workers=2.5), r"workers is 2.5; it must be a whole number"),
+        (without(rate=0), r"rate is 0; it must be a finite number above 0"),
+        (without(worker={"disk": 3}), r"unknown key 'disk' of the worker; known are cpus, io, net"),
+        (without(speed=[1, 1]), r"unknown key 'speed'; known are edges, operators"),
+        (without(speeds=[1, "x"]), r"speeds is \[1, 'x'\]; it must be a list of numbers"),
+        (without(edges=[["A", "Z"]]), r"names the unknown operator 'Z'; the operators are A, B, C"),
+        (without(edges=[["A", "B"], ["B", "A"]]), r"form a cycle among the operators A, B"),
+        (without(edges=["A"]), r"it must be a list such as"),
+        (without(edges=[["A", 1]]), r"it must be a list such as"),
+        (without(edges=[["A"]]), r"is not \(upstream, downstream\)"),
+        (without(operators=operators(A={"tasks": -1})), r"parallelism of 'A' is -1; give a whole number"),
+        (without("edges", operators={}), r"has no operators; give at least one"),
+        (without(slots=2), r"There are 6 tasks, but 2 workers with 2 slots offer 4 slots"),
+        (without(operators={"A": 3}), r"operator 'A' is 3; it must be like"),
+        (without(operators=operators(C={"cpu": 1})), r"lacks 'tasks' of operator 'C'; add it"),
+        (without(operators=operators(C={"tasks": 1, "cpu": -1})), r"cpu load of operator 'C' is -1.0; give a finite"),
+        (without(operators=operators(C={"tasks": 1, "cpu": math.nan})), r"cpu load of operator 'C' is nan"),
+        (without(operators=operators(C={"tasks": 1, "cpu": "1"})), r"cpu of operator 'C' is '1'; give a number"),
+        (without("operators", "edges", queries={}), r"no queries to place together"),
+        (without("operators", "edges", queries={"x": 1}), r"1 of query 'x' is no object with operators"),
+        ({"estimate": {"observation": None}, "budget": {}}, r"sustained no rate"),
+        ({"estimate": {"observation": {"operators": [{}]}, "low": 1}, "budget": {}}, r"an operator cannot be read"),
+        ({"plans": [{"rate": 5}], "runs": [{"estimate": {}}]}, r"has no run that sustained a rate"),
+        ({"plans": [{"cost": 5}], "runs": [3]}, r"cannot be read \(TypeError: .*; write it again with workbench plan"),
+        ({"plans": [], "runs": []}, r"has no plans, so there is nothing to place; plan again"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, document, message):
+    with pytest.raises(WorkbenchError, match=message):
+        read_placement_input(written(tmp_path, document))
+
+
+def test_yaml_nested_too_deeply_is_refused(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"is nested too deeply to be read"):
+        read_placement_input(written(tmp_path, "[" * 3000, "problem.yaml"))
+
+
+@pytest.mark.parametrize("rate", [math.nan, math.inf, -5, 0, 10**400])
+def test_the_rate_is_named_where_it_is_wrong(tmp_path, rate):
+    with pytest.raises(WorkbenchError, match=r"^The rate to place for is .*; give a finite number above 0"):
+        read_placement_input(written(tmp_path, PROBLEM), rate=rate)
+
+
+def test_a_plan_for_an_operator_that_was_not_measured_is_refused(planned, tmp_path):
+    document = json.loads(planned[1].read_text(encoding="utf-8"))
+    document["plans"][0]["allocation"]["tasks"]["typo"] = 3
+    with pytest.raises(WorkbenchError, match="parallelism is given for 'typo', no operator of dataflow"):
+        read_placement_input(written(tmp_path, document), workers=9, slots=16)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"nowhere.json cannot be read: No such file"):
+        read_placement_input(tmp_path / "nowhere.json")
+
+
+def test_a_measurement_gives_unit_costs(tmp_path):
+    measurement = example_measurement()
+    path = tmp_path / "measurement.json"
+    measurement.to_json(path)
+    given = read_placement_input(path, workers=2, slots=4, rate=10_000)
+    seen = {one.operator: one for one in measurement.estimate.observation.operators}
+    window = seen["2 window aggregate"]
+    problem = given.problem
+    assert problem.operators == tuple(seen)  # a chain, the source apart
+    assert problem.edges == ((0, 1, "shuffle"), (1, 2, "shuffle"))
+    total = problem.cpu[1] * problem.parallelism[1]
+    ratio = window.records_in / measurement.estimate.observation.consumed_records
+    assert total == pytest.approx(10_000 * ratio * window.cpu_s / window.records_in, rel=1e-3)
+    assert max(problem.cpu) <= 1  # fewest tasks that keep below a core
+    assert given.worker.cpus == pytest.approx(4 * measurement.budget.profile.cpus)
+    with pytest.raises(WorkbenchError, match=r"says nothing of the workers; give their number and slots"):
+        read_placement_input(path)
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    testbed = FluidTestbed(seed=1)
+    with testbed.deploy(preset("q8"), Budget(9, SlotProfile(1.0, 2048))) as run:
+        return CapacityEstimator(clock=testbed.clock).estimate(run)
+
+
+def test_a_simulated_query_keeps_its_graph(simulated):
+    measured = measured_query("q8", simulated.observation.operators)
+    assert measured.dataflow is preset("q8").dataflow
+    true = preset("q8").operators["filter persons"].profile
+    assert measured.profiles["filter persons"].selectivity == pytest.approx(true.selectivity, rel=0.05)
+    tasks = dict.fromkeys(measured.profiles, 1)
+    assert measured.problem(1_000.0, 3, 4, tasks=tasks).tasks == 9
+
+
+def test_other_edges_can_be_said(simulated):
+    chosen = list(simulated.observation.operators)[:3]
+    names = [one.operator for one in chosen]
+    measured = measured_query("mine", chosen, [(names[0], names[2]), (names[1], names[2])])
+    assert {(edge.upstream, edge.downstream) for edge in measured.dataflow.edges} == {
+        ("source", names[0]),
+        ("source", names[1]),
+        (names[0], names[2]),
+        (names[1], names[2]),
+    }
+
+
+def test_edges_that_were_observed_are_those_of_the_problem(tmp_path):
+    path = tmp_path / "measured.json"
+    example_measurement().to_json(path)
+    document = json.loads(path.read_text())
+    seen = document["estimate"]["observation"]
+    names = [one["operator"] for one in seen["operators"]]
+    seen["edges"] = [[names[0], name] for name in names[1:]]
+    path.write_text(json.dumps(document))
+    problem = read_placement_input(path, workers=4, slots=8).problem
+    placed = range(len(problem.operators))
+    joins = {(problem.operators[u], problem.operators[v]) for u, v, _ in problem.edges}
+    assert joins == {(names[0], problem.operators[place]) for place in placed if problem.operators[place] != names[0]}
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planned")
+    study = Study("nexmark:q8", (2e6, 4e6), (9, 12, 16), (2048,), testbed="fluid", slot_cpus=1.0, most_runs=4)
+    made = run_study(study, Journal(folder / "journal.jsonl"))
+    write_planned(made, folder / "plans.json")
+    return made, folder / "plans.json"
+
+
+def test_a_plan_is_placed_as_it_was_allocated(planned):
+    made, path = planned
+    for plan in made.plans:
+        workers = -(-plan.budget.slots // 4)
+        given = read_placement_input(path, workers=workers, slots=4, rate=plan.rate)
+        problem = given.problem
+        assert dict(zip(problem.operators, problem.parallelism, strict=True)) == dict(plan.allocation.tasks)
+        assert given.rate == plan.rate
+        assert given.worker.cpus == 4
+        assert len(problem.edges) == 9 - 1  # the graph of q8 without its source
+    assert read_placement_input(path, workers=9, slots=16).rate == made.plans[0].rate
+    with pytest.raises(WorkbenchError, match=r"no plan for 5 records/s; there are plans for 2e\+06, 4e\+06"):
+        read_placement_input(path, workers=9, slots=16, rate=5)
+
+
+def test_a_micro_batch_plan_has_the_fewest_tasks(planned, tmp_path):
+    document = json.loads(planned[1].read_text(encoding="utf-8"))
+    for plan in document["plans"]:
+        plan["allocation"] = None
+    problem = read_placement_input(written(tmp_path, document), workers=9, slots=16).problem
+    assert max(problem.cpu) <= 1
+    assert max(problem.cpu[i] * n / max(1, n - 1) for i, n in enumerate(problem.parallelism) if n > 1) > 1

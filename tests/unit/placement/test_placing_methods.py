@@ -1,0 +1,124 @@
+"""Ways to place side by side: what is refused, what is fair."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from workbench import cli
+from workbench.errors import WorkbenchError
+from workbench.placement import METHODS, CostVector, PlacementInput, PlacementProblem, best_method, compare, odrp, place
+from workbench.placement.methods import _dataflow
+from workbench.simulation import Worker
+
+
+def given(cpu=(0.4, 0.6), speeds=None, rate=100.0, worker=Worker(2.0, 50.0, 100.0)):  # noqa: B008 - frozen
+    problem = PlacementProblem((2, 3), [(0, 1)], 3, 4, cpu, (0, 5), (10, 0), speeds, ["a", "b"])
+    return PlacementInput({"query": problem}, rate, worker)
+
+
+def test_a_method_without_a_plan_does_not_hide_the_others():
+    rows = compare(given(), thresholds=CostVector(0, 0, 0), draws=2)
+    assert {row.placed.method for row in rows} == set(METHODS) - {"caps", "caps-first"}
+    assert set(rows.refused) == {"caps", "caps-first"}
+    assert rows.refused["caps"].startswith("No plan meets the thresholds 0, 0, 0; raise them")
+
+
+def test_when_no_method_finds_a_plan_the_reasons_are_told():
+    with pytest.raises(WorkbenchError, match=r"No method found a plan\. caps: No plan meets the thresholds 0, 0, 0"):
+        compare(given(), ["caps"], thresholds=CostVector(0, 0, 0))
+    with pytest.raises(WorkbenchError, match=r"No method found a plan\. Give at least one method"):
+        compare(given(), [])
+
+
+def test_what_nothing_limits_is_placed_at_the_least_cost():
+    idle = given(cpu=(0, 0), worker=Worker(cpus=2.0))
+    assert best_method(idle) == "optimal"
+    assert place(idle).method == "optimal"
+    rows = compare(idle, draws=2)
+    assert [row.placed.method for row in rows] == list(METHODS[1:])
+    assert not rows.refused
+    unlimited = place(idle, "fastest")
+    assert (unlimited.rate.rate, unlimited.note) == (math.inf, "nothing limits the rate")
+
+
+def test_odrp_is_judged_at_the_speeds_of_the_workers():
+    mixed = given(speeds=[1, 4, 2])
+    found = place(mixed, "odrp", timeout_s=20)
+    assert found.problem.speeds == (1, 4, 2)
+    used = found.counts.sum(axis=0)
+    assert used[1] >= used[2] >= used[0]
+    assert found.note.endswith("it takes all workers for equal, its fullest is the fastest")
+    equal = place(given(), "odrp", timeout_s=20)
+    assert "equal" not in equal.note
+    assert sorted(equal.counts.T.tolist()) == sorted(found.counts.T.tolist())
+    flow, profiles, rates = _dataflow(mixed.problem, 100.0)
+    with pytest.raises(WorkbenchError, match="There are 2 speeds for 3 workers"):
+        odrp(flow, profiles, rates, 3, 4, speeds=[1, 2])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_time_is_refused(method):
+    with pytest.raises(WorkbenchError, match="timeout_s is 0; give seconds above 0, or None for no limit"):
+        place(given(), method, timeout_s=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"draws": 0}, "draws is 0; it must be a whole number of at least 1."),
+        ({"draws": 1.5}, "draws is 1.5; it must be a whole number"),
+        ({"seed": float("nan")}, "seed is nan; it must be a whole number of at least 0."),
+        ({"draws": float("inf")}, "draws is inf; it must be a whole number of at least 1."),
+        ({"seed": -1}, "seed is -1; it must be a whole number of at least 0."),
+        ({"timeout_s": 0}, "timeout_s is 0; give seconds above 0"),
+        ({"methods": ["random", "best"]}, "no placement method 'best'; use one of fastest"),
+    ],
+)
+def test_comparisons_outside_their_range_are_refused(arguments, message):
+    with pytest.raises(WorkbenchError, match=message):
+        compare(given(), **arguments)
+
+
+def test_the_seed_of_a_placement_is_checked():
+    with pytest.raises(WorkbenchError, match="seed is -1; it must be a whole number of at least 0"):
+        place(given(), "random", seed=-1)
+    assert np.array_equal(place(given(), "random", seed=1).counts, place(given(), "random", seed=1).counts)
+
+
+PROBLEM = {
+    "workers": 2,
+    "slots": 3,
+    "operators": {"a": {"tasks": 2, "cpu": 0.4}, "b": {"tasks": 3, "cpu": 0.5, "io": 2}},
+    "edges": [["a", "b"]],
+    "rate": 100,
+    "worker": {"cpus": 2},
+}
+
+
+def run(capsys, tmp_path, *arguments):
+    file = tmp_path / "problem.json"
+    file.write_text(json.dumps(PROBLEM), encoding="utf-8")
+    code = cli.main(["place", str(file), "--compare", "--draws", "2", "--thresholds", "0,0,0", *map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+def test_the_comparison_tells_what_was_refused(capsys, tmp_path):
+    code, output = run(capsys, tmp_path)
+    assert code == 0
+    lines = output.out.splitlines()[1:]
+    assert sorted(line.split()[0] for line in lines) == sorted(METHODS)
+    assert any(line.startswith("caps-first     No plan meets the thresholds 0, 0, 0; raise them") for line in lines)
+    code, output = run(capsys, tmp_path, "--json")
+    rows = {row["method"]: row for row in json.loads(output.out)}
+    assert rows["caps"]["refused"].startswith("No plan meets the thresholds")
+    assert "refused" not in rows["optimal"]
+    assert set(rows) == set(METHODS)
+
+
+def test_a_method_without_a_plan_writes_none(capsys, tmp_path):
+    code, output = run(capsys, tmp_path, "--method", "caps", "--flink", tmp_path / "plan.csv")
+    assert code == 2
+    assert "--flink has no plan to write: caps: No plan meets the thresholds 0, 0, 0" in output.err
+    assert not (tmp_path / "plan.csv").exists()

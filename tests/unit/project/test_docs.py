@@ -1,0 +1,182 @@
+"""The examples of the documentation, executed as a reader would; the cron line as cron would."""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from workbench import cli
+from workbench.study import read_study
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+FENCED = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BIN = Path(sys.executable).parent
+
+
+def blocks(page, language=None, mark=None):
+    found = FENCED.findall((DOCS / page).read_text())
+    return [text for kind, how, text in found if language in {None, kind} and mark in {None, how}]
+
+
+@pytest.mark.parametrize("page", sorted(page.name for page in DOCS.glob("*.md") if blocks(page.name, mark="run")))
+def test_examples_run_in_order(page, tmp_path):
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
+    for kind, how, text in FENCED.findall((DOCS / page).read_text()):
+        if how != "run":
+            continue
+        command = ["sh", "-e", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("text", [text for page in DOCS.glob("*.md") for text in blocks(page.name, "python")])
+def test_python_examples_are_python(text):
+    compile(text, "example", "exec")
+
+
+@pytest.mark.parametrize("text", [text for page in DOCS.glob("*.md") for text in blocks(page.name, "yaml")])
+def test_yaml_examples_are_yaml(text):
+    assert yaml.safe_load(text)
+
+
+def commands():
+    """Every call of the workbench in a shell block, a cron line or a CI step."""
+    for page in (*DOCS.glob("*.md"), ROOT / "README.md"):
+        for _, _, text in FENCED.findall(page.read_text()):
+            joined = text.replace("\\\n", " ")
+            for call in re.findall(r"(?:^|run: |&& )(?:\.venv/bin/)?workbench (.+)$", joined, re.MULTILINE):
+                yield re.split(r" +(?:#|>>|&&)", call)[0].strip()
+
+
+@pytest.mark.parametrize("call", sorted(set(commands())))
+def test_every_command_shown_exists(call):
+    options = cli._parser().parse_args(shlex.split(call))
+    assert isinstance(options, argparse.Namespace)
+
+
+def readme_commands():
+    """Those of the README that need no engine and no file of the reader's own."""
+    return [
+        call
+        for _, _, text in FENCED.findall((ROOT / "README.md").read_text())
+        for call in re.findall(r"^\.venv/bin/workbench ((?:place|replay) .+)$", text, re.MULTILINE)
+    ]
+
+
+def test_the_readme_shows_placing_and_replaying():
+    assert {call.split()[0] for call in readme_commands()} == {"place", "replay"}
+
+
+@pytest.mark.parametrize("call", readme_commands())
+def test_the_readme_s_commands_run(call, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert cli.main(shlex.split(call)) == 0, capsys.readouterr().err
+
+
+def test_the_readme_s_study_runs_simulated_as_the_readme_says(monkeypatch, capsys, tmp_path):
+    text = (ROOT / "README.md").read_text()
+    (study,) = (yaml.safe_load(block) for kind, _, block in FENCED.findall(text) if kind == "yaml")
+    changes = re.search(r"With (.+?) and no data the same study runs in seconds", text, re.DOTALL)[1]
+    for change in re.findall("`(.+?)`", changes):
+        study |= yaml.safe_load(change)
+    del study["dataset"], study["event_time"]
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
+    assert study["testbed"] == "fluid"
+    assert cli.main(["plan", "study.yaml"]) == 0, capsys.readouterr().err
+
+
+def test_the_demo_plans_three_rates_from_three_runs():
+    command = re.search(
+        r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
+    )
+    study = read_study(ROOT / command[1])
+    assert (study.query, study.testbed, len(study.targets), study.most_runs) == ("nexmark:q5", "spark", 3, 3)
+
+
+def test_the_reference_names_every_command():
+    (group,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    table = (DOCS / "reference.md").read_text().split("## Reports", 1)[0]
+    assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(group.choices)
+
+
+STUDY = """query: nexmark:q1
+targets: [2000000]
+slots: [2, 4, 8]
+memory_mb: [512]
+testbed: fluid
+slot_cpus: 1
+most_runs: 3
+form: linear
+"""
+
+
+@pytest.fixture
+def cron(tmp_path):
+    """Carry out the documented line on a study as cron would; what is on either stream of the result is mailed."""
+    (line,) = blocks("schedules.md", "cron")
+    assert "%" not in line.replace(r"\%", "")  # cron ends the command at a bare one
+    command = line.split(None, 5)[5].strip().replace(r"\%", "%")
+    checkout = tmp_path / "streaming-capacity-workbench"
+    (checkout / "studies").mkdir(parents=True)
+    (checkout / ".venv").symlink_to(BIN.parent)
+    crons = {"HOME": str(tmp_path), "LOGNAME": "nobody", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+
+    def run(study):
+        (checkout / "studies" / "weekly.yaml").write_text(study)
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], env=crons, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        return done, (checkout / "reports" / "cron.log").read_text(), [*(checkout / "reports").glob("*.html")]
+
+    return run
+
+
+def test_the_cron_line_runs_with_crons_environment(cron):
+    done, log, (page,) = cron(STUDY)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout, done.stderr) == ("", "")  # else cron sends mail
+    assert re.fullmatch(r"weekly-\d{4}-W\d\d\.html", page.name)
+    assert log.strip() == f"report: reports/{page.name}"
+    assert "What do I deploy?" in page.read_text()
+
+
+def test_a_mail_from_cron_says_why_the_report_is_partial(cron):
+    done, _, pages = cron(STUDY.replace("nexmark:q1", "nojobs:orders"))
+    assert done.returncode == 1
+    assert re.search(r"workbench: the report is partial: The module 'nojobs' .* cannot be imported: .*\n", done.stderr)
+    assert len(pages) == 1
+
+
+def test_a_mail_from_cron_says_which_key_of_the_study_is_wrong(cron):
+    done, _, pages = cron(STUDY.replace("targets", "target"))
+    assert done.returncode == 2
+    assert re.fullmatch(r"workbench: The study .* has the unknown key 'target'; .*\n", done.stderr)
+    assert pages == []
+
+
+@pytest.mark.parametrize(("user", "allowed"), [("0", True), ("1000", False)])
+def test_the_lab_opens_for_root_too(tmp_path, user, allowed):
+    identity = tmp_path / "id"
+    identity.write_text(f"#!/bin/sh\necho {user}\n")
+    identity.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    shown = subprocess.run(
+        ["make", "--dry-run", "lab"],
+        cwd=ROOT,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = (line for line in shown.stdout.splitlines() if "jupyter lab" in line)
+    assert ("--allow-root" in line) == allowed

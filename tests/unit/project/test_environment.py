@@ -1,0 +1,55 @@
+"""requirements.txt, environment.yml and pyproject.toml tell one story."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from workbench.testbed.spark.java import FITTING
+
+ROOT = Path(__file__).parents[3]
+GIVEN = ("jupyterlab", "ipywidgets", "plotly", "pyspark", "scikit-optimize", "scikit-learn", "pulp", "papermill")
+
+
+@pytest.fixture(scope="module")
+def pins():
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    pairs = (line.split("==") for line in lines if line and not line.startswith("#"))
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+def wanted():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+
+
+@pytest.mark.parametrize("text", wanted())
+def test_every_dependency_is_pinned_within_its_range(pins, text):
+    requirement = Requirement(text)
+    assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])
+
+
+def test_the_given_packages_are_among_them(pins):
+    assert set(GIVEN) <= set(pins)
+
+
+def test_no_address_of_a_registry_is_in_the_requirements():
+    assert not re.search(r"https?:|--index|@", (ROOT / "requirements.txt").read_text())
+
+
+def test_conda_users_get_the_same_versions():
+    dependencies = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    assert {"pip": ["--requirement requirements.txt"]} in dependencies
+    versions = dict(entry.split("=") for entry in dependencies if isinstance(entry, str) and "=" in entry)
+    assert int(versions["openjdk"]) in FITTING
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert Requirement(f"python{project['requires-python']}").specifier.contains(versions["python"])
+
+
+def test_no_notebook_is_committed_with_outputs():
+    for path in [*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("templates/*.ipynb")]:
+        assert '"output_type"' not in path.read_text(), path

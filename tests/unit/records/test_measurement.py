@@ -1,0 +1,199 @@
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from simulated_run import SimulatedRun
+
+from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator, fit_costs
+from workbench.metrics import OperatorMetrics, SourceProfile, TaskSample
+from workbench.records import Measurement, probe_from_dict, probe_to_dict, write_whole
+from workbench.records.measurement import MAX_SAMPLES
+
+
+@pytest.fixture
+def estimate():
+    run = SimulatedRun()
+    return CapacityEstimator(clock=run.clock, max_rate=5000.0).estimate(run)
+
+
+@pytest.fixture
+def measurement(estimate):
+    samples = [TaskSample("scan", 100.0 * n, 0.1 + 0.01 * n) for n in range(1, 5)]
+    return Measurement(
+        query="q5",
+        budget=SimulatedRun().budget,
+        estimate=estimate,
+        costs=fit_costs(samples),
+        source=SourceProfile(0.01, 1e-6, math.inf),
+        testbed="simulated",
+        started_at="2026-01-31T12:00:00+00:00",
+        machine={"cpu": "two cores"},
+        settings={"tolerance": 0.01, "max_rate": math.inf, "schedule": "adaptive", "cap": None, "on": True, "n": 3},
+    )
+
+
+def changed(path, change):
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def test_round_trip(measurement, tmp_path):
+    path = tmp_path / "deep" / "m.json"
+    measurement.to_json(path)
+    assert Measurement.from_json(path) == measurement
+    assert measurement.estimate.high == math.inf
+    assert [file.name for file in path.parent.iterdir()] == ["m.json"]
+    assert json.loads(path.read_text())["version"] == 1
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "file")
+    for text in ("one", "two"):
+        write_whole(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "there" / "file").read_text() == text
+    assert len(list(tmp_path.rglob("*"))) == 3
+
+
+def test_a_pipe_is_written_straight(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(pipe, "text")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_standard_output_is_no_file_to_replace(tmp_path):
+    script = "import sys; from workbench.records.measurement import write_whole; print('a', flush=True); "
+    script += "write_whole('/dev/stdout', 'b')"
+    with (tmp_path / "out").open("w") as out:
+        subprocess.run([sys.executable, "-c", script], stdout=out, check=True)
+    assert (tmp_path / "out").read_text() == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("x" * 300, "", "File name too long"),
+        ("a\0", "", "embedded null"),
+        ("file/x", "", "Not a directory|File exists"),
+        ("m", "\ud800", r"cannot hold '\\ud800', which is half a character"),
+    ],
+)
+def test_what_cannot_be_written_is_told(tmp_path, name, text, message):
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkbenchError, match=message):
+        write_whole(tmp_path / name, text)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_file_is_strict_json_without_infinity(measurement, tmp_path):
+    measurement.to_json(tmp_path / "m.json")
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    document = json.loads((tmp_path / "m.json").read_text(), parse_constant=refuse)
+    assert document["estimate"]["high"] == "inf"
+
+
+def test_probes_round_trip_through_json(estimate):
+    operator = OperatorMetrics("scan", "scan", 1, 10, 10, 0.1, 0.1, None, 0.1, 0)
+    for probe in estimate.probes:
+        full = replace(probe, observation=replace(probe.observation, operators=(operator,), quota_throttled=0.5))
+        assert probe_from_dict(json.loads(json.dumps(probe_to_dict(full), allow_nan=False))) == full
+
+
+def test_numpy_numbers_become_plain(estimate):
+    probe = replace(estimate.probes[1], started_s=np.float64(1.5), number=np.int64(4))
+    assert probe_from_dict(json.loads(json.dumps(probe_to_dict(probe)))).number == 4
+
+
+def test_failed_write_leaves_the_old_file(measurement, tmp_path):
+    path = tmp_path / "m.json"
+    measurement.to_json(path)
+    before = path.read_text()
+    with pytest.raises(WorkbenchError, match="is NaN, which is never a result"):
+        replace(measurement, estimate=replace(measurement.estimate, rate=math.nan)).to_json(path)
+    assert path.read_text() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_many_samples_are_aggregated_and_keep_their_line(estimate):
+    samples = tuple(TaskSample("scan", float(n), 0.5 + 0.01 * n) for n in range(1, MAX_SAMPLES + 500))
+    probe = estimate.probes[1]
+    stored = probe_to_dict(replace(probe, observation=replace(probe.observation, samples=samples)))
+    kept = probe_from_dict(stored).observation.samples
+    assert len(kept) <= 100
+    (cost,) = fit_costs(kept)
+    assert (cost.fixed_s, cost.per_record_s) == (pytest.approx(0.5), pytest.approx(0.01))
+
+
+def drop_low(document):
+    del document["estimate"]["low"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(colour="red"), r"extra fields found \(colour\) @ \$"),
+        (lambda d: d["budget"].update(colour="red"), r"extra fields found \(colour\) @ \$\.budget"),
+        (drop_low, r"required field missing @ \$\.estimate\.low"),
+        (lambda d: d["budget"].update(slots="3"), r"'3' is not of type int @ \$\.budget\.slots"),
+        (lambda d: d["budget"].update(slots=True), r"True is not of type int @ \$\.budget\.slots"),
+        (lambda d: d["budget"].update(slots=0), r"slots is 0; .* @ \$\.budget"),
+        (lambda d: d["estimate"].update(low="nan"), r"'nan' is not a number @ \$\.estimate\.low"),
+        (lambda d: d["estimate"].update(low=math.nan), r"nan is not a number @ \$\.estimate\.low"),
+        (lambda d: d["estimate"].update(low=None), r"None is not a number @ \$\.estimate\.low"),
+        (lambda d: d["estimate"].update(limit="sky"), r"sky.* @ \$\.estimate\.limit"),
+        (lambda d: d.update(source=3), r"expected a mapping @ \$\.source"),
+        (lambda d: d.update(started_at="noon"), r"started_at is 'noon'; it must be an ISO 8601"),
+        (
+            lambda d: d["estimate"]["probes"][0]["observation"]["batches"][1].update(records=1.5),
+            r"1\.5 is not of type int @ \$\.estimate\.probes\[0\]\.observation\.batches\[1\]\.records",
+        ),
+        (lambda d: d["settings"].update(n=[1]), r"\[1\] is not a text, a number, .* @ \$\.settings\['n'\]"),
+    ],
+)
+def test_wrong_files_are_refused_by_key(measurement, tmp_path, change, message):
+    path = tmp_path / "m.json"
+    measurement.to_json(path)
+    changed(path, change)
+    with pytest.raises(WorkbenchError, match=rf"The measurement .*m\.json cannot be read: .*{message}.*measure again"):
+        Measurement.from_json(path)
+
+
+def test_other_versions_are_refused(measurement, tmp_path):
+    path = tmp_path / "m.json"
+    measurement.to_json(path)
+    changed(path, lambda d: d.update(version=2))
+    with pytest.raises(WorkbenchError, match=r"has version 2; this workbench reads version 1\. Read it with"):
+        Measurement.from_json(path)
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"cannot be read: No such file or directory\. Check the path"):
+        Measurement.from_json(tmp_path / "none.json")
+    (tmp_path / "m.json").write_text("{")
+    with pytest.raises(WorkbenchError, match=r"is not JSON: .* Measure again"):
+        Measurement.from_json(tmp_path / "m.json")
+    (tmp_path / "m.json").write_text("[]")
+    with pytest.raises(WorkbenchError, match=r"is a JSON list; it must be an object"):
+        Measurement.from_json(tmp_path / "m.json")
+
+
+def test_recorded_probe_with_an_unknown_key_is_refused(estimate):
+    with pytest.raises(WorkbenchError, match=r"The recorded probe cannot be read: extra fields found \(x\) @ \$"):
+        probe_from_dict({**probe_to_dict(estimate.probes[0]), "x": 1})

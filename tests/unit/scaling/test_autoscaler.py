@@ -1,0 +1,94 @@
+import math
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.scaling import (
+    CAPSYS,
+    FLINK,
+    JUSTIN,
+    AutoscalerSettings,
+    PendingScaleDown,
+    is_due,
+    limit_parallelism,
+    needs_scaling,
+    planned_rates,
+)
+
+
+def test_decisions_wait_for_activation_and_interval():
+    assert not is_due(CAPSYS, now_s=189, deployed_s=100)
+    assert is_due(CAPSYS, now_s=190, deployed_s=100)
+    assert not is_due(CAPSYS, now_s=194, deployed_s=100, decided_s=190)
+    assert is_due(CAPSYS, now_s=195, deployed_s=100, decided_s=190)
+    assert is_due(CAPSYS, now_s=0.1 + 0.2, deployed_s=0.3 - 90)
+
+
+def test_busyness_within_bounds_changes_nothing():
+    assert needs_scaling(CAPSYS, {"o": 0.5})  # no bounds: always
+    assert not needs_scaling(JUSTIN, {"o": 0.8, "p": 0.2})
+    assert needs_scaling(JUSTIN, {"o": 0.81, "p": 0.5})
+    assert needs_scaling(JUSTIN, {"o": 0.5, "p": 0.19})
+    assert needs_scaling(AutoscalerSettings(utilization_max=0.9), {"o": 0.95})
+    assert not needs_scaling(AutoscalerSettings(utilization_max=0.9), {"o": 0.0})
+
+
+def test_plans_leave_room_for_utilization_backlog_and_restart():
+    assert planned_rates(CAPSYS, {"s": 700}, {"s": 1e6}) == {"s": 700}
+    # 700 / 0.7 + (90,000 + 700 x 300) / 1800
+    assert planned_rates(FLINK, {"s": 700}, {"s": 90_000}) == pytest.approx({"s": 1000 + 50 + 700 / 6})
+
+
+def test_bounds_and_factors():
+    settings = AutoscalerSettings(
+        min_parallelism=2, max_parallelism=12, scale_up_max_factor=1.0, scale_down_max_factor=0.6
+    )
+    limited = limit_parallelism(settings, {"a": 4, "b": 4, "c": 10, "d": 3}, {"a": 20, "b": 5, "c": 1, "d": 1}, 0)
+    assert limited.parallelism == {"a": 8, "b": 5, "c": 4, "d": 2}
+    assert limit_parallelism(settings, {"a": 10}, {"a": 20}, 0).parallelism == {"a": 12}
+    assert limit_parallelism(CAPSYS, {"a": 10}, {"a": 1}, 0).parallelism == {"a": 1}
+
+
+def test_scale_down_waits_and_takes_the_most_that_was_proposed():
+    settings = AutoscalerSettings(scale_down_interval_s=60)
+    current, pending, seen = {"o": 10}, {}, []
+    for now, wanted in ((0, 4), (30, 6), (59, 5), (60, 3)):
+        limited = limit_parallelism(settings, current, {"o": wanted}, now, pending)
+        pending = limited.pending
+        seen.append(limited.parallelism["o"])
+    assert seen == [10, 10, 10, 6]
+    assert pending == {}
+
+
+def test_a_waiting_scale_down_is_forgotten_when_the_tasks_are_needed_again():
+    settings = AutoscalerSettings(scale_down_interval_s=60)
+    waiting = limit_parallelism(settings, {"o": 10}, {"o": 4}, 0).pending
+    assert waiting == {"o": PendingScaleDown(0, 4)}
+    again = limit_parallelism(settings, {"o": 10}, {"o": 10}, 30, waiting)
+    assert (again.parallelism, again.pending) == ({"o": 10}, {})
+    assert limit_parallelism(settings, {"o": 10}, {"o": 14}, 30, waiting).parallelism == {"o": 14}
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"activation_s": -1}, "activation_s is -1; it must be a finite number of at least 0."),
+        ({"utilization_max": 1.5}, "utilization_max is 1.5; it must be a share from 0 to 1."),
+        ({"utilization_target": 0}, "utilization_target is 0; it must be a share above 0."),
+        (
+            {"utilization_min": 0.8, "utilization_max": 0.4},
+            "utilization_min is 0.8, above utilization_max, 0.4; nothing lies between them. Exchange them.",
+        ),
+        ({"catch_up_s": 0}, "catch_up_s is 0; it must be above 0 (inf for no limit)."),
+        ({"scale_up_max_factor": math.nan}, "scale_up_max_factor is nan; it must be above 0 (inf for no limit)."),
+        ({"min_parallelism": 0}, "min_parallelism is 0; it must be a whole number of at least 1."),
+        (
+            {"min_parallelism": 4, "max_parallelism": 3},
+            "max_parallelism is 3; it must be a whole number of at least 4.",
+        ),
+    ],
+)
+def test_bad_settings_are_named(fields, text):
+    with pytest.raises(WorkbenchError) as error:
+        AutoscalerSettings(**fields)
+    assert str(error.value) == text

@@ -1,0 +1,290 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.errors import WorkbenchError
+from workbench.simulation import (
+    Cluster,
+    Deployment,
+    OperatorModel,
+    QueryModel,
+    State,
+    StateModel,
+    WarmUp,
+    Worker,
+    advance,
+    carry,
+    read_latency_s,
+    speed_factor,
+    steady_state,
+    stream,
+    whole_step,
+)
+from workbench.simulation.cache import hit_rate
+from workbench.simulation.skew import task_shares
+from workbench.simulation.waves import input_ratios, waves
+
+MS = 1e-3
+
+
+def costs(cpu_s, selectivity=1.0, output_bytes=0.0, state_bytes=0.0, **mechanisms):
+    return OperatorModel(OperatorProfile(cpu_s, state_bytes, output_bytes, selectivity), **mechanisms)
+
+
+def chain(*names, partitioning="shuffle"):
+    operators = (Operator("source", "source"), *(Operator(name, "map") for name in names))
+    ends = ("source", *names)
+    return Dataflow("chain", operators, tuple(Edge(a, b, partitioning) for a, b in zip(ends, names, strict=False)))
+
+
+def saturated(deployment, seconds=20.0, step_s=0.5):
+    """Records/s in every step when as much as fits is offered."""
+    state, rates = State.empty(deployment), []
+    for _ in range(round(seconds / step_s)):
+        state, step = advance(deployment, state, math.inf, step_s)
+        rates.append(step.consumed / step_s)
+    return rates
+
+
+BURSTS = QueryModel(
+    chain("filter", "window", "join"),
+    {
+        "filter": costs(1 * MS),
+        "window": costs(2 * MS, 0.5, windowed=True, emission_s=1 * MS),
+        "join": costs(6 * MS),
+    },
+    window_s=10.0,
+)
+
+
+def test_waves_are_downstream_first_with_what_each_record_brings():
+    result, source = waves(BURSTS)
+    assert (result.heads, source.heads) == (("window",), ("source",))
+    assert result.inflow["window"] == {"filter": 0.0, "join": 1.0}
+    assert source.inflow["source"] == {"filter": 1.0, "window": 1.0, "join": 0.0}
+    assert input_ratios(BURSTS) == {"filter": 1.0, "window": 1.0, "join": 0.5}
+
+
+def test_bursts_add_to_the_seconds_of_a_record():
+    # Per source record 2 ms of the window while filling, then half a result of 6 ms in the join while it emits.
+    found = steady_state(Deployment(BURSTS, BURSTS.minimal_layout))
+    assert found.rate == pytest.approx(1 / 5e-3)
+    assert found.busyness() == pytest.approx({"filter": 0.2, "window": 0.5, "join": 0.6})
+    # Work alone, as BIDS2 counts it, would allow 1 / 3 ms.
+    assert max(found.work_s.values()) == pytest.approx(3e-3)
+
+
+def test_a_burst_stops_the_sources_for_as_long_as_the_join_works_on_it():
+    deployment = Deployment(BURSTS, BURSTS.minimal_layout)
+    state, consumed = State.empty(deployment), []
+    for _ in range(20):
+        state, step = advance(deployment, state, 100.0, 1.0)
+        consumed.append(step.consumed)
+    # 1000 records in a window give 500 results, 3 s of the join.
+    assert consumed[:10] == [100.0] * 10
+    assert consumed[10:] == pytest.approx([0.0] * 3 + [100.0] * 7, abs=1e-9)
+
+
+def test_too_high_a_rate_gulps_and_stalls():
+    model = replace(BURSTS, operators={**BURSTS.operators, "join": costs(36 * MS)})
+    rates = saturated(Deployment(model, model.minimal_layout), 400.0)
+    assert max(rates) == pytest.approx(500.0)
+    assert min(rates) == 0.0
+    assert np.mean(rates) == pytest.approx(steady_state(Deployment(model, model.minimal_layout)).rate, rel=0.1)
+
+
+def test_buffers_absorb_at_first():
+    model = QueryModel(chain("map"), {"map": costs(1 * MS)})
+    rates = saturated(Deployment(model, {"map": 2}, buffer_s=1.0), 2.0)
+    assert rates == pytest.approx([6000.0, 2000.0, 2000.0, 2000.0])
+
+
+def test_a_full_task_stops_all_the_others():
+    model = QueryModel(chain("map", "sink"), {"map": costs(0.1 * MS), "sink": costs(1 * MS, hot_share=0.4)})
+    found = steady_state(Deployment(model, {"map": 1, "sink": 3}))
+    assert found.rate == pytest.approx(1000 / 0.6)
+    assert found.busyness()["sink"] == pytest.approx(1 / 1.8)
+
+
+def test_code_is_compiled_and_caches_fill_until_the_rate_is_steady():
+    model = QueryModel(
+        chain("map"),
+        {"map": costs(1 * MS, state=StateModel(100.0, miss_s=1 * MS))},
+        warm_up=WarmUp(code_s=10.0, slowdown=2.0, cache_s=20.0),
+    )
+    rates = saturated(Deployment(model, {"map": 1}), 30.0, 1.0)
+    assert rates[0] == pytest.approx(1 / 4e-3)
+    assert rates == sorted(rates)
+    assert rates[19] < rates[20] == pytest.approx(1000.0)
+    assert rates[20:] == rates[20:21] * 10
+
+
+def test_memory_counts_until_the_working_set_fits():
+    state = StateModel(1000.0, cache_share=0.5, miss_s=4 * MS, hit_s=1 * MS)
+    shares = np.array([0.25, 0.75])
+    assert hit_rate(250.0, state, shares) == pytest.approx([1.0, 1 / 3])
+    assert hit_rate(250.0, replace(state, locality=0.5), shares) == pytest.approx([1.0, math.sqrt(1 / 3)])
+    assert hit_rate(2000.0, state, shares).tolist() == [1.0, 1.0]
+    assert read_latency_s(state, np.array([1.0, 0.5])) == pytest.approx([1 * MS, 2.5 * MS])
+    model = QueryModel(chain("map"), {"map": costs(1 * MS, state=replace(state, reads=2.0))})
+    rates = [steady_state(Deployment(model, {"map": 1}, memory)).rate for memory in (200, 1000, 2000, 4000)]
+    assert rates == pytest.approx([1 / (1 + 2 * 3.7) / MS, 1 / (1 + 2 * 2.5) / MS, 1000 / 3, 1000 / 3])
+
+
+def test_small_heaps_are_collected_more_often():
+    model = QueryModel(chain("map"), {"map": costs(1 * MS)}, live_mb=100.0)
+    assert steady_state(Deployment(model, {"map": 1}, 200.0)).rate == pytest.approx(500.0)
+    assert steady_state(Deployment(model, {"map": 1}, 1100.0)).rate == pytest.approx(1000 / 1.1)
+    with pytest.raises(
+        WorkbenchError, match=r"Slots of 100 MB cannot hold the 100 MB of live objects of query 'chain'"
+    ):
+        Deployment(model, {"map": 1}, 100.0)
+
+
+def test_a_fraction_of_a_core_is_slower_and_more_than_one_is_no_faster():
+    model = QueryModel(chain("map"), {"map": costs(1 * MS)})
+    rates = [steady_state(Deployment(model, {"map": 1}, cpus=cpus)).rate for cpus in (0.25, 1.0, 4.0)]
+    assert rates == pytest.approx([250.0, 1000.0, 1000.0])
+
+
+def test_records_that_change_tasks_cost_more():
+    model = QueryModel(chain("map"), {"map": costs(1 * MS, exchange_s=1 * MS)})
+    rates = [steady_state(Deployment(model, {"map": tasks})).rate for tasks in (1, 2, 4)]
+    assert rates == pytest.approx([1000.0, 2000 / 1.5, 4000 / 1.75])
+
+
+def test_forward_edges_keep_shares_and_cost_no_exchange():
+    operators = {"a": costs(1 * MS, hot_share=0.5), "b": costs(1 * MS, exchange_s=1 * MS)}
+    model = QueryModel(chain("a", "b", partitioning="forward"), operators)
+    deployment = Deployment(model, {"a": 2, "b": 2})
+    assert deployment.shares.tolist() == [0.25, 0.75, 0.25, 0.75]
+    assert deployment.cpu_s.tolist() == [1 * MS] * 4
+    unequal = Deployment(model, {"a": 2, "b": 4})
+    assert unequal.shares[2:].tolist() == [0.25] * 4
+    assert unequal.cpu_s[2:] == pytest.approx([1.75 * MS] * 4)
+
+
+def test_shares_add_up_and_the_fullest_task_is_the_typical_maximum():
+    assert task_shares(1, 0.3, 0.2).tolist() == [1.0]
+    assert task_shares(4, 0.2).tolist() == pytest.approx([0.2, 0.2, 0.2, 0.4])
+    for tasks in (2, 3, 10, 999):
+        shares = task_shares(tasks, 0.1, 0.3)
+        assert shares.sum() == pytest.approx(1.0)
+        assert shares.min() > 0
+        assert shares.argmax() == tasks - 1
+    # The expected largest of 10 standard normal draws is 1.54, of 100 it is 2.51.
+    assert task_shares(10, 0.0, 0.1).max() * 10 - 1 == pytest.approx(0.154, rel=0.1)
+    assert task_shares(100, 0.0, 0.1).max() * 100 - 1 == pytest.approx(0.251, rel=0.1)
+
+
+CROWD = QueryModel(chain("a", "b"), {"a": costs(1 * MS, output_bytes=1000.0), "b": costs(1 * MS, state_bytes=500.0)})
+
+
+def test_tasks_on_a_worker_share_its_cores():
+    layout = {"a": 2, "b": 2}
+    together = Cluster((Worker(2.0), Worker(2.0)), {"a": (2, 0), "b": (2, 0)})
+    spread = Cluster((Worker(2.0), Worker(2.0)), {"a": (1, 1), "b": (1, 1)})
+    assert steady_state(Deployment(CROWD, layout, cluster=spread)).rate == pytest.approx(2000.0)
+    crowded = Deployment(CROWD, layout, cluster=together)
+    assert steady_state(crowded).rate == pytest.approx(1000.0)
+    _, step = advance(crowded, State.empty(crowded), math.inf, 1.0)
+    # Busy all the time at half the true rate: what DS2 then measures.
+    assert step.useful_s == pytest.approx([1.0] * 4)
+    assert step.records == pytest.approx([500.0] * 4)
+    _, step = advance(crowded, State.empty(crowded), 800.0, 1.0)
+    assert step.useful_s == pytest.approx([0.4] * 4)
+
+
+def test_tasks_on_a_worker_share_its_disk_and_its_network():
+    layout = {"a": 1, "b": 1}
+    local, remote = {"a": (1, 0), "b": (1, 0)}, {"a": (1, 0), "b": (0, 1)}
+
+    def rate(counts, **limits):
+        return steady_state(Deployment(CROWD, layout, cluster=Cluster((Worker(**limits),) * 2, counts))).rate
+
+    assert rate(local, io_bytes_per_s=100_000.0) == pytest.approx(200.0)
+    assert rate(local, net_bytes_per_s=100_000.0) == pytest.approx(1000.0)
+    assert rate(remote, net_bytes_per_s=100_000.0) == pytest.approx(100.0)
+
+
+def test_a_shuffle_sends_away_what_other_workers_take():
+    # Of 4 tasks of b one is beside a's only task: three quarters of its output leave.
+    cluster = Cluster((Worker(net_bytes_per_s=1000.0),) * 2, {"a": (1, 0), "b": (1, 3)})
+    assert steady_state(Deployment(CROWD, {"a": 1, "b": 4}, cluster=cluster)).rate == pytest.approx(4 / 3)
+
+
+def test_window_contents_move_to_another_parallelism():
+    old = Deployment(BURSTS, {"filter": 1, "window": 2, "join": 1})
+    new = Deployment(BURSTS, {"filter": 2, "window": 3, "join": 4})
+    state = State.empty(old)
+    for _ in range(3):
+        state, _ = advance(old, state, 100.0, 1.0)
+    moved = carry(state, old, new)
+    assert moved.held.sum() == pytest.approx(150.0)
+    assert moved.held[new.slices["window"]] == pytest.approx([50.0] * 3)
+    assert (moved.window_age_s, moved.age_s) == (3.0, 0.0)
+
+
+def test_steps_divide_the_window():
+    assert whole_step(0.5, None) == 0.5
+    assert whole_step(0.5, 2.0) == 0.5
+    assert whole_step(0.3, 2.0) == pytest.approx(2 / 7)
+    assert whole_step(5.0, 2.0) == 2.0
+
+
+def test_random_numbers_depend_on_the_key_alone():
+    assert stream(1, "a").random() == stream(1, "a").random()
+    assert len({stream(*key).random() for key in ((1, "a"), (2, "a"), (1, "b"), (1, "a", 0), ("1", "a"))}) == 5
+    draws = np.array([speed_factor(stream(0, n), 0.1) for n in range(4000)])
+    assert draws.mean() == pytest.approx(1.0, abs=0.005)
+    assert draws.std() == pytest.approx(0.1, rel=0.05)
+    assert speed_factor(stream(0), 0.0) == 1.0
+
+
+def test_a_query_without_costs_has_no_limit():
+    free = QueryModel(chain("map"), {"map": costs(0.0)})
+    deployment = Deployment(free, {"map": 1})
+    assert steady_state(deployment).rate == math.inf
+    _, step = advance(deployment, State.empty(deployment), 5.0, 1.0)
+    assert (step.consumed, step.active_s) == (5.0, 0.0)
+    with pytest.raises(WorkbenchError, match=r"Nothing limits the rate of query 'chain'"):
+        advance(deployment, State.empty(deployment), math.inf, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: QueryModel(chain("a"), {}), "has no model for operator 'a'; every operator but the sources"),
+        (lambda: QueryModel(chain("a"), {"a": costs(1.0), "b": costs(1.0)}), "models the unknown operator 'b'; it has"),
+        (
+            lambda: QueryModel(chain("a"), {"a": costs(1.0, windowed=True)}),
+            "window_s = None and the windowed operators a; give window_s if and only if",
+        ),
+        (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, 2.0), "window_s = 2.0 and the windowed operators none"),
+        (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, source_shares={"source": 0.5}), "that add up to 1"),
+        (lambda: QueryModel(chain("a"), {"a": costs(1.0)}, noise=-1.0), "noise of query 'chain' is -1.0; allowed is 0"),
+        (lambda: QueryModel(Dataflow("x", (Operator("a", "map"),), ()), {"a": costs(1.0)}), "no operator of kind"),
+        (lambda: costs(1.0, emission_s=1.0), "emission_s is 1.0 for an operator that is not windowed"),
+        (lambda: costs(1.0, hot_share=1.5), r"hot_share is 1.5; allowed is 0 to 1 \(share of the records\)"),
+        (lambda: costs(1.0, imbalance=0.5), "imbalance is 0.5; allowed is 0 to 0.3"),
+        (lambda: StateModel(-1.0), "working_set_mb is -1.0"),
+        (lambda: WarmUp(code_s=math.nan), "code_s is nan"),
+        (lambda: Worker(0.0), "A worker's cpus is 0.0; it must be above 0"),
+        (lambda: Cluster((), {}), "no workers"),
+        (lambda: Cluster((Worker(),), {"a": (1, 2)}), r"counts of operator 'a' are \[1, 2\]; give one number"),
+        (lambda: Deployment(BURSTS, {"filter": 1}), "needs some for filter, window, join"),
+        (lambda: Deployment(BURSTS, {"filter": 1, "window": 0, "join": 1}), "'window' has 0 tasks; it needs a whole"),
+        (
+            lambda: steady_state(
+                Deployment(CROWD, {"a": 2, "b": 1}, cluster=Cluster((Worker(),), {"a": (1,), "b": (1,)}))
+            ),
+            "places 1 tasks of operator 'a', which has 2",
+        ),
+    ],
+)
+def test_models_that_contradict_themselves_are_refused(make, message):
+    with pytest.raises(WorkbenchError, match=message):
+        make()

@@ -1,0 +1,124 @@
+import sys
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.study import find_query
+from workbench.workload import Dataset
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "myjobs.py").write_text("def orders(rows):\n    return rows\n\n\nlimit = 3\n")
+    (tmp_path / "orders.csv").write_text("time,n\n2024-01-01T00:00:00Z,1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    sys.modules.pop("myjobs", None)
+
+
+def test_a_benchmark_query_is_found_by_name():
+    assert find_query("nexmark:q5").name == "nexmark:q5"
+
+
+def test_an_unknown_benchmark_query_lists_the_known_ones():
+    with pytest.raises(WorkbenchError, match="q11:tumbling"):
+        find_query("nexmark:q99")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_function_of_the_current_folder_is_a_query():
+    query = find_query("myjobs:orders", "orders.csv", "time", "update")
+    assert query.dataset == Dataset("orders.csv", "csv", "time")
+    assert (query.event_time, query.output_mode) == ("time", "update")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_function_without_data_is_refused():
+    with pytest.raises(WorkbenchError, match="needs data to read: give --dataset PATH"):
+        find_query("myjobs:orders")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_misspelt_function_is_answered_with_the_nearest():
+    with pytest.raises(
+        WorkbenchError, match=r"no function 'order'. Did you mean myjobs:orders\? Its functions are orders"
+    ):
+        find_query("myjobs:order", "orders.csv")
+
+
+def test_a_module_that_is_not_there_is_told_with_the_next_step():
+    with pytest.raises(WorkbenchError, match=r"'nomodule' .* cannot be imported: .* Run the command in the folder"):
+        find_query("nomodule:orders")
+
+
+def test_a_name_without_a_colon_shows_the_form():
+    with pytest.raises(WorkbenchError, match="'q5' is not of the form nexmark:QUERY or module:function"):
+        find_query("q5")
+
+
+OWN = """
+from workbench.workload.query import Dataset, Query
+
+
+def build(rows):
+    return rows
+
+
+orders = Query("own", build, Dataset({path!r}, "csv", {event_time!r}))
+"""
+
+
+def test_a_query_whose_own_data_is_missing_is_told_before_anything_starts(here):
+    (here / "myjobs.py").write_text(OWN.format(path="gone.csv", event_time=None))
+    with pytest.raises(WorkbenchError, match=r"The dataset 'gone\.csv' does not exist; check the path"):
+        find_query("myjobs:orders")
+
+
+def test_a_query_whose_own_data_lacks_its_event_time_is_told_before_anything_starts(here):
+    (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="tine"))
+    with pytest.raises(WorkbenchError, match=r"no column 'tine' .* Did you mean 'time'"):
+        find_query("myjobs:orders")
+
+
+def test_a_query_with_data_of_its_own_is_fed_from_it_or_from_what_is_given(here):
+    (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="time"))
+    (here / "other.csv").write_text("time,n\n2024-01-01T00:00:00Z,1\n")
+    assert find_query("myjobs:orders").dataset == Dataset("orders.csv", "csv", "time")
+    assert find_query("myjobs:orders", "other.csv").dataset == Dataset("other.csv", "csv", "time")
+
+
+@pytest.mark.parametrize("name", ["nexmark:q1", "myjobs:orders"])
+def test_an_event_time_without_data_is_not_passed_over(here, name):
+    (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="time"))
+    with pytest.raises(WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given: .*Add"):
+        find_query(name, event_time="n")
+
+
+@pytest.mark.parametrize(("does", "said"), [("sys.exit()", "SystemExit: "), ("raise ValueError(3)", "ValueError: 3")])
+def test_a_module_that_ends_or_fails_when_imported_is_told(here, does, said):
+    (here / "myjobs.py").write_text(f"import sys\n{does}\n")
+    with pytest.raises(WorkbenchError, match=f"cannot be imported: {said}.*Mend it; .* if __name__ == '__main__'"):
+        find_query("myjobs:orders", "orders.csv")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_missing_event_time_column_is_told_before_anything_starts():
+    with pytest.raises(WorkbenchError, match="no column 'when'"):
+        find_query("myjobs:orders", "orders.csv", "when")
+
+
+def test_an_edited_module_is_read_anew(here):
+    assert find_query("myjobs:orders", "orders.csv").build("rows") == "rows"
+    (here / "myjobs.py").write_text("def orders(rows):\n    return [rows]\n\n\ndef shops(rows):\n    return 0\n")
+    assert find_query("myjobs:orders", "orders.csv").build("rows") == ["rows"]
+    assert find_query("myjobs:shops", "orders.csv").build("rows") == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_modules_of_others_are_not_imported_twice():
+    import json
+
+    with pytest.raises(WorkbenchError, match="needs data to read"):
+        find_query("json:loads")
+    assert sys.modules["json"] is json

@@ -1,0 +1,272 @@
+"""Drift: what is called a change, and what noise explains."""
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from example_measurement import example_measurement
+
+from workbench.capacity.explore import conclude
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.records import OperatorCost
+from workbench.study import Study, drift, refuse_loss, run_study, study_drift
+from workbench.study._drift import CapacityFellError, scatter_of
+from workbench.study.change import Scatter
+
+STUDY = Study(
+    "nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=7, form="scaling"
+)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return example_measurement()
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return run_study(STUDY, Journal(tmp_path_factory.mktemp("drift") / "j.jsonl"))
+
+
+def at(measurement, low, high, limit="query", **changes):
+    rate = (low + min(high, low * 1.01)) / 2 if low else None
+    estimate = replace(measurement.estimate, low=low, high=high, rate=rate, limit=limit)
+    return replace(measurement, estimate=estimate, **changes)
+
+
+def scaled(planned, factor):
+    runs = tuple(
+        at(run, run.estimate.low * factor, run.estimate.high * factor) for run in planned.exploration.measurements
+    )
+    return replace(planned, exploration=conclude(runs, planned.exploration.reason, form="scaling", most_runs=7))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "judgement"),
+    [
+        ((1000, 1010), (1000, 1010), "within noise"),
+        ((1000, 1010), (930, 940), "within noise"),
+        ((1000, 1010), (700, 707), "lower"),
+        ((1000, 1010), (1400, 1414), "higher"),
+        ((1000, 1800), (700, 1260), "within noise"),  # wide brackets tell less
+        ((1000, math.inf), (700, 707), "lower"),  # at least 1000 before
+        ((1000, math.inf), (1400, 1414), "cannot tell"),
+        ((1000, 1010), (700, math.inf), "cannot tell"),
+        ((1000, 1010), (1400, math.inf), "higher"),
+        ((1000, 1010), (0, 500), "lower"),  # nothing was sustained now
+        ((1000, 1010), (0, 1500), "cannot tell"),
+        ((0, 500), (0, 500), "cannot tell"),
+        ((1000, math.inf), (1000, math.inf), "cannot tell"),
+    ],
+)
+def test_a_change_is_one_only_beyond_the_noise(measured, before, now, judgement):
+    found = drift(at(measured, *before), at(measured, *now))
+    assert found.overall.judgement == judgement
+
+
+def test_the_noise_is_students_quantile_of_two_scatters_and_two_brackets(measured):
+    found = drift(at(measured, 1000, 1020), at(measured, 1000, 1020), Scatter(0.03, 10))
+    width = math.log(1.02) ** 2 / 12
+    assert found.overall.tolerated == pytest.approx(2.2281389 * math.sqrt(2 * 0.03**2 + 2 * width))
+    assert found.overall.ratio == 1.0
+
+
+def test_chance_alone_is_called_a_change_once_in_twenty(measured):
+    dice = random.Random(3)
+    called = 0
+    for _ in range(1000):
+        first, second = (1000 * math.exp(dice.gauss(0, 0.03)) for _ in range(2))
+        found = drift(at(measured, first, first * 1.0001), at(measured, second, second * 1.0001), Scatter(0.03, 10_000))
+        called += found.overall.judgement != "within noise"
+    assert 30 <= called <= 72  # 50 expected, three standard deviations
+
+
+def test_an_operator_that_became_dearer_is_named(measured):
+    def costing(seconds):
+        return replace(measured, costs=(OperatorCost("2 window", 0.01, seconds, 1e-7, 10, 100, 9, 3),))
+
+    found = drift(costing(1e-5), costing(2e-5))
+    assert [(c.thing, c.judgement, c.ratio) for c in found.costs] == [
+        ("Cost of 2 window", "higher", pytest.approx(2.0))
+    ]
+
+
+def test_circumstances_that_differ_are_listed(measured):
+    found = drift(measured, replace(measured, machine={**measured.machine, "cores": "4"}, workbench_version="9"))
+    assert [d.thing for d in found.differences] == ["Workbench version", "Machine: cores"]
+    assert found.differences[1].before == "2"
+    assert found.differences[1].now == "4"
+
+
+def test_other_things_cannot_be_compared(measured):
+    with pytest.raises(WorkbenchError, match=r"the query was q5 and is q1. Compare runs of the same"):
+        drift(measured, replace(measured, query="q1"))
+    with pytest.raises(WorkbenchError, match=r"the budget was 4 slots of 0.2 core and 512 MB at 2 s and is 5 slots"):
+        drift(measured, replace(measured, budget=replace(measured.budget, slots=5)))
+
+
+def test_a_study_without_change_has_none(planned):
+    found = study_drift(planned, planned)
+    assert found.overall.judgement == "within noise"
+    assert found.overall.ratio == pytest.approx(1.0)
+    assert found.differences == ()
+    assert [promise.verdict for promise in found.promises] == ["holds"] * len(planned.plans)
+    assert [promise.slots_now for promise in found.promises] == [plan.budget.slots for plan in planned.plans]
+
+
+def test_budgets_together_tell_what_one_cannot(planned):
+    noise = study_drift(planned, planned).overall.rise_by_chance
+    factor = (1 + noise) ** -1.1
+    found = study_drift(planned, scaled(planned, factor))
+    assert found.overall.judgement == "lower"
+    assert found.overall.ratio == pytest.approx(factor)
+    assert {change.judgement for change in found.changes} == {"within noise"}
+
+
+def test_runs_that_scatter_widen_the_noise(planned):
+    dice = random.Random(1)
+    runs = tuple(
+        at(run, run.estimate.low * factor, run.estimate.high * factor)
+        for run in planned.exploration.measurements
+        for factor in [math.exp(dice.gauss(0, 0.5))]
+    )
+    scattered = replace(planned.exploration, measurements=runs)
+    assert scatter_of([scattered]).deviation > 2 * scatter_of([planned.exploration]).deviation
+    assert scatter_of([]) == Scatter()
+
+
+def test_an_earlier_plan_that_no_longer_suffices_is_called_too_small(planned):
+    last = planned.plans[-1]
+    small = replace(last, budget=replace(last.budget, slots=2))
+    tight = replace(last, rate=last.expected_rate * 0.95)
+    found = study_drift(replace(planned, plans=(last, tight, small)), planned)
+    assert [promise.verdict for promise in found.promises] == ["holds", "eats its margin", "too small"]
+    assert found.promises[1].slots_now is None
+
+
+def test_studies_of_other_things_cannot_be_compared(planned):
+    with pytest.raises(WorkbenchError, match=r"interval_s was 2.0 and is 5.0"):
+        study_drift(planned, replace(planned, study=replace(STUDY, interval_s=5.0)))
+    nothing = replace(planned.exploration, measurements=())
+    with pytest.raises(WorkbenchError, match=r"measured no budget in common"):
+        study_drift(planned, replace(planned, exploration=nothing))
+
+
+def test_a_loss_can_end_a_schedule(planned):
+    refuse_loss(study_drift(planned, planned))
+    refuse_loss(study_drift(planned, scaled(planned, 1.5)))
+    with pytest.raises(
+        CapacityFellError, match=r"of nexmark:q1 fell by 40.0% since .*; chance explains a fall of up to \d"
+    ):
+        refuse_loss(study_drift(planned, scaled(planned, 0.6)))
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_change_is_called_one_from_the_share_on_that_chance_is_said_to_explain(planned, side):
+    tolerated = study_drift(planned, planned).overall.tolerated
+    seen = set()
+    for near in (0.95, 0.98, 0.999, 1.001, 1.02, 1.05):
+        found = study_drift(planned, scaled(planned, math.exp(side * near * tolerated))).overall
+        beyond = 1 - found.ratio > found.fall_by_chance if side < 0 else found.ratio - 1 > found.rise_by_chance
+        assert beyond == (found.judgement != "within noise")
+        seen.add(found.judgement)
+    assert seen == {"within noise", "lower" if side < 0 else "higher"}
+
+
+def explored(planned, *readings, choice="edge"):
+    """The study with other runs: the slots of each and the ends of its bracket, or why it failed."""
+    first = replace(planned.exploration.measurements[0], predicted_rate=None)
+    runs = []
+    for slots, low, high in readings:
+        limit = "query" if high not in {None, math.inf} else "none"
+        run = at(first, low or 0, high or math.inf, limit, budget=STUDY.space.budget(slots, 512))
+        runs.append(replace(run, failure="The disk is full; free some of it.") if low is None else run)
+    return replace(planned, exploration=conclude(runs, "ended", form="scaling", choice=choice))
+
+
+def proportional(*slots, factor=1.0):
+    return [(count, factor * count * 1e5, factor * count * 1.01e5) for count in slots]
+
+
+def capacity_at(found, slots):
+    (change,) = (change for change in found.changes if change.thing.startswith(f"Capacity of {slots} slots"))
+    return change
+
+
+def test_one_budget_that_collapsed_is_a_loss_though_the_others_are_as_before(planned):
+    before = explored(planned, *proportional(2, 4, 8, 16))
+    now = explored(planned, *proportional(2, 4, 8), (16, 0, 3.2e5), (16, 0, 3.2e5))
+    found = study_drift(before, now)
+    assert found.overall.judgement == "within noise"
+    (loss,) = found.losses
+    assert loss.ratio is None
+    assert loss.bounds == (0, pytest.approx(0.2, rel=0.05))
+    with pytest.raises(
+        CapacityFellError, match=r"on one budget \(Capacity of \d+ slots? of 1 core .*\) fell by at least"
+    ):
+        refuse_loss(found)
+
+
+FAILED, NOTHING, MORE = (4, None, None), (4, 0, 1e5), (4, 4e5, math.inf)
+
+
+@pytest.mark.parametrize("last", [FAILED, NOTHING, MORE], ids=["failed", "sustained nothing", "no upper end"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_repeat_that_is_not_fitted_does_not_stand_for_its_budget(planned, last, swapped):
+    whole, more = explored(planned, *proportional(2, 4, 8)), explored(planned, *proportional(2, 4, 8), last)
+    assert more.exploration.fitted == (0, 1, 2)
+    found = study_drift(more, whole) if swapped else study_drift(whole, more)
+    assert {change.judgement for change in found.changes} == {"within noise"}
+    assert [change.ratio for change in found.changes] == [pytest.approx(1)] * 3
+    assert found.overall.thing == "Capacity over 3 budgets"
+    refuse_loss(found)
+
+
+@pytest.mark.parametrize("factor", [0.3, 3.0])
+def test_the_run_that_ended_the_exploration_tells_no_drift(planned, factor):
+    before = proportional(2, 4, 8, 16, 2, 4, 8)
+    ending = proportional(16, factor=factor)
+    now = explored(planned, *before, *ending, choice="improvement")
+    assert now.exploration.fitted == tuple(range(7))
+    found = study_drift(explored(planned, *before), now)
+    assert found.losses == ()
+    assert {change.judgement for change in found.changes} == {"within noise"}
+
+
+def test_a_budget_of_which_only_the_failure_is_known_is_not_compared(planned):
+    found = study_drift(
+        explored(planned, *proportional(2, 4, 8, 16)), explored(planned, *proportional(2, 4, 8), (16, None, None))
+    )
+    assert [change.thing.split(" slot")[0] for change in found.changes] == [
+        "Capacity of 2",
+        "Capacity of 4",
+        "Capacity of 8",
+    ]
+
+
+def test_repeats_of_a_budget_count_by_their_mean(planned):
+    low, high = (proportional(4, factor=math.exp(side * 0.2)) for side in (-1, 1))
+    others = proportional(2, 8)
+    found = study_drift(explored(planned, *others, *low, *high), explored(planned, *others, *high, *low))
+    change = capacity_at(found, 4)
+    assert change.ratio == pytest.approx(1)
+    assert change.before == pytest.approx(change.now)
+    width = math.log(1.01) ** 2 / 12
+    each, deviation = found.scatter.quantile(3), found.scatter.deviation
+    assert change.tolerated == pytest.approx(each * math.sqrt(deviation**2 + width))
+    assert capacity_at(found, 8).tolerated == pytest.approx(each * math.sqrt(2 * (deviation**2 + width)))
+    assert found.overall.tolerated == pytest.approx(
+        found.scatter.quantile() * math.sqrt(5 * (deviation**2 + width)) / 3
+    )
+
+
+def test_dearer_and_cheaper_operators_are_no_losses_of_capacity(measured):
+    def costing(seconds):
+        return replace(measured, costs=(OperatorCost("2 window", 0.01, seconds, 1e-7, 10, 100, 9, 3),))
+
+    found = drift(costing(2e-5), costing(1e-5))
+    assert found.costs[0].judgement == "lower"
+    assert found.losses == ()
+    refuse_loss(found)

@@ -1,0 +1,145 @@
+"""What a dry run says is what is then measured."""
+
+from dataclasses import replace
+
+import pytest
+
+from workbench import cli
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.study import Study, dry_run, run_study
+from workbench.testbed import FluidTestbed
+
+FLUID = Study("nexmark:q1", (2e6,), (4, 6, 9), (512, 1024), testbed="fluid", slot_cpus=1.0)
+SPARK = Study("nexmark:q1", (2e4,), (1, 2, 3), (1024,), slot_cpus=0.4, most_runs=3)
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    monkeypatch.setattr("workbench.testbed.spark.testbed.usable_cores", lambda: 2)
+
+
+def shapes(budgets):
+    return [(budget.slots, budget.profile.memory_mb) for budget in budgets]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"most_runs": 9},
+        {"most_runs": 4},
+        {"most_calls": 6, "estimates": 2},
+        {"slots": (2, 6, 9), "memory_mb": (512,), "most_calls": 5},
+        {"choice": "edge", "most_calls": 6, "estimates": 2},
+        {"choice": "edge", "most_runs": 12},
+        {"choice": "edge", "most_runs": 13, "estimates": 2, "memory_mb": (512,)},
+    ],
+)
+def test_a_dry_run_lists_what_is_measured_first_and_holds_the_number_of_runs(tmp_path, settings):
+    study = replace(FLUID, **settings)
+    would = dry_run(study)
+    made = run_study(study, Journal(tmp_path / "j.jsonl")).exploration.measurements
+    assert shapes(would.first) == shapes(run.budget for run in made)[: len(would.first)]
+    assert would.runs[0] <= len(made) <= would.runs[1]
+    assert would.seconds[0] <= would.seconds[1] <= study.most_runs
+    assert would.recorded == 0
+    if study.choice == "edge":
+        assert len(would.first) == len(made)  # nothing is left open
+
+
+def test_minimal_configurations_are_listed_once_per_memory():
+    assert shapes(dry_run(FLUID).first) == [(2, 512), (4, 512), (9, 512), (2, 1024), (4, 1024), (9, 1024)]
+    assert dry_run(FLUID).runs == (8, 20)  # the first run that may end it is the eighth
+    assert dry_run(replace(FLUID, most_calls=4)).runs == (6, 6)
+    assert dry_run(replace(FLUID, most_calls=5, estimates=3)).runs == (8, 9)
+    assert dry_run(replace(FLUID, memory_mb=(512, 1024, 2048), most_calls=5)).runs == (7, 8)
+
+
+def test_what_the_journal_has_is_not_measured_again(tmp_path):
+    study, journal = replace(FLUID, choice="edge", most_calls=7), Journal(tmp_path / "j.jsonl")
+    fresh = dry_run(study, journal)
+    explorer_runs = 0
+
+    class Cut(FluidTestbed):
+        def deploy(self, *arguments, **options):
+            nonlocal explorer_runs
+            explorer_runs += 1
+            if explorer_runs > 4:
+                raise KeyboardInterrupt
+            return super().deploy(*arguments, **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, journal, testbed=Cut(seed=study.seed))
+    rest = dry_run(study, journal)
+    assert (rest.recorded, rest.first, rest.runs) == (4, fresh.first[4:], fresh.runs)
+    assert rest.seconds < fresh.seconds
+    made = run_study(study, journal)
+    done = dry_run(study, journal)
+    assert (done.recorded, done.first, done.seconds) == (len(made.exploration.measurements), (), (0, 0))
+
+
+def test_the_next_budget_of_an_exploration_under_way_is_listed(tmp_path):
+    study, journal = replace(FLUID, slots=(2, 6, 9), most_runs=5), Journal(tmp_path / "j.jsonl")
+    run_study(study, journal)
+    more = replace(study, most_runs=20)
+    would = dry_run(more, journal)
+    made = run_study(more, journal).exploration.measurements
+    assert would.recorded == 5
+    assert shapes(would.first) == shapes([made[5].budget])
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_time_on_spark_follows_from_the_interval_and_the_costs():
+    would = dry_run(SPARK)
+    assert would.runs == (3, 3)
+    assert 3 * 100 < would.seconds[0] < would.seconds[1] < 3 * 600
+    slow = dry_run(replace(SPARK, interval_s=30.0))
+    assert slow.seconds[0] > 3 * (150 + 4 * 240)  # a chunk of five intervals, probes of two and six
+    assert slow.seconds[1] > 6 * would.seconds[1]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_the_sweep_of_intervals_is_listed():
+    would = dry_run(replace(SPARK, intervals=(1.0, 2.0, 5.0)))
+    assert [(one.slots, one.interval_s) for one in would.sweep] == [(3, 1.0), (3, 5.0)]
+    assert would.runs == (5, 5)
+    assert would.seconds[0] > dry_run(SPARK).seconds[0]
+
+
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query": "nexmark:q77"}, "q77"),
+        ({"dataset": "/nowhere.csv"}, "does not exist"),
+        ({"query": "os.path:join"}, r"so it needs data to read: give dataset PATH, and event_time COLUMN"),
+        ({"prices": "/nowhere/prices.csv"}, r"/nowhere/prices\.csv"),
+        ({"slots": (1, 9)}, r"need 3\.6 cores; .* Use slots 4 or less, or smaller slots \(slot_cpus\)"),
+        ({"testbed": "fluid"}, r"has 2 operators besides its sources .*; 1 slots are too few"),
+        ({"memory_mb": (1024, 2048)}, r"most_runs is 3; the corners of the space alone are 4 runs\. Raise it\."),
+    ],
+)
+def test_a_dry_run_refuses_what_the_study_would_be_refused_for(changes, message):
+    with pytest.raises(WorkbenchError, match=message):
+        dry_run(replace(SPARK, **changes))
+
+
+def test_the_command_tells_short_times_in_seconds(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.yaml").write_text(
+        "query: nexmark:q1\ntargets: [2.0e+6]\nslots: [2, 4, 8]\nmemory_mb: [512]\ntestbed: fluid\nslot_cpus: 1\n"
+        "most_runs: 9\n"
+    )
+    assert cli.main(("plan", "study.yaml", "--dry-run")) == 0
+    assert capsys.readouterr().out == (
+        "measure 2 slots of 512 MB\nmeasure 8 slots of 512 MB\nthen up to 9 runs in all, 8 at least\n"
+        "about 8 to 9 seconds\n"
+    )
+    assert list(tmp_path.iterdir()) == [tmp_path / "study.yaml"]
+    cli.main(("plan", "study.yaml"))
+    capsys.readouterr()
+    assert cli.main(("plan", "study.yaml", "--dry-run")) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith("runs are recorded and are not repeated")
+    assert said[-1] == "about 0 seconds"

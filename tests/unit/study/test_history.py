@@ -1,0 +1,115 @@
+"""Runs of a study over time: measured afresh, resumed when killed, never two at once."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.report import measure_study
+from workbench.study import Study, StudyHistory, read_planned
+from workbench.testbed import FluidTestbed
+
+STUDY = Study("nexmark:q1", (2e6,), (2, 4, 8), (512,), testbed="fluid", slot_cpus=1.0, most_runs=3, form="linear")
+
+
+class Failing(FluidTestbed):
+    """Fails at the deployment that is asked for."""
+
+    failing_at = 3
+
+    def deploy(self, *arguments, **options):
+        object.__setattr__(self, "deployed", getattr(self, "deployed", 0) + 1)
+        if self.deployed == self.failing_at:
+            raise WorkbenchError("The disk is full; free some of it.")
+        return super().deploy(*arguments, **options)
+
+
+@pytest.fixture
+def history(tmp_path):
+    ticks = count()
+    return StudyHistory(
+        tmp_path / "weekly", clock=lambda: datetime(2026, 1, 31, tzinfo=UTC) + timedelta(days=next(ticks))
+    )
+
+
+def test_every_run_is_measured_afresh_and_knows_the_one_before(history):
+    first, before = history.run(STUDY, testbed=FluidTestbed(seed=1))
+    assert before is None
+    second, before = history.run(STUDY, testbed=FluidTestbed(seed=2))
+    assert [path.name for path in history.runs] == ["20260131T000000Z.json", "20260201T000000Z.json"]
+    assert read_planned(before).exploration.rates.tolist() == first.exploration.rates.tolist()
+    assert first.exploration.rates.tolist() != second.exploration.rates.tolist()
+    assert history.measured == ()
+
+
+def test_a_run_that_failed_goes_on_from_its_journal(history):
+    with pytest.raises(WorkbenchError, match="disk is full"):
+        history.run(STUDY, testbed=Failing(seed=1))
+    assert len(history.measured) == 2
+    assert history.runs == ()
+    whole, _ = history.run(STUDY, testbed=FluidTestbed(seed=1))
+    deployed = history.runs[0].with_suffix(".jsonl").read_text().count('"kind": "deployed"')
+    assert deployed == len(whole.exploration.measurements)
+
+
+def test_two_runs_at_once_are_refused(history):
+    with history._alone(), pytest.raises(WorkbenchError, match="is under way; wait for it"):
+        history.run(STUDY)
+
+
+def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StudyHistory, "_put_away", kill)
+        with pytest.raises(Killed):
+            history.run(STUDY, testbed=FluidTestbed(seed=1))
+    assert history.journal.path.exists()
+    assert len(history.runs) == 1
+    second, before = history.run(STUDY, testbed=FluidTestbed(seed=1))
+    assert before == history.runs[0]
+    for run in history.runs:
+        deployed = run.with_suffix(".jsonl").read_text().count('"kind": "deployed"')
+        assert deployed == len(second.exploration.measurements)
+    assert not history.journal.path.exists()
+
+
+def test_two_studies_of_one_name_have_a_folder_each(tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    one, other = tmp_path / "one" / "weekly.yaml", tmp_path / "other" / "weekly.yaml"
+    assert StudyHistory.of(one, kept).folder == kept / "weekly"
+    assert StudyHistory.of(other, kept).folder == kept / "weekly-2"
+    assert StudyHistory.of(tmp_path / "weekly.yml", kept).folder == kept / "weekly-3"
+    one.parent.mkdir()
+    monkeypatch.chdir(one.parent)  # found again, however they are named
+    assert StudyHistory.of(Path("weekly.yaml"), Path("../kept")).folder.resolve() == kept / "weekly"
+    assert StudyHistory.of(Path("../other/weekly.yaml"), kept).folder == kept / "weekly-2"
+
+
+def test_a_report_does_not_compare_a_study_with_another_of_its_name(tmp_path):
+    measured = [
+        measure_study(replace(STUDY, query=query), str(tmp_path / folder / "weekly.yaml"), str(tmp_path / "kept"))
+        for folder, query in (("one", "nexmark:q1"), ("other", "nexmark:q2"))
+    ]
+    assert [previous for _, previous in measured] == [None, None]
+    assert [planned.study.query for planned, _ in measured] == ["nexmark:q1", "nexmark:q2"]
+
+
+def test_a_study_and_its_history_may_be_moved_together(tmp_path):
+    here = tmp_path / "here"
+    StudyHistory.of(here / "other" / "weekly.yaml", here / "kept")
+    StudyHistory.of(here / "weekly.yaml", here / "kept")
+    there = here.rename(tmp_path / "there")
+    assert StudyHistory.of(there / "weekly.yaml", there / "kept").folder == there / "kept" / "weekly-2"
+
+
+def test_runs_of_before_there_were_owners_go_on(tmp_path):
+    (tmp_path / "kept" / "weekly").mkdir(parents=True)
+    assert StudyHistory.of(tmp_path / "weekly.yaml", tmp_path / "kept").folder == tmp_path / "kept" / "weekly"

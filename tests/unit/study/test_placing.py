@@ -1,0 +1,144 @@
+"""What is found about a placement."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from figure_checks import trace
+from placement_file import PROBLEM, written
+
+from workbench.errors import WorkbenchError
+from workbench.placement import count_plans, read_placement_input, search
+from workbench.study import BLIND, study_placement
+from workbench.study.placing import DRAWN, neighbouring_shapes
+from workbench.views import units
+from workbench.views.placement_cards import cards
+
+SHIPPED = Path(__file__).parents[3] / "data" / "placement.yaml"
+
+
+@pytest.fixture(scope="module")
+def study():
+    return study_placement(read_placement_input(SHIPPED), samples=5)
+
+
+def test_what_is_found_for_the_shipped_file(study):
+    problem = study.given.problem
+    everything = search(problem)
+    assert everything.exhausted
+    assert max(study.methods["optimal"][0].cost) == pytest.approx(max(everything.best.cost), rel=1e-3)
+    rates = [plan.rate.rate for name, plans in study.methods.items() if name != "odrp" for plan in plans]
+    assert "fastest" not in study.methods or study.best.rate.rate >= max(rates) * (1 - 1e-9)
+    assert study.front.exhausted
+    assert [plan.cost for plan in study.front.pareto] == [plan.cost for plan in everything.pareto]
+    counts = [result.count for _, result in study.searches]
+    assert counts == sorted(counts)
+    assert counts[0] >= 1
+    assert counts[-1] <= count_plans(problem.parallelism, problem.workers, problem.slots)
+    assert {name: len(plans) for name, plans in study.methods.items() if len(plans) > 1} == dict.fromkeys(DRAWN, 5)
+    own = [p for name, plans in study.methods.items() if name != "odrp" for p in plans]
+    assert all(max(plan.cost) >= max(everything.best.cost) - 1e-9 for plan in own)
+    assert {(one.workers, one.slots) for one in study.shapes} == {(8, 4), (4, 8), (2, 16)}
+
+
+def test_the_cards_answer_in_order(study):
+    made = cards(study)
+    assert [card.kind for card in made] == ["result"] * len(made)
+    assert [card.name for card in made][:3] == ["best", "methods", "shapes"]
+    assert np.array([row[1:] for row in made[0].table.rows]).sum() == study.given.problem.tasks
+    assert all(card.finding.endswith(".") for card in made)
+    assert made[1].table.rows[0][0] == study.best.method
+
+
+def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
+    bare = {key: value for key, value in PROBLEM.items() if key not in {"rate", "worker"}}
+    found = study_placement(read_placement_input(written(tmp_path, bare)), samples=1)
+    card = next(card for card in cards(found) if card.name == "shapes")
+    assert card.kind == "not-yet"
+    assert "add 'rate' and 'worker'" in card.finding
+
+
+def test_the_best_is_that_of_all_methods(study):
+    optimum, drawn = study.methods["optimal"][0], study.methods["random"]
+    rated = [replace(plan, rate=replace(plan.rate, rate=float(index))) for index, plan in enumerate(drawn)]
+    faster = replace(study, methods={"optimal": (replace(optimum, rate=rated[2].rate),), "random": tuple(rated)})
+    assert faster.best is rated[-1]
+    unrated = [replace(plan, rate=None) for plan in drawn]
+    cheaper = replace(study, methods={"random": tuple(unrated), "optimal": (replace(optimum, rate=None),)})
+    assert cheaper.best.method == "optimal"
+    assert replace(faster, methods={"optimal": (rated[1],), "random": (rated[1],)}).best is rated[1]
+
+
+def test_plans_for_other_numbers_of_tasks_do_not_compete(study):
+    tasks = dict(zip(study.given.problem.operators, study.given.problem.parallelism, strict=True))
+    fewer = study.given.problem.with_parallelism({name: max(1, count - 1) for name, count in tasks.items()})
+    optimum = study.methods["optimal"][0]
+    other = replace(optimum, problem=fewer, rate=replace(optimum.rate, rate=1e12))
+    assert replace(study, methods={"odrp": (other,), "optimal": (optimum,)}).best is optimum
+
+
+def test_shapes_have_as_many_slots():
+    assert neighbouring_shapes(4, 8) == ((8, 4), (4, 8), (2, 16))
+    assert neighbouring_shapes(3, 3) == ((3, 3),)
+
+
+def test_at_least_one_plan_is_drawn():
+    with pytest.raises(WorkbenchError, match="samples is 0"):
+        study_placement(read_placement_input(SHIPPED), samples=0)
+
+
+def test_methods_are_compared_by_rates_where_these_are_known(study):
+    card = next(card for card in cards(study) if card.name == "methods")
+    rates = {name: np.median([plan.rate.rate for plan in study.methods[name]]) for name in BLIND}
+    nearest = max(rates, key=rates.get)
+    assert f"knows no loads, {nearest}, sustains {units.rate(rates[nearest])}" in card.finding
+    assert f"; {study.best.method} sustains {units.rate(study.best.rate.rate)}." in card.finding
+    assert "cost" not in card.finding.split(".")[0]
+
+
+def test_methods_are_compared_by_costs_where_no_rates_are_known(study):
+    unrated = {name: tuple(replace(plan, rate=None) for plan in plans) for name, plans in study.methods.items()}
+    (even,) = unrated["round-robin"]
+    best = unrated["optimal"]
+    card = next(
+        c for c in cards(replace(study, methods={"optimal": best, "round-robin": (even,)})) if c.name == "methods"
+    )
+    cost = units.number(max(even.cost))
+    assert f"knows no loads, round-robin, has a worst cost of {cost}; optimal has " in card.finding
+
+
+def front_of(study):
+    """The two cards of the plans to choose between, and the number of the plan that both mark."""
+    front, pareto = (next(card for card in cards(study) if card.name == name) for name in ("front", "pareto"))
+    (number,) = trace(pareto.figure, "pareto-chosen").customdata
+    lines = trace(front.figure, "vectors-chosen")
+    assert list(lines.customdata[:3]) == [number] * 3
+    assert tuple(lines.y[:3]) == pytest.approx(tuple(study.best.cost))
+    assert front.table.rows[number][1:] == pytest.approx(tuple(study.best.cost))
+    return front, number
+
+
+def test_the_plan_chosen_among_those_worth_choosing_is_the_best_one(study):
+    front, number = front_of(study)
+    said = f"The chosen one, plan {number}, has the costs of the best plan above, by {study.best.method}; plan 0 has "
+    assert said in front.finding
+    assert number != 0  # the fastest is not the most even
+    least = units.number(study.front.best.cost.worst)
+    assert front.finding.endswith(f" has the least worst cost, {least}.")
+
+
+def test_a_best_plan_that_others_dominate_is_shown_beside_them(study):
+    worst = max(study.methods["random"], key=lambda plan: plan.cost.worst)
+    front, number = front_of(replace(study, methods={"random": (worst,)}))
+    assert number == len(study.front.pareto) == len(front.table.rows) - 1
+    assert front.table.caption == "Plans that no other dominates, and the best plan above"
+
+
+def test_a_best_plan_of_the_least_worst_cost_is_called_so(study):
+    plan = study.front.pareto[0]
+    best = replace(study.methods["optimal"][0], counts=plan.counts, cost=plan.cost, rate=None)
+    front, number = front_of(replace(study, methods={"optimal": (best,)}))
+    assert number == 0
+    assert f"by optimal, and the least worst cost, {units.number(plan.cost.worst)}." in front.finding
+    assert len(front.table.rows) == len(study.front.pareto)

@@ -1,0 +1,208 @@
+"""Long work in a thread: progress, cancel, resume. No test waits for a time to pass."""
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from typing import Any
+
+import pytest
+from wrapped_fluid import WrappedFluid
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator, Configuration, measure
+from workbench.simulation import preset
+from workbench.study import Runner, Study, measuring, planning, run_study
+from workbench.study.runner import CancelledError, time_left
+from workbench.testbed import FluidTestbed
+from workbench.testbed.spark.testbed import _answer
+
+BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)
+ESTIMATOR = CapacityEstimator(tolerance=0.02)
+STUDY = Study("nexmark:q1", (1e6,), (2, 8), (512, 1024), testbed="fluid", most_runs=4)
+PATIENCE_S = 60
+
+
+@dataclass
+class Interrupted(WrappedFluid):
+    """A fluid testbed that calls `at` before each observation, with its number."""
+
+    at: Any
+    fluid: FluidTestbed = field(default_factory=FluidTestbed)
+    observed: int = 0
+
+    @contextmanager
+    def deploy(self, query, budget, layout=None, *, repeat=None):
+        with self.fluid.deploy(query, budget, layout, repeat=repeat) as run:
+            observe = run.observe
+
+            def told(seconds):
+                self.observed += 1
+                self.at(self.observed)
+                return observe(seconds)
+
+            run.observe = told
+            yield run
+
+
+def test_a_measurement_in_a_thread_is_the_same_measurement(tmp_path):
+    runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "a.jsonl"), ESTIMATOR)
+    assert runner.snapshot().state == "idle"
+    assert runner.snapshot().may_start
+    runner.start()
+    now = runner.wait(PATIENCE_S)
+    alone = measure(Configuration(preset("q1"), BUDGET), FluidTestbed(), ESTIMATOR, Journal(tmp_path / "b.jsonl"))
+    assert (now.state, now.error, now.run, now.left_s) == ("done", None, 1, None)
+    assert runner.result.estimate == alone.estimate
+    assert now.estimate == alone.estimate
+    assert now.probes == len(alone.estimate.probes) - 1
+    assert now.most_probes == ESTIMATOR.max_probes
+    assert [line.text for line in now.lines[-1:]] == ["finished"]
+    assert "q1 on 8 slots of 1 core and 1024 MB" in now.what
+
+
+def test_cancelled_and_resumed_it_repeats_no_finished_probe(tmp_path):
+    runner = None
+
+    def cancel_at_fifth(number):
+        if number == 5:
+            runner.cancel()
+            assert runner.snapshot().state == "stopping"
+
+    testbed = Interrupted(cancel_at_fifth)
+    journal = Journal(tmp_path / "journal.jsonl")
+    runner = measuring(preset("q1"), BUDGET, testbed, journal, ESTIMATOR)
+    runner.start()
+    now = runner.wait(PATIENCE_S)
+    assert (now.state, now.may_start, now.error) == ("cancelled", True, None)
+    assert now.lines[-1].text == "cancelled; what was measured is kept"
+    recorded = len(journal.entries("probe"))
+    assert recorded == now.probes + 1  # the warm-up
+    with pytest.raises(WorkbenchError, match="has no result yet: it is cancelled"):
+        _ = runner.result
+    runner.start()
+    now = runner.wait(PATIENCE_S)
+    assert now.state == "done"
+    assert any(line.text.startswith(f"resuming: {recorded} finished probes") for line in now.lines)
+    probes = journal.entries("probe")
+    assert [entry.data["number"] for entry in probes] == list(range(len(probes)))
+    assert now.probes == len(probes) - 1
+
+
+def test_a_measurement_cancelled_with_its_kernel_goes_on_in_another(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    first = None
+    testbed = Interrupted(lambda number: first.cancel() if number == 4 else None)
+    first = measuring(preset("q1"), BUDGET, testbed, journal, ESTIMATOR)
+    first.start()
+    done = first.wait(PATIENCE_S).probes
+    assert done > 0
+    seen = []
+    second = measuring(
+        preset("q1"),
+        BUDGET,
+        Interrupted(lambda _: seen.append(second.snapshot().probes)),
+        journal,
+        ESTIMATOR,
+    )
+    second.start()
+    assert second.wait(PATIENCE_S).state == "done"
+    assert seen[0] == done
+
+
+def test_what_goes_wrong_is_told(tmp_path):
+    few = Budget(1, SlotProfile(1.0, 1024))
+    runner = measuring(preset("q5"), few, FluidTestbed(), Journal(tmp_path / "journal.jsonl"), ESTIMATOR)
+    runner.start()
+    now = runner.wait(PATIENCE_S)
+    assert now.state == "failed"
+    assert now.may_start
+    assert now.error[0] == "WorkbenchError"
+    assert now.lines[-1].text == now.error[1]
+    with pytest.raises(WorkbenchError, match="it is failed"):
+        _ = runner.result
+
+
+def test_the_kernel_is_free_while_it_works_and_a_second_start_does_nothing(tmp_path):
+    begun, go_on, times = threading.Event(), threading.Event(), []
+    clock = iter(range(1000))
+
+    def work(report, _journal):
+        times.append(1)
+        report.say("at work")
+        begun.set()
+        assert go_on.wait(PATIENCE_S)
+        return "result"
+
+    runner = Runner("nothing", work, Journal(tmp_path / "j.jsonl"), ESTIMATOR, clock=lambda: next(clock))
+    runner.start()
+    assert begun.wait(PATIENCE_S)
+    now = runner.snapshot()
+    assert (now.state, now.step, now.estimate, now.left_s) == ("running", "at work", None, None)
+    assert now.elapsed_s > 0
+    runner.start()
+    go_on.set()
+    assert runner.wait(PATIENCE_S).state == "done"
+    runner.start()
+    assert (runner.result, times) == ("result", [1])
+    assert runner.snapshot().elapsed_s == runner.snapshot().elapsed_s  # it stands still
+
+
+def test_a_study_is_planned_and_goes_on_after_a_cancellation(tmp_path):
+    runner = None
+    testbed = Interrupted(lambda number: runner.cancel() if number == 12 else None)
+    runner = planning(STUDY, Journal(tmp_path / "a.jsonl"), testbed)
+    runner.start()
+    cancelled = runner.wait(PATIENCE_S)
+    assert cancelled.state == "cancelled"
+    runner.start()
+    now = runner.wait(PATIENCE_S)
+    assert now.state == "done"
+    assert now.most_runs == 4
+    assert now.run >= 4
+    alone = run_study(STUDY, Journal(tmp_path / "b.jsonl"), testbed=FluidTestbed())
+    assert [plan.budget for plan in runner.result.plans] == [plan.budget for plan in alone.plans]
+
+
+def test_a_study_tells_which_query_and_budget_is_measured_now(tmp_path):
+    seen = []
+
+    def look(_):
+        now = runner.snapshot()
+        seen.append((now.query, now.budget))
+
+    runner = planning(STUDY, Journal(tmp_path / "a.jsonl"), Interrupted(look))
+    assert runner.snapshot().budget is None
+    runner.start()
+    assert runner.wait(PATIENCE_S).state == "done"
+    measured = [run.budget for run in runner.result.exploration.measurements]
+    assert {query for query, _ in seen} == {"nexmark:q1"}
+    assert list(dict.fromkeys(budget for _, budget in seen)) == list(dict.fromkeys(measured))
+
+
+def test_time_left_counts_halvings_of_the_bracket(tmp_path):
+    runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "a.jsonl"), ESTIMATOR, costs=False)
+    runner.start()
+    estimate = runner.wait(PATIENCE_S).estimate
+    assert time_left(None, 0.02, 0, 0, None) is None
+    assert time_left(estimate, 0.02, 0, 0, None) == 0
+    made = [probe.seconds for probe in estimate.probes if probe.phase == "probe"]
+    mean = sum(made) / len(made)
+    assert time_left(estimate, 0.02, 3, 0, None) == pytest.approx(3 * mean)
+    assert time_left(estimate, 0.0049, 0, 0, None) == pytest.approx(3 * mean)  # a fourth of 2 % and a little
+    assert time_left(estimate, 0.02, 0, 2, 100.0) == pytest.approx(200)
+
+
+def test_spark_looks_for_a_cancellation_while_it_waits():
+    mine, _theirs = Pipe()
+    asked = []
+
+    def check():
+        asked.append(1)
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        _answer(mine, check=check)
+    assert asked == [1]

@@ -1,0 +1,107 @@
+"""What a deployment is refused for, before anything starts."""
+
+import math
+
+import pytest
+
+from workbench import cli
+from workbench.cli import measuring
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.testbed import SparkTestbed
+from workbench.testbed.spark.machine import outer_quota
+from workbench.testbed.spark.session import divide_memory
+
+
+def test_memory_is_divided_between_state_and_heap():
+    memory = divide_memory(Budget(4, SlotProfile(0.2, 512)))
+    assert (memory.rocksdb_mb, memory.heap_mb) == (819, 1229)
+
+
+def test_less_memory_than_spark_needs_is_refused_with_what_would_do():
+    with pytest.raises(
+        WorkbenchError, match=r"leave a heap of \d+ MB; Spark needs 600 MB\. Give each slot at least 251 MB"
+    ):
+        divide_memory(Budget(4, SlotProfile(0.2, 128)))
+    divide_memory(Budget(4, SlotProfile(0.2, 251)))
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    monkeypatch.setattr("workbench.testbed.spark.testbed.usable_cores", lambda: 2)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_more_slots_than_the_machine_has_are_refused_with_how_many_fit():
+    with pytest.raises(WorkbenchError, match=r"need 2 cores; of the 2 cores .* at most 1\.6 .* Use --slots 8 or less"):
+        SparkTestbed().check(Budget(10, SlotProfile(0.2, 512)))
+    SparkTestbed().check(Budget(8, SlotProfile(0.2, 512)))
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_slot_larger_than_the_machine_is_refused():
+    with pytest.raises(WorkbenchError, match=r"A slot of 4 cores is more than the 1\.6 cores"):
+        SparkTestbed().check(Budget(1, SlotProfile(4, 1024)))
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_without_quotas_a_slot_is_a_whole_core():
+    with pytest.raises(
+        WorkbenchError, match=r"Slots of 0\.5 cores need a CPU quota; without one a slot is a whole core"
+    ):
+        SparkTestbed(slot_cpus="cores").check(Budget(1, SlotProfile(0.5, 1024)))
+
+
+def test_a_cluster_is_refused_as_not_served_yet():
+    with pytest.raises(WorkbenchError, match=r"'spark://127\.0\.0\.1:7077' is not served yet.*Use master 'local'"):
+        SparkTestbed(master="spark://127.0.0.1:7077").check(Budget(5, SlotProfile(1, 1024)))
+
+
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        (Budget(4, SlotProfile(0.2, 512), 0.01), r"interval is 0\.01 s; it must be at least 0\.1 s"),
+        (Budget(4, SlotProfile(0.001, 512)), r"are 0\.004 cores in all; a quota must be at least 0\.05 cores"),
+    ],
+)
+def test_what_is_too_small_to_hold_is_refused(budget, message):
+    with pytest.raises(WorkbenchError, match=message):
+        SparkTestbed().check(budget)
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "100000 100000"}, 1.0),
+        ({"cpu.max": "max 100000"}, math.inf),
+        ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, 1.5),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
+        ({}, math.inf),
+    ],
+)
+def test_a_limit_from_outside_is_seen(tmp_path, files, cores):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert outer_quota(tmp_path) == cores
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_without_quotas_the_defaults_of_the_command_line_fit(monkeypatch):
+    monkeypatch.setattr(measuring, "quota_permitted", lambda: False)
+    monkeypatch.setattr(measuring, "usable_cores", lambda: 2.0)
+    _, budget, testbed = measuring._asked(cli._parser().parse_args(["measure", "nexmark:q1"]))
+    assert (budget.slots, budget.profile.cpus, testbed.slot_cpus) == (1, 1.0, "cores")
+    testbed.check(budget)
+
+
+def test_a_layout_sets_the_partitions_of_source_and_state():
+    from workbench.testbed.spark.testbed import _partitions
+
+    budget = Budget(2, SlotProfile(0.4, 1024))
+    assert _partitions({}, budget) == (2, 2)
+    assert _partitions({"source": 3, "state": 4}, budget) == (3, 4)
+    for layout in ({"map": 2}, {"source": 0}, {"state": 1.5}):
+        with pytest.raises(WorkbenchError, match=r"cannot be deployed on Spark: it may set 'source' and 'state'"):
+            _partitions(layout, budget)

@@ -1,0 +1,127 @@
+import pytest
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator, judge
+from workbench.testbed import RecordedRate, RecordedTestbed
+
+TABLE = [
+    RecordedRate(512, 2, 1000.0),
+    RecordedRate(512, 2, 1100.0),
+    RecordedRate(512, 8, 4000.0),
+    RecordedRate(2048, 2, 1050.0),
+]
+
+
+def budget(slots=2, memory=512):
+    return Budget(slots, SlotProfile(1.0, memory))
+
+
+def estimate(testbed, **where):
+    with testbed.deploy("q1", budget(**where)) as run:
+        return CapacityEstimator(clock=testbed.clock).estimate(run)
+
+
+@pytest.mark.parametrize("rate", [1.0, 37.3, 5000.0, 2e8])
+def test_it_sustains_up_to_the_recorded_rate_and_no_more(rate):
+    testbed = RecordedTestbed([RecordedRate(512, 2, rate)])
+    with testbed.deploy("q1", budget()) as run:
+        for share, verdict in ((0.5, "sustained"), (1.0, "sustained"), (1.05, "overloaded"), (3.0, "overloaded")):
+            run.set_rate(share * rate)
+            run.settle(4.0)
+            assert judge(run.observe(100.0)).verdict == verdict
+
+
+def test_the_estimate_brackets_the_recorded_rate():
+    found = estimate(RecordedTestbed(TABLE), slots=8)
+    assert found.low <= 4000.0 * 1.002
+    assert 4000.0 * 0.999 <= found.high <= found.low * 1.0101
+    assert len(found.probes) == 3
+
+
+def test_repeats_come_in_the_order_of_the_table():
+    testbed = RecordedTestbed(TABLE)
+    rates = [estimate(testbed).rate for _ in range(3)]
+    assert rates[0] == pytest.approx(1000.0, rel=0.011)
+    assert rates[1] == pytest.approx(1100.0, rel=0.011)
+    assert rates[2] == rates[0]  # from the first again
+    with RecordedTestbed(TABLE).deploy("q1", budget(), repeat=1) as run:
+        run.set_rate(1080.0)
+        assert judge(run.observe(20.0)).verdict == "sustained"
+
+
+def test_what_is_not_in_the_table_is_refused_with_the_nearest():
+    testbed = RecordedTestbed(TABLE)
+    with (
+        pytest.raises(
+            WorkbenchError,
+            match=r"no measurement of query 'q1' on 3 slots of 512 MB; the nearest are 2 slots of 512 MB; 8 slots of "
+            r"512 MB; 2 slots of 2048 MB\. Ask for one of those",
+        ),
+        testbed.deploy("q1", budget(slots=3)),
+    ):
+        pass
+
+
+def test_a_table_of_several_queries():
+    testbed = RecordedTestbed([RecordedRate(512, 2, 10.0, "q1"), RecordedRate(512, 2, 20.0, "q2")])
+    with testbed.deploy("nexmark:q2", budget()) as run:
+        run.set_rate(19.0)
+        assert judge(run.observe(100.0)).verdict == "sustained"
+    with (
+        pytest.raises(WorkbenchError, match="has no query 'q3'; it has q1, q2"),
+        testbed.deploy("q3", budget()),
+    ):
+        pass
+
+
+def test_a_file_with_columns_of_its_own(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("query,mb_per_worker,n,seen\nq1,8192,2,1000\nq1,8192,2,1100.5\nq2,16384,3,5e6\n")
+    testbed = RecordedTestbed.from_csv(path, memory="mb_per_worker", slots="n", rate="seen", memory_unit_mb=1 / 16)
+    with testbed.deploy("q2", budget(3, 1024)) as run:
+        run.set_rate(4.9e6)
+        assert judge(run.observe(20.0)).verdict == "sustained"
+    assert testbed.operators("q2") == ()
+    assert testbed.identity.startswith("recorded, 3 measurements (")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("memory_mb,slots,rate\n", "The table of recorded measurements is empty"),
+        ("memory_mb,rate\n512,1\n", r"has no column 'slots'; its first line names memory_mb, rate"),
+        ("memory_mb,slots,rate\n512,2,1\n512,x,1\n", r"Line 3 of .*runs\.csv has \['512', 'x', '1'\] in the columns"),
+        ("memory_mb,slots,rate\n512,2.5,1\n", r"Line 2 of .* memory \(MB per slot\) and slots whole ones"),
+        ("memory_mb,slots,rate\n512,2\n", r"Line 2 of .* has \['512', '2', ''\]"),
+        ("memory_mb,slots,rate\n512,2,-1\n", r"Line 2 of .*: A recorded measurement has 2 slots of 512 MB and a rate"),
+        ("memory_mb,slots,rate\n512,inf,1\n", r"Line 2 of .* must be numbers"),
+    ],
+)
+def test_a_file_with_a_fault_is_refused(tmp_path, text, message):
+    path = tmp_path / "runs.csv"
+    path.write_text(text)
+    with pytest.raises(WorkbenchError, match=message):
+        RecordedTestbed.from_csv(path)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"The table .*nothing\.csv cannot be read"):
+        RecordedTestbed.from_csv(tmp_path / "nothing.csv")
+
+
+def test_another_table_is_another_testbed():
+    def identity(*rows):
+        return RecordedTestbed(rows).identity
+
+    first, repeat, other = RecordedRate(512, 2, 1000.0), RecordedRate(512, 2, 1100.0), RecordedRate(512, 8, 4000.0)
+    assert identity(first, repeat, other) == identity(other, first, repeat)
+    assert identity(first, repeat) != identity(repeat, first)  # the order of repeats counts
+    assert identity(first) != identity(repeat)
+
+
+def test_it_counts_what_the_table_has_of_a_budget():
+    testbed = RecordedTestbed(TABLE)
+    assert [testbed.count("q1", budget(slots=slots)) for slots in (2, 8)] == [2, 1]
+    with pytest.raises(WorkbenchError, match="no measurement of query 'q1' on 3 slots of 512 MB"):
+        testbed.count("q1", budget(slots=3))

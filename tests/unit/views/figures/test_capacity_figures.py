@@ -1,0 +1,296 @@
+"""Figures of capacity: model, forms, slots and layout, risk, trigger interval; the dataflow; live figures in place."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from example_measurement import example_measurement
+from figure_checks import axis_titles, check_empty, check_figure, trace
+
+from workbench.capacity import Allocation, CapacityModel, Stage, micro_batch_layout
+from workbench.capacity.explore import conclude
+from workbench.capacity.planning import InstanceType
+from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
+from workbench.records import Measurement, MstEstimate
+from workbench.views import units
+from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
+from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
+from workbench.views.figures.exploration import convergence, draw_convergence
+from workbench.views.figures.model_forms import draw_model_forms, model_forms
+from workbench.views.figures.risk import cost_risk, draw_cost_risk
+from workbench.views.figures.slot_layout import draw_slot_shares, draw_stage_layout, slot_shares, stage_layout
+from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
+
+
+def run(slots, memory, rate):
+    estimate = MstEstimate(rate, rate / 1.005, 1.005 * rate, (), None, "query", 60.0)
+    return Measurement("q1", Budget(slots, SlotProfile(1.0, memory)), estimate, (), None, "fluid", "2026-01-31")
+
+
+@pytest.fixture(scope="module")
+def exploration():
+    wobble = iter((0.99, 1.01, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99))
+    runs = [run(n, m, 1e5 * n**0.95 * next(wobble)) for n in (2, 4, 8, 16) for m in (512, 2048)]
+    return conclude(runs, "8 runs were made")
+
+
+PRICES = (InstanceType("small", "acme", "here", 4, 8192, 0.2, "USD", "a list", "2026-01-31"),)
+
+
+def test_capacity_is_shown_over_slots_and_memory(exploration):
+    data = capacity(exploration, ())
+    assert [curve.memory_mb for curve in data.curves] == [512, 2048]
+    assert [curve.slots for curve in data.memory_curves] == [2, 8, 16]
+    figure = check_figure(draw_capacity(data))
+    assert {"Slots", "Memory per slot (MB)", "Capacity (records/s)"} <= axis_titles(figure)
+    assert len(trace(figure, "capacity-runs-fitted-1").x) == len(exploration.fitted) == 7
+    assert len(trace(figure, "capacity-runs-left-out-1").x) == 1  # the run that ended the exploration
+    assert len(trace(figure, "capacity-runs-fitted-2").x) == 5  # those at the slots of a curve
+    symbols = trace(figure, "capacity-runs-fitted-1").marker.symbol
+    assert symbols[0] != symbols[1]
+
+
+def test_runs_are_drawn_at_the_rates_that_the_model_is_fitted_to(exploration):
+    runs = exploration.measurements
+    wide = [replace(one, estimate=replace(one.estimate, high=1.5 * one.estimate.rate)) for one in runs]
+    found = conclude(wide, "8 runs were made")
+    figure = draw_capacity(capacity(found, ()))
+    assert list(trace(figure, "capacity-runs-fitted-1").y) == pytest.approx(list(found.rates))
+    assert found.rates[0] == pytest.approx(wide[0].estimate.rate * (1.5 / 1.005) ** 0.5)
+
+
+def test_targets_are_lines_and_what_lies_beyond_is_shaded(exploration):
+    data = capacity_of(exploration.model, (), [(40, 2e6, 512)], [512], "A finding")
+    figure = check_figure(draw_capacity(data), "A finding")
+    assert "target 2 M records/s" in {note.text for note in figure.layout.annotations}
+    (shade,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+    assert (shade.x0, shade.x1) == (data.most_measured, pytest.approx(46))
+    (middle,) = data.curves
+    assert all(low <= rate <= high for low, rate, high in zip(middle.low, middle.rate, middle.high, strict=True))
+
+
+def test_memory_has_a_scale_of_its_own(exploration):
+    figure = draw_capacity(capacity_of(exploration.model, (), [(40, 2e6, 512)], [512], "A finding"))
+    axes = {trace.yaxis for trace in figure.data if trace.xaxis == "x2"}
+    assert axes == {"y2"}  # the targets' scale would flatten it
+    assert figure.layout.yaxis2.anchor == "x2"
+    assert figure.layout.yaxis2.title.text == "Capacity (records/s)"
+
+
+def test_far_targets_leave_room_for_what_was_measured(exploration):
+    near = draw_capacity(capacity_of(exploration.model, (), [(60, 2e6, 512)], [512], "A finding")).layout
+    assert (near.xaxis.type, near.yaxis.type) == ("linear", "linear")
+    figure = draw_capacity(capacity_of(exploration.model, (), [(300, 2e7, 512)], [512], "A finding"))
+    far = figure.layout
+    assert (far.xaxis.type, far.yaxis.type) == ("log", "log")
+    (note,) = [note for note in far.annotations if note.text.startswith("target")]
+    (line,) = [shape for shape in far.shapes if shape.type == "line"]
+    assert (note.y, line.y0) == (pytest.approx(np.log10(2e7)), 2e7)
+    low, high = far.xaxis.range
+    assert 10**low < min(exploration.model.slots_)
+    assert 10**high > 300
+    (shade,) = [shape for shape in far.shapes if shape.type == "rect"]
+    assert shade.x1 == pytest.approx(10**high)
+
+
+def test_a_target_s_words_stand_where_the_curve_is_not(exploration):
+    targets = [(3, 2e5, 512), (40, 2e6, 512)]
+    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
+    assert [(note.text, note.xanchor) for note in notes if note.text.startswith("target")] == [
+        ("target 200 k records/s", "right"),
+        ("target 2 M records/s", "left"),
+    ]
+
+
+def test_curves_are_the_model_s(exploration):
+    (curve,) = capacity_of(exploration.model, (), (), [2048], "A finding", reach=200).curves
+    assert curve.slots[-1] > 200
+    points = [[2048, slots] for slots in curve.slots]
+    assert curve.rate == pytest.approx(exploration.model.predict(points), rel=5e-3)
+    low, high = exploration.model.interval(points)
+    assert curve.low == pytest.approx(low, rel=5e-3)
+    assert curve.high == pytest.approx(high, rel=5e-3)
+    flat = CapacityModel("linear").fit([[512, 4], [512, 8], [512, 16]], [1e3, 9e4, 2.5e5])
+    (straight,) = capacity_of(flat, (), (), [512], "A finding").curves
+    assert straight.rate == pytest.approx(flat.predict([[512, slots] for slots in straight.slots]), rel=0.02, abs=2e3)
+
+
+def test_other_targets_need_no_new_curves(exploration):
+    data = capacity_of(exploration.model, (), (), [512], "Before", reach=50)
+    after = aimed_at(data, [(30, 2e6, 512)], "After")
+    assert after.curves is data.curves
+    other = capacity_of(exploration.model, (), (), [2048], "Other memory", across=data.memory_curves)
+    assert other.memory_curves == data.memory_curves
+    assert (after.targets, after.finding) == (((30, 2e6, 512),), "After")
+
+
+def test_forms_are_compared_by_curve_and_by_error(exploration):
+    data = model_forms(exploration)
+    assert [curve.form for curve in data.curves] == ["scaling", "linear", "sqrt", "log"]
+    errors = {curve.form: curve.error for curve in data.curves}
+    best = min(errors, key=errors.get)
+    assert data.finding.startswith(f"{best} has the least error on a run left out, {units.rate(errors[best])}; ")
+    assert errors["linear"] < errors["log"]  # the truth is nearly linear
+    assert data.slots[-1] == pytest.approx(48)
+    figure = check_figure(draw_model_forms(data))
+    assert list(trace(figure, "forms-errors").x) == list(errors.values())
+    assert "Error, one run left out (records/s)" in axis_titles(figure)
+    few = replace(exploration, fitted=exploration.fitted[:3])
+    assert "4 runs" in check_empty(draw_model_forms(model_forms(few)))
+
+
+def test_the_exploration_s_error_is_shown_after_each_run(exploration):
+    data = convergence(exploration)
+    errors = dict(data.errors)
+    best = min(errors, key=errors.get)
+    assert data.finding.endswith(
+        f"Of the curve forms (linear, sqrt, log, log1p) {best} has the lowest mean error on a run left out, "
+        f"{units.rate(errors[best])}"
+    )
+    assert "error" not in convergence(replace(exploration, fitted=exploration.fitted[:3])).finding
+    figure = check_figure(draw_convergence(data), data.finding)
+    assert list(trace(figure, "convergence-costs").y)[:3] == [None, None, None]  # defined from four runs on
+    (cross,) = trace(figure, "convergence-left-out").x
+    assert cross == 8
+    assert trace(figure, "convergence-left-out").showlegend
+    assert "Error of the best form (records/s)" in axis_titles(figure)  # it may rise: no running minimum
+    check_empty(draw_convergence(replace(data, costs=data.costs[:3])))
+
+
+def test_slot_shares_name_the_largest_and_the_bottleneck():
+    found = Allocation({"map": 1, "join": 3}, 2e5, {"map": float("inf"), "join": 2e5})
+    data = slot_shares(found)
+    assert data.finding == "'join' takes 75 % of 4 slots; by the objective 'join' limits the source to 200 k records/s"
+    figure = check_figure(draw_slot_shares(data))
+    assert figure.layout.xaxis.dtick >= 1  # no tick between two slots
+    assert list(trace(figure, "shares-capacities").text) == ["any rate", "200 k"]
+    assert list(trace(figure, "shares-tasks").text) == ["1 (25 %)", "3 (75 %)"]
+    check_empty(draw_slot_shares(slot_shares(None)))
+
+
+def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
+    stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
+    data = stage_layout(micro_batch_layout(stages, [2, 4], 1.0, rate={2: 30_000, 4: 30_000}))
+    assert data.stateful == (False, True)
+    assert data.slots == (2, 4)
+    assert data.finding == (
+        f"{data.partitions[1]} state partitions, for good; batches take {units.seconds(data.seconds[0])} at most, late "
+        "at 1 of 2 slot counts"
+    )
+    figure = check_figure(draw_stage_layout(data))
+    assert "frozen" in trace(figure, "layout-partitions").text[1]
+    assert {"Partitions", "Slots", "Batch time (s)"} <= axis_titles(figure)
+    check_empty(draw_stage_layout(stage_layout(None)))
+
+
+def test_risk_falls_as_cost_rises(exploration):
+    model = exploration.model
+    data = cost_risk(model, 3e6, SlotProfile(1.0, 512), PRICES)
+    risks = [point.risk for point in data.points]
+    assert risks == sorted(risks, reverse=True)
+    assert risks[0] == pytest.approx(0.5, abs=0.05)
+    for point in data.points[1:4]:
+        low, _ = model.interval([[512, point.slots]], 1 - 2 * point.risk)
+        assert low[0] == pytest.approx(3e6, rel=0.02)
+        assert point.cost == pytest.approx(0.2 * -(-point.slots // 3))  # of four cores the system keeps some
+    assert [label for label, _ in data.marks] == ["margin of 0 %", "margin of 10 %", "margin of 25 %"]
+    assert data.marks[1][1].slots == model.slots_for(3e6, 512)
+    figure = check_figure(draw_cost_risk(data))
+    assert {"Cost (USD/h)", "Risk of falling short (%)"} <= axis_titles(figure)
+    bare = cost_risk(model, 3e6, SlotProfile(1.0, 512))
+    assert "slots" in bare.finding
+    assert "Slots" in axis_titles(check_figure(draw_cost_risk(bare)))
+
+
+def test_margins_that_meet_in_a_deployment_share_a_label(exploration):
+    data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), PRICES)
+    (first, one), (second, _), (third, far) = data.marks
+    meeting = replace(data, marks=((first, one), (second, one), (third, far)))
+    assert list(trace(draw_cost_risk(meeting), "risk-margins").text) == [
+        f"margin of 0 % and 10 %: {one.slots} slots",
+        "",
+        f"margin of 25 %: {far.slots} slots",
+    ]
+
+
+def test_where_all_deployments_cost_the_same_their_slots_tell_them_apart(exploration):
+    huge = replace(PRICES[0], vcpus=512, memory_mb=2**20, price_per_hour=5.0)
+    data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), (huge,))
+    assert {point.cost for point in data.points} == {5.0}
+    figure = check_figure(draw_cost_risk(data))
+    assert "Slots, all for 5.00 USD/h" in axis_titles(figure)
+    assert list(trace(figure, "risk-curve").x) == [point.slots for point in data.points]
+    assert figure.layout.xaxis.type == "log" or figure.layout.xaxis.dtick >= 1
+    assert list(trace(figure, "risk-margins").x) == [point.slots for _, point in data.marks]
+    low, high = figure.layout.xaxis.range
+    assert low < data.points[0].slots < data.points[-1].slots < high
+    assert "%{customdata[0]} slots, %{customdata[1]:.4~g} USD/h" in trace(figure, "risk-curve").hovertemplate
+
+
+def test_a_rate_that_no_slots_carry_is_an_answer():
+    flat = CapacityModel("linear").fit([[512, 1], [512, 2], [512, 4]], [5e4, 5e4, 5e4 - 1])
+    data = cost_risk(flat, 1e6, SlotProfile(1.0, 512))
+    assert data.finding.startswith("No number of slots carries")
+    check_empty(draw_cost_risk(data))
+
+
+def test_more_latency_buys_capacity():
+    first = example_measurement()
+    slow = replace(
+        first,
+        budget=replace(first.budget, interval_s=4.0),
+        estimate=replace(first.estimate, rate=2 * first.estimate.rate, low=2 * first.estimate.rate, high=float("inf")),
+    )
+    data = trigger_intervals([slow, first, replace(first, estimate=replace(first.estimate, rate=None, low=0.0))])
+    ((label, points),) = data.deployments
+    assert label == "4 slots of 0.2 cores, 512 MB"
+    assert [point.interval_s for point in points] == [2.0, 4.0]
+    assert points[1].high == float("inf")
+    whole = first.estimate.observation.batches[1:]
+    assert points[0].mean_latency_s == pytest.approx(1.0 + np.mean([batch.duration_s for batch in whole]))
+    assert data.finding.startswith("From 2 s to 4 s the capacity of q5 grows 2 times, from ")
+    figure = check_figure(draw_trigger_intervals(data))
+    assert {"Trigger interval (s)", "Mean latency of a record (s)", "Capacity (records/s)"} <= axis_titles(figure)
+    assert "one trigger interval only, 2 s" in trigger_intervals([first]).finding
+    check_empty(draw_trigger_intervals(trigger_intervals([])))
+
+
+FLOW = Dataflow(
+    "diamond",
+    (*(Operator(name, "map", name == "b") for name in ("a", "b", "c <x>")), Operator("s", "source")),
+    (Edge("s", "a"), Edge("s", "b", "forward"), Edge("a", "c <x>"), Edge("b", "c <x>")),
+)
+
+
+def test_a_graph_puts_operators_right_of_those_that_feed_them():
+    data = dataflow_graph(FLOW, {"a": 2, "b": 1}, {"a": 1200.0}, {"a": 0.25, "b": 0.75})
+    place = {node.name: (node.column, node.row) for node in data.nodes}
+    assert place["s"][0] == 0
+    assert place["a"][0] == place["b"][0] == 1
+    assert abs(place["a"][1] - place["b"][1]) >= 1
+    assert place["c <x>"] == (2, pytest.approx(np.mean([place["a"][1], place["b"][1]])))
+    assert data.finding == "diamond: 4 operators in 3 tasks; the busiest is 'b', 75 % of its tasks' time"
+    figure = check_figure(draw_dataflow_graph(data))
+    assert trace(figure, "graph-operators").text[0] == "<b>a</b><br>2 tasks<br>1.2 k rec/s<br>25 % busy"
+    assert len([x for x in trace(figure, "graph-shuffle").x if x is None]) == 3
+    assert len([x for x in trace(figure, "graph-forward").x if x is None]) == 1
+    assert dataflow_graph(FLOW).finding == "diamond: 4 operators"
+    check_figure(draw_dataflow_graph(dataflow_graph(FLOW)))
+
+
+def test_an_observation_fills_the_graph():
+    seen = example_measurement().estimate.observation
+    names = [metrics.operator for metrics in seen.operators]
+    flow = Dataflow("q5", tuple(Operator(name, "map") for name in names), ())
+    data = observed_graph(flow, seen)
+    assert data.nodes[0].records_per_s == pytest.approx(seen.operators[0].records_in / seen.elapsed_s)
+    assert data.busiest.busyness == max(metrics.busyness for metrics in seen.operators)
+
+
+def test_traces_stay_the_same_when_the_targets_change(exploration):
+    """A live figure is updated trace by trace."""
+    data = capacity_of(exploration.model, (), [], [512], "Before", reach=50)
+    before, after = draw_capacity(data), draw_capacity(aimed_at(data, [(30, 2e6, 512)], "After"))
+    assert [one.uid for one in before.data] == [one.uid for one in after.data]
+    assert [one.type for one in before.data] == [one.type for one in after.data]
+    assert list(trace(after, "capacity-targets").x) == [30]

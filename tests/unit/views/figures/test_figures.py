@@ -1,0 +1,174 @@
+"""Figures: the data functions say what is shown, drawing is only smoke-tested."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from example_measurement import BUDGET
+from figure_checks import check_empty, check_figure
+
+from workbench.metrics import Batch, Observation, OperatorMetrics
+from workbench.records import Judgement, MstEstimate, Probe
+from workbench.views import findings
+from workbench.views.figures.batch_times import batch_times, draw_batch_times
+from workbench.views.figures.operators import draw_operators, operators
+from workbench.views.figures.probes import draw_probes, probes
+
+
+def observation(rate, seconds, start=100.0, batches=4):
+    """Batches every 2 s of 2 x rate rows; the first one only marks the beginning."""
+    rows = round(2 * rate)
+    made = tuple(
+        Batch(start + 2 * place, seconds, rows, due=rows * (place + 1), backlog=0.0) for place in range(batches)
+    )
+    return Observation(rate, 2.0 * (batches - 1), made, operators=OPERATORS)
+
+
+def operator(name, kind, busyness, tasks=4):
+    return OperatorMetrics(name, kind, tasks, 600, 300, 2.4, busyness, 250.0, 1.2, 4096)
+
+
+OPERATORS = (operator("read", "source", 0.9), operator("map", "filter", 0.1), operator("count", "aggregate", 0.3))
+
+
+def probe(number, rate, seconds, verdict):
+    judgement = Judgement(verdict, 1.0, 0.0, 0.1, f"It was {verdict}.") if verdict != "warm-up" else None
+    phase = "probe" if judgement else "warm-up"
+    seen = observation(rate if math.isfinite(rate) else 900, seconds)
+    return Probe(number, phase, rate, 1, seen, judgement, started_s=20.0 * number, seconds=20.0)
+
+
+# batch time = 0.5 s + 1 ms per row: 1.5 s of 2 s are left for 1500 rows, 750 records/s
+@pytest.fixture
+def estimate():
+    made = (
+        probe(0, math.inf, 1.9, "warm-up"),
+        probe(1, 500, 1.5, "sustained"),
+        probe(2, 700, 1.9, "sustained"),
+        probe(3, 800, 2.1, "overloaded"),
+    )
+    return MstEstimate(700.0, 700.0, 800.0, made, made[2].observation, "query", 80.0)
+
+
+def test_probes_are_on_the_estimates_clock(estimate):
+    data = probes("q5", BUDGET, estimate)
+    assert data.finding == "q5 sustains 700 records/s on 4 slots of 0.2 core at a 2 s interval"
+    assert [point.verdict for point in data.points] == ["warm-up", "sustained", "sustained", "overloaded"]
+    assert [point.offered for point in data.points] == [None, 500, 700, 800]
+    assert [point.ended_s for point in data.points] == [20, 40, 60, 80]
+    last = [batch for batch in data.batches if batch.probe == 1][-1]
+    assert last.time_s + last.duration_s == pytest.approx(40)
+    assert len(data.batches) == 4 * 3
+    assert (data.low, data.high) == (700, 800)
+
+
+def test_probes_without_an_end_have_no_band(estimate):
+    data = probes("q5", BUDGET, replace(estimate, rate=None, low=0.0, high=math.inf))
+    assert (data.low, data.high) == (None, None)
+    draw_probes(data)
+
+
+def test_batch_times_meet_the_interval(estimate):
+    data = batch_times("q5", BUDGET, estimate)
+    assert len(data.rows) == 9
+    assert data.line.fixed == pytest.approx(0.5)
+    assert data.line.slope == pytest.approx(1e-3)
+    assert data.crossing == pytest.approx(1500)
+    assert data.sustained == 1400
+    assert data.finding == "A batch of q5 takes 500 ms and 1 ms per record: 750 records/s fill the 2 s interval"
+
+
+def test_batches_at_lower_rates_are_part_of_the_line(estimate):
+    curve = (replace(estimate.probes[1], judgement=None),)
+    data = batch_times("q5", BUDGET, estimate, curve)
+    assert data.verdicts.count("lower load") == len(estimate.probes[1].observation.batches) - 1
+    assert data.line.fixed == pytest.approx(0.5)
+    draw_batch_times(data)
+
+
+def test_batch_times_of_one_size_have_no_line(estimate):
+    data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:2]))
+    assert data.line is None
+    assert data.crossing is None
+    assert data.finding == "The batches of q5 are too alike to tell its fixed time from its time per record"
+    draw_batch_times(data)
+
+
+def test_operators_leave_the_source_out(estimate):
+    data = operators("q5", estimate.observation)
+    assert data.labels == ("map (4 tasks)", "count (4 tasks)")
+    assert data.cores == pytest.approx((0.2, 0.2))
+    assert data.busiest.operator == "count"
+    assert data.finding == "Operator 'count' takes 75 % of the slot time that q5 uses at its maximum rate"
+    assert operators("q0", replace(estimate.observation, operators=())).finding.startswith("q0 has no operators")
+
+
+def test_figures_state_finding_units_and_stay_cartesian(estimate):
+    drawn = (
+        draw_probes(probes("a<b", BUDGET, estimate)),
+        draw_batch_times(batch_times("a<b", BUDGET, estimate)),
+        draw_operators(operators("a<b", estimate.observation)),
+    )
+    for figure in drawn:
+        assert "a<b" in figure.layout.meta["finding"]
+        assert "a&lt;b" in figure.layout.title.text
+        assert {trace.type for trace in figure.data} <= {"scatter", "bar"}
+    assert drawn[0].layout.yaxis.title.text == "Rate (records/s)"
+    assert drawn[1].layout.yaxis.title.text == "Batch time (s)"
+    signs = {trace.name: trace.marker.symbol for trace in drawn[0].data if trace.name}
+    assert signs["consumed: sustained"] != signs["consumed: overloaded"]
+    assert {(shape.y0, shape.y1) for shape in drawn[0].layout.shapes} == {(2, 2), (700, 700), (700, 800)}
+
+
+def test_half_a_record_of_backlog_is_no_five_hundred_millions(estimate):
+    data = probes("q5", BUDGET, estimate)
+    small = draw_probes(replace(data, batches=tuple(replace(batch, backlog=0.5) for batch in data.batches)))
+    assert small.layout.yaxis3.title.text == "Backlog (records)"
+    assert small.layout.yaxis3.tickformat == "~g"
+    assert small.layout.yaxis3.range[1] >= 10
+
+
+def test_figures_have_an_alternative_and_wait_for_data(estimate):
+    nothing = replace(estimate, probes=(), rate=None, low=0.0)
+    for made, empty in (
+        (draw_probes(probes("q5", BUDGET, estimate)), draw_probes(probes("q5", BUDGET, nothing))),
+        (draw_batch_times(batch_times("q5", BUDGET, estimate)), draw_batch_times(batch_times("q5", BUDGET, nothing))),
+        (
+            draw_operators(operators("q5", estimate.observation)),
+            draw_operators(operators("q5", replace(estimate.observation, operators=()))),
+        ),
+    ):
+        check_figure(made)
+        check_empty(empty)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"limit": "source"}, "q5 sustains at least 700 records/s on"),
+        ({"rate": None, "low": 0.0}, "q5 sustained no rate that was tried, not even 800 records/s, on 4 slots"),
+    ],
+)
+def test_capacity_says_what_it_cannot_know(estimate, change, text):
+    assert findings.capacity("q5", BUDGET, replace(estimate, **change)).startswith(text)
+
+
+@pytest.mark.parametrize("verdicts", [(), ("disturbed",), ("source-bound", "not-offered")])
+def test_nothing_is_found_before_a_probe_counts(verdicts):
+    made = [probe(0, math.inf, 1.9, "warm-up"), *(probe(n, 300 * n, 1.5, one) for n, one in enumerate(verdicts, 1))]
+    waiting = MstEstimate(None, 0.0, math.inf, tuple(made), None, "none", 60.0)
+    expected = "No rate of q5 has been judged yet on 4 slots of 0.2 core at a 2 s interval"
+    assert findings.capacity("q5", BUDGET, waiting) == expected
+    figure = check_figure(draw_probes(probes("q5", BUDGET, waiting)), expected)
+    assert figure.layout.meta["alternative"].startswith(expected)
+
+
+def test_rates_that_are_nearly_the_same_are_drawn_close_together(estimate):
+    data = probes("q5", BUDGET, estimate)
+    one = replace(data.points[1], offered=1765.0, consumed=1764.2)
+    low, high = draw_probes(replace(data, points=(one,), batches=(), low=None)).layout.yaxis.range
+    assert low < one.consumed < one.offered < high
+    assert high - low > 0.2 * 1765
+    idle = replace(one, offered=0.0, consumed=0.0)
+    low, high = draw_probes(replace(data, points=(idle,), batches=(), low=None)).layout.yaxis.range
+    assert (low, high > 0) == (0, True)

@@ -1,0 +1,201 @@
+"""Figures of placement: cost vectors, map, pruning, spread, and the search tree."""
+
+import numpy as np
+import pytest
+from figure_checks import axis_titles, check_empty, check_figure, trace
+
+from workbench.placement import CostVector, PlacementProblem, Plan, Spread, search, trace_search
+from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
+from workbench.views.figures.placement_map import draw_placement_map, placement_map
+from workbench.views.figures.pruning import draw_pruning, pruning
+from workbench.views.figures.search_tree import plan_at, search_tree
+from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.figures.spread import draw_spreads, spreads
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return PlacementProblem(
+        {"source": 2, "map <x>": 3, "window": 4},
+        [("source", "map <x>"), ("map <x>", "window")],
+        3,
+        3,
+        {"source": 0.1, "map <x>": 0.4, "window": 0.7},
+        {"source": 0, "map <x>": 0, "window": 100},
+        {"source": 10, "map <x>": 5, "window": 1},
+    )
+
+
+@pytest.fixture(scope="module")
+def tree(problem):
+    return trace_search(problem)
+
+
+def plan(cpu, io, net):
+    return Plan(np.zeros((1, 1), dtype=np.int64), CostVector(cpu, io, net))
+
+
+def test_the_front_is_what_no_plan_dominates():
+    data = cost_vectors([plan(0.5, 0.5, 0.5), plan(0.6, 0.6, 0.6), plan(0.9, 0.1, 0.4), plan(0.5, 0.5, 0.5)], chosen=2)
+    assert [point.front for point in data.points] == [True, False, True, False]
+    assert data.chosen == 2
+    assert data.finding == "2 of 4 plans are on the Pareto front; the chosen one is furthest from ideal in CPU, by 90 %"
+
+
+def test_the_scatter_says_what_less_of_one_cost_takes_of_the_other():
+    plans = [plan(0.2, 0.5, 0.4), plan(0.1, 0.5, 0.6), plan(0.15, 0.5, 0.5)]
+    data = cost_vectors(plans)
+    assert data.axes == ("cpu", "net")
+    assert data.finding.startswith("None of 3 plans is better than another in every cost; the chosen one ")
+    check_figure(draw_pareto(data), "Lowering the CPU cost from 0.2 to 0.1 raises the network cost from 0.4 to 0.6")
+    one = cost_vectors([plan(0.1, 0.1, 0.1), plan(0.3, 0.2, 0.3)], axes=("cpu", "io"))
+    assert one.trade == "One plan has the least CPU cost, 0.1, and the least state access cost"
+
+
+def test_vectors_link_every_mark_to_its_plan(problem):
+    found = search(problem)
+    data = cost_vectors(found.pareto, thresholds=CostVector(cpu=0.4))
+    lines, scatter = check_figure(draw_cost_vectors(data), data.finding), check_figure(draw_pareto(data), data.trade)
+    assert set(trace(scatter, "pareto-front").customdata) == set(range(len(found.pareto)))
+    assert [n for n in trace(lines, "vectors-chosen").customdata if n is not None] == [0, 0, 0]
+    best = found.pareto[0].cost
+    (said,) = trace(scatter, "pareto-chosen").hovertext
+    assert said == f"plan 0<br>CPU {best.cpu:.3f}, state access {best.io:.3f}, network {best.net:.3f}"
+    assert list(trace(lines, "vectors-thresholds").y) == [0.4, None, None]
+    assert any("worst" in title for title in axis_titles(lines) | axis_titles(scatter))
+
+
+def test_many_plans_are_thinned_but_the_front_and_the_chosen_stay():
+    plans = [plan(0.9, 0.9, 0.9 + n * 1e-5) for n in range(2000)] + [plan(0.1, 0.1, 0.1), plan(0.95, 0.95, 0.95)]
+    data = cost_vectors(plans, chosen=2001)
+    assert len(data.points) < 500
+    assert data.plans == 2002
+    assert {2000, 2001} <= {point.number for point in data.points}
+
+
+def test_no_plans_are_an_answer():
+    data = cost_vectors([], thresholds=CostVector(0, 0, 0))
+    assert data.finding == "No plan meets the thresholds"
+    assert check_empty(draw_pareto(data)) == check_empty(draw_cost_vectors(data))
+    assert cost_vectors([plan(0, 0, 0), plan(0, 0, 0)]).finding.endswith("is ideally balanced in every dimension")
+
+
+def test_the_map_names_the_fullest_worker(problem):
+    data = placement_map(problem, [[2, 0, 0], [1, 1, 1], [0, 2, 2]], "The plan")
+    assert data.counts[2] == (0, 2, 2)
+    assert data.loads[1] == pytest.approx((0, 1.5, 1.5))
+    loads = problem.worker_loads(data.counts)
+    assert data.loads[0] == pytest.approx(tuple(loads[0] / loads[0].mean()))
+    assert data.finding.startswith("The plan puts ")
+    assert data.finding.endswith("network load on worker w0")
+    figure = check_figure(draw_placement_map(data))
+    assert trace(figure, "map-counts").y[1] == "map &lt;x&gt;"
+    assert {"Worker", "Tasks", "Load (x mean)"} <= axis_titles(figure)
+    check_empty(draw_placement_map(placement_map(problem, None)))
+
+
+def test_pruning_shows_where_no_plan_is_left(problem):
+    limits = (0.0, 0.3, 0.6, 1.0)
+    searches = [(CostVector(cpu=limit), search(problem, CostVector(cpu=limit))) for limit in reversed(limits)]
+    data = pruning(searches, "cpu")
+    assert data.thresholds == limits
+    assert data.plans == tuple(sorted(data.plans))
+    assert data.tightest == next(limit for limit, plans in zip(limits, data.plans, strict=True) if plans)
+    assert data.finding.startswith(f"A threshold of {data.tightest:g} on the CPU cost leaves ")
+    figure = check_figure(draw_pruning(data))
+    assert list(trace(figure, "pruning-plans").y) == [count or None for count in data.plans]
+    assert "Threshold of the CPU cost (0 ideal, 1 worst)" in axis_titles(figure)
+    check_empty(draw_pruning(pruning([])))
+    assert pruning(searches[-1:]).finding == "No plan meets a threshold of the CPU cost up to 0"
+
+
+def test_spreads_prefer_the_shape_that_most_placements_do_well_on():
+    found = (Spread(4, 4, 100.0, np.linspace(50.0, 100.0, 11)), Spread(8, 2, 90.0, np.linspace(80.0, 90.0, 11)))
+    data = spreads(found)
+    assert data.shapes[0].quantiles == pytest.approx((50, 55, 75, 95, 100))
+    expected = "On 8 x 2 slots nine of ten random placements sustain 81 records/s or more, 10 % below the best plan"
+    figure = check_figure(draw_spreads(data), expected)
+    assert list(trace(figure, "spread-best").x) == [100, 90]
+    assert "Sustained rate (records/s)" in axis_titles(figure)
+    check_empty(draw_spreads(spreads([Spread(1, 1, float("inf"), np.array([np.inf]))])))
+
+
+def test_the_tree_keeps_the_way_to_the_best_plan(problem, tree):
+    data = search_tree(tree, rows=20)
+    whole = search_tree(tree, rows=None)
+    found = search(problem)
+    assert data.plans == whole.plans == found.count
+    assert data.steps == sum(1 for _ in tree.walk()) - 1
+    assert sum(whole.pruned.values()) == sum(node.pruned is not None for node in tree.walk())
+    (chosen,) = [node for node in data.nodes if node.kind == "chosen"]
+    assert plan_at(tree, chosen.key).cost.worst == pytest.approx(found.best.cost.worst)
+    assert [node.level for node in data.nodes if node.path] == list(range(len(data.workers) + 1))
+    assert data.layers[0] == ("source", 1, 3)
+    assert f"meets {found.count} plans in {found.nodes} nodes" in data.finding
+
+
+def test_marks_do_not_overlap_and_parents_lie_among_their_children(tree):
+    for data in (search_tree(tree, rows=25), search_tree(tree, rows=None)):
+        assert len({(node.level, node.row) for node in data.nodes}) == len(data.nodes)
+        for number, node in enumerate(data.nodes):
+            rows = [child.row for child in data.nodes if child.parent == number]
+            assert not rows or min(rows) <= node.row <= max(rows)
+    assert search_tree(tree, rows=25).rows <= 40  # the marked way may need more than is asked
+
+
+def test_other_plans_are_shown_beside_the_marked_one():
+    names = ("source", "map", "window", "sink")
+    large = PlacementProblem(
+        dict(zip(names, (2, 3, 4, 1), strict=True)),
+        [("source", "map"), ("map", "window"), ("window", "sink")],
+        workers=3,
+        slots=4,
+        cpu=dict(zip(names, (0.1, 0.3, 0.8, 0.05), strict=True)),
+        io=dict(zip(names, (0, 0, 40e6, 0), strict=True)),
+        net=dict(zip(names, (30e6, 10e6, 1e6, 0), strict=True)),
+    )
+    data = search_tree(trace_search(large))
+    kinds = [node.kind for node in data.nodes]
+    assert data.plans == 116
+    assert kinds.count("folded") > 0
+    assert kinds.count("plan") >= 4
+    assert data.rows <= 56
+
+
+def test_a_folded_part_says_what_it_hides_and_opens(tree):
+    data = search_tree(tree, rows=10)
+    folded = next(node for node in data.nodes if node.kind == "folded")
+    assert "folded: " in folded.text
+    opened = search_tree(tree, rows=10, opened=[folded.key])
+    kinds = {node.key: node.kind for node in opened.nodes}
+    assert kinds[folded.key] == "choice"
+    assert any(key.startswith(f"{folded.key}.") for key in kinds)
+
+
+def test_pruned_branches_give_the_reason(problem):
+    tree = trace_search(problem, CostVector(cpu=0.5, net=0.6))
+    data = search_tree(tree)
+    assert data.pruned["cpu"] > 0
+    pruned = [node for node in data.nodes if node.kind == "cpu"]
+    assert all("cpu cost" in node.text and "exceeds its threshold 0.5" in node.text for node in pruned)
+    assert "thresholds prune" in data.finding
+    figure = check_figure(draw_search_tree(data))
+    assert trace(figure, "tree-cpu").marker.symbol != trace(figure, "tree-net").marker.symbol
+    assert {note.text for note in figure.layout.annotations} == {"source", "map &lt;x&gt;", "window"}
+
+
+def test_a_step_shows_how_far_the_search_is(tree):
+    data = search_tree(tree, rows=20)
+    whole, half = draw_search_tree(data), check_figure(draw_search_tree(data, data.steps // 2))
+    assert [one.uid for one in whole.data] == [one.uid for one in half.data]
+    assert len(trace(half, "tree-later").x) > 0 == len(trace(whole, "tree-later").x)
+    assert len(trace(half, "tree-present").x) == 1
+    assert half.layout.meta["finding"].startswith(f"Step {data.steps // 2} of {data.steps}: ")
+
+
+def test_a_tree_without_plans_or_choices_is_an_answer(problem):
+    none = search_tree(trace_search(problem, CostVector(0, 0, 0)))
+    assert none.finding.startswith("No plan meets the thresholds: the search ends after ")
+    check_figure(draw_search_tree(none))
+    assert plan_at(trace_search(problem), "99.1") is None
+    check_empty(draw_search_tree(search_tree(type(trace_search(problem))())))

@@ -1,0 +1,183 @@
+"""Figures of scaling: timelines, policies compared, latency over cores, shard balance."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from figure_checks import axis_titles, check_empty, check_figure, trace
+
+from workbench.scaling import Reconfiguration, Timeline, jackson_latency, rebalance_shards
+from workbench.simulation import RateTrace
+from workbench.study import Replayed
+from workbench.views import scaling_cards
+from workbench.views.figures.latency import draw_latency_cores, latency_cores
+from workbench.views.figures.policies import draw_policies, policies
+from workbench.views.figures.shards import draw_shard_balance, shard_balance
+from workbench.views.figures.timeline import draw_timeline, timeline
+
+RATES = ([1e4, 3e4, 5e3], [1000, 4000, 300], 1e4)
+
+
+def line(steps=4000, tasks=3, memory=512.0, price=None):
+    full, flat = np.full(steps, 100.0), np.zeros(steps)
+    latency = flat.copy()
+    latency[1234:1235] = 77.0
+    changes = (Reconfiguration(2000.0, 30.0, 2.0**20, {"a": 1, "b": tasks - 1}),)
+    counts = np.full(steps, tasks)
+    return Timeline(
+        5.0, full, full, flat, latency, counts, changes, memory, counts * 1.0, counts * memory, counts, price
+    )
+
+
+def test_a_timeline_is_thinned_without_losing_a_peak():
+    data = timeline(line(), "ds2")
+    assert len(data.times_s) <= 1200
+    assert max(data.latency_s) == 77.0
+    assert data.offered == pytest.approx(np.full(len(data.times_s), 100.0))
+    assert data.duration_s == 20_000
+    assert data.finding == (
+        "ds2 reconfigures 1 time: the backlog is empty 100 % of the time, 99 of 100 records wait 0 s at most, for "
+        "16.7 core-hours"
+    )
+
+
+def drawn(count):
+    """Bytes of the figures of so many policies, whose lines have all digits."""
+    chance, steps = np.random.default_rng(1), 8640
+    lines = {}
+    for number in range(count):
+        offered, consumed, backlog, latency = chance.uniform(0, 1e6, (4, steps))
+        lines[f"policy-{number}"] = replace(
+            line(steps), offered=offered, consumed=consumed, backlog=backlog, latency_s=latency
+        )
+    made = scaling_cards.cards(Replayed("q11", RateTrace.steps([(steps * 5.0, 1e6)]), {"a": 3}, lines))
+    assert [card.kind for card in made] == ["result"] * (count + 2)
+    return sum(len(card.figure.to_json()) for card in made if card.figure is not None)
+
+
+def test_more_policies_make_a_page_hardly_larger():
+    few, nine = drawn(3), drawn(9)
+    assert nine < 1.2 * few
+    assert nine < 740_000  # a page without them has 2.25 MB, and is to stay below 3 MB
+
+
+def test_a_timeline_is_drawn_with_units_and_marks():
+    figure = check_figure(draw_timeline(timeline(line(), "ds2")))
+    titles = axis_titles(figure)
+    assert {"Rate (records/s)", "Backlog (records)", "Latency (s)", "Time (h)", "Tasks"} <= titles
+    assert "Memory (GiB), dashed" in titles
+    assert list(trace(figure, "timeline-reconfigurations").x) == pytest.approx([2000 / 3600])
+    assert (figure.layout.shapes[0].x1 - figure.layout.shapes[0].x0) * 3600 == pytest.approx(30)
+    bare = check_figure(draw_timeline(timeline(line(memory=0.0))))
+    assert not trace(bare, "timeline-memory").y
+
+
+def test_a_timeline_can_be_played():
+    data = timeline(line())
+    early = data.until(1000.0)
+    assert max(early.times_s) < 1000 <= data.times_s[len(early.times_s)]
+    assert early.reconfigurations == ()
+    whole, part = draw_timeline(data), check_figure(draw_timeline(early))
+    assert whole.layout.xaxis.range == part.layout.xaxis.range
+    assert [one.uid for one in whole.data] == [one.uid for one in part.data]
+    check_figure(draw_timeline(data.until(0.0)))
+    check_empty(draw_timeline(timeline(line(steps=0))))
+
+
+def test_half_a_record_is_no_five_hundred_millions():
+    small = replace(line(), backlog=np.full(4000, 0.5))
+    axis = draw_timeline(timeline(small)).layout.yaxis4
+    assert axis.title.text == "Backlog (records)"
+    assert axis.tickformat == "~g"  # "~s" writes 0.5 as 500m
+    assert axis.range[1] >= 10
+    assert draw_timeline(timeline(replace(line(), backlog=np.full(4000, 2e6)))).layout.yaxis4.tickformat == "~s"
+
+
+def test_what_never_waits_is_said_in_the_panel():
+    notes = {
+        note.text for note in draw_timeline(timeline(replace(line(), latency_s=np.zeros(4000)))).layout.annotations
+    }
+    assert notes == {"no backlog at any time", "no record waits at any time"}
+    assert {note.text for note in draw_timeline(timeline(line())).layout.annotations} == {"no backlog at any time"}
+
+
+def test_axes_and_their_units_stay_while_it_is_played():
+    whole = timeline(replace(line(), latency_s=np.linspace(0, 7000, 4000), backlog=np.linspace(0, 5e6, 4000)))
+    early, late = draw_timeline(whole.until(500.0)).layout, draw_timeline(whole).layout
+    for axis in ("yaxis", "yaxis2", "yaxis3", "yaxis4", "yaxis5"):
+        assert early[axis].range == late[axis].range
+        assert early[axis].title.text == late[axis].title.text
+
+
+def test_the_cheapest_policy_that_keeps_up_is_named():
+    rows = {
+        "static": {"at_target": 1.0, "latency_p99_s": 1.0, "core_hours": 10.0, "reconfigurations": 0},
+        "lazy": {"at_target": 0.5, "latency_p99_s": 900.0, "core_hours": 1.0, "reconfigurations": 0},
+        "ds2": {"at_target": 0.995, "latency_p99_s": 9.0, "core_hours": 4.0, "reconfigurations": 7},
+    }
+    data = policies(rows)
+    assert data.best == "ds2"
+    figure = check_figure(
+        draw_policies(data), "ds2 keeps up 99.5 % of the time for 4 core-hours, 60 % fewer than static"
+    )
+    assert list(trace(figure, "policies-latency_p99_s").text) == ["1 s", "15 min", "9 s"]
+    assert {"Cost (core-hours)", "Latency, p99 (s)"} <= axis_titles(figure)
+    assert policies({"one": line()}).rows[0]["core_hours"] == pytest.approx(3 * 20_000 / 3600)
+    check_empty(draw_policies(policies({})))
+
+
+def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
+    rows = {
+        "static": {"at_target": 1.0, "latency_p99_s": 0.0, "core_hours": 720.0, "reconfigurations": 0},
+        "ds2": {"at_target": 0.71, "latency_p99_s": 829.0, "core_hours": 282.0, "reconfigurations": 17},
+        "flink": {"at_target": 0.88, "latency_p99_s": 217.0, "core_hours": 360.0, "reconfigurations": 6},
+    }
+    data = policies(rows)
+    assert data.finding == (
+        "static keeps up 100 % of the time for 720 core-hours; flink takes 50 % fewer, but keeps up 88 % of the time"
+    )
+    figure = draw_policies(data)
+    longest = max(trace(figure, "policies-latency_p99_s").text, key=len)
+    assert longest == "13 min 49 s"
+    assert figure.layout.xaxis2.range[1] > 829 * 1.5  # room for it beside the longest bar
+
+
+def test_latency_follows_the_best_allocation_of_every_number_of_cores():
+    data = latency_cores(*RATES, 0.0054, 60, names=["parse", "count", "sink"])
+    assert data.cores == tuple(range(36, 61))
+    assert all(earlier > later for earlier, later in zip(data.latencies, data.latencies[1:], strict=False))
+    for cores, latency in zip(data.allocations, data.latencies, strict=True):
+        assert latency == pytest.approx(jackson_latency(*RATES, cores))
+    assert data.chosen.status == "ok"
+    figure = check_figure(draw_latency_cores(data), "38 cores keep the mean latency at 5.19 ms, under 5.4 ms")
+    assert list(trace(figure, "latency-chosen").x) == [38]
+    assert {"Cores", "Mean latency (ms)"} <= axis_titles(figure)
+
+
+@pytest.mark.parametrize(
+    ("target", "cores", "finding"),
+    [
+        (0.001, 60, "No number of cores reaches 1 ms: the service times alone take 3.42 ms"),
+        (0.0036, 40, "40 cores give 4.24 ms; the target of 3.6 ms needs more"),
+        (0.0054, 20, "20 cores cannot keep up: 36 are the least for a stable queue"),
+    ],
+)
+def test_a_target_that_is_not_met_is_explained(target, cores, finding):
+    figure = check_figure(draw_latency_cores(latency_cores(*RATES, target, cores)), finding)
+    assert not trace(figure, "latency-chosen").x
+    check_empty(draw_latency_cores(latency_cores([], [], 1.0, target, cores)))
+
+
+def test_shards_are_added_up_per_task():
+    loads, owners = [4.0, 1.0, 1.0, 2.0], [0, 0, 0, 1]
+    data = shard_balance(loads, owners, rebalance_shards(loads, owners, 2), 2)
+    assert data.before == pytest.approx((1.5, 0.5))
+    assert data.after == pytest.approx((1.0, 1.0))
+    assert (data.shards_before, data.shards_after) == ((3, 1), (1, 3))
+    figure = check_figure(
+        draw_shard_balance(data), "Moving 2 of 4 shards lowers the fullest task from 1.5 to 1 times the mean load"
+    )
+    assert {"Task", "Load (x mean)"} <= axis_titles(figure)
+    still = shard_balance([1, 1], [0, 1], rebalance_shards([1, 1], [0, 1], 2), 2)
+    assert still.finding == "No shard needs to move: the fullest task has 1 times the mean load"
+    check_empty(draw_shard_balance(shard_balance([], [], replace(rebalance_shards([1], [0], 1), moves=()), 1)))

@@ -1,0 +1,103 @@
+"""What the cards of a comparison say."""
+
+import math
+from dataclasses import replace
+
+from example_measurement import example_measurement
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.study import Change, Drift
+from workbench.study._drift import Difference, Promise
+from workbench.study.change import Scatter
+from workbench.views.drift_cards import drift_cards, finding, previous_measurement
+
+
+def change(thing, least, most, noise, unit="records/s"):
+    """A change that is between `least` and `most` times as large, where `noise` is the rise that chance explains."""
+    ends = [math.log(end) if end else -math.inf for end in (least, most)]
+    return Change(thing, unit, 100.0, None, *ends, math.log1p(noise))
+
+
+FELL = change("Capacity over 3 budgets", 0.8, 0.8, 0.05, "")
+SAME = change("Capacity of 2 slots", 0.99, 0.99, 0.1)
+OPEN = change("Capacity of 4 slots", 0, math.inf, 0.1)
+GONE = change("Capacity of 4 slots", 0, 0.25, 0.1)
+FOUND = Drift("q5 <b>", "2026-01-05T04:30:00+00:00", "2026-01-12T04:30:00+00:00", FELL, (SAME, OPEN), (), Scatter())
+
+
+def test_a_loss_is_advice_and_says_how_large_it_is():
+    (card,) = drift_cards(FOUND)
+    assert card.kind == "health"
+    assert card.finding == (
+        "The capacity of q5 <b> fell by 20 % since 2026-01-05 04:30 UTC; chance explains a fall of up to 4.76 %."
+    )
+    assert "q5 &lt;b&gt;" in card.heading_html()
+    assert [row[0] for row in card.table.rows] == [
+        "Capacity over 3 budgets",
+        "Capacity of 2 slots",
+        "Capacity of 4 slots",
+    ]
+    assert card.table.rows[2][4] is None
+    assert [round(value, 2) for value in card.table.rows[0][4:7]] == [-20, 4.76, 5]
+
+
+def test_no_change_names_what_is_outside_the_noise_all_the_same():
+    risen = change("Cost of 2 window", 1.4, 1.4, 0.1, "s per record")
+    text = finding(replace(FOUND, overall=SAME, changes=(SAME,), costs=(risen,)))
+    assert text == (
+        "The capacity of q5 <b> did not change beyond the noise since 2026-01-05 04:30 UTC: -1 % where chance explains "
+        "a fall of up to 9.09 %. Outside the noise: Cost of 2 window +40 %."
+    )
+
+
+def test_a_budget_that_fell_is_said_first_and_makes_the_card_advice():
+    found = replace(FOUND, overall=SAME, changes=(SAME, GONE))
+    (card,) = drift_cards(found)
+    assert card.kind == "health"
+    assert card.finding.startswith(
+        "Outside the noise: Capacity of 4 slots at least -75 %. The capacity of q5 <b> did not change beyond the noise"
+    )
+    nothing_known = change("Capacity over 0 budgets", 0, math.inf, 0, "")
+    (card,) = drift_cards(replace(FOUND, overall=nothing_known, changes=(GONE,)))
+    assert card.kind == "health"
+    assert card.finding.startswith("Outside the noise: Capacity of 4 slots at least -75 %. Whether")
+
+
+def test_a_loss_whose_size_is_not_known_to_a_point_says_how_large_at_least():
+    assert finding(replace(FOUND, overall=GONE, changes=(GONE,))).startswith(
+        "The capacity of q5 <b> fell by at least 75 % since"
+    )
+
+
+def test_what_cannot_be_told_is_said():
+    assert finding(replace(FOUND, overall=OPEN, changes=(OPEN,))) == (
+        "Whether the capacity of q5 <b> changed since 2026-01-05 04:30 UTC cannot be told: the maximum of no budget is "
+        "known from both sides in both runs."
+    )
+
+
+def test_plans_that_no_longer_hold_and_circumstances_have_cards_of_their_own():
+    budget = Budget(4, SlotProfile(1.0, 512))
+    promises = (
+        Promise(1000.0, 1.1, budget, 1200.0, 1100.0, 1300.0, 4),
+        Promise(2000.0, 1.1, budget, 1200.0, 1100.0, 1300.0, 9),
+    )
+    cards = drift_cards(replace(FOUND, promises=promises, differences=(Difference("Machine: cores", "2", "4"),)))
+    assert [card.name for card in cards] == ["drift", "promises", "circumstances-changed"]
+    assert cards[1].kind == "health"
+    assert cards[1].finding == (
+        "1 of 2 plans of the previous run hold with their margin by the present model. For 2 k records/s 4 slots were "
+        "planned, now expected to carry 1.2 k records/s: too little; now 9 slots are planned."
+    )
+    assert cards[2].finding.startswith("1 circumstance differs between the two runs")
+
+
+def test_a_previous_file_that_does_not_fit_says_why(tmp_path):
+    now = example_measurement()
+    assert previous_measurement("", now) == []
+    (card,) = previous_measurement(str(tmp_path / "none.json"), now)
+    assert card.kind == "not-yet"
+    assert "cannot be read" in card.finding
+    replace(now, query="q1").to_json(tmp_path / "q1.json")
+    (card,) = previous_measurement(str(tmp_path / "q1.json"), now)
+    assert "the query was q1 and is q5" in card.finding

@@ -1,0 +1,130 @@
+"""Cards of a measurement: findings, health checks, and nothing lost when one card cannot be made."""
+
+from dataclasses import replace
+
+import html5lib
+import pytest
+from example_measurement import example_measurement
+
+from workbench.errors import WorkbenchError
+from workbench.report import render, show_measurement
+from workbench.views import measurement_cards
+from workbench.views.health import advice_cards, checks, summary_card
+from workbench.views.measurement_cards import cards
+
+
+@pytest.fixture(scope="module")
+def measurement():
+    return example_measurement()
+
+
+def test_cards_answer_in_one_go(measurement):
+    made = {card.name: card for card in cards(measurement)}
+    assert list(made) == ["capacity", "batches", "operators", "dataflow", "source", "health", "circumstances"]
+    assert {card.kind for card in made.values()} == {"result"}
+    assert made["capacity"].finding.startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval.")
+    assert made["source"].finding.startswith("Releasing one record takes the source 6.1 µs of CPU time;")
+    assert made["health"].finding == "None of 10 checks found anything that speaks against the result."
+    assert [name for name, _ in made["operators"].table.columns][:4] == ["Operator", "Tasks", "Busyness", "True rate"]
+    assert len(made["capacity"].table.rows) == len(measurement.estimate.probes)
+
+
+def test_the_dataflow_is_the_one_that_was_observed(measurement):
+    seen = measurement.estimate.observation
+    names = [one.operator for one in seen.operators]
+    edges = tuple((name, names[-1]) for name in names[:-1])
+
+    def drawn(observation):
+        estimate = replace(measurement.estimate, observation=observation)
+        return next(one for one in cards(replace(measurement, estimate=estimate)) if one.name == "dataflow")
+
+    assert drawn(seen).finding.endswith("they are shown as a chain.")
+    observed = drawn(replace(seen, edges=edges))
+    assert "chain" not in observed.finding
+    arrows = next(trace for trace in observed.figure.data if trace.uid == "graph-shuffle")
+    assert len(arrows.x) == 3 * (len(edges) + 2)  # the source feeds the two that nobody feeds
+
+
+def test_own_markup_is_strictly_well_formed(measurement):
+    parser = html5lib.HTMLParser(strict=True)
+    body = "".join(card._repr_html_() for card in cards(measurement))
+    parser.parse(f"<!DOCTYPE html><html><head><title>t</title></head><body>{body}")
+
+
+def test_missing_results_are_not_yet(measurement):
+    empty = replace(measurement.estimate, rate=None, low=0.0, observation=None)
+    made = {card.name: card.kind for card in cards(replace(measurement, estimate=empty, source=None))}
+    assert made["operators"] == made["source"] == "not-yet"
+
+
+def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
+    monkeypatch.setattr(measurement_cards, "draw_probes", lambda data: data.missing)
+    made = cards(measurement)
+    assert made[0].kind == "error"
+    assert "AttributeError" in made[0].finding
+    assert [card.name for card in made[1:]] == ["batches", "operators", "dataflow", "source", "health", "circumstances"]
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ({"steady": False}, "in Python CapacityEstimator(warmup_cap_s=...)"),
+        ({"exhausted": True}, "ask for a wider one (--tolerance), or in Python"),
+        ({"limit": "source"}, "The rate is the source's, not the query's"),
+        ({"limit": "none"}, "The rate is a lower bound"),
+        ({"contradictions": (12_900.0,)}, "The bracket encloses the rates in doubt"),
+    ],
+)
+def test_estimates_flags_become_advice(measurement, change, advice):
+    sick = replace(measurement, estimate=replace(measurement.estimate, **change))
+    advising = advice_cards(sick)
+    assert [card.kind for card in advising] == ["health"]
+    assert advice in advising[0].finding
+    assert summary_card(sick).finding == "1 of 10 checks led to advice, given above."
+    assert [card.name for card in cards(sick)][:2] == ["capacity", "advice-1"]
+
+
+def test_a_rate_at_a_growing_state_is_never_called_a_maximum(measurement):
+    assert not any("state grows" in card.finding for card in cards(measurement))
+    made = cards(replace(measurement, unbounded_state=True))
+    said = "The state grows with every record, to that of about 1.63 M records here: this is the rate at that"
+    assert said in made[0].finding
+    assert (made[1].kind, made[1].title) == ("health", "Is the state bounded?")
+    assert made[1].finding.startswith(said)
+
+
+def test_high_fixed_time_asks_for_a_longer_interval(measurement):
+    short = replace(measurement, budget=replace(measurement.budget, interval_s=0.5))
+    advice = checks(short)[0].advice
+    assert advice.startswith("Above 25 % the fixed part dominates")
+
+
+@pytest.mark.parametrize(("share", "advised"), [(0.01, False), (0.011, True)])
+def test_rows_that_came_late_are_told(measurement, share, advised):
+    seen = replace(measurement.estimate.observation, dropped_late=share)
+    found = advice_cards(replace(measurement, estimate=replace(measurement.estimate, observation=seen)))
+    assert [card.finding.split(" of the rows")[0] for card in found] == ["1.1 %"] * advised
+
+
+def test_disturbed_probes_and_an_idle_quota_are_named(measurement):
+    first = measurement.estimate.probes[1]
+    disturbed = replace(first, judgement=replace(first.judgement, disturbed=True))
+    idle = replace(measurement.estimate.observation, quota_throttled=0.0)
+    sick = replace(
+        measurement,
+        estimate=replace(measurement.estimate, probes=(measurement.estimate.probes[0], disturbed), observation=idle),
+    )
+    found = {check.question: check.finding for check in checks(sick) if check.advice}
+    assert found["Was the machine left alone?"].startswith("Probe 1 had to be judged although")
+    assert "held the slots back in 0 % of its periods" in found["Did the slots' CPU quota bind?"]
+
+
+def test_no_path_is_refused():
+    with pytest.raises(WorkbenchError, match="set the parameter 'measurement'"):
+        show_measurement("", "")
+
+
+def test_a_missing_file_is_found_before_the_report_runs(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"The measurement .*none\.json cannot be read: .*Check the path"):
+        render("measure", {"measurement": str(tmp_path / "none.json")}, tmp_path / "out.html")
+    assert not (tmp_path / "out.html").exists()

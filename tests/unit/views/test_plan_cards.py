@@ -1,0 +1,153 @@
+"""What a planned study shows, and its report."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from figure_checks import check_figure
+
+from workbench.capacity import ModelFinding, Stage, micro_batch_layout
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.report import render, show_planned
+from workbench.study import Study, run_study, write_planned
+from workbench.views import units
+from workbench.views.figures.capacity import capacity, draw_capacity
+from workbench.views.figures.exploration import convergence, draw_convergence
+from workbench.views.plan_cards import cards
+
+STUDY = Study(
+    "nexmark:q1", (2e6, 2e7, 1e30), (2, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=4, form="linear"
+)
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    return run_study(STUDY, Journal(tmp_path_factory.mktemp("planned") / "j.jsonl"))
+
+
+def test_the_first_card_answers(planned):
+    made = {card.name: card for card in cards(planned)}
+    assert [card.kind for card in made.values()].count("error") == 0
+    first = next(iter(made.values()))
+    assert first.name == "answer"
+    assert all(f"{plan.budget.slots} slots" in first.finding for plan in planned.plans)
+    assert len(first.table.rows) == len(planned.plans)
+
+
+def test_a_target_that_cannot_be_planned_is_shown_with_the_reason(planned):
+    refused = next(card for card in cards(planned) if card.name.startswith("refused"))
+    assert refused.kind == "not-yet"
+    assert "No number of slots" in refused.finding
+
+
+def test_every_card_has_a_name_of_its_own(planned):
+    names = [card.name for card in cards(replace(planned, refused=((1e30, "No."), (1e31, "No."))))]
+    assert len(set(names)) == len(names)
+
+
+def test_what_is_fine_is_no_advice(planned):
+    (card,) = [card for card in cards(planned) if card.name == "overstatement"]
+    assert "needs no correction" in card.finding
+    assert card.kind == "result"
+
+
+def test_forms_safety_and_slots_are_shown(planned):
+    made = {card.name: card for card in cards(planned)}
+    largest = max(planned.plans, key=lambda plan: plan.rate)
+    forms = made["forms"]
+    assert [row[0] for row in forms.table.rows] == ["linear", "sqrt", "log", "scaling"]
+    assert forms.finding == f"{forms.figure.layout.meta['finding']}."
+    assert units.rate(largest.rate) in made["safety"].finding
+    assert made["safety"].table.rows[0][2] >= made["safety"].table.rows[-1][2]
+    for plan in planned.plans:
+        settings = made[f"settings-{plan.rate:.0f}"]
+        assert settings.finding.startswith(f"{settings.figure.layout.meta['finding']}. ")
+        tasks = next(trace for trace in settings.figure.data if trace.uid == "shares-tasks")
+        assert sum(tasks.x) == plan.budget.slots
+
+
+def test_a_plan_for_micro_batches_shows_its_partitions(planned):
+    stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
+    layout = micro_batch_layout(stages, 4, 1.0, rate=30_000)
+    plan = replace(planned.plans[0], allocation=None, layout=layout)
+    made = {card.name: card for card in cards(replace(planned, plans=(plan,)))}
+    figure = check_figure(made[f"settings-{plan.rate:.0f}"].figure)
+    assert [trace.uid for trace in figure.data] == ["layout-partitions"]  # one slot count: no curve over several
+    bare = cards(replace(planned, plans=(replace(plan, layout=None),)))
+    assert next(card for card in bare if card.name.startswith("settings")).figure is None
+
+
+def test_no_plan_has_no_price_of_safety(planned):
+    names = [card.name for card in cards(replace(planned, plans=()))]
+    assert "safety" not in names
+    assert "forms" in names
+
+
+def test_the_figure_of_capacity_shows_runs_targets_and_the_extrapolation(planned):
+    data = capacity(planned.exploration, planned.plans)
+    assert data.targets == tuple((plan.budget.slots, plan.rate, 512) for plan in planned.plans)
+    assert len(data.runs) == len(planned.exploration.measurements)
+    assert data.most_measured == 16
+    drawn = draw_capacity(data)
+    assert "extrapolated" in [note.text for note in drawn.layout.annotations]
+    assert drawn.layout.meta["finding"] == data.finding
+    within = capacity(planned.exploration, ())
+    assert within.targets == ()
+
+
+def test_the_figure_of_the_exploration_shows_every_run(planned):
+    data = convergence(planned.exploration)
+    assert len(data.costs) == len(planned.exploration.measurements)
+    assert {form for form, _ in data.errors} <= {"linear", "sqrt", "log", "log1p"}
+    assert draw_convergence(data).layout.meta["finding"] == data.finding
+
+
+def test_one_card_that_fails_does_not_hide_the_others(planned):
+    broken = replace(planned, plans=(replace(planned.plans[0], price="not a price"),))
+    made = cards(broken)
+    assert any(card.kind == "error" for card in made)
+    assert any(card.name == "runs" for card in made)
+
+
+def test_the_report_is_one_file_with_the_answer(planned, tmp_path):
+    write_planned(planned, tmp_path / "planned.json")
+    report = render("plan", {"planned": str(tmp_path / "planned.json")}, tmp_path / "plan.html")
+    assert report.complete
+    html = (tmp_path / "plan.html").read_text()
+    assert len(html) < 3_000_000
+    assert f"{planned.plans[0].budget.slots} slots" in html
+    assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="https?:', html)
+
+
+def test_no_path_and_no_plans_are_told_apart(tmp_path):
+    with pytest.raises(WorkbenchError, match="set the parameter 'planned'"):
+        show_planned("", "")
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(WorkbenchError, match="holds no plans"):
+        show_planned(str(tmp_path / "x.json"), "")
+
+
+def test_each_concern_is_one_card_with_all_its_targets(planned):
+    far, near = (
+        ModelFinding("extrapolation", times, f"It extrapolates {times:g} times.", "Measure more.") for times in (12, 3)
+    )
+    alone = ModelFinding("levels off", 0.9, "It levels off.", "Spread the keys.")
+    one, other = planned.plans
+    plans = (replace(one, cards=(far, alone)), replace(other, cards=(near,)))
+    for order in (plans, plans[::-1]):
+        made = {card.name: card for card in cards(replace(planned, plans=order))}
+        card = made["extrapolation"]
+        assert (card.kind, card.title) == ("health", "Extrapolation")
+        assert card.finding == "At 2 M records/s (2 targets, see the table): It extrapolates 12 times. Measure more."
+        assert set(card.table.rows) == {(2e6, far.finding, far.advice), (2e7, near.finding, near.advice)}
+        assert made["levels-off"].finding == "At 2 M records/s: It levels off. Spread the keys."
+        assert made["levels-off"].table is None
+
+
+def test_the_settings_name_the_containers(planned):
+    card = next(card for card in cards(planned) if card.name == "settings-20000000")
+    plan = planned.plans[1]
+    assert f"{plan.executors} executors of {plan.executor.slots} slots" in card.finding
+    assert "The driver runs besides and is not priced" in card.finding
+    assert ("spark.kubernetes.executor.request.cores", f"{plan.executor.millicores}m") in card.table.rows

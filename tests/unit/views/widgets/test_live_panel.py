@@ -1,0 +1,168 @@
+"""The live panel, without a browser: buttons are clicked, traits are looked at."""
+
+import threading
+
+import pytest
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator
+from workbench.simulation import preset
+from workbench.study import Runner, Snapshot, Study, measuring, planning
+from workbench.testbed import FluidTestbed
+from workbench.views import findings
+from workbench.views.cards import Card
+from workbench.views.measurement_cards import cards
+from workbench.views.widgets.live_panel import LivePanel, standing
+
+BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)
+ESTIMATOR = CapacityEstimator(tolerance=0.02)
+PATIENCE_S = 60
+
+
+def panel_of(work, tmp_path):
+    return LivePanel(Runner("the work", work, Journal(tmp_path / "j.jsonl"), ESTIMATOR))
+
+
+def test_start_measures_and_shows_the_probes(tmp_path):
+    runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "j.jsonl"), ESTIMATOR)
+    panel = LivePanel(runner)
+    later = panel.then("What does it sustain?", cards)
+    assert not later.filled
+    assert "It appears here when the work above is done." in later.children[0].value
+    assert (panel.start.description, panel.start.disabled, panel.cancel.disabled) == ("Start", False, True)
+    assert "not started" in panel.state.value
+    panel.start.click()
+    now = panel.wait(PATIENCE_S)
+    assert now.state == "done"
+    assert "✔ done" in panel.state.value
+    assert "The maximum lies between" in panel.state.value
+    assert f"{now.probes} of at most 20" in panel.state.value
+    assert (panel.start.description, panel.start.disabled, panel.start.button_style) == ("Done", True, "")
+    assert panel.cancel.disabled
+    assert '<progress aria-label="Share of the time that has passed" value="1.000">' in panel.state.value
+    assert panel.alarm.widget.value == ""
+    assert panel.chart.finding.startswith("q1 sustains")
+    assert panel.chart.widget in panel.place.children
+    assert panel.lines.lines[-1].endswith(" s] finished")
+    assert later.filled
+    shown = later.children[0].outputs
+    assert any("q1 sustains" in output["data"].get("text/html", "") for output in shown)
+    assert any("application/vnd.plotly.v1+json" in output["data"] for output in shown)
+    assert panel.then("again", cards).filled
+
+
+def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(tmp_path):
+    study = Study("nexmark:q1", (1e6, 2e6, 3e6), (2, 8), (512,), testbed="fluid", most_runs=4)
+    panel = LivePanel(planning(study, Journal(tmp_path / "j.jsonl"), FluidTestbed()))
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "done"
+    last = panel.runner.result.exploration.measurements[-1]
+    assert "for 3 target rates" in panel.state.value
+    assert panel.chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate)
+
+
+def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end(tmp_path):
+    rounds, clicks = [], []
+
+    def work(_report, _journal):
+        rounds.append(1)
+        if len(rounds) == 1:
+            raise ValueError("broken")
+        return "result"
+
+    panel = panel_of(work, tmp_path)
+    later = panel.then("What follows", lambda _: [Card("a", "It followed", "x")])
+    draw = panel._show
+
+    def draws(now):
+        draw(now)
+        if now.state == "failed" and not clicks:  # the button is live now, and the panel is still drawing
+            clicks.append(threading.Thread(target=panel.start.click))
+            clicks[0].start()
+
+    panel._show = draws
+    panel.start.click()
+    panel.wait(PATIENCE_S)
+    clicks[0].join(PATIENCE_S)
+    assert panel.wait(PATIENCE_S).state == "done"
+    assert "✔ done" in panel.state.value
+    assert panel.start.disabled
+    assert later.filled
+    assert panel.alarm.widget.value == ""
+
+
+def test_cancel_sets_a_flag_and_resume_goes_on(tmp_path):
+    rounds = []
+
+    def work(report, _journal):
+        rounds.append(1)
+        if len(rounds) == 1:
+            panel.cancel.click()
+            assert panel.runner.snapshot().state == "stopping"
+            report.check()
+        return "result"
+
+    panel = panel_of(work, tmp_path)
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "cancelled"
+    assert (panel.start.description, panel.start.disabled) == ("Resume", False)
+    assert "cancelled; it can be resumed" in panel.state.value
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "done"
+    assert rounds == [1, 1]
+
+
+def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start(tmp_path):
+    tries = []
+
+    def work(_report, _journal):
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("<b>broken</b>")
+        return "result"
+
+    panel = panel_of(work, tmp_path)
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "failed"
+    assert "ValueError: &lt;b&gt;broken&lt;/b&gt;" in panel.alarm.widget.value
+    assert panel.lines.lines[-1].endswith("<b>broken</b>")
+    panel.start.click()
+    assert panel.wait(PATIENCE_S).state == "done"
+    assert panel.alarm.widget.value == ""
+
+
+def test_an_error_of_what_follows_shows_as_a_card(tmp_path):
+    panel = panel_of(lambda *_: "result", tmp_path)
+    later = panel.then("What follows", lambda result: result.missing)
+    panel.start.click()
+    panel.wait(PATIENCE_S)
+    assert "AttributeError" in later.children[0].value
+
+
+def test_waiting_tells_why_there_is_no_result(tmp_path):
+    def work(*_):
+        raise WorkbenchError("The slots are too small; give more.")
+
+    panel = panel_of(work, tmp_path)
+    with pytest.raises(WorkbenchError, match="has no result yet: it is failed \\(The slots are too small; give more"):
+        panel.begin(wait=True)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "share", "start", "left"),
+    [
+        (Snapshot("w", most_probes=20), 0, "Start", None),
+        (Snapshot("w", "running", 30, most_probes=20, probes=5), 0.25, "Resume", "not known before the first bracket"),
+        (Snapshot("w", "running", 30, most_probes=20, probes=5, left_s=90), 0.25, "Resume", "about 90 s"),
+        (Snapshot("w", "cancelled", 30, most_probes=20, probes=5), 0.25, "Resume", None),
+        (Snapshot("w", "done", 30, most_probes=20, probes=5), 1, "Done", None),
+    ],
+)
+def test_standing_in_words(snapshot, share, start, left):
+    said = standing(snapshot)
+    assert (said.share, said.start) == (share, start)
+    assert dict(said.facts).get("Time left") == left
+    assert "Measurement" not in dict(said.facts)
+    assert dict(standing(Snapshot("w", run=2, most_runs=7)).facts)["Measurement"] == "2 of at most 7"

@@ -1,0 +1,108 @@
+"""The replay player, without a browser."""
+
+import numpy as np
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.scaling import Reconfiguration, Timeline, replay
+from workbench.simulation import RateTrace, preset
+from workbench.study import POLICIES
+from workbench.study.scaling import initial_tasks
+from workbench.views.widgets.replay_player import ReplayPlayer, frame_times, moment, next_change
+from workbench.views.widgets.while_dragged import WhileDragged
+
+
+@pytest.fixture(scope="module")
+def lines():
+    model = preset("q11")
+    trace = RateTrace.steps([(1200, 300_000), (1200, 900_000), (1200, 300_000)])
+    tasks = initial_tasks(model, 12, 2048)
+    return {name: replay(trace, model, POLICIES[name], tasks, memory_mb=2048) for name in ("static", "ds2")}
+
+
+def test_a_moment_in_words(lines):
+    line = lines["ds2"]
+    assert line.reconfigurations
+    first = line.reconfigurations[0]
+    assert "Nothing has been reconfigured yet." in moment(line, first.at_s)
+    assert f"Reconfiguration 1 of {len(line.reconfigurations)}" in moment(line, first.at_s + 1)
+    assert "It is still down." in moment(line, first.at_s + 1)
+    assert "It is still down." not in moment(line, first.at_s + first.downtime_s + 1) or len(line.reconfigurations) > 1
+    assert "300 k records/s offered" in moment(line, 100)
+    assert "900 k records/s offered" in moment(line, 1300)
+
+
+def test_frames_are_whole_steps_and_end_at_the_end(lines):
+    line = lines["ds2"]
+    times = frame_times(line, 50)
+    assert len(times) <= 51
+    assert times[-1] == len(line.offered) * line.step_s
+    assert all(time % line.step_s == pytest.approx(0) for time in times)
+    first = next_change(line, times, 0)
+    assert times[first] > line.reconfigurations[0].at_s >= times[first - 1]
+    assert next_change(line, times, len(times) - 1) == len(times) - 1
+
+
+def test_playing_and_stepping_cut_the_figure(lines):
+    player = ReplayPlayer(lines)
+    whole, axes = len(player.chart.widget.data[0].x), player.chart.widget.layout.yaxis.range
+    player.play.value = 10
+    assert player.frame.value == 10
+    assert 0 < len(player.chart.widget.data[0].x) < whole
+    assert player.chart.widget.layout.yaxis.range == axes
+    text = player.text.value
+    player.frame.value = 20
+    assert player.play.value == 20
+    assert player.text.value != text
+    player.start.click()
+    assert player.frame.value == 0
+    player.policy.value = "ds2"
+    assert player.frame.value == 0
+    player.jump.click()
+    assert "Reconfiguration 1 of" in player.text.value
+    assert player.alarm.widget.value == ""
+
+
+def test_what_a_jump_leads_to_is_told_and_drawn_where_a_frame_ends_with_it_too():
+    full, none, tasks = np.full(240, 100.0), np.zeros(240), np.full(240, 3)
+    changes = tuple(Reconfiguration(at_s, 30.0, 0.0, {"map": 3}) for at_s in (500.0, 1200.0))
+    line = Timeline(5.0, full, full, none, none, tasks, changes, 512.0, full, full, tasks)
+    player = ReplayPlayer({"two": line})
+    assert {500.0, 1200.0} < set(player.times)
+    assert player.times[-1] == 1200.0  # a change at the very end comes in no step
+
+    def marked():
+        return len(next(one.x for one in player.chart.widget.data if one.name == "reconfiguration") or ())
+
+    player.start.click()
+    player.jump.click()
+    assert marked() == 1
+    assert "Reconfiguration 1 of 2 came" in player.text.value
+    jumped = player.frame.value
+    player.frame.value = jumped - 1
+    assert marked() == 0
+    assert "Nothing has been reconfigured yet." in player.text.value
+    player.jump.click()
+    assert player.frame.value == jumped
+    player.jump.click()
+    assert player.frame.value == len(player.times) - 1
+    assert player.alarm.widget.value == ""
+
+
+def test_it_answers_while_the_slider_is_dragged(lines):
+    player = ReplayPlayer(lines)
+    (live,) = (one for one in player.children if isinstance(one, WhileDragged))
+    assert live.sliders == [player.frame]
+
+
+def test_a_policy_changes_the_figure(lines):
+    player = ReplayPlayer(lines)
+    before = player.chart.finding
+    player.policy.value = "ds2"
+    assert player.chart.finding != before
+    assert len(player.chart.widget.data[0].x) > 0
+
+
+def test_nothing_to_play_is_said():
+    with pytest.raises(WorkbenchError, match="There is no replay to play; give at least one timeline"):
+        ReplayPlayer({})

@@ -1,0 +1,70 @@
+"""Key frequencies as a value, and what ``workbench keys`` says of them."""
+
+import math
+
+import pytest
+
+from workbench.cli import keys
+from workbench.errors import WorkbenchError
+from workbench.scaling import advise_executors
+from workbench.workload import KeyFrequencies
+
+EXACT = KeyFrequencies(
+    "auction", 1000, 5, ("a", "b", "c"), (400, 200, 100), 33, partition_shares={4: (0.1, 0.6, 0.2, 0.1)}
+)
+SKETCH = KeyFrequencies("auction", 1000, 0, ("a",), (400,), 61, "sketch", 7, 0.02)
+
+
+def test_what_follows_from_the_counts():
+    assert (EXACT.untracked_keys, EXACT.untracked_records) == (30, 300)
+    assert EXACT.hottest_share == 0.4
+    assert EXACT.useful_tasks == 2.5
+    assert EXACT.imbalance(4) == pytest.approx(2.4)
+    powers = KeyFrequencies("k", 1875, 0, ("a", "b", "c", "d"), (900, 450, 300, 225), 4)
+    assert powers.zipf_exponent == pytest.approx(1.0)
+    assert math.isnan(SKETCH.zipf_exponent)
+
+
+def test_counts_make_a_key_trace():
+    shares = EXACT.trace(changes_per_minute=2.0).shares
+    assert shares.tolist() == pytest.approx([0.4, 0.2, 0.1, *[0.01] * 30])
+
+
+def test_the_report_names_hot_keys_skew_and_advice():
+    advice = advise_executors(4, 8, key_counts=EXACT.counts, untracked_keys=30, untracked_records=300)
+    text = "\n".join(keys._lines(EXACT, advice))
+    assert text.startswith("auction: 1,000 rows, 5 without a key, 33 keys, counted by exact\n  a ")
+    assert "more than 2.5 tasks do not raise the rate" in text
+    assert (
+        "4 shuffle partitions: the fullest has 2.40 times the mean, which allows 42% of an even spread's rate" in text
+    )
+    assert f"Elastic executors: {advice.executors} with {advice.shards} shards each" in text
+    assert "the most frequent key alone fills a core at 2.5 cores; more do not help it" in text
+
+
+def test_the_report_of_a_sketch_states_its_error():
+    text = "\n".join(keys._lines(SKETCH, advise_executors(1, 8)))
+    assert "61 keys (within 4%, nearly always), counted by sketch" in text
+    assert "counts may be too high by up to 7 rows (0.700%)" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"records": 0}, "Column 'k' has no key in any row (2 rows are empty); name another column."),
+        (
+            {"distinct": 1},
+            (
+                "Column 'k' has 2 keys listed, 2 counts and 1 keys in all; give one count for each key, and no more "
+                "keys than there are."
+            ),
+        ),
+        ({"counts": (1, 2)}, "The counts of column 'k' must be above 0 and descend."),
+        ({"method": "rough"}, "method is 'rough'; use one of 'exact', 'sketch'."),
+    ],
+)
+def test_bad_values_are_named(change, text):
+    given = {"column": "k", "records": 3, "missing": 2, "keys": ("a", "b"), "counts": (2, 1), "distinct": 2}
+    with pytest.raises(WorkbenchError) as error:
+        KeyFrequencies(**(given | change))
+    assert str(error.value) == text

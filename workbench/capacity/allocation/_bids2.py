@@ -1,0 +1,237 @@
+"""BIDS2: the parallelism of every operator that gives a bounded budget of slots the highest source rate.
+
+StreamBed, section V, Equations 1-4 (Bounded-Inverse DS2): where DS2 asks how many tasks a rate needs, BIDS2 asks which
+rate a number of task slots can carry. An operator of p tasks carries p x true rate / ratio source records/s; the
+dataflow carries the least of these.
+"""
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from operator import index, mul, truediv
+from typing import Literal, SupportsIndex, get_args
+
+import pulp
+
+from workbench.capacity.allocation import _cbc
+from workbench.errors import WorkbenchError
+
+Solver = Literal["exact", "cbc"]
+Unbounded = Literal["no input seen", "true rate undefined"]
+_SOLVERS: tuple[Solver, ...] = get_args(Solver)
+
+_SHOWN = 5
+_BELOW = 1 - 1e-12  # an exact tie with the level is left to the one by one: rounding must not decide it
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """How many tasks each operator gets, and what that carries.
+
+    Parameters
+    ----------
+    tasks
+        Tasks by operator, at least one each.
+    source_rate
+        Source records/s that the tasks carry: the least of the capacities, inf if nothing bounds it.
+    capacities
+        Source records/s that each operator's tasks carry, inf for an unbounded one.
+    unbounded
+        Operators that bound nothing, with the reason; they have one task. A true rate that is undefined although the
+        operator has input (it was never seen busy) is worth a longer measurement.
+    idle_slots
+        Slots given to nobody, because every operator is unbounded.
+    status
+        ``"feasible"`` when CBC's time limit ended the search before the optimum was proven.
+    """
+
+    tasks: Mapping[str, int]
+    source_rate: float
+    capacities: Mapping[str, float] = field(default_factory=dict)
+    unbounded: Mapping[str, Unbounded] = field(default_factory=dict)
+    idle_slots: int = 0
+    status: _cbc.Status = "optimal"
+
+    @property
+    def bottleneck(self) -> str | None:
+        """The operator of least capacity, the first of several; None if nothing bounds the rate."""
+        if math.isinf(self.source_rate):
+            return None
+        return min(self.capacities, key=self.capacities.__getitem__)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of all tasks by operator: in a micro-batch, whose stages take turns, its share of the slots' time."""
+        total = sum(self.tasks.values())
+        return {name: tasks / total for name, tasks in self.tasks.items()}
+
+
+def bids2(
+    true_rates: Mapping[str, float | None],
+    ratios: Mapping[str, float],
+    slots: SupportsIndex,
+    solver: Solver = "exact",
+    *,
+    time_limit_s: float | None = None,
+) -> Allocation:
+    """Give `slots` to the operators so that the source rate they carry is the highest possible.
+
+    Parameters
+    ----------
+    true_rates
+        Records/s that one task of each operator processes when it is always busy, by operator name and without
+        sources: observed input rate / (busyness x tasks). None, nan or inf: undefined, it was never seen busy.
+    ratios
+        Input records of each operator per source record, all inputs of a join together. 0: no input seen.
+    slots
+        Tasks to give, all of them, at least one to each operator.
+    solver
+        ``"exact"``: each further slot goes to the operator of least capacity; ties to the first in the order of
+        `true_rates`. Its time does not depend on `slots`. ``"cbc"``: the paper's MILP; among allocations of equal rate
+        CBC's choice, and rates closer than about 1e-9 of each other may pass as equal.
+    time_limit_s
+        For CBC only; when it strikes, the best allocation found so far is returned with status ``"feasible"``, and the
+        outcome depends on the machine's speed.
+
+    Raises
+    ------
+    WorkbenchError
+        When the budget is below one slot per operator, or a name or number is wrong.
+
+    Notes
+    -----
+    No operator without a bound enters the problem: it gets one task (``Allocation.unbounded`` says why). The authors'
+    code lets an idle operator pass for one busy 1 ms/s, which inflates its true rate. The bounds of p in the paper's
+    text are garbled; here 1 <= p <= slots - (operators - 1).
+
+    The rate is known to overstate what is then measured: the operators are taken to be linear and independent.
+
+    References
+    ----------
+    StreamBed, section V, Equations 1-4.
+
+    Examples
+    --------
+    >>> found = bids2({"parse": 120.0, "join": 45.0}, {"parse": 1.0, "join": 0.5}, slots=4)
+    >>> found.tasks, found.source_rate, found.bottleneck
+    ({'parse': 2, 'join': 2}, 180.0, 'join')
+    """
+    if solver not in _SOLVERS:
+        raise WorkbenchError(f"The solver is {solver!r}; use one of {', '.join(_SOLVERS)}.")
+    budget = _budget(true_rates, ratios, slots)
+    rates, weights, unbounded = _sorted_out(true_rates, ratios)
+    spendable = budget - len(unbounded)
+    status: _cbc.Status = "optimal"
+    if not rates:
+        counts: list[int] = []
+    elif solver == "exact":
+        counts = _exact(list(rates.values()), weights, spendable)
+    else:
+        counts, status = _milp(list(rates.values()), weights, spendable, time_limit_s)
+    tasks = dict.fromkeys(true_rates, 1)
+    tasks.update(zip(rates, counts, strict=True))
+    capacities = dict.fromkeys(true_rates, math.inf)
+    for (name, rate), weight, count in zip(rates.items(), weights, counts, strict=True):
+        capacities[name] = count * rate / weight  # (2), (3)
+    return Allocation(tasks, min(capacities.values()), capacities, unbounded, 0 if rates else spendable, status)
+
+
+def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[int]:
+    """Hand out the slots greedily: the rate is limited by the operator of least capacity.
+
+    Any allocation that carries more must give that operator another slot, so the greedy choice is optimal. Operator i
+    takes its k-th further slot at capacity k c_i, c_i being that of one task: the slots go to the least of all k c_i.
+    At the level L = further slots / sum of 1/c_i at most that many k c_i lie below L, hence all of these are taken and
+    about one per operator at most remains to be handed out one by one.
+    """
+    costs = _costs(rates, ratios)
+    level = (slots - len(rates)) / sum(costs) * _BELOW
+    tasks = [1 + int(level * cost) for cost in costs]
+    # not count x capacity of one task: count x rate is exact for whole numbers, which ties are mostly made of
+    heap = list(zip(map(truediv, map(mul, tasks, rates), ratios), range(len(tasks)), strict=True))
+    heapq.heapify(heap)
+    for _ in range(slots - sum(tasks)):
+        i = heap[0][1]
+        tasks[i] += 1
+        heapq.heapreplace(heap, (tasks[i] * rates[i] / ratios[i], i))
+    return tasks
+
+
+def _milp(
+    rates: Sequence[float], ratios: Sequence[float], slots: int, time_limit_s: float | None
+) -> tuple[list[int], _cbc.Status]:
+    """Equations 1-4, in tasks: the rate is written as a share of the rate that fractional tasks would carry."""
+    costs = _costs(rates, ratios)
+    total = sum(costs)
+    problem = pulp.LpProblem("bids2", pulp.LpMaximize)
+    share = problem.add_variable("share", 0, 1)
+    most = slots - (len(rates) - 1)
+    tasks = [problem.add_variable(f"tasks_{i:06d}", 1, most, pulp.LpInteger) for i in range(len(rates))]
+    problem += share  # (1)
+    for cost, count in zip(costs, tasks, strict=True):
+        problem += slots * cost / total * share <= count  # (2), (3), divided by the true rate
+    problem += pulp.lpSum(tasks) == slots  # (4)
+    status = _cbc.solve(problem, time_limit_s)
+    return [round(count.value()) for count in tasks], status
+
+
+def _costs(rates: Sequence[float], ratios: Sequence[float]) -> list[float]:
+    """Tasks per source record/s, as shares of the dearest operator's: that of an extreme rate would overflow."""
+    singles = list(map(truediv, rates, ratios))
+    least = min(singles)
+    return [least / single for single in singles]
+
+
+def _budget(true_rates: Mapping[str, float | None], ratios: Mapping[str, float], slots: SupportsIndex) -> int:
+    if not true_rates:
+        raise WorkbenchError("There are no operators to give slots to; pass the true rate of at least one.")
+    if true_rates.keys() != ratios.keys():
+        name = next(name for name in (*true_rates, *ratios) if name not in true_rates or name not in ratios)
+        thing = "true rate" if name in ratios else "ratio"
+        raise WorkbenchError(
+            f"Operator {name!r} has no {thing}; give both mappings the same operators, without sources."
+        )
+    try:
+        budget = index(slots)
+    except TypeError as error:
+        raise WorkbenchError(f"slots is {slots!r}; it must be a whole number.") from error
+    least = len(true_rates)
+    if budget < least:
+        names = ", ".join(list(true_rates)[:_SHOWN]) + (f" and {least - _SHOWN} more" if least > _SHOWN else "")
+        raise WorkbenchError(
+            f"A budget of {budget} slots misses the minimum of {least}, one task for each operator ({names}); "
+            f"give it at least {least} slots."
+        )
+    return budget
+
+
+def _sorted_out(
+    true_rates: Mapping[str, float | None], ratios: Mapping[str, float]
+) -> tuple[dict[str, float], list[float], dict[str, Unbounded]]:
+    """Rates and ratios of the operators that bound the rate, and why the others do not; refuse meaningless numbers."""
+    rates: dict[str, float] = {}
+    weights: list[float] = []
+    unbounded: dict[str, Unbounded] = {}
+    for name, rate in true_rates.items():
+        ratio = ratios[name]
+        # float and int are Real: they come first because asking the abstract class takes five times as long
+        if not isinstance(ratio, (float, int, Real)) or not 0 <= ratio < math.inf:
+            raise WorkbenchError(
+                f"The ratio of operator {name!r} is {ratio!r}; it must be a finite number of at least 0 "
+                "(its input records per source record)."
+            )
+        if ratio == 0:
+            unbounded[name] = "no input seen"
+        elif rate is None or not rate < math.inf:  # inf or nan
+            unbounded[name] = "true rate undefined"
+        elif rate > 0 and 0 < float(rate) / float(ratio) < math.inf:
+            rates[name] = float(rate)
+            weights.append(float(ratio))
+        else:
+            raise WorkbenchError(
+                f"The true rate of operator {name!r} is {rate!r}; it must be above 0 (records/s of one busy task), "
+                "or None where it is undefined."
+            )
+    return rates, weights, unbounded

@@ -1,0 +1,178 @@
+"""What was explored: which runs tell the query's capacity, what each was worth, and the model of them.
+
+A run's worth is StreamBed's cost (Equation 9): the lowest leave-one-out error over the forms. From the eighth run on
+the first whose cost exceeds 1.10 times the one before ends the exploration and is not fitted.
+
+Deviation: a run's capacity is the middle of its bracket, not the rate that was sustained, which is less by half the
+tolerance.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from workbench.capacity.model import (
+    SCALING,
+    STREAMBED_FORMS,
+    CapacityModel,
+    ModelFinding,
+    advise,
+    check_runs,
+    describe_runs,
+    exploration_cost,
+    review_readings,
+    select_model,
+    unmeasured_memory_mb,
+    why_no_capacity,
+)
+from workbench.errors import WorkbenchError
+from workbench.records import Measurement
+
+CORNERS = 4
+LEAST_FITTED = 3
+LEAST_RUNS = 7
+MOST_RUNS = 20
+GROWTH = 1.10
+SLACK = 1e-9
+
+Choice = Literal["improvement", "edge"]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What was explored, and the model of it.
+
+    Parameters
+    ----------
+    measurements
+        All runs, in order.
+    costs
+        Cost after each run, records/s: the lowest leave-one-out error so far (inf until it is defined).
+    fitted
+        Which runs the model was fitted to.
+    model
+        The model.
+    reason
+        Why the exploration ended.
+    left_out
+        Runs that do not tell the query's capacity, each with the reason; they are not fitted.
+    """
+
+    measurements: tuple[Measurement, ...]
+    costs: tuple[float, ...]
+    fitted: tuple[int, ...]
+    model: CapacityModel
+    reason: str
+    left_out: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def points(self) -> np.ndarray:
+        """Memory per slot (MiB) and slots of the fitted runs, shape (runs, 2)."""
+        return _points([self.measurements[row] for row in self.fitted])
+
+    @property
+    def rates(self) -> np.ndarray:
+        """Capacity of the fitted runs, the middle of their brackets, records/s, shape (runs,)."""
+        return _rates([self.measurements[row] for row in self.fitted])
+
+    @property
+    def unmeasured_memory_mb(self) -> tuple[int, ...]:
+        """Memory per slot, MiB, that was tried and sustained nothing: not to be planned with."""
+        return unmeasured_memory_mb(self.measurements)
+
+    @property
+    def findings(self) -> tuple[ModelFinding, ...]:
+        """What is to be known about the runs."""
+        return check_runs(self.measurements, self.fitted, self.left_out)
+
+
+def conclude(
+    runs: Sequence[Measurement],
+    reason: str,
+    *,
+    form: str = SCALING,
+    score_forms: Sequence[str] = STREAMBED_FORMS,
+    most_runs: int = MOST_RUNS,
+    choice: Choice = "improvement",
+) -> Exploration:
+    """Fit the model to the runs that count: before the one that ended it, telling a capacity, and not stuck at a limit.
+
+    Raises
+    ------
+    WorkbenchError
+        When fewer than three runs are left; the message says what the others were.
+    """
+    costs = costs_of(runs, score_forms)
+    stop = stopping_row(costs, most_runs) if choice == "improvement" else None
+    reasons = {row: why_no_capacity(run) for row, run in enumerate(runs[:stop])}
+    left_out = {row: why for row, why in reasons.items() if why is not None}
+    rows = [row for row in reasons if row not in left_out]
+    if len(rows) >= LEAST_FITTED:
+        kept = [runs[row] for row in rows]
+        review = review_readings(_points(kept), _rates(kept), [run.predicted_rate or math.nan for run in kept])
+        left_out |= {rows[row]: str(group) for group in review.stuck for row in group.runs}
+        rows = [row for row in rows if row not in left_out]
+    if len(rows) < LEAST_FITTED:
+        raise WorkbenchError(_too_few(runs, len(rows), left_out))
+    points, rates = _points([runs[row] for row in rows]), _rates([runs[row] for row in rows])
+    stateful = any(keeps_state(run) for run in runs) if saw_operators(runs) else None
+    if form == "halves":
+        model = select_model(points, rates, stateful=stateful)
+    else:
+        model = CapacityModel(form, stateful=stateful).fit(points, rates, [runs[row] for row in rows])
+    return Exploration(tuple(runs), costs, tuple(rows), model, reason, dict(sorted(left_out.items())))
+
+
+def _too_few(runs: Sequence[Measurement], count: int, left_out: Mapping[int, str]) -> str:
+    """Say that no model can be fitted to `count` runs, what ended the others, and what to do."""
+    causes = dict.fromkeys(run.failure for run in runs if run.failure is not None)
+    others = {row: "it failed." if runs[row].failure is not None else why for row, why in left_out.items()}
+    said = [
+        *causes,
+        f"Only {count} of {len(runs)} runs give a capacity; a model needs at least {LEAST_FITTED}.",
+        describe_runs(runs, others),
+        advise(runs[row] for row in left_out) or "Explore more budgets (slots, memory_mb, most_runs).",
+    ]
+    return " ".join(filter(None, said))
+
+
+def keeps_state(measurement: Measurement) -> bool:
+    """Whether an operator was seen that keeps state."""
+    seen = measurement.estimate.observation
+    return seen is not None and any(operator.state_bytes is not None for operator in seen.operators)
+
+
+def saw_operators(runs: Iterable[Measurement]) -> bool:
+    """Whether operators were seen in any of `runs`; a table of rates has none, and does not tell what they are."""
+    return any(run.estimate.observation is not None and run.estimate.observation.operators for run in runs)
+
+
+def costs_of(runs: Sequence[Measurement], forms: Sequence[str] = STREAMBED_FORMS) -> tuple[float, ...]:
+    """Cost after each run, records/s: the lowest leave-one-out error over `forms` (Equation 9); inf while undefined."""
+    costs = []
+    for count in range(1, len(runs) + 1):
+        usable = [run for run in runs[:count] if why_no_capacity(run) is None]
+        costs.append(exploration_cost(_points(usable), _rates(usable), forms) if len(usable) >= CORNERS else math.inf)
+    return tuple(costs)
+
+
+def stopping_row(costs: Sequence[float], most_runs: int = MOST_RUNS) -> int | None:
+    """Index of the run that ends the exploration and is not fitted; None if none does (algorithms of section VI).
+
+    At least seven runs are kept; from the eighth on the first whose cost exceeds 1.10 times the one before ends it.
+    """
+    for row in range(LEAST_RUNS, min(len(costs), most_runs)):
+        if costs[row] > GROWTH * costs[row - 1] * (1 + SLACK):
+            return row
+    return None
+
+
+def _points(runs: Iterable[Measurement]) -> np.ndarray:
+    return np.array([[run.budget.profile.memory_mb, run.budget.slots] for run in runs], dtype=float)
+
+
+def _rates(runs: Iterable[Measurement]) -> np.ndarray:
+    return np.array([run.estimate.middle for run in runs], dtype=float)

@@ -1,0 +1,362 @@
+"""The Resource Explorer (StreamBed, section VI): which budgets to measure, and when to stop.
+
+The four corners of the space come first. Then a Gaussian process (scikit-optimize, Expected Improvement) proposes the
+budget that should lower the model's cost most: the lowest leave-one-out error over the forms after the new run
+(Equation 9). The exploration ends when the cost of a run exceeds 1.10 times the one before, and that run is not fitted.
+
+What to ask next is a function of the runs so far and the seed, so an interrupted exploration goes on where it was.
+`ResourceExplorer.ask` and `tell` are the primitive; `run` is the loop over them.
+
+With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
+again, at the least and the most memory in turn. What many slots carry is best told by the most that can be had; the
+middle ones tell a hot key, whose share of a task grows with the tasks, from keys that are spread unevenly; repeats
+average out luck. It ends after a number of calls, not by the cost, and all runs are fitted.
+
+Deviations: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
+measured again, as in the paper; scikit-optimize would put a random one in its place, so this is switched off. The
+Gaussian process lives on the indices of the grid. While fewer than four runs tell a capacity there is no cost to
+improve, and the budget farthest from those measured is asked for. A budget that failed is not asked for again, nor is
+any at a memory where nothing was sustained.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from workbench.capacity.explore.acquisition import Point, edge, farthest, nearest, propose
+from workbench.capacity.explore.exploration import (
+    LEAST_RUNS,
+    MOST_RUNS,
+    Choice,
+    Exploration,
+    conclude,
+    costs_of,
+    keeps_state,
+    saw_operators,
+    stopping_row,
+)
+from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
+from workbench.capacity.model import SCALING, STREAMBED_FORMS, CapacityModel, unmeasured_memory_mb, why_no_capacity
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.records import Measurement
+from workbench.workload import Query
+
+__all__ = [
+    "LEAST_RUNS",
+    "Choice",
+    "Exploration",
+    "ResourceExplorer",
+    "Space",
+    "conclude",
+    "keeps_state",
+    "propose",
+    "saw_operators",
+    "stopping_row",
+]
+
+_ROUND = 4  # points after which the edge repeats
+_ALL_FAILED = "every budget left to ask for has failed"
+_ALL_TAKEN = "what there is of the budgets left to ask for was taken"
+
+
+@dataclass(frozen=True)
+class Space:
+    """Budgets that may be measured.
+
+    Parameters
+    ----------
+    slots
+        Slot counts, ascending; at least two.
+    memory_mb
+        Memory per slot, MiB, ascending: the grid.
+    cpus
+        Cores of a slot.
+    interval_s
+        Trigger interval, seconds.
+    """
+
+    slots: tuple[int, ...]
+    memory_mb: tuple[int, ...]
+    cpus: float = 1.0
+    interval_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name, values, least in (("slots", self.slots, 2), ("memory_mb", self.memory_mb, 1)):
+            if len(values) < least or list(values) != sorted(set(values)) or values[0] < 1:
+                raise WorkbenchError(
+                    f"{name} of the space is {list(values)!r}; it must be at least {least} whole numbers above 0, "
+                    "ascending. For example [1, 2, 4]."
+                )
+
+    def budget(self, slots: int, memory_mb: int) -> Budget:
+        """Give the budget of `slots` slots of `memory_mb` MiB each."""
+        return Budget(slots, SlotProfile(self.cpus, memory_mb), self.interval_s)
+
+    @property
+    def corners(self) -> tuple[Budget, ...]:
+        """Budgets at the ends: two where the memory is fixed."""
+        ends = dict.fromkeys((self.memory_mb[0], self.memory_mb[-1]))
+        return tuple(self.budget(slots, memory) for memory in ends for slots in (self.slots[0], self.slots[-1]))
+
+
+class ResourceExplorer:
+    """Explores a space of budgets until the capacity model improves no more.
+
+    Parameters
+    ----------
+    optimizer
+        Measures one budget.
+    space
+        Budgets that may be measured.
+    seed
+        Of the Gaussian process; the same seed and measurements give the same exploration.
+    form
+        Form of the model: ``"scaling"``, ours, by default; a form of StreamBed's; or ``"halves"`` for its selection.
+    score_form
+        Fixes the form whose leave-one-out error is the cost, to replay Table III; None: the lowest of the three.
+    most_runs
+        Runs at the most; a budget that would take more is not asked for.
+    most_calls
+        Ends it, too: budgets asked for, of which the first at a memory takes a run more, the minimal configuration's,
+        unless it is that itself. None: as many as the runs allow.
+    choice
+        Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
+    estimates
+        Runs per budget asked for after the corners. More of them average out luck, and take less time than as many
+        calls of the paper's optimizer, which are up to two runs each.
+    available
+        How many measurements of a budget can be had, where that is bounded: a table's repeats are no new ones.
+
+    Examples
+    --------
+    A loop of one's own makes the same runs as `run`::
+
+        while (budget := explorer.ask()) is not None:
+            explorer.tell(optimizer.measure(query, budget))
+        explorer.conclude()
+    """
+
+    def __init__(
+        self,
+        optimizer: ConfigurationOptimizer,
+        space: Space,
+        seed: int = 0,
+        *,
+        form: str = SCALING,
+        score_form: str | None = None,
+        most_runs: int = MOST_RUNS,
+        most_calls: int | None = None,
+        choice: Choice = "improvement",
+        estimates: int = 1,
+        available: Callable[[Budget], int] | None = None,
+    ) -> None:
+        if estimates < 1:
+            raise WorkbenchError(f"estimates is {estimates!r}; a call of the optimizer takes at least 1 run.")
+        if choice not in get_args(Choice):
+            raise WorkbenchError(f"The choice is {choice!r}; use one of {', '.join(get_args(Choice))}.")
+        if most_calls is not None and most_calls < len(space.corners):
+            raise WorkbenchError(
+                f"most_calls is {most_calls!r}; the corners of the space alone are {len(space.corners)} calls. Raise "
+                "it."
+            )
+        if most_runs < len(space.corners):
+            raise WorkbenchError(
+                f"most_runs is {most_runs!r}; the corners of the space alone are {len(space.corners)} runs. Raise it."
+            )
+        self.optimizer = optimizer
+        self.space = space
+        self.seed = seed
+        self.form = form
+        self.score_forms = STREAMBED_FORMS if score_form is None else (score_form,)
+        self.most_runs = most_runs
+        self.most_calls = most_calls
+        self.choice = choice
+        self.estimates = estimates
+        self.available = available
+        self._runs: list[Measurement] = []
+        self._answers: list[int] = []  # rows that answer a question; the others were made on the way
+        self._calls = 0  # budgets asked for and answered
+        self._given = 0  # answers so far to the present one, of which there are to be `estimates`
+        self._asked: Budget | None = None
+        self._decided: Budget | str | None = None  # the question that stands, or why there is none
+
+    @property
+    def runs(self) -> tuple[Measurement, ...]:
+        """Measurements told so far."""
+        return tuple(self._runs)
+
+    @property
+    def calls(self) -> int:
+        """Budgets that were asked for and answered."""
+        return self._calls
+
+    def ask(self) -> Budget | None:
+        """Give the budget to measure next, the same until it is answered; None when the exploration is over."""
+        decided = self._decide()
+        return decided if isinstance(decided, Budget) else None
+
+    def reason(self) -> str | None:
+        """Why the exploration is over; None while it is not."""
+        decided = self._decide()
+        return decided if isinstance(decided, str) else None
+
+    def tell(self, measurement: Measurement) -> None:
+        """Take note of a run; what does not tell the query's capacity is kept and not fitted.
+
+        It answers what was asked, even if it is of another budget; but the run of the minimal configuration that an
+        answer rests on does not. That one is taken note of by itself if `optimizer` made it and it was not told.
+        """
+        minimal = self.optimizer.minimal_of(measurement.query, measurement.budget)
+        if minimal is not None and not any(run is minimal for run in (*self._runs, measurement)):
+            self._runs.append(minimal)
+        self._runs.append(measurement)
+        self._decided = None
+        if self._asked is not None and _on_the_way(measurement, self._asked):
+            return  # the question stands
+        self._asked = None
+        self._answers.append(len(self._runs) - 1)
+        self._given += 1
+        wanted = self.estimates if self._calls >= len(self.space.corners) else 1
+        if self._given >= wanted or measurement.failure is not None or self._used_up(measurement.budget):
+            self._calls += 1
+            self._given = 0
+
+    def explore(self, query: Query) -> CapacityModel:
+        """Measure until the exploration is over, and return the model; see `run` for all that was seen."""
+        return self.run(query).model
+
+    def run(self, query: Query) -> Exploration:
+        """Explore `query`.
+
+        Raises
+        ------
+        WorkbenchError
+            When a budget has fewer slots than the query has operators, or too few runs tell a capacity for a model.
+        """
+        while (budget := self.ask()) is not None:
+            self.tell(self.optimizer.measure(query, budget))
+        return self.conclude()
+
+    def conclude(self) -> Exploration:
+        """Fit the model to the runs told so far; see `conclude`."""
+        return conclude(
+            self._runs,
+            self.reason() or "ended early",
+            form=self.form,
+            score_forms=self.score_forms,
+            most_runs=self.most_runs,
+            choice=self.choice,
+        )
+
+    def ahead(self) -> tuple[Budget, ...]:
+        """Give the budgets that will be asked for whatever the runs say, if none fails: the corners, and the edge."""
+        present = self.ask()
+        if present is None:
+            return ()
+        corners = self._corners_left()
+        begun = [present] * (self.estimates - self._given if self._given else 0)
+        if self.choice == "improvement":
+            return self._to_be_had(corners or (present,) * (self.estimates - self._given))
+        first = max(self._calls, len(self.space.corners)) + bool(begun)
+        last = first + self.most_runs if self.most_calls is None else self.most_calls
+        later = [self._budget(edge(self._shape, call - len(self.space.corners))) for call in range(first, last)]
+        return self._to_be_had((*corners, *begun, *(budget for budget in later for _ in range(self.estimates))))
+
+    def _decide(self) -> Budget | str:
+        """Decide what to measure next, or say why the exploration is over."""
+        if self._decided is None:
+            self._decided = self._over() or self._asked or self._next()
+            self._asked = self._decided if isinstance(self._decided, Budget) else None
+        return self._decided
+
+    def _over(self) -> str | None:
+        if self.choice == "improvement":
+            costs = costs_of(self._runs, self.score_forms)
+            stop = stopping_row(costs, self.most_runs)
+            if stop is not None:
+                return f"run {stop + 1} raised the cost from {costs[stop - 1]:,.0f} to {costs[stop]:,.0f} records/s"
+        if self._calls >= len(self.space.corners) and all(why_no_capacity(run) for run in self._runs):
+            return "no corner of the space gave a capacity"
+        if len(self._runs) >= self.most_runs:
+            return f"{len(self._runs)} runs were made"
+        if self.most_calls is not None and self._calls >= self.most_calls:
+            return f"{self.most_calls} budgets were asked for"
+        return None
+
+    def _next(self) -> Budget | str:
+        corners = self._corners_left()
+        if corners:
+            budget = corners[0]
+        elif self._given:
+            budget = self._runs[self._answers[-1]].budget
+        else:
+            point = self._point()
+            if point is None:
+                return _ALL_TAKEN if self.available else _ALL_FAILED
+            budget = self._budget(point)
+        tasks = next((run.tasks for run in self._runs if run.tasks is not None), {})
+        takes = len(minimal_first(budget, len(tasks), [run.budget for run in self._runs]))
+        if len(self._runs) + takes > self.most_runs:
+            return f"{len(self._runs)} runs were made, and the next budget takes {takes} of at most {self.most_runs}"
+        return budget
+
+    def _point(self) -> Point | None:
+        """Choose a point of the grid after the corners; None if all that there is to choose from failed."""
+        places = {self._budget((i, j)): (i, j) for i in range(self._shape[0]) for j in range(self._shape[1])}
+        failed = {run.budget for run in self._runs if run.failure is not None}
+        useless = unmeasured_memory_mb(self._runs)
+        allowed = {
+            place
+            for budget, place in places.items()
+            if budget not in failed and budget.profile.memory_mb not in useless and not self._used_up(budget)
+        }
+        if self.choice == "edge":
+            first = self._calls - len(self.space.corners)
+            points = (edge(self._shape, number) for number in range(first, first + _ROUND))
+            return next((point for point in points if point in allowed), None)
+        if not allowed:
+            return None
+        costs = costs_of(self._runs, self.score_forms)
+        asked = [(self._runs[row].budget, costs[row]) for row in self._answers]
+        told = [(places[budget], cost) for budget, cost in asked if budget in places]
+        # The corners' own costs are not defined before all of them are measured: they share the first defined one.
+        first_cost = next((cost for _, cost in told if math.isfinite(cost)), None)
+        if first_cost is None:
+            return farthest([places[run.budget] for run in self._runs if run.budget in places], self._shape, allowed)
+        values = [cost if math.isfinite(cost) else first_cost for _, cost in told]
+        return nearest(propose([point for point, _ in told], values, self._shape, self.seed), allowed)
+
+    def _to_be_had(self, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
+        """Give those of `budgets` that there are measurements of, in order."""
+        if self.available is None:
+            return tuple(budgets)
+        taken = Counter(run.budget for run in self._runs)
+        found = []
+        for budget in budgets:
+            if taken[budget] < self.available(budget):
+                taken[budget] += 1
+                found.append(budget)
+        return tuple(found)
+
+    def _used_up(self, budget: Budget) -> bool:
+        """Whether all measurements of `budget` that there are have been taken."""
+        return self.available is not None and sum(run.budget == budget for run in self._runs) >= self.available(budget)
+
+    def _corners_left(self) -> tuple[Budget, ...]:
+        answered = {self._runs[row].budget for row in self._answers}
+        return tuple(corner for corner in self.space.corners if corner not in answered)
+
+    @property
+    def _shape(self) -> Point:
+        return len(self.space.slots), len(self.space.memory_mb)
+
+    def _budget(self, point: Point) -> Budget:
+        return self.space.budget(self.space.slots[point[0]], self.space.memory_mb[point[1]])
+
+
+def _on_the_way(run: Measurement, asked: Budget) -> bool:
+    """Whether `run` is of the minimal configuration that the answer to `asked` rests on."""
+    return run.tasks is not None and run.budget != asked and run.budget == replace(asked, slots=len(run.tasks))

@@ -1,0 +1,50 @@
+"""How capacity grows with memory and slots: forms, the scaling law, the mechanism, their checks."""
+
+from workbench.capacity.model.checks import Concern, ModelFinding, check_model, check_runs
+from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
+from workbench.capacity.model.mechanism import Mechanism
+from workbench.capacity.model.model import FORMS, LEVEL, MARGIN, MAX_SLOTS, SCALING, CapacityModel, least_integer
+from workbench.capacity.model.outliers import (
+    Readings,
+    StuckReadings,
+    advise,
+    describe_runs,
+    review_readings,
+    unmeasured_memory_mb,
+    why_no_capacity,
+)
+from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
+from workbench.capacity.model.selection import exploration_cost, leave_one_out_error, select_model
+
+__all__ = [
+    "FORMS",
+    "LEVEL",
+    "MARGIN",
+    "MAX_SLOTS",
+    "SCALING",
+    "STREAMBED_FORMS",
+    "TRANSFORMS",
+    "CapacityModel",
+    "Concern",
+    "Floats",
+    "Mechanism",
+    "ModelFinding",
+    "Readings",
+    "ScalingLaw",
+    "StuckReadings",
+    "advise",
+    "as_points",
+    "as_runs",
+    "check_model",
+    "check_runs",
+    "describe_runs",
+    "exploration_cost",
+    "fit_scaling_law",
+    "least_integer",
+    "leave_one_out_error",
+    "review_readings",
+    "select_model",
+    "transform",
+    "unmeasured_memory_mb",
+    "why_no_capacity",
+]

@@ -1,0 +1,277 @@
+"""What a reader must know before trusting a capacity model at a target, or the runs behind it, and what to do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, fit_least_squares
+from workbench.capacity.model.model import CapacityModel
+from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_memory_mb
+from workbench.errors import WorkbenchError
+from workbench.records import Measurement, MstEstimate
+
+Concern = Literal[
+    "few runs",
+    "extrapolation",
+    "forms disagree",
+    "wide interval",
+    "memory not measured",
+    "memory at the edge",
+    "levels off",
+    "trigger interval",
+    "late batches",
+    "unbounded operators",
+    "source share",
+    "state not known",
+    "python workers",
+    "runs left out",
+    "doubtful runs",
+]
+
+FEWEST_RUNS = 7
+"""StreamBed's four corners and three more."""
+
+FEWEST_SLOT_COUNTS = 3
+FAR = 2.0
+DISAGREEMENT = 0.1
+WIDE = 0.3
+PLAUSIBLE = 1.5
+EDGE_GAIN = 0.02
+LIKELY = 0.5
+
+
+@dataclass(frozen=True)
+class ModelFinding:
+    """One thing to know about a model's answer.
+
+    Parameters
+    ----------
+    concern
+        What it is about.
+    value
+        Its size: a count, a factor, or a share.
+    finding
+        One sentence.
+    advice
+        What to do.
+    """
+
+    concern: Concern
+    value: float
+    finding: str
+    advice: str
+
+
+def check_model(
+    model: CapacityModel,
+    X: ArrayLike,  # noqa: N803
+    y: ArrayLike,
+    slots: float,
+    memory_mb: float,
+    *,
+    forms: Sequence[str] = STREAMBED_FORMS,
+) -> tuple[ModelFinding, ...]:
+    """Find what is doubtful about `model`, fitted to X and y, at a target budget; empty if nothing is.
+
+    Parameters
+    ----------
+    model
+        A fitted model.
+    X, y
+        The runs it was fitted to.
+    slots, memory_mb
+        Where its answer is used.
+    forms
+        Forms of least squares to compare it with; only those count whose leave-one-out error is at most 1.5 times the
+        lowest.
+
+    Raises
+    ------
+    WorkbenchError
+        When the target is not positive.
+    """
+    points, rates = as_runs(X, y)
+    if not (slots > 0 and memory_mb > 0):
+        raise WorkbenchError(
+            f"The target is slots = {slots!r}, memory_mb = {memory_mb!r}; both must be positive. Give a budget."
+        )
+    target = np.array([[memory_mb, slots]], dtype=float)
+    findings = (
+        _few_runs(points),
+        _extrapolation(points, slots),
+        _disagreement(model, points, rates, target, forms),
+        _wide(model, target),
+        _memory_not_measured(points, memory_mb),
+        _memory_edge(model, points, slots),
+        _levels_off(model),
+    )
+    return tuple(finding for finding in findings if finding is not None)
+
+
+def check_runs(
+    runs: Sequence[Measurement], fitted: Sequence[int], left_out: Mapping[int, str]
+) -> tuple[ModelFinding, ...]:
+    """Find what is doubtful about `runs`, whatever the target; empty if nothing is.
+
+    Parameters
+    ----------
+    runs
+        In order.
+    fitted
+        Rows that the model was fitted to.
+    left_out
+        Rows that do not tell the query's capacity, each with the reason.
+    """
+    findings = (_left_out(runs, left_out), _doubtful(runs, fitted))
+    return tuple(finding for finding in findings if finding is not None)
+
+
+def _left_out(runs: Sequence[Measurement], left_out: Mapping[int, str]) -> ModelFinding | None:
+    if not left_out:
+        return None
+    memories = unmeasured_memory_mb(runs)
+    nothing = (
+        f" At {', '.join(map(str, memories))} MB per slot nothing could be measured, so that is not planned with."
+        if memories
+        else ""
+    )
+    return ModelFinding(
+        "runs left out",
+        len(left_out),
+        f"{len(left_out)} of {len(runs)} runs do not tell the query's capacity and are not fitted. "
+        + describe_runs(runs, left_out)
+        + nothing,
+        advise(runs[row] for row in left_out),
+    )
+
+
+def _doubtful(runs: Sequence[Measurement], fitted: Sequence[int]) -> ModelFinding | None:
+    reasons = {row: why for row in fitted if (why := _doubt(runs[row].estimate))}
+    if not reasons:
+        return None
+    share = f"{len(reasons)} of {len(fitted)} fitted runs {'is' if len(reasons) == 1 else 'are'} doubtful. "
+    return ModelFinding(
+        "doubtful runs",
+        len(reasons),
+        share + describe_runs(runs, reasons),
+        "Let the machine do nothing else, and measure again into another journal.",
+    )
+
+
+def _doubt(estimate: MstEstimate) -> str:
+    doubts = (
+        (not estimate.steady, "the warm-up was not steady when its time was up"),
+        (estimate.disturbed, "others slowed the machine"),
+        (estimate.exhausted, f"the probes ran out with a bracket {estimate.high / estimate.low - 1:.0%} wide"),
+    )
+    told = ", ".join(text for holds, text in doubts if holds)
+    return f"{told}." if told else ""
+
+
+def _few_runs(points: np.ndarray) -> ModelFinding | None:
+    counts = len(np.unique(points[:, 1]))
+    if len(points) >= FEWEST_RUNS and counts >= FEWEST_SLOT_COUNTS:
+        return None
+    return ModelFinding(
+        "few runs",
+        len(points),
+        f"The model rests on {len(points)} runs at {counts} slot counts.",
+        f"Measure at least {FEWEST_RUNS} runs at {FEWEST_SLOT_COUNTS} slot counts or more.",
+    )
+
+
+def _extrapolation(points: np.ndarray, slots: float) -> ModelFinding | None:
+    factor = slots / points[:, 1].max()
+    if factor < FAR:
+        return None
+    return ModelFinding(
+        "extrapolation",
+        factor,
+        f"The answer extrapolates {factor:.1f} times beyond the {points[:, 1].max():g} slots measured.",
+        "Measure a larger budget if one can be had, or deploy in steps and measure again.",
+    )
+
+
+def _disagreement(
+    model: CapacityModel, points: np.ndarray, rates: np.ndarray, target: np.ndarray, forms: Sequence[str]
+) -> ModelFinding | None:
+    fits = [fit_least_squares(form, points, rates) for form in forms]
+    best = min((fit.leave_one_out for fit in fits), default=np.inf)
+    answers = {fit.form: fit.predict(target)[0] for fit in fits if fit.leave_one_out <= PLAUSIBLE * best}
+    middle = model.predict(target)[0]
+    answers[model.form] = middle
+    spread = (max(answers.values()) - min(answers.values())) / middle if middle > 0 else np.inf
+    if spread <= DISAGREEMENT:
+        return None
+    ranked = sorted(answers.items(), key=lambda item: item[1])
+    return ModelFinding(
+        "forms disagree",
+        spread,
+        f"Forms that fit the runs about equally well differ by {spread:.0%} of the prediction at the target: "
+        + ", ".join(f"{form} {answer:,.0f}" for form, answer in ranked)
+        + " records/s.",
+        "Measure at more slots: only there do the forms part.",
+    )
+
+
+def _wide(model: CapacityModel, target: np.ndarray) -> ModelFinding | None:
+    if model.law_ is None:
+        return None
+    low, high = model.interval(target)
+    middle = model.predict(target)[0]
+    width = (high[0] - low[0]) / middle if middle > 0 else np.inf
+    if width <= WIDE:
+        return None
+    return ModelFinding(
+        "wide interval",
+        width,
+        f"The 90 % interval is {width:.0%} of the prediction wide.",
+        "Repeat runs at the most slots, or plan by risk instead of by margin.",
+    )
+
+
+def _memory_not_measured(points: np.ndarray, memory_mb: float) -> ModelFinding | None:
+    least, most = points[:, 0].min(), points[:, 0].max()
+    if least <= memory_mb <= most:
+        return None
+    measured = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    return ModelFinding(
+        "memory not measured",
+        max(memory_mb / most, least / memory_mb),
+        f"The memory of {memory_mb:g} per slot lies outside the {measured} measured: what it does to capacity is "
+        "guessed.",
+        "Measure with this memory, or plan with a memory that was measured.",
+    )
+
+
+def _memory_edge(model: CapacityModel, points: np.ndarray, slots: float) -> ModelFinding | None:
+    memory = np.unique(points[:, 0])
+    if len(memory) < FEWEST_SLOT_COUNTS - 1:
+        return None
+    before, last = model.predict(np.array([[memory[-2], slots], [memory[-1], slots]]))
+    gain = last / before - 1 if before > 0 else np.inf
+    if gain <= EDGE_GAIN:
+        return None
+    return ModelFinding(
+        "memory at the edge",
+        gain,
+        f"The largest memory measured, {memory[-1]:g}, carries {gain:.1%} more than the second largest: the optimum "
+        "may lie beyond.",
+        "Measure with more memory.",
+    )
+
+
+def _levels_off(model: CapacityModel) -> ModelFinding | None:
+    law = model.law_
+    if law is None or law.levelling <= LIKELY:
+        return None
+    return ModelFinding(
+        "levels off",
+        law.levelling,
+        f"With probability {law.levelling:.0%} capacity levels off: at {law.levelling_slots:g} slots a tenth or more "
+        "of each is lost.",
+        "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
+    )

@@ -1,0 +1,109 @@
+"""What the runs of a pipelined query tell besides their rates: tasks, costs, skew and cache hits of each operator."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.capacity.allocation import input_ratios, true_rates
+from workbench.capacity.model.forms import Floats
+from workbench.records import Measurement
+
+_SLOT_COUNTS = 2
+
+
+@dataclass(frozen=True)
+class Dealer:
+    """What BIDS2 deals out slots by, seen on the minimal configuration at one memory."""
+
+    memory_mb: float
+    true_rates: Mapping[str, float | None]
+    ratios: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Runs as arrays.
+
+    Parameters
+    ----------
+    memory, slots
+        MB per slot, and slots, shape (runs,).
+    seconds
+        Seconds per source record: 1 / capacity, the middle of the bracket, shape (runs,).
+    ratio
+        Records of each operator per source record, shape (operators,).
+    tasks, cost, skew, hits
+        Tasks; useful seconds per input record; records of the fullest task / mean; cache hits, 1 without a cache; shape
+        (runs, operators).
+    stateful
+        Whether each operator keeps state.
+    dealers
+        One per minimal configuration.
+    """
+
+    memory: Floats
+    slots: Floats
+    seconds: Floats
+    ratio: Floats
+    tasks: Floats
+    cost: Floats
+    skew: Floats
+    hits: Floats
+    stateful: tuple[bool, ...]
+    dealers: tuple[Dealer, ...]
+
+
+def read_evidence(runs: Sequence[Measurement]) -> Evidence | None:
+    """Read what `runs` tell.
+
+    None unless an optimizer dealt out the tasks of all of them, all tell of the same operators and saw each of them at
+    work, there are two slot counts, and one has the minimal configuration.
+    """
+    rows = [_row(run) for run in runs]
+    dealers = tuple(_dealer(run) for run in runs if run.tasks and set(run.tasks.values()) == {1})
+    if not dealers or len({run.budget.slots for run in runs}) < _SLOT_COUNTS:
+        return None
+    known = [row for row in rows if row is not None]
+    if len(known) < len(rows) or len({names for names, _, _ in known}) > 1:
+        return None
+    tasks, ratio, cost, skew, hits = np.moveaxis(np.array([numbers for _, _, numbers in known]), 2, 0)
+    return Evidence(
+        np.array([run.budget.profile.memory_mb for run in runs], dtype=float),
+        np.array([run.budget.slots for run in runs], dtype=float),
+        np.array([1.0 / run.estimate.middle for run in runs]),
+        ratio.mean(axis=0),
+        tasks,
+        cost,
+        skew,
+        hits,
+        known[0][1],
+        dealers,
+    )
+
+
+def _row(run: Measurement) -> tuple[tuple[str, ...], tuple[bool, ...], list[tuple[float, ...]]] | None:
+    """Names, statefulness and numbers of a run's operators; None where one was not seen at work."""
+    seen = run.estimate.observation
+    if run.tasks is None or seen is None or not run.estimate.rate or not seen.consumed_records:
+        return None
+    operators = [one for one in seen.operators if one.operator in run.tasks]
+    if len(operators) < len(run.tasks) or any(one.records_in == 0 or one.useful_s <= 0 for one in operators):
+        return None
+    numbers: list[tuple[float, ...]] = [
+        (
+            float(one.tasks),
+            one.records_in / seen.consumed_records,
+            one.useful_s / one.records_in,
+            1.0 if one.key_skew is None else one.key_skew,
+            1.0 if one.cache_hit_rate is None else one.cache_hit_rate,
+        )
+        for one in operators
+    ]
+    return tuple(one.operator for one in operators), tuple(one.state_bytes is not None for one in operators), numbers
+
+
+def _dealer(run: Measurement) -> Dealer:
+    seen = run.estimate.observation
+    rates, ratios = ({}, {}) if seen is None else (true_rates(seen), input_ratios(seen))
+    return Dealer(float(run.budget.profile.memory_mb), rates, ratios)

@@ -1,0 +1,239 @@
+"""Readings that are not the query's capacity: none at all, lower bounds, stuck ones; and implausibly low ones.
+
+A run that failed or sustained nothing has no reading. One whose upper end is not the query's (the source was the limit,
+or no rate was too high) says what the query carries at least.
+
+A rate limiter that keeps its default reads the same whatever the budget. Nine of StreamBed's published runs of q1 and
+q2 do so (637,000 to 638,900 events/s, 64 sources x 10,000, where up to 16 M were measured before and after). One such
+run in a fit moves the model more than all noise.
+
+The rule, for any query: a reading is *stuck* if readings of at least three budgets, at two slot counts or more, agree
+within half a percent although each is at least a fifth below what its budget should carry. What a budget should carry
+is the scaling law of all other runs, and BIDS2's objective where there is one; both must say so. And another run, on no
+more slots than the largest of these budgets, reads a quarter more (where there is none, the least one's objective): a
+query that levels off, as one with a hot key does, reads alike on many budgets, but then no smaller one carries more.
+Agreement is the evidence: noise is ten times as wide, and capacity differs between slot counts. A single reading needs
+a known limit.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.capacity.model.forms import Floats, as_points, as_runs
+from workbench.capacity.model.scaling_law import fit_scaling_law
+from workbench.errors import WorkbenchError
+from workbench.records import Measurement
+
+AGREEMENT = 0.005
+SHORTFALL = 0.8
+LOW = 0.5
+LEAST_BUDGETS = 3
+LEAST_SLOT_COUNTS = 2
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class StuckReadings:
+    """Readings that agree where they should not.
+
+    Parameters
+    ----------
+    runs
+        Their rows.
+    rate
+        Their median, records/s.
+    budgets
+        Number of distinct (memory, slots).
+    expected
+        Least and largest capacity that their budgets should have, records/s.
+    """
+
+    runs: tuple[int, ...]
+    rate: float
+    budgets: int
+    expected: tuple[float, float]
+
+    def __str__(self) -> str:
+        low, high = self.expected
+        return (
+            f"{len(self.runs)} runs on {self.budgets} budgets read {self.rate:,.0f} records/s within {AGREEMENT:.1%}, "
+            f"where {low:,.0f} to {high:,.0f} is expected: a limit outside the query was measured."
+        )
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Which runs to fit.
+
+    Parameters
+    ----------
+    valid
+        For each run, whether it is not stuck.
+    stuck
+        Groups of stuck readings.
+    low
+        Valid runs that read less than half of what is expected: measure them again before believing either.
+    """
+
+    valid: tuple[bool, ...]
+    stuck: tuple[StuckReadings, ...]
+    low: tuple[int, ...]
+
+
+def why_no_capacity(run: Measurement) -> str | None:
+    """Say in one sentence why `run` does not tell the query's capacity; None if it does."""
+    estimate = run.estimate
+    if run.failure is not None:
+        return run.failure
+    if not estimate.rate:
+        return "no rate was sustained."
+    least = f"so the query carries at least {estimate.low:,.0f} records/s."
+    if estimate.limit == "source":
+        return f"the source was the limit, {least}"
+    if estimate.limit == "none":
+        ended = "the probes ran out" if estimate.exhausted else "the highest rate allowed was reached"
+        return f"{ended} before a rate was too high, {least}"
+    return None
+
+
+def unmeasured_memory_mb(runs: Sequence[Measurement]) -> tuple[int, ...]:
+    """Memory per slot, MiB, at which `runs` were tried and none sustained a rate."""
+    tried = {run.budget.profile.memory_mb for run in runs}
+    return tuple(sorted(tried - {run.budget.profile.memory_mb for run in runs if run.estimate.rate}))
+
+
+def describe_runs(runs: Sequence[Measurement], reasons: Mapping[int, str]) -> str:
+    """Name the rows of `reasons`, those of one reason together, with the reason."""
+    rows: dict[str, list[int]] = {}
+    for row, reason in reasons.items():
+        rows.setdefault(reason, []).append(row)
+    return " ".join(f"Run {', '.join(_words(runs, row) for row in same)}: {reason}" for reason, same in rows.items())
+
+
+def advise(runs: Iterable[Measurement]) -> str:
+    """Say what to do about `runs` that do not tell the capacity, by the keys of a study."""
+    return " ".join(dict.fromkeys(_advice(run) for run in runs))
+
+
+def _words(runs: Sequence[Measurement], row: int) -> str:
+    budget = runs[row].budget
+    return f"{row + 1} ({budget.slots} slots of {budget.profile.memory_mb} MB)"
+
+
+def _advice(run: Measurement) -> str:
+    if run.failure is not None:
+        return "What failed is tried again when the same is run again; leave out slots or memory_mb that keep failing."
+    if not run.estimate.rate:
+        return "Give a slot more memory_mb, or more slot_cpus."
+    if run.estimate.limit == "source":
+        return "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit."
+    if run.estimate.limit == "none":
+        return "Raise the tolerance, so that the probes suffice."
+    return "Look for a limit outside the query, such as a generator's rate."
+
+
+def review_readings(
+    X: ArrayLike,  # noqa: N803
+    y: ArrayLike,
+    objectives: ArrayLike | None = None,
+    limits: Sequence[float] = (),
+) -> Readings:
+    """Find stuck and implausibly low readings.
+
+    Parameters
+    ----------
+    X, y
+        Runs, as `CapacityModel.fit` takes them; rates above 0.
+    objectives
+        BIDS2's source rate for each run, nan where there is none.
+    limits
+        Rates that are known limits, such as sources x a limiter's default; one reading that agrees with one is enough.
+
+    Raises
+    ------
+    WorkbenchError
+        When the rows are not tables of positive numbers, or the objectives are not one per run.
+    """
+    points, rates = as_runs(X, y)
+    bounds = _objectives(objectives, len(rates))
+    valid = np.ones(len(rates), dtype=bool)
+    stuck: list[StuckReadings] = []
+    while (group := _largest_group(points, rates, bounds, valid, limits)) is not None:
+        stuck.append(group)
+        valid[list(group.runs)] = False
+    expected = _expected(points, rates, bounds, valid, np.arange(len(rates)))
+    low = np.flatnonzero(valid & (rates < LOW * expected))
+    return Readings(tuple(valid.tolist()), tuple(stuck), tuple(low.tolist()))
+
+
+def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
+    """Upper bounds of the capacity by BIDS2; inf where there is none."""
+    if objectives is None:
+        return np.full(count, math.inf)
+    bounds = np.asarray(objectives, dtype=float)
+    if bounds.shape != (count,):
+        raise WorkbenchError(f"The objectives have the shape {bounds.shape}; give one for each of the {count} runs.")
+    return np.where(np.isnan(bounds), math.inf, bounds)
+
+
+def _largest_group(
+    points: Floats, rates: Floats, bounds: Floats, valid: Flags, limits: Sequence[float]
+) -> StuckReadings | None:
+    """Largest group of stuck readings among the valid ones; of equally large ones the lowest."""
+    groups = [group for base in rates[valid] if (group := _group(points, rates, bounds, valid, base, alone=False))]
+    groups += [group for base in limits if (group := _group(points, rates, bounds, valid, base, alone=True))]
+    return max(groups, key=lambda group: (len(group.runs), -group.rate), default=None)
+
+
+def _group(
+    points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool
+) -> StuckReadings | None:
+    """Stuck readings from `base` to half a percent above; around it if `base` is a known limit, where one will do."""
+    start = base * (1 - AGREEMENT) if alone else base
+    near = valid & (rates >= start) & (rates <= base * (1 + AGREEMENT))
+    if not (near.any() if alone else _many_budgets(points[near])):
+        return None
+    expected = _expected(points, rates, bounds, valid & ~near, np.flatnonzero(near))
+    short = rates[near] <= SHORTFALL * expected
+    runs = np.flatnonzero(near)[short]
+    if not (short.any() if alone else _many_budgets(points[runs])):
+        return None
+    if not alone and not _carried(points, rates, bounds, valid & ~near, runs, base=base):
+        return None
+    return StuckReadings(
+        tuple(runs.tolist()),
+        float(np.median(rates[runs])),
+        len(np.unique(points[runs], axis=0)),
+        (float(expected[short].min()), float(expected[short].max())),
+    )
+
+
+def _carried(
+    points: Floats, rates: Floats, bounds: Floats, others: Flags, runs: NDArray[np.intp], *, base: float
+) -> bool:
+    """Whether a quarter more than `base` is carried by no more slots than the most of `runs`.
+
+    That is, `others` read it; where there are none so small, it is the objective at the least slots of `runs`.
+    """
+    smaller = others & (points[:, 1] <= points[runs, 1].max())
+    least = runs[points[runs, 1] == points[runs, 1].min()]
+    carried = rates[smaller] if smaller.any() else bounds[least][np.isfinite(bounds[least])]
+    return bool((SHORTFALL * carried >= base).any())
+
+
+def _many_budgets(points: Floats) -> bool:
+    return len(np.unique(points, axis=0)) >= LEAST_BUDGETS and len(np.unique(points[:, 1])) >= LEAST_SLOT_COUNTS
+
+
+def _expected(points: Floats, rates: Floats, bounds: Floats, fitted: Flags, asked: NDArray[np.intp]) -> Floats:
+    """Capacity of the runs `asked`, by the law of the runs `fitted` but no more than the objective; 0 if unknown."""
+    objective = bounds[asked]
+    if np.count_nonzero(fitted) < LEAST_BUDGETS:
+        return np.where(np.isinf(objective), 0.0, objective)
+    law = fit_scaling_law(points[fitted], rates[fitted])
+    return np.minimum(law.quantile(as_points(points[asked]), 0.5), objective)

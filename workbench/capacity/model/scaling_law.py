@@ -1,0 +1,361 @@
+"""The scaling law: what runs at few slots say about many, and how surely.
+
+Fits over two to sixty slots look alike for a query that scales on in proportion and for one that will level off.
+Choosing the form that fits best therefore decides little (on StreamBed's q1 it takes sqrt, which predicts a third of
+what was then measured at 179 slots). The law starts from what is known about dataflows instead, and lets the runs
+correct it:
+
+    ln rate = k + e ln(slots - w) - ln(1 + s slots) + memory + configuration + noise
+
+- ``w``: slots that do not carry load. Slots are spent as the sum of ceil(share_i) over N operators: each of them but
+  the limiting one wastes a part of a slot. Evenly between 0 and N - 1, where the fewest slots measured stand for N;
+  either for good, or moving to its mean (N - 1) / 2 as the slots grow.
+- ``e``: 1 means that twice the slots carry twice the rate. Stragglers make it a little less. Some queries level off.
+- ``s``: what does not shrink with more slots, over the work of one slot: coordination (the contention of Gunther's
+  universal scalability law), and the hottest key of a stateful operator, which stays on one task.
+- ``memory`` acts on the cost of a record, so by a factor at every number of slots: a power of the memory and a smooth
+  deviation from it, because caches fill.
+- ``configuration``: what all runs at one slot count have in common, such as whole tasks and how nodes are filled;
+  repeats do not average it out. Without it ten repeats at three slot counts would pass for thirty witnesses.
+- ``noise``: of one run, in proportion to the rate, its size unknown.
+
+For given w, s and noise this is a linear model with normal priors, so its posterior is exact (Bayesian linear
+regression; Gelman et al., Bayesian Data Analysis, chapter 14). The others lie on a grid whose points are weighted by
+their evidence. A prediction is a mixture of normal distributions of ln rate; with few runs it has the long tails of
+Student's t, because the noise is uncertain too.
+
+What the beliefs rest on, and where they end: their sizes were set on simulated mechanisms (tests/capacity_truths.py)
+and on StreamBed's q1 and q2, whose validation was known then; no other published query was looked at. Runs at few
+slots often cannot tell a hot key from a test cluster that fills up: q1's runs, taken for a stateful query's, predict
+a fifth of what was measured. What is believed about keys decides there, so say whether a query is stateful, and measure
+at more slots where much depends on it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from workbench.capacity.model.forms import Floats
+from workbench.errors import WorkbenchError
+
+_VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates
+_OVERHEADS = 7
+_NOISES = 7
+_NEGLIGIBLE = 1e-9
+_HALVINGS = 50
+_TAIL = 9.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One way of growing: its prior weight, mean and deviation of the exponent e, and s."""
+
+    weight: float
+    exponent: float
+    deviation: float
+    contention: float = 0.0
+
+
+STEADY = (
+    Shape(0.69, 1.0, 0.015),
+    Shape(0.25, 1.0, 0.015, contention=5e-4),
+    Shape(0.05, 0.5, 0.1),
+    Shape(0.01, 0.1, 0.1),
+)
+"""In proportion but for stragglers; with coordination, 5 % at 100 slots; levelling off; hardly growing."""
+
+HOT_KEY = tuple(Shape(1 / 9, 1.0, 0.02, contention=1e-3 * 1.6**step) for step in range(9))
+"""A key that fills a task at 1000 slots, or at 23, or at a number between, all equally credible."""
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What is believed before any run.
+
+    Parameters
+    ----------
+    hot_key
+        Probability that a key limits the query within reach.
+    drifting
+        Probability that the slots that carry no load move to their mean, rather than stay.
+    whole_tasks
+        Probability that, besides, they differ at random from slot count to slot count.
+    configuration
+        Deviation of what runs at one slot count have in common, as a share of the rate.
+    memory
+        Deviation of the memory exponent: 0.15 is 23 % between 1 and 4 GB.
+    bend
+        Deviation from that power of the memory, as a share of the rate.
+    noise_low, noise_high, noise_typical
+        Range and most credible size of the noise of one run, as shares of the rate; repeats of one configuration
+        differ by 4 to 31 % (median, largest against smallest, StreamBed's published runs).
+    """
+
+    hot_key: float = 0.0
+    drifting: float = 0.5
+    whole_tasks: float = 0.3
+    configuration: float = 0.055
+    memory: float = 0.15
+    bend: float = 0.05
+    noise_low: float = 0.01
+    noise_high: float = 0.3
+    noise_typical: float = 0.05
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Ways of growing, with weights that add up to 1."""
+        ways = ((1 - self.hot_key, STEADY), (self.hot_key, HOT_KEY))
+        return tuple(
+            Shape(weight * shape.weight, shape.exponent, shape.deviation, shape.contention)
+            for weight, shapes in ways
+            for shape in shapes
+            if weight > 0
+        )
+
+
+def believe(fewest_slots: float, *, stateful: bool | None) -> Beliefs:
+    """Give the beliefs for a query: hot keys need a stateful operator, where records of one key meet.
+
+    Where it is not known whether there is one, a hot key gets a small probability that grows with the operators, for
+    which the fewest slots stand; two operators, one of them a sink, have none.
+    """
+    if stateful is None:
+        return Beliefs(hot_key=0.05 * max(0.0, 1 - 2 / fewest_slots))
+    return Beliefs(hot_key=0.4 if stateful else 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingLaw:
+    """The posterior: arrays with one entry per credible grid point.
+
+    Parameters
+    ----------
+    weight, overhead, drift, exponent, contention, waste
+        Weight; w at the fewest slots, and how far it moves; prior mean of e; s; variance of w between slot counts.
+    mean, covariance
+        Of the coefficients, shapes (points, size) and (points, size, size): k, the effect of each memory measured, and
+        e less its prior mean.
+    pivot
+        Mean of ln(slots - w) over the runs.
+    memory
+        The effects of memory: where they are, how they vary.
+    log_rate
+        Mean of ln rate over the runs.
+    fewest_slots
+        Fewest slots measured.
+    configuration
+        Deviation of what runs at one slot count have in common.
+    """
+
+    weight: Floats
+    overhead: Floats
+    drift: Floats
+    exponent: Floats
+    contention: Floats
+    waste: Floats
+    mean: Floats
+    covariance: Floats
+    pivot: Floats
+    memory: "MemoryCurve"
+    log_rate: float
+    fewest_slots: float
+    configuration: float
+
+    @property
+    def expected_overhead(self) -> float:
+        """Slots expected not to carry load, at the fewest slots measured."""
+        return float(self.weight @ self.overhead)
+
+    @property
+    def expected_exponents(self) -> tuple[float, float]:
+        """Expected exponents of memory and of slots."""
+        return (
+            self.memory.exponent(self.weight @ self.mean[:, 1:-1]),
+            float(self.weight @ (self.exponent + self.mean[:, -1])),
+        )
+
+    @property
+    def levelling_slots(self) -> float:
+        """Slots that `levelling` is about."""
+        return 100.0
+
+    @property
+    def levelling(self) -> float:
+        """Probability of a shape that is far from proportional: it loses a tenth or more at 100 slots."""
+        return float(self.weight[(self.exponent < 0.9) | (self.contention >= 1e-3)].sum())
+
+    def quantile(self, points: Floats, probability: float) -> Floats:
+        """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots; 0.5 is the median."""
+        weight = self.weight[:, None]
+        mean, deviation = self._moments(points)
+        low, high = (mean - _TAIL * deviation).min(axis=0), (mean + _TAIL * deviation).max(axis=0)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            below = (weight * ndtr((middle - mean) / deviation)).sum(axis=0) < probability
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(np.exp((low + high) / 2))
+
+    def _moments(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
+        memory, slots = points.T
+        busy = _busy_slots(slots, self.overhead, self.drift, self.fewest_slots)
+        growth = np.log(busy) - self.pivot[:, None]
+        effects, unknown = self.memory.interpolate(np.log(memory))
+        rows = _rows(effects, growth)
+        fixed = self.exponent[:, None] * growth - np.log1p(np.outer(self.contention, slots))
+        mean = self.log_rate + fixed + np.einsum("gtj,gj->gt", rows, self.mean)
+        variance = np.einsum("gtj,gjk,gtk->gt", rows, self.covariance, rows) + unknown
+        whole = self.waste[:, None] / np.maximum(busy, self.fewest_slots - self.overhead[:, None]) ** 2
+        return mean, np.sqrt(variance + self.configuration**2 + whole)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryCurve:
+    """Prior of the effect of memory on ln rate: a line through the mean of ln memory, and a bend off it.
+
+    Parameters
+    ----------
+    measured
+        Distinct ln memory of the runs, ascending.
+    centre
+        Mean of ln memory over the runs.
+    exponent_deviation, bend
+        Deviations of the line's slope, and of the bend; the bends of two memories that differ by a factor of e are
+        correlated by 1/e.
+    """
+
+    measured: Floats
+    centre: float
+    exponent_deviation: float
+    bend: float
+
+    def covariance(self, left: Floats, right: Floats) -> Floats:
+        """Prior covariance of the effects at two lists of ln memory."""
+        line = self.exponent_deviation**2 * np.outer(left - self.centre, right - self.centre)
+        return np.asarray(line + self.bend**2 * np.exp(-np.abs(np.subtract.outer(left, right))))
+
+    def interpolate(self, asked: Floats) -> tuple[Floats, Floats]:
+        """Weights of the measured memories' effects in those at `asked`, and the variance they leave."""
+        across = self.covariance(asked, self.measured)
+        weights = np.linalg.solve(self.covariance(self.measured, self.measured), across.T).T
+        own = (self.exponent_deviation * (asked - self.centre)) ** 2 + self.bend**2
+        left: Floats = np.maximum(own - (weights * across).sum(axis=1), 0.0)
+        return np.asarray(weights), left
+
+    def exponent(self, effects: Floats) -> float:
+        """Slope of the line, given the effects at the measured memories."""
+        prior = self.covariance(self.measured, self.measured)
+        across = self.exponent_deviation**2 * (self.measured - self.centre)
+        return float(across @ np.linalg.solve(prior, effects))
+
+
+def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = None) -> ScalingLaw:
+    """Fit the law to `rates` at `points`, shape (rows, 2): memory, slots.
+
+    Parameters
+    ----------
+    points, rates
+        The runs.
+    beliefs
+        By default those of a query of which nothing else is known.
+
+    Raises
+    ------
+    WorkbenchError
+        When a rate, a memory or a number of slots is not positive.
+    """
+    if not ((points > 0).all() and (rates > 0).all()):
+        raise WorkbenchError(
+            "The scaling law needs positive memory, slots and rates; leave out the runs that sustained nothing."
+        )
+    log_memory, slots = np.log(points[:, 0]), points[:, 1]
+    fewest = float(slots.min())
+    beliefs = beliefs or believe(fewest, stateful=None)
+    weight, overhead, drift, exponent, deviation, contention, waste, noise = _grid(fewest, beliefs)
+
+    measured, of_memory = np.unique(log_memory, return_inverse=True)
+    memory = MemoryCurve(measured, float(log_memory.mean()), beliefs.memory, beliefs.bend)
+    busy = _busy_slots(slots, overhead, drift, fewest)
+    growth = np.log(busy)
+    pivot = growth.mean(axis=1)
+    growth -= pivot[:, None]
+    rows = _rows(np.eye(len(measured))[of_memory], growth)
+    log_rate = float(np.log(rates).mean())
+    rest = np.log(rates) - log_rate - exponent[:, None] * growth + np.log1p(np.outer(contention, slots))
+
+    # Runs at one slot count share a deviation of variance v: their covariance is noise^2 I + v 1 1'. Its inverse is
+    # (I - v / (noise^2 + runs v) 1 1') / noise^2, so sums by slot count are all that is needed.
+    _, first, level = np.unique(slots, return_index=True, return_inverse=True)
+    member = np.eye(len(first))[level]
+    runs = member.sum(axis=0)
+    shared = beliefs.configuration**2 + waste[:, None] / busy[:, first] ** 2
+    variance = noise[:, None] ** 2
+    shrink = shared / (variance + runs * shared)
+    row_sums, rest_sums = np.swapaxes(rows, 1, 2) @ member, rest @ member
+    square = np.swapaxes(rows, 1, 2) @ rows - (row_sums * shrink[:, None, :]) @ np.swapaxes(row_sums, 1, 2)
+    cross = np.einsum("gnj,gn->gj", rows, rest) - np.einsum("gjk,gk,gk->gj", row_sums, shrink, rest_sums)
+    left_over = (rest**2).sum(axis=1) - (shrink * rest_sums**2).sum(axis=1)
+    log_det = ((runs - 1) * np.log(variance) + np.log(variance + runs * shared)).sum(axis=1)
+
+    size = len(measured) + 2
+    precision = np.zeros((len(weight), size, size))
+    precision[:, 0, 0] = _VAGUE**-2
+    precision[:, 1:-1, 1:-1] = np.linalg.inv(memory.covariance(measured, measured))
+    precision[:, -1, -1] = deviation**-2
+    posterior = square / variance[:, :, None] + precision
+    covariance = np.linalg.inv(posterior)
+    mean = np.einsum("gij,gj->gi", covariance, cross / variance)
+    # ln of the marginal likelihood, less what all grid points share
+    quadratic = left_over / noise**2 - np.einsum("gj,gj->g", mean, cross / variance)
+    widths = np.linalg.slogdet(posterior)[1] + 2 * np.log(deviation)
+    evidence = np.log(weight) - 0.5 * (quadratic + log_det + widths)
+    credible = np.exp(evidence - evidence.max())
+    kept = credible > _NEGLIGIBLE
+    return ScalingLaw(
+        weight=credible[kept] / credible[kept].sum(),
+        overhead=overhead[kept],
+        drift=drift[kept],
+        exponent=exponent[kept],
+        contention=contention[kept],
+        waste=waste[kept],
+        mean=mean[kept],
+        covariance=covariance[kept],
+        pivot=pivot[kept],
+        memory=memory,
+        log_rate=log_rate,
+        fewest_slots=fewest,
+        configuration=beliefs.configuration,
+    )
+
+
+def _rows(effects: Floats, growth: Floats) -> Floats:
+    """Design for each grid point: 1, the effects of memory (rows, memories), growth (grid points, rows)."""
+    grid, count = growth.shape
+    ones = np.ones((grid, count, 1))
+    return np.concatenate([ones, np.broadcast_to(effects, (grid, *effects.shape)), growth[:, :, None]], axis=2)
+
+
+def _busy_slots(slots: Floats, overhead: Floats, drift: Floats, fewest: float) -> Floats:
+    """Slots that carry load, shape (grid points, rows); below the fewest measured in proportion to the slots."""
+    share = 1 - overhead[:, None] / fewest
+    idle = overhead[:, None] + drift[:, None] * (1 - fewest / np.maximum(slots, fewest))
+    return np.where(slots < fewest, slots * share, slots - idle)
+
+
+def _grid(fewest: float, beliefs: Beliefs) -> tuple[Floats, ...]:
+    """Grid points: weight, overhead, drift, exponent and its deviation, contention, variance of overhead, noise."""
+    # One operator limits; each of the others wastes a part of a slot, evenly between 0 and 1 (variance 1/12).
+    others = max(fewest - 1, fewest / 2)
+    noises = np.geomspace(beliefs.noise_low, beliefs.noise_high, _NOISES)
+    credible = np.exp(-0.5 * np.log(noises / beliefs.noise_typical) ** 2)
+    points = [
+        (shape.weight * moves * varies * chance, overhead, drift, shape.exponent, shape.deviation, shape.contention,
+         waste, noise)
+        for overhead in np.linspace(0, others, _OVERHEADS)
+        for shape in beliefs.shapes
+        for moves, drift in ((1 - beliefs.drifting, 0.0), (beliefs.drifting, others / 2 - overhead))
+        for varies, waste in ((1 - beliefs.whole_tasks, 0.0), (beliefs.whole_tasks, others / 12))
+        for noise, chance in zip(noises, credible / credible.sum(), strict=True)
+    ]  # fmt: skip
+    return tuple(np.array(points).T)

@@ -1,0 +1,43 @@
+"""What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
+
+from workbench.capacity.planning._plan import CapacityPlan, plan
+from workbench.capacity.planning.checks import check_allocation, check_layouts, check_source
+from workbench.capacity.planning.executor import Executor, kubernetes_reserve, slots_per_worker
+from workbench.capacity.planning.intervals import Gain, IntervalPoint, gains, interval_points, sweep
+from workbench.capacity.planning.layout import BatchLayout, Stage, micro_batch_layout
+from workbench.capacity.planning.prices import HOURS_PER_MONTH, InstanceType, Price, cheapest, prices, read_instances
+from workbench.capacity.planning.stages import SCAN, source_share, stages_of, unstaged_s
+from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
+
+__all__ = [
+    "HOURS_PER_MONTH",
+    "SCAN",
+    "Answer",
+    "BatchLayout",
+    "CapacityPlan",
+    "Executor",
+    "Gain",
+    "InstanceType",
+    "IntervalPoint",
+    "Price",
+    "Question",
+    "Stage",
+    "ask",
+    "cheapest",
+    "check_allocation",
+    "check_layouts",
+    "check_source",
+    "common_range",
+    "gains",
+    "interval_points",
+    "kubernetes_reserve",
+    "micro_batch_layout",
+    "plan",
+    "prices",
+    "read_instances",
+    "slots_per_worker",
+    "source_share",
+    "stages_of",
+    "sweep",
+    "unstaged_s",
+]

@@ -1,0 +1,123 @@
+"""What a reader must know before deploying a plan, besides what is doubtful about its model."""
+
+import math
+from collections.abc import Iterable
+
+from workbench.capacity.allocation import Allocation
+from workbench.capacity.model import ModelFinding
+from workbench.capacity.planning.intervals import Gain
+from workbench.capacity.planning.layout import BatchLayout
+from workbench.dataflow import Budget
+from workbench.measuring import LEVEL
+from workbench.records import Measurement
+
+PYTHON_WORKER_MB = 150
+"""What a Python worker was seen to take, MiB."""
+
+DEAR_SOURCE = 0.1
+"""Share of the slots' busy time above which the measuring source is worth a word."""
+
+
+def check_interval(budget: Budget, explored_s: float, gain: Gain) -> tuple[ModelFinding, ...]:
+    """Say that the capacity at another interval than the explored one rests on one budget only."""
+    if budget.interval_s == explored_s:
+        return ()
+    low, high = gain.quantile((1 - LEVEL) / 2), gain.quantile((1 + LEVEL) / 2)
+    return (
+        ModelFinding(
+            "trigger interval",
+            gain.ratio,
+            f"The budgets were explored at a trigger interval of {explored_s:g} s; at {budget.interval_s:g} s one of "
+            f"them had {gain.ratio:.2f} times the capacity (90 %: {low:.2f} to {high:.2f}), which is taken to hold for "
+            f"{budget.slots} slots too.",
+            "Check the planned budget with workbench verify --interval before relying on it.",
+        ),
+    )
+
+
+def check_layouts(*layouts: BatchLayout | None) -> tuple[ModelFinding, ...]:
+    """Find the laid-out batches that take longer than the trigger interval."""
+    late = {
+        slots: (layout.batch_s[slots], layout.interval_s)
+        for layout in layouts
+        if layout is not None
+        for slots in layout.late
+    }
+    if not late:
+        return ()
+    found = ", ".join(f"{seconds:.2g} s at {slots} slots" for slots, (seconds, _) in late.items())
+    interval = next(iter(late.values()))[1]
+    return (
+        ModelFinding(
+            "late batches",
+            max(seconds / interval for seconds, _ in late.values()),
+            f"By the costs of its stages a batch takes {found}, longer than the trigger interval of {interval:g} s, "
+            "although the capacity model says that the rate is carried.",
+            "Check the planned budget with workbench verify, or plan for a longer trigger interval.",
+        ),
+    )
+
+
+def check_allocation(allocation: Allocation | None) -> tuple[ModelFinding, ...]:
+    """Find the operators that got one task because nothing is known of what they can carry."""
+    reasons = {} if allocation is None else allocation.unbounded
+    unknown = [name for name, reason in reasons.items() if reason == "true rate undefined"]
+    if not unknown:
+        return ()
+    return (
+        ModelFinding(
+            "unbounded operators",
+            len(unknown),
+            f"Input reached {', '.join(unknown)}, but no task was seen busy with it, so the true rate is undefined and "
+            "there is one task at any number of slots.",
+            "Measure for longer, or add tasks by hand.",
+        ),
+    )
+
+
+def check_state(*, known: bool) -> tuple[ModelFinding, ...]:
+    """Say that Spark's settings lack those of a state store, where it is not known whether there is state."""
+    if known:
+        return ()
+    return (
+        ModelFinding(
+            "state not known",
+            1,
+            "Rates alone do not tell whether the query keeps state, so Spark's settings name no state store.",
+            "If it keeps state, set the provider of RocksDB (spark.sql.streaming.stateStore.providerClass), for which "
+            "the plan leaves memory beside the heap.",
+        ),
+    )
+
+
+def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, ...]:
+    """Say that the container of an executor of `slots` slots has no room for the workers of the query's own Python."""
+    seen = (run.estimate.observation for run in runs)
+    names = (operator.operator.split() for one in seen if one is not None for operator in one.operators)
+    if not any("python" in parts for parts in names):
+        return ()
+    return (
+        ModelFinding(
+            "python workers",
+            PYTHON_WORKER_MB,
+            f"The query runs Python functions. Their workers take about {PYTHON_WORKER_MB} MiB a slot, for which the "
+            "executors' containers have no room of their own.",
+            f"Raise spark.executor.memoryOverhead by about {slots * PYTHON_WORKER_MB}m, and the container with it, if "
+            "executors are ended for their memory.",
+        ),
+    )
+
+
+def check_source(share: float | None, slots: int) -> tuple[ModelFinding, ...]:
+    """Say what the measuring source took of the slots, where that is much and fewer would do without it."""
+    if share is None or share < DEAR_SOURCE or (fewer := math.ceil(slots * (1 - share))) == slots:
+        return ()
+    return (
+        ModelFinding(
+            "source share",
+            share,
+            f"The source that replayed the data took {share:.0%} of the slots' busy time, and the plan gives it as "
+            f"much. With a source that costs nothing about {fewer} of the {slots} slots would do.",
+            "Measure the deployment with the source it will have before taking slots away.",
+        ),
+    )

@@ -1,0 +1,102 @@
+"""Executors: the containers that hold slots, and how many slots a worker has room for.
+
+A slot is what was measured: cores, and memory for heap and RocksDB. A container takes more than its slots, and a worker
+gives less than it has, so fewer slots fit on a worker than its size divided by theirs.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from workbench.dataflow import SlotProfile
+from workbench.testbed.spark import LEAST_HEAP_MB, ROCKSDB_SHARE
+
+OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
+"""What Spark adds to an executor's memory for the JVM itself (the defaults of its configuration)."""
+
+UNPRICED = (16.0, 65536.0)
+"""Cores and MiB of the workers that are assumed without a price list: a common size for all purposes."""
+
+Reserve = Callable[[float, float], tuple[float, float]]
+"""Gives the cores and MiB that a worker of so many cores and MiB keeps for itself."""
+
+_CPU_SHARES = ((1.0, 0.06), (2.0, 0.01), (4.0, 0.005), (math.inf, 0.0025))
+_MEMORY_SHARES = ((4096.0, 0.25), (8192.0, 0.20), (16384.0, 0.10), (131072.0, 0.06), (math.inf, 0.02))
+_SMALL_MB, _SMALL_RESERVE_MB, _EVICTION_MB = 1024.0, 255.0, 100.0
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Executor:
+    """One executor: `slots` slots of `profile` in one container.
+
+    Python workers of a query's own functions are not in it: they take about 150 MiB a slot besides.
+    """
+
+    slots: int
+    profile: SlotProfile
+
+    @property
+    def millicores(self) -> int:
+        """CPU of the container, thousandths of a core."""
+        return math.ceil(1000 * self.slots * self.profile.cpus - _SLACK)
+
+    @property
+    def rocksdb_mb(self) -> int:
+        """What RocksDB may use, MiB: the same share of the slots' memory as on the testbed."""
+        return int(self._slots_mb * ROCKSDB_SHARE)
+
+    @property
+    def heap_mb(self) -> int:
+        """Heap, MiB."""
+        return max(LEAST_HEAP_MB, self._slots_mb - self.rocksdb_mb)
+
+    @property
+    def overhead_mb(self) -> int:
+        """Memory beside the heap, MiB: RocksDB's, and what Spark adds."""
+        return self.rocksdb_mb + max(LEAST_OVERHEAD_MB, math.ceil(OVERHEAD_SHARE * self._slots_mb))
+
+    @property
+    def memory_mb(self) -> int:
+        """Memory of the container, MiB."""
+        return self.heap_mb + self.overhead_mb
+
+    @property
+    def _slots_mb(self) -> int:
+        return self.slots * self.profile.memory_mb
+
+    def fits(self, cpus: float, memory_mb: float) -> bool:
+        """Whether the container fits into so many cores and MiB."""
+        return self.millicores <= 1000 * cpus + _SLACK and self.memory_mb <= memory_mb + _SLACK
+
+
+def kubernetes_reserve(cpus: float, memory_mb: float) -> tuple[float, float]:
+    """Give the cores and MiB that Kubernetes keeps of a node for the system, the kubelet and eviction.
+
+    Notes
+    -----
+    The shares are those of Google Kubernetes Engine, "Plan node sizes"
+    (https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes). CPU: 6 % of the first core, 1 % of the
+    second, 0.5 % of the next two, 0.25 % of the rest. Memory: 25 % of the first 4 GiB, 20 % of the next 4, 10 % of the
+    next 8, 6 % of the next 112, 2 % of the rest, or 255 MiB below 1 GiB; and 100 MiB for eviction. Pods that run on
+    every node are not in them.
+    """
+    system_mb = _SMALL_RESERVE_MB if memory_mb < _SMALL_MB else _of_ranges(memory_mb, _MEMORY_SHARES)
+    return _of_ranges(cpus, _CPU_SHARES), system_mb + _EVICTION_MB
+
+
+def slots_per_worker(cpus: float, memory_mb: float, profile: SlotProfile, reserve: Reserve = kubernetes_reserve) -> int:
+    """Give the most slots of `profile` that one executor can hold on a worker of so many cores and MiB; 0 if none."""
+    kept_cpus, kept_mb = reserve(cpus, memory_mb)
+    room_cpus, room_mb = cpus - kept_cpus, memory_mb - kept_mb
+    most = math.floor(room_cpus / profile.cpus + _SLACK)
+    return next((slots for slots in range(most, 0, -1) if Executor(slots, profile).fits(room_cpus, room_mb)), 0)
+
+
+def _of_ranges(amount: float, shares: Sequence[tuple[float, float]]) -> float:
+    """Sum the shares of `amount`, each of the range up to its end."""
+    kept, start = 0.0, 0.0
+    for end, share in shares:
+        kept += share * max(0.0, min(amount, end) - start)
+        start = end
+    return kept

@@ -1,0 +1,188 @@
+"""Capacity against the trigger interval, that is, against latency.
+
+A stateful query pays for every distinct key of every batch, so it carries more when its batches are larger, and its
+records wait longer. One budget is measured at several intervals; the ratio of its capacities, the *gain*, is taken to
+hold at other budgets too, which a plan says. It is the ratio of two measurements, and as uncertain as these.
+
+A record waits at most a whole interval for the next trigger, and then as long as the slowest batch takes.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from scipy.stats import t as student
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal, JournalError
+from workbench.measuring import (
+    EXPECTED_DEVIATION,
+    CapacityEstimator,
+    Configuration,
+    expected_deviation,
+    failed,
+    measure,
+    with_prior,
+)
+from workbench.records import Measurement
+from workbench.testbed import Testbed
+from workbench.workload import Query
+
+
+@dataclass(frozen=True)
+class IntervalPoint:
+    """Capacity and latency at one trigger interval.
+
+    Parameters
+    ----------
+    interval_s
+        Trigger interval, seconds.
+    rate, low, high
+        MST and its bracket, records/s.
+    latency_s
+        Seconds the unluckiest record waits at that rate, from being due to the end of its batch.
+    mean_latency_s
+        Seconds a record waits there on average: half an interval, and a batch.
+    deviation
+        Relative deviation of repeats that is to be expected where it was measured.
+    """
+
+    interval_s: float
+    rate: float
+    low: float
+    high: float
+    latency_s: float
+    mean_latency_s: float
+    deviation: float = EXPECTED_DEVIATION
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Capacity at a trigger interval relative to that at the explored one; by default that of the explored one itself.
+
+    Parameters
+    ----------
+    ratio
+        Of the two capacities measured.
+    bracket
+        How far the ratio's logarithm may be off because each capacity lies anywhere in its bracket.
+    deviation, freedom
+        Standard deviation of the ratio's logarithm from one deployment to the next, and the degrees of freedom that it
+        is known with.
+    """
+
+    ratio: float = 1.0
+    bracket: float = 0.0
+    deviation: float = 0.0
+    freedom: int = 1
+
+    def quantile(self, probability: float) -> float:
+        """Give the ratio that is not reached with `probability`, within the brackets at worst."""
+        side = (probability > 0.5) - (probability < 0.5)
+        reach = float(student.ppf(probability, self.freedom)) * self.deviation
+        return self.ratio * math.exp(reach + side * self.bracket)
+
+
+def sweep(
+    query: Query,
+    budget: Budget,
+    intervals: Sequence[float],
+    *,
+    testbed: Testbed,
+    estimator: CapacityEstimator,
+    journal: Journal,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[Measurement, ...]:
+    """Measure `budget` at each of `intervals` (seconds), ascending; what the journal has finished is not repeated.
+
+    What cannot be measured is a measurement, too: one that says why it failed.
+
+    Raises
+    ------
+    WorkbenchError
+        When there are fewer than two intervals, or a testbed without micro-batches is asked.
+    """
+    distinct = sorted(set(intervals))
+    if len(distinct) < 2:
+        raise WorkbenchError(
+            f"The trigger intervals to compare are {list(intervals)!r}; give at least two different ones, in seconds."
+        )
+    if testbed.operators(query):
+        raise WorkbenchError(
+            f"The testbed {testbed.identity!r} runs its operators side by side and has no trigger interval. Compare "
+            "intervals on Spark, or leave them out."
+        )
+    made = []
+    for interval in distinct:
+        progress(f"at a trigger interval of {interval:g} s")
+        each = Configuration(query, replace(budget, interval_s=interval))
+        try:
+            made.append(measure(each, testbed, estimator, journal, costs=False, reuse=True, progress=progress))
+        except JournalError:
+            raise
+        except WorkbenchError as error:
+            made.append(failed(each, testbed, error))
+            progress(f"a trigger interval of {interval:g} s failed: {made[-1].failure}")
+    return tuple(made)
+
+
+def interval_points(measurements: Sequence[Measurement]) -> tuple[IntervalPoint, ...]:
+    """Give capacity and latency of every run that sustained a rate, by interval; of repeats the last counts."""
+    points = {}
+    for one in measurements:
+        seen, interval = one.estimate.observation, one.budget.interval_s
+        if seen is None or not one.estimate.rate:
+            continue
+        durations = [batch.duration_s for batch in seen.batches[1:]]
+        points[interval] = IntervalPoint(
+            interval,
+            one.estimate.rate,
+            one.estimate.low,
+            one.estimate.high,
+            interval + max(durations),
+            interval / 2 + sum(durations) / len(durations),
+            expected_deviation(one.machine),
+        )
+    return tuple(points[interval] for interval in sorted(points))
+
+
+def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | None = None) -> Mapping[float, Gain]:
+    """Give the capacity at each interval relative to that at `base_s`, of the intervals that keep `latency_s`.
+
+    Raises
+    ------
+    WorkbenchError
+        When the capacity at `base_s` is not known, or no interval keeps the bound.
+    """
+    base = next((point for point in points if point.interval_s == base_s), None)
+    if base is None:
+        compared = ", ".join(f"{point.interval_s:g} s" for point in points) or "none"
+        raise WorkbenchError(
+            f"Nothing was sustained at the trigger interval {base_s:g} s that the model rests on; the intervals "
+            f"compared must include it (compared: {compared})."
+        )
+    kept = {
+        point.interval_s: _gain(point, base) for point in points if latency_s is None or point.latency_s <= latency_s
+    }
+    if not kept:
+        fastest = min(points, key=lambda point: point.latency_s)
+        raise WorkbenchError(
+            f"No trigger interval keeps a latency of {latency_s:g} s: the least was {fastest.latency_s:.2f} s at "
+            f"{fastest.interval_s:g} s. Allow more latency, or compare shorter intervals."
+        )
+    return kept
+
+
+def _gain(point: IntervalPoint, base: IntervalPoint) -> Gain:
+    if point is base:
+        return Gain()
+    expected = max(point.deviation, base.deviation)
+    deviation, freedom = with_prior(0.0, 0, expected)  # the runs of a sweep are not repeated
+    bracket = _half_bracket(point) + _half_bracket(base)
+    return Gain(point.rate / base.rate, bracket, math.sqrt(2) * deviation, freedom)
+
+
+def _half_bracket(point: IntervalPoint) -> float:
+    """Half of ln(high / low); 0 without an upper end, where it is not known."""
+    return math.log(point.high / point.low) / 2 if math.isfinite(point.high) else 0.0

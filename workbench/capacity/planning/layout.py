@@ -1,0 +1,363 @@
+"""The partitions of a micro-batch: what turns a number of slots into settings that Spark has.
+
+In a micro-batch dependent stages take turns at the slots, so a stage of k partitions runs in ceil(k / slots) waves of
+tasks and the batch takes the sum over its stages. StreamBed's parallelism per operator (section V) has no counterpart
+in Spark: what can be set is listed at `micro_batch_layout`.
+"""
+
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import SupportsIndex
+
+import numpy as np
+import pulp
+from numpy.typing import NDArray
+
+from workbench.capacity.allocation import _cbc
+from workbench.errors import WorkbenchError
+
+TIE = 1e-6
+
+_Table = NDArray[np.float64]  # [partition count, slot count], counts ascending
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a query, the chain between two exchanges, and what its tasks cost.
+
+    Parameters
+    ----------
+    name
+        Unique within its query.
+    fixed_s, per_record_s
+        Seconds of one task = fixed_s + per_record_s x its records. A state store's commit is part of the fixed seconds.
+    ratio
+        Records into the stage per source record, after partial aggregation, which depends on the batch size.
+    stateful
+        Whether it keeps state: all such stages share one partition count. A stage that reads a shuffle Spark itself
+        puts in (a batch-side join, say) without a ``repartition`` shares it too; mark it alike.
+    source
+        Whether its partitions are the source's.
+    max_partitions
+        The most it can have, such as the partitions of a topic; None for no limit.
+    """
+
+    name: str
+    fixed_s: float
+    per_record_s: float
+    ratio: float = 1.0
+    stateful: bool = False
+    source: bool = False
+    max_partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise WorkbenchError("A stage's name is empty; give it a name.")
+        for field in ("fixed_s", "per_record_s", "ratio"):
+            value = getattr(self, field)
+            if not (math.isfinite(value) and value >= 0):
+                raise WorkbenchError(
+                    f"{field} of stage {self.name!r} is {value!r}; it must be a finite number of at least 0."
+                )
+        if self.stateful and self.source:
+            raise WorkbenchError(
+                f"Stage {self.name!r} is both source and stateful; Spark reads state behind a shuffle, "
+                "so these are two stages."
+            )
+        if self.max_partitions is not None:
+            _whole(f"max_partitions of stage {self.name!r}", self.max_partitions)
+
+    def seconds(self, partitions: int, slots: int, source_records: float) -> float:
+        """Seconds of the stage in a batch of `source_records`: waves of equal tasks."""
+        waves = -(-partitions // slots)
+        return waves * (self.fixed_s + self.ratio * source_records / partitions * self.per_record_s)
+
+
+@dataclass(frozen=True)
+class BatchLayout:
+    """Partitions for every stage, and the batch times they give over the slot counts asked for.
+
+    Parameters
+    ----------
+    stages
+        The stages, in order.
+    partitions
+        Partitions by stage name; the same number for all stateful ones.
+    batch_s
+        Seconds of a batch by slot count.
+    best_s
+        Seconds of a batch by slot count, were the layout made for this slot count alone.
+    interval_s
+        The trigger interval.
+    """
+
+    stages: tuple[Stage, ...]
+    partitions: Mapping[str, int]
+    batch_s: Mapping[int, float]
+    best_s: Mapping[int, float]
+    interval_s: float
+
+    @property
+    def regret_s(self) -> dict[int, float]:
+        """Seconds a batch takes longer, by slot count, than with the layout made for it alone."""
+        return {slots: max(0.0, seconds - self.best_s[slots]) for slots, seconds in self.batch_s.items()}
+
+    @property
+    def max_regret_s(self) -> float:
+        """The largest regret over the slot counts."""
+        return max(self.regret_s.values())
+
+    @property
+    def late(self) -> tuple[int, ...]:
+        """Slot counts at which a batch takes longer than the trigger interval."""
+        return tuple(slots for slots, seconds in self.batch_s.items() if seconds > self.interval_s)
+
+    @property
+    def stateful_partitions(self) -> int | None:
+        """The one partition count of all stateful stages; None without any."""
+        return next((self.partitions[stage.name] for stage in self.stages if stage.stateful), None)
+
+    @property
+    def source_partitions(self) -> dict[str, int]:
+        """Partitions of the sources by stage name: an option of each source."""
+        return {stage.name: self.partitions[stage.name] for stage in self.stages if stage.source}
+
+    @property
+    def repartitions(self) -> dict[str, int]:
+        """Counts for ``repartition(count)`` before each stateless stage that is no source, by stage name."""
+        return {
+            stage.name: self.partitions[stage.name] for stage in self.stages if not (stage.source or stage.stateful)
+        }
+
+    def spark_conf(self) -> dict[str, str]:
+        """Give the part of the layout that is Spark configuration.
+
+        With state: ``spark.sql.shuffle.partitions``, read at the first start and frozen in the checkpoint. Without:
+        the adaptive execution of stateless queries is switched off, for it may change partition counts. Source
+        partitions and ``repartition`` counts belong to the source's options and to the query; no configuration sets
+        them.
+        """
+        if self.stateful_partitions is not None:
+            return {"spark.sql.shuffle.partitions": str(self.stateful_partitions)}
+        return {"spark.sql.adaptive.streaming.stateless.enabled": "false"}
+
+
+def micro_batch_layout(
+    stages: Iterable[Stage],
+    slots: SupportsIndex | Iterable[SupportsIndex],
+    interval_s: float = 2.0,
+    *,
+    rate: float | Mapping[int, float],
+    batch_fixed_s: float = 0.0,
+    max_waves: int = 4,
+    stateful_partitions: int | None = None,
+) -> BatchLayout:
+    """Choose the partitions of every stage, for one slot count or for all slot counts the load may ask for.
+
+    One batch takes, at n slots, the sum over its stages of ceil(partitions / n) x (fixed seconds + records / partitions
+    x seconds per record). For one slot count this sum is minimised. For several, one layout serves them all: the one of
+    least maximum regret, a regret being the seconds a batch takes longer than with the layout made for that slot count
+    alone.
+
+    Parameters
+    ----------
+    stages
+        In order; each waits for the one before it.
+    slots
+        Tasks that run at once: a number, or all numbers between low and peak load, such as ``range(4, 17)``.
+    interval_s
+        Trigger interval, seconds: a batch holds `rate` x `interval_s` source records.
+    rate
+        Source records/s; by slot count if the load grows with the slots.
+    batch_fixed_s
+        Seconds of a batch outside its stages (planning, commit); shifts the batch times alone.
+    max_waves
+        Counts up to this many waves at the most slots are considered. Many small tasks level out several slot counts
+        but pay the fixed seconds in each wave.
+    stateful_partitions
+        A count that a checkpoint has frozen already; the other stages are laid out around it, and regrets compare with
+        the best layouts of the same count. None: choose it.
+
+    Returns
+    -------
+    BatchLayout
+        Layouts whose maximum regret differs by less than a millionth of the longest batch count as tied: the smaller
+        stateful count wins, then the smaller counts in the order of the stages.
+
+    Raises
+    ------
+    WorkbenchError
+        When a stage's name is used twice, a slot count has no rate or a number is out of range; or when CBC cannot be
+        run.
+
+    Notes
+    -----
+    What Spark can set: the partitions of a source (a source option) and of any stateless stretch (``repartition``),
+    both anew at each start of the query; and one count for all stateful operators of a query
+    (``spark.sql.shuffle.partitions``), which the checkpoint freezes at the first start. What it cannot: a count for
+    each stateful operator (that takes separate queries), another stateful count later (that takes a fresh checkpoint or
+    an offline repartitioning of the stopped query's state), or slots reserved for an operator.
+
+    All counts hold for all slot counts, so that slots may come and go under a running query. A query that is restarted
+    when its slots change does better: choose the frozen count from its stateful stages alone, over the range, then lay
+    out each slot count with that `stateful_partitions`. Only the frozen count then causes regret.
+
+    At one slot count the answer is one full wave, as many partitions as slots, wherever the stage allows it. For many
+    slot counts the MILP (PuLP, CBC) may take seconds: give only those that will be used.
+
+    Simplified: records spread evenly over partitions, and stages run one after the other. Two sources overlap in Spark;
+    the sum is exact where each of them fills its waves, pessimistic elsewhere.
+    """
+    chain = tuple(stages)
+    _check_names([stage.name for stage in chain])
+    asked = slots if isinstance(slots, Iterable) else (slots,)
+    counts = sorted({_whole("The slot count", count) for count in asked})
+    if not counts:
+        raise WorkbenchError("There are no slot counts; give at least one.")
+    _positive("The trigger interval", interval_s, "seconds")
+    if not (math.isfinite(batch_fixed_s) and batch_fixed_s >= 0):
+        raise WorkbenchError(f"batch_fixed_s is {batch_fixed_s!r}; it must be a finite number of at least 0.")
+    records = [_rate_at(rate, count) * interval_s for count in counts]
+    limit = counts[-1] * _whole("max_waves", max_waves)
+
+    state = tuple(stage for stage in chain if stage.stateful)
+    choices = [state] * bool(state) + [(stage,) for stage in chain if not stage.stateful]
+    options: list[Sequence[int]] = [_options(choice, limit) for choice in choices]
+    if stateful_partitions is not None:
+        if not state:
+            raise WorkbenchError(
+                f"stateful_partitions is {stateful_partitions!r}, but no stage is stateful; leave it out, or mark the "
+                "stages that share the count."
+            )
+        options[0] = [_whole("stateful_partitions", stateful_partitions)]
+    tables = [_seconds(choice, tried, counts, records) for choice, tried in zip(choices, options, strict=True)]
+    best = [table.min(axis=0) for table in tables]
+    scale = float(np.sum(best, axis=0).max()) or 1.0
+    chosen = _least_regret([(table - low) / scale for table, low in zip(tables, best, strict=True)])
+
+    found = {
+        stage.name: tried[row] for choice, tried, row in zip(choices, options, chosen, strict=True) for stage in choice
+    }
+    return BatchLayout(
+        chain,
+        {stage.name: found[stage.name] for stage in chain},
+        {
+            count: batch_fixed_s + sum(stage.seconds(found[stage.name], count, rows) for stage in chain)
+            for count, rows in zip(counts, records, strict=True)
+        },
+        {count: batch_fixed_s + sum(float(low[i]) for low in best) for i, count in enumerate(counts)},
+        interval_s,
+    )
+
+
+def _options(choice: Sequence[Stage], limit: int) -> range:
+    """Partition counts that stages sharing one may have."""
+    most = min([limit, *(stage.max_partitions for stage in choice if stage.max_partitions is not None)])
+    return range(1, most + 1)
+
+
+def _seconds(choice: Sequence[Stage], tried: Sequence[int], counts: Sequence[int], records: Sequence[float]) -> _Table:
+    """Seconds of the stages that share one partition count, for each count tried and each slot count."""
+    return np.array(
+        [
+            [sum(stage.seconds(k, n, rows) for stage in choice) for n, rows in zip(counts, records, strict=True)]
+            for k in tried
+        ]
+    )
+
+
+def _least_regret(regrets: Sequence[_Table]) -> list[int]:
+    """Choose one row per table so that the largest entry of their sum is the least; ties to the earlier rows.
+
+    A choice among ordered rows is modelled by one binary for each but the last: whether the choice lies past it.
+    Branching on such a binary halves the rows, which CBC searches several times faster than one binary per row.
+    """
+    attainable = _attainable(regrets)
+    kept = [_worth_trying(table, attainable) for table in regrets]
+    problem = pulp.LpProblem("micro_batch_layout", pulp.LpMinimize)
+    worst = problem.add_variable("worst", 0)
+    past = [
+        [problem.add_variable(f"past_{g:03d}_{row:06d}", cat=pulp.LpBinary) for row in rows[:-1]]
+        for g, rows in enumerate(kept)
+    ]
+    for passed in past:
+        for earlier, later in pairwise(passed):
+            problem += later <= earlier
+    for column in range(regrets[0].shape[1]):
+        sums = (
+            _at_choice(table[rows, column], passed) for table, rows, passed in zip(regrets, kept, past, strict=True)
+        )
+        problem += pulp.lpSum(sums) <= worst
+
+    def minimise(objective: pulp.LpAffineExpression) -> list[int]:
+        problem.setObjective(objective)
+        _cbc.solve(problem)
+        return [sum(round(v.value()) for v in passed) for passed in past]
+
+    chosen = minimise(worst)
+    least = np.sum([table[rows[i]] for table, rows, i in zip(regrets, kept, chosen, strict=True)], axis=0).max()
+    problem += worst <= float(least) + TIE
+    for g, passed in enumerate(past):  # ties, one choice at a time
+        if chosen[g] > 0:
+            chosen = minimise(pulp.lpSum(passed))
+        problem += pulp.lpSum(passed) == chosen[g]
+    return [rows[i] for rows, i in zip(kept, chosen, strict=True)]
+
+
+def _at_choice(values: NDArray[np.float64], passed: Sequence[pulp.LpVariable]) -> pulp.LpAffineExpression:
+    """Express the value at the choice: the first one, and a step for each one passed."""
+    return pulp.lpDot(np.diff(values).tolist(), passed) + float(values[0])
+
+
+def _attainable(regrets: Sequence[_Table]) -> float:
+    """Least maximum regret of the choices that take the same row everywhere, or the last there is."""
+    rows = range(max(len(table) for table in regrets))
+    return min(float(np.sum([table[min(row, len(table) - 1)] for table in regrets], axis=0).max()) for row in rows)
+
+
+def _worth_trying(table: _Table, attainable: float) -> list[int]:
+    """Rows that alone do not exceed an attainable regret, and that no earlier one equals or beats everywhere."""
+    kept: list[int] = []
+    for row, values in enumerate(table):
+        if values.max() <= attainable + TIE and not any((table[earlier] <= values).all() for earlier in kept):
+            kept.append(row)
+    return kept
+
+
+def _rate_at(rate: float | Mapping[int, float], slots: int) -> float:
+    if isinstance(rate, Mapping):
+        if slots not in rate:
+            given = ", ".join(map(str, rate)) or "none"
+            raise WorkbenchError(
+                f"There is no rate for {slots} slots (given: {given}); give one for each slot count, or one number for "
+                "all."
+            )
+        rate = rate[slots]
+    return _positive("The rate", rate, "records/s")
+
+
+def _positive(thing: str, value: float, unit: str) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise WorkbenchError(f"{thing} is {value!r}; it must be a finite number above 0 ({unit}).")
+    return float(value)
+
+
+def _whole(thing: str, value: SupportsIndex) -> int:
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        whole = 0
+    if whole < 1:
+        raise WorkbenchError(f"{thing} is {value!r}; it must be a whole number of at least 1.")
+    return whole
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise WorkbenchError("The query has no stages; give at least one.")
+    for name in names:
+        if names.count(name) > 1:
+            raise WorkbenchError(f"Two stages are named {name!r}; rename one.")

@@ -1,0 +1,176 @@
+"""What slots cost: workers of priced instance types, and how many of them a number of slots takes."""
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.capacity.planning.executor import Reserve, kubernetes_reserve, slots_per_worker
+from workbench.dataflow import SlotProfile
+from workbench.errors import WorkbenchError
+
+HOURS_PER_MONTH = 730.0
+COLUMNS = ("name", "provider", "region", "vcpus", "memory_mb", "price_per_hour", "currency", "source", "date")
+
+
+@dataclass(frozen=True)
+class InstanceType:
+    """One machine type with its price.
+
+    Parameters
+    ----------
+    name, provider, region
+        Which.
+    vcpus
+        Virtual cores.
+    memory_mb
+        Memory, MiB.
+    price_per_hour
+        Price in `currency`.
+    source, date
+        Where the price was read, and when.
+    """
+
+    name: str
+    provider: str
+    region: str
+    vcpus: float
+    memory_mb: float
+    price_per_hour: float
+    currency: str
+    source: str
+    date: str
+
+    def __post_init__(self) -> None:
+        for field in ("vcpus", "memory_mb", "price_per_hour"):
+            value = getattr(self, field)
+            if not (math.isfinite(value) and value > 0):
+                raise WorkbenchError(
+                    f"{field} of the instance type {self.name!r} is {value!r}; it must be a finite number above 0."
+                )
+
+
+@dataclass(frozen=True)
+class Price:
+    """Workers of one type that hold a number of slots, and what they cost.
+
+    Parameters
+    ----------
+    instance
+        Their type.
+    workers
+        How many.
+    slots_per_worker
+        Slots that one holds: the shape.
+    per_hour
+        Price of all, whole workers counted.
+    idle_slots
+        Slots that are paid and not asked for.
+    """
+
+    instance: InstanceType
+    workers: int
+    slots_per_worker: int
+    per_hour: float
+    idle_slots: int
+
+    @property
+    def per_month(self) -> float:
+        """Price of 730 hours."""
+        return self.per_hour * HOURS_PER_MONTH
+
+
+def read_instances(path: Path) -> tuple[InstanceType, ...]:
+    """Read instance types from a CSV file with the columns of `COLUMNS`, all priced in one currency.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be read, a column or every instance type is missing, a value is wrong (with the line
+        number), or there are several currencies.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            missing = set(COLUMNS) - set(reader.fieldnames or ())
+            if missing:
+                raise WorkbenchError(
+                    f"The price list {path} lacks {', '.join(sorted(missing))}; its columns must be "
+                    f"{', '.join(COLUMNS)}."
+                )
+            instances = tuple(_instance(row, path, reader.line_num) for row in reader)
+    except OSError as error:
+        raise WorkbenchError(f"The price list {path} cannot be read: {error.strerror}. Check the path.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise WorkbenchError(
+            f"The price list {path} is no CSV text in UTF-8: {error}. Save it as CSV with the encoding UTF-8."
+        ) from error
+    if not instances:
+        raise WorkbenchError(f"The price list {path} has a heading and no instance types; add one a line.")
+    currencies = sorted({instance.currency for instance in instances})
+    if len(currencies) > 1:
+        raise WorkbenchError(
+            f"The price list {path} has prices in {', '.join(currencies)}, which cannot be compared. Give all in one."
+        )
+    return instances
+
+
+def prices(
+    instances: Iterable[InstanceType], slots: int, profile: SlotProfile, *, reserve: Reserve = kubernetes_reserve
+) -> tuple[Price, ...]:
+    """Price `slots` slots of `profile` on each instance type that can hold at least one, the cheapest first.
+
+    Parameters
+    ----------
+    reserve
+        What a worker keeps for itself.
+
+    Notes
+    -----
+    A worker holds one executor, whose container must fit beside what the worker keeps for itself. The driver is not
+    priced. Ties go to fewer workers, then to the order of the list. Prices are compared as numbers: give them in one
+    currency.
+    """
+    if slots < 1:
+        raise WorkbenchError(f"The number of slots is {slots!r}; it must be at least 1.")
+    found = []
+    for instance in instances:
+        shape = slots_per_worker(instance.vcpus, instance.memory_mb, profile, reserve)
+        if shape < 1:
+            continue
+        workers = math.ceil(slots / shape)
+        found.append(Price(instance, workers, shape, workers * instance.price_per_hour, workers * shape - slots))
+    return tuple(sorted(found, key=lambda price: (price.per_hour, price.workers)))
+
+
+def cheapest(
+    instances: Sequence[InstanceType], slots: int, profile: SlotProfile, *, reserve: Reserve = kubernetes_reserve
+) -> Price:
+    """Give the cheapest of `prices`.
+
+    Raises
+    ------
+    WorkbenchError
+        When no instance type holds a slot.
+    """
+    found = prices(instances, slots, profile, reserve=reserve)
+    if not found:
+        raise WorkbenchError(
+            f"None of the {len(instances)} instance types holds a slot of {profile.cpus:g} cores and "
+            f"{profile.memory_mb} MB besides what the system keeps; add larger ones to the price list, or use smaller "
+            "slots."
+        )
+    return found[0]
+
+
+def _instance(row: dict[str, str], path: Path, line: int) -> InstanceType:
+    try:
+        numbers = {name: float(row[name]) for name in ("vcpus", "memory_mb", "price_per_hour")}
+        texts = {name: row[name] for name in COLUMNS if name not in numbers}
+        lacking = [name for name, text in texts.items() if text is None]  # of a line that ends early
+        if lacking:
+            raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - told with its line below
+        return InstanceType(**texts, **numbers)  # type: ignore[arg-type]
+    except (ValueError, TypeError, WorkbenchError) as error:
+        raise WorkbenchError(f"Line {line} of the price list {path} is wrong: {error}. Correct it.") from error

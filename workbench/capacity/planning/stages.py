@@ -1,0 +1,106 @@
+"""The stages of a micro-batch as they were measured: their costs, their partitions in a plan, the source's share."""
+
+import statistics
+from collections.abc import Iterable
+
+from workbench.capacity.allocation import SOURCE
+from workbench.capacity.planning.layout import BatchLayout, Stage, micro_batch_layout
+from workbench.dataflow import Budget
+from workbench.records import Measurement
+
+SCAN = "scan"
+"""The word in the name of a stage that reads the source."""
+
+_RANGE_COUNTS = 16  # slot counts between lowest and highest load that the state's partitions are chosen for, about
+
+
+def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
+    """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured.
+
+    A stage that was seen at too few sizes to tell its fixed from its per-record cost is taken to have no fixed one.
+    """
+    seen = measurement.estimate.observation
+    lines = {
+        cost.operator: (cost.fixed_s, cost.per_record_s)
+        for cost in measurement.costs
+        if cost.fixed_s is not None and cost.per_record_s is not None
+    }
+    if seen is None or measurement.tasks is not None or not lines:
+        return ()
+    consumed = max(1, seen.consumed_records)
+    stages = []
+    for operator in seen.operators:
+        if operator.kind == SOURCE:
+            continue
+        fixed_s, per_record_s = lines.get(operator.operator, (0.0, operator.useful_s / max(1, operator.records_in)))
+        stateful = operator.state_bytes is not None
+        source = SCAN in operator.operator.split() and not stateful
+        ratio = operator.records_in / consumed
+        stages.append(Stage(operator.operator, fixed_s, per_record_s, ratio, stateful=stateful, source=source))
+    return tuple(stages)
+
+
+def unstaged_s(measurement: Measurement) -> float:
+    """Seconds of a batch besides its stages (planning, commit, the source's own work), at the rate sustained.
+
+    They are as many on more slots that carry as much each: planning and commit are the driver's, and the source's tasks
+    read as many records.
+    """
+    seen, slots, stages = measurement.estimate.observation, measurement.budget.slots, stages_of(measurement)
+    if seen is None or not stages:
+        return 0.0
+    left = [
+        batch.duration_s - sum(stage.seconds(slots, slots, batch.records) for stage in stages)
+        for batch in seen.batches[1:]
+    ]
+    return max(0.0, statistics.fmean(left)) if left else 0.0
+
+
+def source_share(measurements: Iterable[Measurement]) -> float | None:
+    """Share of the slots' busy time that the measuring source took, the median over the runs.
+
+    None where it has no part in the slots: on an engine whose operators run side by side sources are not among them.
+    """
+    shares = []
+    for one in measurements:
+        seen = one.estimate.observation
+        if seen is None or one.tasks is not None:
+            continue
+        whole = sum(operator.useful_s for operator in seen.operators)
+        reading = sum(operator.useful_s for operator in seen.operators if operator.kind == SOURCE)
+        if whole > 0:
+            shares.append(reading / whole)
+    return statistics.median(shares) if shares else None
+
+
+def lay_out(
+    measurement: Measurement, budget: Budget, rate: float, low_slots: int | None = None, low_rate: float | None = None
+) -> tuple[BatchLayout | None, BatchLayout | None]:
+    """Lay out the stages at the planned slots and at those of the lowest load, with one count for the state at both.
+
+    Parameters
+    ----------
+    measurement
+        Tells what the stages cost; without that, there is no layout.
+    budget, rate
+        What is planned, and the records/s it is for.
+    low_slots, low_rate
+        The least slots and the load they are for; None: the deployment does not shrink.
+    """
+    stages = stages_of(measurement)
+    if not stages:
+        return None, None
+    most, interval, fixed_s = budget.slots, budget.interval_s, unstaged_s(measurement)
+    if low_slots is None or low_rate is None:
+        return micro_batch_layout(stages, most, interval, rate=rate, batch_fixed_s=fixed_s), None
+    step = max(1, (most - low_slots) // _RANGE_COUNTS)
+    counts = sorted({*range(low_slots, most, step), most})
+    load = {n: low_rate + (rate - low_rate) * (n - low_slots) / max(1, most - low_slots) for n in counts}
+    frozen = micro_batch_layout(stages, counts, interval, rate=load).stateful_partitions
+
+    def layout(slots: int, offered: float) -> BatchLayout:
+        return micro_batch_layout(
+            stages, slots, interval, rate=offered, batch_fixed_s=fixed_s, stateful_partitions=frozen
+        )
+
+    return layout(most, rate), layout(low_slots, low_rate)

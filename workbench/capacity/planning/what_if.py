@@ -1,0 +1,144 @@
+"""What if: the least deployment for a rate under changed circumstances, answered from the capacity model alone.
+
+Nothing is measured, so an answer takes milliseconds. More skew and a lost worker are not in the model; they are taken
+at their worst, as said at `Question`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.capacity.explore import Exploration
+from workbench.capacity.model import MARGIN
+from workbench.capacity.planning._plan import CapacityPlan
+from workbench.capacity.planning.prices import HOURS_PER_MONTH
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.measuring import LEVEL
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked.
+
+    Parameters
+    ----------
+    rate
+        Records/s to carry.
+    memory_mb
+        Memory of a slot, MiB.
+    margin, risk
+        See `CapacityModel.slots_for`.
+    worker_slots
+        Slots of one worker: its shape.
+    worker_price
+        Price of one worker, per hour.
+    one_lost
+        Whether the rate must be carried with one worker lost.
+    more_skew
+        By how much more the fullest task of every operator has to do than it had when measured: 0.2 is 20 % more. The
+        capacity is then that many times lower, as if every operator were the one that limits.
+    """
+
+    rate: float
+    memory_mb: int
+    margin: float = MARGIN
+    risk: float | None = None
+    worker_slots: int = 1
+    worker_price: float = 0.0
+    one_lost: bool = False
+    more_skew: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.worker_slots < 1:
+            raise WorkbenchError(f"A worker has {self.worker_slots!r} slots; it must have at least 1.")
+        for name, value in (("price of a worker", self.worker_price), ("additional skew", self.more_skew)):
+            if not (math.isfinite(value) and value >= 0):
+                raise WorkbenchError(f"The {name} is {value!r}; it must be a finite number of at least 0.")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The least deployment that does it.
+
+    Parameters
+    ----------
+    plan
+        Slots asked for, and the capacity of these.
+    workers
+        Whole workers, a spare one included where it was asked for.
+    per_hour
+        Price of the workers.
+    paid_rate
+        Capacity of all slots of the workers, records/s.
+    lost_rate
+        The same when one worker is lost; 0 if none is left, None if fewer slots are left than were measured.
+    """
+
+    question: Question
+    plan: CapacityPlan
+    workers: int
+    per_hour: float
+    paid_rate: float
+    lost_rate: float | None
+
+    @property
+    def per_month(self) -> float:
+        """Price of 730 hours."""
+        return self.per_hour * HOURS_PER_MONTH
+
+    @property
+    def survives(self) -> bool | None:
+        """Whether the rate, without its margin, is still carried when one worker is lost; None if not known."""
+        return None if self.lost_rate is None else self.lost_rate >= self.question.rate
+
+
+def ask(exploration: Exploration, question: Question) -> Answer:
+    """Answer `question` from the model of `exploration`.
+
+    Raises
+    ------
+    WorkbenchError
+        When no number of slots will do.
+    """
+    model, sample = exploration.model, exploration.measurements[exploration.fitted[-1]]
+    worse = 1 + question.more_skew
+    least = min(run.budget.slots for run in exploration.measurements)
+    try:
+        slots = model.slots_for(
+            question.rate * worse, question.memory_mb, question.margin, min_slots=least, risk=question.risk
+        )
+    except WorkbenchError as error:
+        skewed = f"With {question.more_skew:.0%} more skew every record counts {worse:g} times. "
+        raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
+    executors = math.ceil(slots / question.worker_slots)
+    workers = executors + question.one_lost
+    target = [[question.memory_mb, slots]]
+    low, high = model.interval(target, LEVEL)
+    paid, left = workers * question.worker_slots, (workers - 1) * question.worker_slots
+    asked = [[question.memory_mb, held] for held in (slots, paid, max(left, least))]
+    expected, paid_rate, left_rate = (float(rate) / worse for rate in model.predict(asked))
+    unknown = None if left else 0.0
+    profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
+    plan = CapacityPlan(
+        query=sample.query,
+        rate=question.rate,
+        margin=question.margin,
+        budget=Budget(slots, profile, sample.budget.interval_s),
+        expected_rate=expected,
+        low=float(low[0]) / worse,
+        high=float(high[0]) / worse,
+        form=model.form,
+        testbed=sample.testbed,
+        runs=len(exploration.fitted),
+        extrapolation=slots / float(model.slots_[-1]),
+        executors=executors,
+    )
+    lost = max(0.0, left_rate) if left >= least else unknown
+    return Answer(question, plan, workers, workers * question.worker_price, paid_rate, lost)
+
+
+def common_range(exploration: Exploration, targets: Sequence[float] = ()) -> tuple[float, float]:
+    """Give the rates worth asking about: half the lowest measured to four times the highest, and all `targets`."""
+    rates = [float(rate) for rate in exploration.rates]
+    return min([min(rates) / 2, *targets]), max([4 * max(rates), *(2 * rate for rate in targets)])

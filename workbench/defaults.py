@@ -1,0 +1,28 @@
+"""How everything measures unless told otherwise: ``measure``, ``verify``, studies and the notebooks alike."""
+
+SLOTS = 2
+"""Slots of a budget."""
+
+SLOT_CPUS = 0.4
+"""Cores of a slot where the machine permits CPU quotas; a whole core elsewhere."""
+
+MEMORY_MB = 1024
+"""Memory of a slot, MiB."""
+
+INTERVAL_S = 2.0
+"""Trigger interval, seconds."""
+
+TOLERANCE = 0.04
+"""Relative width of the bracket of an estimate."""
+
+WARMUP_MIN_S = 30.0
+"""Shortest warm-up, seconds."""
+
+WARMUP_CAP_S = 120.0
+"""Longest warm-up, seconds: of the code without a quota, and of the run on its slots."""
+
+PATIENCE_S = 120.0
+"""Longest wait of an estimate for a quiet machine, seconds in all."""
+
+MAX_REPEATS = 3
+"""How often a disturbed probe is repeated at one rate."""

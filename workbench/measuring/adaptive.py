@@ -1,0 +1,285 @@
+"""The adaptive schedule: which rate to probe next, as a pure function of the finished probes.
+
+Rates lie on a geometric grid whose neighbours differ by the tolerance, so the search ends when two neighbours have
+different answers: on monotone answers it finds exactly what a linear scan of the grid would. Where to look comes
+from the line batch time = a + b x rows through all batches seen: its rate is the one at which a batch fills the
+interval. When the line contradicts the answers the search bisects, and gallops while one end is unknown. Answers
+that contradict each other are repeated; the majority of three decides. An upper end that only a disturbed machine
+failed at is asked for once more when it is quiet, and any answer of a quiet machine replaces those of a disturbed one.
+
+Deviations from StreamBed (section IV): its search halves the interval between the last two answers and stops when the
+target changes by less than 1 %; it repeats nothing and has no upper end until a probe fails.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from workbench.errors import WorkbenchError
+from workbench.measuring.bracket import (
+    Bracket,
+    SearchSettings,
+    Step,
+    Votes,
+    bracket,
+    first_rate,
+    source_limit,
+    summarise,
+    tally,
+)
+from workbench.measuring.costs import fit_line
+from workbench.metrics import Batch
+from workbench.records import Limit, MstEstimate, Probe
+
+_WARM_UP_FRACTION = 1024
+_GALLOP = 1.25
+_LEAP = 4.0
+_NEAR = 3
+_DISTINCT_SIZES = 1.02
+_LOOK_BACK = 3
+_REPEATS_IN_ALL = 3  # times as many as at one rate: where the machine is never quiet, the probes must still suffice
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rates (1 + tolerance) ** index: the same rates for every estimate of one tolerance."""
+
+    tolerance: float
+
+    def rate(self, index: int) -> float:
+        """Records/s at `index`."""
+        return float((1 + self.tolerance) ** index)
+
+    def position(self, rate: float) -> float:
+        """Where `rate` lies, a whole number on the grid."""
+        return math.log(rate) / math.log1p(self.tolerance)
+
+    def index(self, rate: float) -> int:
+        """Index of a rate of the grid.
+
+        Raises
+        ------
+        WorkbenchError
+            When `rate` is not on the grid.
+        """
+        index = round(self.position(rate))
+        if not math.isclose(self.rate(index), rate, rel_tol=1e-9):
+            raise WorkbenchError(
+                f"A recorded probe has the rate {rate!r}, which is not on the grid of tolerance {self.tolerance}; "
+                "continue with the tolerance it was recorded with, or start a new estimate."
+            )
+        return index
+
+    def below(self, rate: float) -> int:
+        """Index of the highest grid rate up to `rate`."""
+        return math.floor(self.position(rate) + 1e-9)
+
+    def above(self, rate: float) -> int:
+        """Index of the lowest grid rate from `rate` on."""
+        return math.ceil(self.position(rate) - 1e-9)
+
+    def steps(self, factor: float) -> int:
+        """Grid steps that make about `factor`, at least one."""
+        return max(1, round(self.position(factor)))
+
+
+def next_step(history: Sequence[Probe], settings: SearchSettings) -> Step | None:
+    """Ask what to do after `history`; None when the estimate is finished."""
+    if not history:
+        return Step("warm-up", math.inf)
+    search = _Search.of(history, settings)
+    probes = [probe for probe in history if probe.phase == "probe"]
+    index = search.next_index()
+    if index is None or len(probes) >= settings.max_probes:
+        return None
+    rate = search.grid.rate(index)
+    earlier = [probe for probe in probes if search.grid.index(probe.rate) == index]
+    disturbed = 0
+    for probe in reversed(earlier):
+        if not probe.answered("disturbed"):
+            break
+        disturbed += 1
+    in_all = sum(probe.answered("disturbed") for probe in probes)
+    accept = disturbed >= settings.max_repeats or in_all >= _REPEATS_IN_ALL * settings.max_repeats
+    return Step("probe", rate, len(earlier) + 1, accept)
+
+
+def conclude(history: Sequence[Probe], settings: SearchSettings) -> MstEstimate:
+    """Bracket the MST by the probes of `history`, finished or not."""
+    search = _Search.of(history, settings)
+    found, rate = search.found, search.grid.rate
+    limit: Limit
+    if found.high is not None:
+        limit = "query"
+    elif search.source_capped and found.low is not None and found.low >= search.highest:
+        limit = "source"
+    else:
+        limit = "none"
+    return summarise(
+        history,
+        0.0 if found.low is None else rate(found.low),
+        math.inf if found.high is None else rate(found.high),
+        limit,
+        exhausted=search.next_index() is not None,
+        doubtful=[rate(index) for index in found.doubtful],
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The state of a search, derived from its history."""
+
+    grid: Grid
+    history: Sequence[Probe]
+    interval_s: float
+    votes: dict[int, Votes]
+    found: Bracket
+    lowest: int
+    highest: int
+    source_capped: bool
+
+    @classmethod
+    def of(cls, history: Sequence[Probe], settings: SearchSettings) -> "_Search":
+        grid = Grid(settings.tolerance)
+        votes = tally(history, grid.index)
+        floor_rate = settings.min_rate
+        if floor_rate is None:
+            floor_rate = min(first_rate(history), max(1.0, first_rate(history) / _WARM_UP_FRACTION))
+        highest = math.inf if settings.max_rate is None else grid.below(settings.max_rate)
+        lowest = int(min(grid.above(floor_rate), highest))  # a range without a rate of the grid has the one below it
+        refused = [grid.index(probe.rate) - 1 for probe in history if probe.answered("source-bound")]
+        limit = source_limit(history)
+        source_cap = min([_highest(grid, limit), *refused])
+        if source_cap < lowest:
+            raise WorkbenchError(
+                f"The source alone releases too little for the lowest rate to be probed, {grid.rate(lowest):,.1f} "
+                f"records/s: without being the limit it could serve {limit:,.1f}. Use a longer trigger interval "
+                "or more slots (--interval, --slots), so that its fixed cost per batch leaves room; or in Python lower "
+                "min_rate."
+            )
+        cap = min(highest, source_cap)
+        return cls(
+            grid,
+            history,
+            settings.interval_s,
+            votes,
+            bracket(votes),
+            lowest,
+            int(cap) if math.isfinite(cap) else grid.above(1e15),
+            source_cap < highest,
+        )
+
+    def next_index(self) -> int | None:
+        """Index to probe next; None when nothing is left to ask."""
+        found = self.found
+        ties = sorted(index for index, vote in self.votes.items() if vote.majority is None)
+        if ties:
+            return ties[0]
+        again = self._disturbed_end()
+        if again is not None:
+            return again
+        contradicting = self._contradicts()
+        if contradicting:
+            again = self._first_loose(found.first_over, found.last_sustained)
+            if again is not None:
+                return again
+        gaps = [(found.low, found.high)]
+        if contradicting:
+            gaps = [(found.low, found.first_over), (found.last_sustained, found.high)]
+        for low, high in gaps:
+            index = self._inside(low, high)
+            if index is not None:
+                return index
+        doubt = bool(found.doubtful) or self._line_disagrees()
+        return self._first_loose(found.low, found.high) if doubt else None
+
+    def _disturbed_end(self) -> int | None:
+        """Upper end that only a disturbed machine failed at, and that once, now that the machine is quiet."""
+        high, last = self.found.high, self.history[-1].judgement
+        if high is None or last is None or not last.answered or last.disturbed:
+            return None
+        return high if self.votes[high].disturbed and not self.votes[high].firm else None
+
+    def _line_disagrees(self) -> bool:
+        """Whether the line puts the MST well outside the bracket: one wrong answer may have led the search astray."""
+        low, high, wish = self.found.low, self.found.high, self._predicted()
+        return (low is not None and wish < low - _NEAR) or (high is not None and wish > high + _NEAR)
+
+    def _contradicts(self) -> bool:
+        first, last = self.found.first_over, self.found.last_sustained
+        return first is not None and last is not None and first < last
+
+    def _first_loose(self, *ends: int | None) -> int | None:
+        """First of `ends` that a further vote could still turn."""
+        return next((end for end in ends if end is not None and not self.votes[end].firm), None)
+
+    def _inside(self, low: int | None, high: int | None) -> int | None:
+        """Index to probe between the answers `low` and `high`; None when they are neighbours."""
+        first = self.lowest if low is None else low + 1
+        last = self.highest if high is None else high - 1
+        if first > last:
+            return None
+        wish = self._predicted()
+        if low is None and high is None:
+            return min(max(wish, first), last)
+        if low is not None and high is not None:
+            if not self._slow(high - low):
+                for index in (wish, wish + 1):
+                    if first <= index <= last:
+                        return index
+            return (first + last) // 2
+        edge, sign = (low, 1) if low is not None else (high or 0, -1)
+        return min(max(edge + sign * self._stride(edge, sign, wish), first), last)
+
+    def _stride(self, edge: int, sign: int, wish: int) -> int:
+        """Count the steps away from the only known end: along the line, but growing, at most fourfold."""
+        same = sum(vote.majority is (sign > 0) for vote in self.votes.values())
+        ahead = (wish - edge) * sign
+        if ahead > 0:
+            stride = max(ahead, 1 << max(0, same - 2))
+        else:
+            near = -ahead <= _NEAR
+            stride = (1 if near else self.grid.steps(_GALLOP)) << (same - 1)
+        return min(stride, self.grid.steps(_LEAP))
+
+    def _slow(self, width: int) -> bool:
+        """Whether the line's proposals have not halved the bracket within three answers."""
+        answered = [
+            i for i, probe in enumerate(self.history) if probe.judgement is not None and probe.judgement.answered
+        ]
+        if width <= _NEAR or len(answered) <= _LOOK_BACK:
+            return False
+        before = bracket(tally(self.history[: answered[-_LOOK_BACK]], self.grid.index))
+        return before.low is not None and before.high is not None and 2 * width > before.high - before.low
+
+    def _predicted(self) -> int:
+        """Index of the highest rate whose batch fits the interval, by the line through the batches."""
+        answered = [probe for probe in self.history if probe.judgement is not None and probe.judgement.answered]
+        quiet = [probe for probe in answered if probe.judgement is not None and not probe.judgement.disturbed]
+        valid = quiet or answered
+        rate = None
+        if valid:
+            sizes = [probe.rate for probe in valid]
+            probes = valid if max(sizes) > _DISTINCT_SIZES * min(sizes) else [self.history[0], *valid]
+            rate = _line_rate((batch for probe in probes for batch in probe.observation.batches), self.interval_s)
+        return self.grid.below(first_rate(self.history) if rate is None else rate)
+
+
+def _highest(grid: Grid, limit: float) -> float:
+    """Index of the highest grid rate up to `limit`, which may be 0 or infinite."""
+    if limit <= 0:
+        return -math.inf
+    return math.inf if math.isinf(limit) else grid.below(limit)
+
+
+def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:
+    """Rate at which a batch takes `interval_s`; None if the batches do not tell."""
+    points = [(float(batch.records), batch.duration_s) for batch in batches]
+    line = fit_line(points)
+    if line is None:
+        return None
+    fixed, slope = line.fixed, line.slope
+    if slope <= 0 or fixed >= interval_s:  # too little spread to tell a from b: in proportion
+        seconds, rows = sum(y for _, y in points), sum(x for x, _ in points)
+        fixed, slope = 0.0, seconds / rows
+    return (interval_s - fixed) / slope / interval_s if slope > 0 else None

@@ -1,0 +1,160 @@
+"""What an estimate is made of: the steps asked for, the probes made, the estimate concluded.
+
+A *step* is what to do next, a *probe* is a step with its outcome. Decisions are functions of the history of
+finished probes, so an estimate that was killed continues from its recorded probes.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workbench.errors import WorkbenchError
+from workbench.measuring.verdict import SOURCE_MARGIN
+from workbench.records import Limit, MstEstimate, Phase, Probe
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do next.
+
+    Parameters
+    ----------
+    phase
+        Warm-up or probe.
+    rate
+        Records/s to command; inf for the warm-up.
+    attempt
+        1 for the first probe at this rate, 2 for its first repetition, and so on.
+    accept_disturbed
+        Whether this attempt is judged even if the machine is disturbed.
+    """
+
+    phase: Phase
+    rate: float
+    attempt: int = 1
+    accept_disturbed: bool = False
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """What the decisions depend on besides the history; see ``CapacityEstimator``."""
+
+    interval_s: float
+    tolerance: float = 0.01
+    min_rate: float | None = None
+    max_rate: float | None = None
+    max_probes: int = 20
+    max_repeats: int = 5
+
+
+@dataclass
+class Votes:
+    """Answers given at one rate: those of a quiet machine, or where there are none those of a `disturbed` one."""
+
+    sustained: int = 0
+    overloaded: int = 0
+    disturbed: bool = False
+
+    @property
+    def majority(self) -> bool | None:
+        """True for sustained, False for overloaded, None for a tie."""
+        return None if self.sustained == self.overloaded else self.sustained > self.overloaded
+
+    @property
+    def firm(self) -> bool:
+        """Whether a third vote could not change the majority (or three were cast)."""
+        return self.majority is not None and max(self.sustained, self.overloaded) >= 2
+
+    @property
+    def split(self) -> bool:
+        """Whether both answers were given."""
+        return self.sustained > 0 and self.overloaded > 0
+
+
+def tally(history: Iterable[Probe], key: Callable[[float], int]) -> dict[int, Votes]:
+    """Votes per grid index, rates mapped by `key`; invalid probes have no vote."""
+    votes: dict[int, Votes] = {}
+    for probe in history:
+        if probe.phase == "probe" and probe.judgement is not None and probe.judgement.answered:
+            index, disturbed = key(probe.rate), probe.judgement.disturbed
+            if disturbed and index in votes and not votes[index].disturbed:
+                continue
+            if index not in votes or votes[index].disturbed > disturbed:
+                votes[index] = Votes(disturbed=disturbed)
+            if probe.answered("sustained"):
+                votes[index].sustained += 1
+            else:
+                votes[index].overloaded += 1
+    return votes
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Where the votes put the MST; the gaps still to search lie below `first_over` and above `last_sustained`.
+
+    Without contradictions ``last_sustained == low`` and ``first_over == high``.
+    """
+
+    low: int | None
+    high: int | None
+    last_sustained: int | None
+    first_over: int | None
+    doubtful: tuple[int, ...] = field(default=())
+
+
+def bracket(votes: Mapping[int, Votes]) -> Bracket:
+    """Enclose every rate in doubt: no majority is overloaded below `low` nor sustained above `high`."""
+    sustained = sorted(key for key, vote in votes.items() if vote.majority is True)
+    over = sorted(key for key, vote in votes.items() if vote.majority is False)
+    last = sustained[-1] if sustained else None
+    first = over[0] if over else None
+    lows = [key for key in sustained if first is None or key < first]
+    highs = [key for key in over if last is None or key > last]
+    doubtful = {key for key, vote in votes.items() if vote.split}
+    if last is not None and first is not None:
+        doubtful |= {key for key in votes if first <= key <= last}
+    return Bracket(lows[-1] if lows else None, highs[0] if highs else None, last, first, tuple(sorted(doubtful)))
+
+
+def source_limit(history: Sequence[Probe]) -> float:
+    """Highest rate that would not be source-bound, from the last observation that knows; inf if none does."""
+    for probe in reversed(history):
+        if math.isfinite(probe.observation.source_rate_limit):
+            return probe.observation.source_rate_limit / SOURCE_MARGIN
+    return math.inf
+
+
+def first_rate(history: Sequence[Probe]) -> float:
+    """Rate of the warm-up's steady tail.
+
+    Raises
+    ------
+    WorkbenchError
+        When the warm-up consumed nothing.
+    """
+    rate = history[0].observation.consumed_rate
+    if rate <= 0:
+        raise WorkbenchError(
+            "The warm-up consumed no rows; at least one whole batch with rows is needed. Check that the source has "
+            "data, or warm up longer (in a study warmup_s; in Python CapacityEstimator(warmup_cap_s=...))."
+        )
+    return rate
+
+
+def summarise(
+    history: Sequence[Probe], low: float, high: float, limit: Limit, *, exhausted: bool, doubtful: Sequence[float]
+) -> MstEstimate:
+    """Build the estimate whose bracket is `low` to `high`."""
+    at_low = [probe for probe in history if probe.rate == low and probe.answered("sustained")]
+    return MstEstimate(
+        rate=sum(probe.observation.consumed_rate for probe in at_low) / len(at_low) if at_low else None,
+        low=low,
+        high=high,
+        probes=tuple(history),
+        observation=at_low[-1].observation if at_low else None,
+        limit=limit,
+        seconds=sum(probe.seconds for probe in history),
+        steady=all(probe.steady is not False for probe in history),
+        exhausted=exhausted,
+        contradictions=tuple(doubtful),
+    )

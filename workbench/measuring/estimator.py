@@ -1,0 +1,365 @@
+"""Measures the maximum sustainable throughput (MST) of one deployment (StreamBed section IV, the Capacity Estimator).
+
+The loop is: ask the schedule for a step, command its rate, let it settle, observe, judge, record. What to do next
+is a pure function of the finished probes (``adaptive`` or ``streambed``), so a killed estimate continues where it was:
+recorded probes go in as `history` and are not repeated. Only the warm-up is redone, because a new deployment is cold;
+its recorded result keeps deciding the first rate.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from workbench.errors import WorkbenchError
+from workbench.measuring import adaptive, streambed
+from workbench.measuring.bracket import SearchSettings, Step
+from workbench.measuring.streambed import SIMPLE_QUERIES, StreamBedSchedule
+from workbench.measuring.verdict import MAX_DISTURBANCE, MIN_WHOLE_BATCHES, judge
+from workbench.metrics import Observation
+from workbench.records import MstEstimate, Probe
+from workbench.testbed import Run
+
+Schedule = Literal["adaptive", "streambed"]
+
+_SHORT_INTERVAL_S = 2.0
+_FEWEST_CHUNKS = 2
+# A chunk holds few batches: going up and down by a little more than the allowed change is noise, not drift.
+_SWING = 3.0
+_LATE_START = 0.002
+_LATE_WINDOWS = 3
+_NOT_OFFERED_REPEATS = 2
+
+
+@dataclass(frozen=True)
+class CapacityEstimator:
+    """Brackets the MST of a deployment by short, rate-controlled runs.
+
+    Parameters
+    ----------
+    tolerance
+        Relative width of the final bracket.
+    success
+        Least share of the due rows that a sustained rate consumes.
+    schedule
+        ``"adaptive"`` or the published ``"streambed"``.
+    min_rate, max_rate
+        Lowest and highest rate probed, records/s. Defaults: the larger of 1 and 1/1024 of the warm-up's rate, if that
+        is not above the highest; what the source can serve without being the limit. ``"streambed"`` knows neither.
+    max_probes
+        Budget of probes, repetitions included and the warm-up not.
+    max_repeats
+        How often a disturbed probe is repeated at one rate, in an estimate three times as often in all. The next one is
+        judged all the same, and a rate that it fails at is tried again when the machine is quiet. One that was not
+        offered is repeated twice at most, whatever this says.
+    patience_s
+        Seconds that an estimate waits, before such repeats and from one start to its end, for neighbours to leave: in
+        all a little more, for it looks every few seconds. Most neighbours stay for less than two minutes. The times of
+        ``"streambed"`` are the published ones, so it repeats nothing and does not wait.
+    max_disturbance
+        Largest share of the machine that others may take during a valid probe, and by which its cores may be slower.
+    settle_s, window_s
+        Seconds discarded after a change of rate, seconds observed. Defaults: 2 intervals, at least 1 s;
+        8 intervals (6 of more than 2 s), at least 12 s: state is snapshotted in every fourth batch.
+    warmup_min_s, warmup_cap_s, warmup_change
+        The warm-up lasts at least and at most so many seconds; it is over when the consumed rate and the seconds
+        per record change by at most this share from one chunk to the next, or go up and down by up to three times it.
+    chunk_s
+        Length of such a chunk. Default: 5 intervals, at least 10 s.
+    published
+        Times of the ``"streambed"`` schedule, which replace the other times and `max_probes`.
+    clock
+        Seconds, for the times in the result.
+    """
+
+    tolerance: float = 0.01
+    success: float = 0.99
+    schedule: Schedule = "adaptive"
+    min_rate: float | None = None
+    max_rate: float | None = None
+    max_probes: int = 20
+    max_repeats: int = 3
+    patience_s: float = 120.0
+    max_disturbance: float = MAX_DISTURBANCE
+    settle_s: float | None = None
+    window_s: float | None = None
+    warmup_min_s: float = 30.0
+    warmup_cap_s: float = 240.0
+    warmup_change: float = 0.05
+    chunk_s: float | None = None
+    published: StreamBedSchedule = SIMPLE_QUERIES
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        _within("tolerance", self.tolerance, 0.0, 1.0)
+        _within("success", self.success, 0.0, 1.0, high_allowed=True)
+        _within("patience_s", self.patience_s, 0.0, math.inf, low_allowed=True)
+        _within("max_disturbance", self.max_disturbance, 0.0, 1.0, low_allowed=True, high_allowed=True)
+        _within("warmup_change", self.warmup_change, 0.0, 1.0)
+        for name in ("min_rate", "max_rate", "settle_s", "window_s", "chunk_s", "warmup_min_s", "warmup_cap_s"):
+            value = getattr(self, name)
+            if value is not None:
+                _within(name, value, 0.0, math.inf)
+        if self.schedule not in get_args(Schedule):
+            raise WorkbenchError(
+                f"schedule is {self.schedule!r}; allowed are {', '.join(get_args(Schedule))}. Choose one of them."
+            )
+        for name, least in (("max_probes", 1), ("max_repeats", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}. Raise it.")
+        if self.warmup_min_s > self.warmup_cap_s:
+            raise WorkbenchError(
+                f"warmup_min_s is {self.warmup_min_s!r}, above warmup_cap_s = {self.warmup_cap_s!r}; "
+                "raise the cap or lower the minimum."
+            )
+        if self.schedule == "streambed" and (self.min_rate, self.max_rate) != (None, None):
+            raise WorkbenchError(
+                "The schedule 'streambed' follows the published rule, which knows no lowest and no highest rate; "
+                f"min_rate is {self.min_rate!r} and max_rate (--max-rate) {self.max_rate!r}. Leave them out, or choose "
+                "the adaptive schedule."
+            )
+        if self.min_rate is not None and self.max_rate is not None and self.min_rate > self.max_rate:
+            raise WorkbenchError(
+                f"min_rate is {self.min_rate!r}, above max_rate = {self.max_rate!r}; raise max_rate or lower min_rate."
+            )
+
+    def settings(self, interval_s: float) -> SearchSettings:
+        """Settle what the schedule's decisions depend on at a trigger interval of `interval_s`."""
+        return SearchSettings(
+            interval_s,
+            self.tolerance,
+            self.min_rate,
+            self.max_rate,
+            self.max_probes if self.schedule == "adaptive" else self.published.probes,
+            self.max_repeats,
+        )
+
+    def probe_times(self, interval_s: float) -> tuple[float, float]:
+        """Seconds that a probe discards and observes at a trigger interval of `interval_s`."""
+        if self.schedule == "streambed":
+            return self.published.inject_s - self.published.observe_s, self.published.observe_s
+        intervals = 8 if interval_s <= _SHORT_INTERVAL_S else 6
+        return self.settle_s or max(2 * interval_s, 1.0), self.window_s or max(intervals * interval_s, 12.0)
+
+    def chunk_time(self, interval_s: float) -> float:
+        """Seconds of a chunk of the warm-up at a trigger interval of `interval_s`."""
+        return self.chunk_s or max(5 * interval_s, 10.0)
+
+    def next_step(self, history: Sequence[Probe], settings: SearchSettings) -> Step | None:
+        """Ask the schedule what to do after `history`; None when the estimate is finished."""
+        if history and history[0].phase != "warm-up":
+            raise WorkbenchError(
+                "The recorded history of an estimate does not begin with its warm-up; give all of its probes in order, "
+                "or none to start anew."
+            )
+        if self.schedule == "adaptive":
+            return adaptive.next_step(history, settings)
+        return streambed.next_step(history, settings)
+
+    def conclude(self, history: Sequence[Probe], settings: SearchSettings) -> MstEstimate:
+        """Bracket the MST by the probes of `history`."""
+        if self.schedule == "adaptive":
+            return adaptive.conclude(history, settings)
+        return streambed.conclude(history, settings)
+
+    def estimate(
+        self, run: Run, history: Sequence[Probe] = (), on_probe: Callable[[Probe], None] | None = None
+    ) -> MstEstimate:
+        """Estimate the MST of `run`.
+
+        Parameters
+        ----------
+        run
+            One deployment under load.
+        history
+            Probes recorded before this estimate was interrupted, in order.
+        on_probe
+            Called with each new finished probe before it is used; what it raises ends the estimate.
+
+        Raises
+        ------
+        WorkbenchError
+            When the query fails, the source cannot serve the lowest rate or a rate is not really offered.
+        """
+        settings = self.settings(run.budget.interval_s)
+        probes = list(history)
+        step = self.next_step(probes, settings)
+        if step is None:
+            return self.conclude(probes, settings)
+        session = _Session(self, run, self.clock(), sum(probe.seconds for probe in probes))
+        if step.phase == "probe":
+            # No colder than the one that was interrupted: probes late in a short warm-up's deployment were warm.
+            session.warm_up(min(session.before_s, CapacityEstimator.warmup_min_s))
+        while step is not None:
+            probe = session.make(step, len(probes))
+            if on_probe is not None:
+                on_probe(probe)
+            probes.append(probe)
+            self._require_offered(probes)
+            step = self.next_step(probes, settings)
+        return self.conclude(probes, settings)
+
+    def verify(
+        self, run: Run, rates: Sequence[float], on_probe: Callable[[Probe], None] | None = None
+    ) -> tuple[Probe, ...]:
+        """Warm up, then judge each of `rates` (records/s) by one probe; disturbed ones are repeated.
+
+        Returns the last probe at each rate, in order.
+        """
+        session = _Session(self, run, self.clock(), 0.0)
+        session.warm_up()
+        answers = []
+        for number, rate in enumerate(rates, 1):
+            for attempt in range(1, self.max_repeats + 2):
+                probe = session.make(Step("probe", rate, attempt, attempt > self.max_repeats), number)
+                if on_probe is not None:
+                    on_probe(probe)
+                if not probe.answered("disturbed"):
+                    break
+            answers.append(probe)
+        return tuple(answers)
+
+    def _require_offered(self, probes: Sequence[Probe]) -> None:
+        last = probes[-1]
+        refused = [probe.answered("not-offered") for probe in probes if probe.rate == last.rate]
+        allowed = _NOT_OFFERED_REPEATS
+        if len(refused) > allowed and all(refused[-allowed - 1 :]) and last.judgement is not None:
+            raise WorkbenchError(
+                f"The rate {last.rate:,.0f} records/s was not offered in {len(refused)} attempts: "
+                f"{last.judgement.reason} Within 1 % is allowed. Check the source's rate limiter, or lower max_rate."
+            )
+
+
+@dataclass
+class _Session:
+    """One estimate at work on one run; `before_s` seconds were spent before it was resumed."""
+
+    estimator: CapacityEstimator
+    run: Run
+    started: float
+    before_s: float
+    disturbed: bool = False
+    waited_s: float = 0.0
+
+    def make(self, step: Step, number: int) -> Probe:
+        """Carry out `step`."""
+        begun = self.estimator.clock()
+        steady = None
+        judgement = None
+        if step.phase == "warm-up":
+            observation, steady = self.warm_up()
+        else:
+            if self.disturbed:
+                self._await_quiet()
+            observation = self._observe(step.rate)
+            judgement = judge(
+                observation,
+                self.estimator.success,
+                max_disturbance=self.estimator.max_disturbance,
+                accept_disturbed=step.accept_disturbed,
+                check_trend=self.estimator.schedule == "adaptive",
+            )
+            self.disturbed = judgement.verdict == "disturbed"
+        return Probe(
+            number,
+            step.phase,
+            step.rate,
+            step.attempt,
+            observation,
+            judgement,
+            begun - self.started + self.before_s,
+            self.estimator.clock() - begun,
+            steady,
+        )
+
+    def _await_quiet(self) -> None:
+        """Wait for who disturbed the probe before: in his presence the next would be in vain, too."""
+        begun = self.estimator.clock()
+        self.run.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
+        self.waited_s += self.estimator.clock() - begun
+
+    def _observe(self, rate: float) -> Observation:
+        interval = self.run.budget.interval_s
+        if self.estimator.schedule == "streambed":
+            times = self.estimator.published
+            self.run.set_rate(times.cooldown_rate)
+            self.run.settle(times.cooldown_s)
+        settle, window = self.estimator.probe_times(interval)
+        self.run.set_rate(rate)
+        self.run.settle(settle)
+        observation = self.run.observe(window)
+        if len(observation.batches) <= MIN_WHOLE_BATCHES:  # the testbed's own cap was too short: once more, longer
+            return self.run.observe(2 * window)
+        if self.estimator.schedule == "adaptive":
+            for _ in range(_LATE_WINDOWS):
+                if not _catching_up(observation, interval):
+                    break
+                observation = self.run.observe(window)
+        return observation
+
+    def warm_up(self, least_s: float = 0.0) -> tuple[Observation, bool]:
+        """Offer as much as fits until the run is steady; the last observation and whether it is.
+
+        It lasts at least `least_s` seconds, even if that is more than the cap.
+        """
+        self.run.set_rate(math.inf)
+        if self.estimator.schedule == "streambed":
+            return self.run.observe(self.estimator.published.warmup_s), True
+        chunk = self.estimator.chunk_time(self.run.budget.interval_s)
+        begun = self.estimator.clock()
+        seen: list[Observation] = []
+        while True:
+            observation = self.run.observe(chunk)
+            spent = self.estimator.clock() - begun
+            seen.append(observation)
+            steady = _settled(seen[-3:], self.estimator.warmup_change)
+            done = (steady and spent >= self.estimator.warmup_min_s) or spent >= self.estimator.warmup_cap_s
+            if done and spent >= least_s:
+                return observation, steady
+
+
+def _catching_up(observation: Observation, interval_s: float) -> bool:
+    """Whether batches followed each other faster than the interval, to make good a late start.
+
+    Such batches are smaller than an interval's worth, and near the MST they grow by a fraction of a percent each,
+    so the window may end before it shows that the rate is too high.
+    """
+    gaps = len(observation.batches) - 1
+    return gaps * interval_s - observation.elapsed_s > _LATE_START * gaps * interval_s
+
+
+def _settled(chunks: Sequence[Observation], change: float) -> bool:
+    """Whether rate and seconds per record drift no more: alike in the last two chunks, or up and down in three."""
+    if len(chunks) < _FEWEST_CHUNKS or min(chunk.consumed_records for chunk in chunks) <= 0:
+        return False
+    return all(_flat([of(chunk) for chunk in chunks], change) for of in (_consumed_rate, _record_s))
+
+
+def _flat(values: Sequence[float], change: float) -> bool:
+    last = values[-1] / values[-2] - 1
+    if abs(last) <= change:
+        return True
+    before = values[-2] / values[-3] - 1 if len(values) > _FEWEST_CHUNKS else 0.0
+    return last * before < 0 and max(abs(last), abs(before)) <= _SWING * change
+
+
+def _consumed_rate(observation: Observation) -> float:
+    return observation.consumed_rate
+
+
+def _record_s(observation: Observation) -> float:
+    return sum(batch.duration_s for batch in observation.batches[1:]) / observation.consumed_records
+
+
+def _within(
+    name: str, value: float, low: float, high: float, *, low_allowed: bool = False, high_allowed: bool = False
+) -> None:
+    above = value >= low if low_allowed else value > low
+    below = value <= high if high_allowed else value < high
+    if not (above and below):
+        raise WorkbenchError(
+            f"{name} is {value!r}; allowed is from {low} ({'included' if low_allowed else 'excluded'}) to {high} "
+            f"({'included' if high_allowed else 'excluded'}). Set it within."
+        )

@@ -1,0 +1,141 @@
+"""What a measurement was made of, in a few letters each: the workbench's code, the query's, and the data.
+
+Two that are equal may be mixed; after a change of any of them nothing that was seen before is used again.
+"""
+
+import ast
+import functools
+import hashlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from pathlib import Path
+from types import CellType, CodeType, FunctionType, ModuleType
+
+import workbench
+from workbench.errors import WorkbenchError
+from workbench.workload import Dataset, Query
+
+_ROOMS = ("capacity", "testbed", "workload", "simulation")
+_INSTALLED = {"site-packages", "dist-packages"}
+_HOME = Path(workbench.__file__).resolve().parent
+
+
+def own_code() -> str:
+    """Digest of the code that loads, observes and judges."""
+    return _digest(*(file.read_bytes() for room in _ROOMS for file in sorted((_HOME / room).rglob("*.py"))))
+
+
+def code_of(query: Query) -> str:
+    """Digest of the code of the query.
+
+    It is the module the query stands in, with what that imports from the user's folder, or the function alone where
+    that was typed into a notebook or a shell. What a ``functools.partial`` binds is part of it.
+    """
+    build, bound = getattr(query, "build", None), []
+    while isinstance(build, functools.partial):
+        bound += [_bound(value) for value in (*build.args, *build.keywords.items())]
+        build = build.func
+    module = inspect.getmodule(build)
+    if module is not None and Path(getattr(module, "__file__", None) or "").is_file():
+        return _digest(*_sources(module), *(text.encode() for text in bound))
+    try:
+        source = inspect.getsource(build)  # type: ignore[arg-type]
+    except (OSError, TypeError):  # a model, or code without a text
+        code = getattr(build, "__code__", None)
+        source = repr(query) if code is None else _compiled(code)
+    return _digest(*(text.encode() for text in (source, *bound)))
+
+
+def data_of(query: Query) -> str:
+    """Name the data: the settings of a generator, or the files of a data set with their sizes and times.
+
+    Raises
+    ------
+    WorkbenchError
+        When the data set is not there.
+    """
+    dataset = getattr(query, "dataset", None)
+    if not isinstance(dataset, Dataset):
+        return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__
+    place = Path(dataset.path)
+    if not place.exists():
+        raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
+    files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+    seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return repr((dataset.format, dataset.event_time, seen))
+
+
+def _sources(module: ModuleType) -> Iterator[bytes]:
+    """Text of `module` and, if it is the user's, of the modules that it imports from the same folder tree."""
+    file = Path(str(module.__file__)).resolve()
+    depth = module.__name__.count(".") + (file.name == "__init__.py")
+    folder = file.parents[min(depth, len(file.parents) - 1)]
+    texts: dict[Path, bytes] = {}
+    waiting = [file]
+    while waiting:
+        file = waiting.pop()
+        if file not in texts:
+            texts[file] = file.read_bytes()
+            if _HOME not in file.parents and not _INSTALLED & {*file.parts}:
+                waiting.extend(_imported(texts[file], file, folder))
+    return (texts[file] for file in sorted(texts))
+
+
+def _imported(text: bytes, file: Path, folder: Path) -> Iterator[Path]:
+    """Files below `folder` that the module with this `text` imports, in functions too."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # half edited, or not Python's
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [(folder, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = file.parents[node.level - 1] if node.level else folder
+            module = f"{node.module}." if node.module else ""
+            names = [(start, f"{module}{alias.name}") for alias in node.names]
+        else:
+            continue
+        for start, name in names:
+            place = start
+            for part in name.split("."):  # the last may be a module or a name in one
+                place /= part
+                yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
+
+
+def _bound(value: object, above: tuple[object, ...] = ()) -> str:
+    """Text of a bound value; a function is told by its code and what it holds, as its usual text names a place.
+
+    `above` are the functions that hold it, and which may hold each other.
+    """
+    if isinstance(value, functools.partial):
+        return repr([_bound(one, above) for one in (value.func, *value.args, *value.keywords.items())])
+    if isinstance(value, tuple | list):
+        return repr([_bound(one, above) for one in value])
+    if not isinstance(value, FunctionType):
+        return repr(value)
+    if any(value is one for one in above):
+        return value.__qualname__
+    cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items())
+    held = [_bound(one, (*above, value)) for one in (*defaults, *cells)]
+    return repr([value.__module__, value.__qualname__, _compiled(value.__code__), *held])
+
+
+def _compiled(code: CodeType) -> str:
+    """Text of what `code` does: its instructions, the names and constants in them, and those of inner functions."""
+    constants = [_compiled(one) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
+    return repr((code.co_code, code.co_names, constants))
+
+
+def _constant(value: object) -> str:
+    """Text of a constant; that of a set is in order, which is another in each process."""
+    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
+
+
+def _digest(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()[:16]

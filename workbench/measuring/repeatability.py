@@ -1,0 +1,106 @@
+"""How far a repeat of a measurement would lie from it: an interval for the maximum, not only a bracket.
+
+The bracket of an estimate is what one deployment was seen to do. Another deployment of the same query is compiled,
+laid out and disturbed differently, and has another maximum. The interval says where the maximum of the next one lies.
+
+Repeats scatter log-normally with an unknown deviation. What is known of it before any repeat is the conjugate prior:
+five percent, as the published repeats of StreamBed's queries scatter (median range of two or three: 4 to 7 %, 11 % for
+the stateful q5), with the weight of four observations. Those were taken on machines of their own; on a virtual machine,
+whose cores may be threads of one real core and have neighbours, it is ten percent (six fresh deployments of q5 on one
+of two cores: 13 %, and the source alone in five of them as much). Earlier measurements of the same configuration add
+what they show. The next one then follows Student's distribution.
+
+Neighbours of a virtual machine come and go, and the next deployment may meet more or fewer of them. How much they
+disturbed the probes of this one, those included that were repeated, is therefore another part of what is expected.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.stats import t as student
+
+from workbench.errors import WorkbenchError
+from workbench.records import MstEstimate, MstInterval
+from workbench.testbed import VIRTUAL_MACHINE
+
+EXPECTED_DEVIATION = 0.05
+EXPECTED_DEVIATION_VIRTUAL = 0.1
+EXPECTED_WEIGHT = 4
+LEVEL = 0.9
+
+
+def expected_deviation(machine: Mapping[str, str]) -> float:
+    """Give the relative deviation of repeats that is expected before any is seen, by the facts of the machine."""
+    return EXPECTED_DEVIATION_VIRTUAL if machine.get(VIRTUAL_MACHINE, "no") != "no" else EXPECTED_DEVIATION
+
+
+def unrest(estimate: MstEstimate) -> float:
+    """Give the root mean square of the share by which the probes of `estimate` were disturbed; 0 without probes."""
+    shares = [probe.observation.disturbance.worst for probe in estimate.probes]
+    return math.sqrt(sum(share**2 for share in shares) / len(shares)) if shares else 0.0
+
+
+def scatter(groups: Sequence[Sequence[float]], expected: float = EXPECTED_DEVIATION) -> tuple[float, int]:
+    """Deviation of the logarithms within `groups` of repeated rates, and its degrees of freedom, prior included."""
+    squares, freedom = 0.0, 0
+    for group in groups:
+        if len(group) > 1:
+            logarithms = np.log(group)
+            squares += float(((logarithms - logarithms.mean()) ** 2).sum())
+            freedom += len(group) - 1
+    return with_prior(squares, freedom, expected)
+
+
+def with_prior(squares: float, freedom: int, expected: float = EXPECTED_DEVIATION) -> tuple[float, int]:
+    """Give the deviation and its degrees of freedom: the prior's, and `squares` of logarithms seen with `freedom`."""
+    whole = EXPECTED_WEIGHT + freedom
+    return math.sqrt((EXPECTED_WEIGHT * expected**2 + squares) / whole), whole
+
+
+def mst_interval(
+    estimate: MstEstimate,
+    earlier: Sequence[MstEstimate] = (),
+    level: float = LEVEL,
+    expected: float = EXPECTED_DEVIATION,
+) -> MstInterval | None:
+    """Say where the maximum of the next deployment lies.
+
+    Parameters
+    ----------
+    estimate
+        This measurement's.
+    earlier
+        Those of the same configuration before it; what is not bounded by the query is left out.
+    level
+        Share of next deployments to hold.
+    expected
+        Relative deviation of repeats before any is seen; see `expected_deviation`. What disturbed this estimate is
+        added to it.
+
+    Returns
+    -------
+    MstInterval or None
+        None if `estimate` has no bracket: nothing was sustained, or its upper end is not the query's.
+
+    Raises
+    ------
+    WorkbenchError
+        When `level` is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise WorkbenchError(f"level is {level!r}; it must lie between 0 and 1, both excluded. Use 0.9.")
+    if not _bounded(estimate):
+        return None
+    every = [*(one for one in earlier if _bounded(one)), estimate]
+    deviation, freedom = scatter([[one.middle for one in every]], math.hypot(expected, unrest(estimate)))
+    centre = float(np.mean([math.log(one.middle) for one in every]))
+    reach = float(student.ppf((1 + level) / 2, freedom)) * deviation * math.sqrt(1 + 1 / len(every))
+    half = float(np.mean([math.log(one.high / one.low) for one in every])) / 2  # the maximum is anywhere in a bracket
+    return MstInterval(
+        math.exp(centre - reach - half), math.exp(centre + reach + half), level, math.expm1(deviation), len(every)
+    )
+
+
+def _bounded(estimate: MstEstimate) -> bool:
+    return estimate.limit == "query" and estimate.low > 0 and math.isfinite(estimate.high)

@@ -1,0 +1,96 @@
+"""StreamBed's published schedule (section IV and VIII), for comparison with the adaptive one.
+
+Warm up at an unlimited rate; the mean rate is the first target. Then per probe: 15 s at a low rate, 60 s at the
+target of which the last 30 s are observed. The target doubles until a probe fails, then halves the bracket, until
+it changes by at most the tolerance or the probes are used up. q1, q2, q11: 120 s + 7 x 75 s = 645 s; q5, q8: 450 s
++ 6 x 75 s = 900 s. Nothing is repeated and a growing backlog alone does not fail a probe. Deviation: a
+source-bound target bounds the search from above without being reported as the query's.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.errors import WorkbenchError
+from workbench.measuring.bracket import SearchSettings, Step, first_rate, summarise
+from workbench.records import MstEstimate, Probe
+
+
+@dataclass(frozen=True)
+class StreamBedSchedule:
+    """Times (seconds), probes and the cool-down's rate (records/s) of the published schedule."""
+
+    warmup_s: float = 120.0
+    cooldown_s: float = 15.0
+    cooldown_rate: float = 6400.0
+    inject_s: float = 60.0
+    observe_s: float = 30.0
+    probes: int = 7
+
+    def __post_init__(self) -> None:
+        for name in ("warmup_s", "cooldown_s", "cooldown_rate", "inject_s", "observe_s"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise WorkbenchError(f"StreamBed's {name} is {value!r}; it must be a finite number above 0.")
+        if self.observe_s > self.inject_s:
+            raise WorkbenchError(
+                f"StreamBed's observe_s is {self.observe_s!r}; it is the last part of inject_s = {self.inject_s!r} "
+                "and cannot be longer. Shorten it."
+            )
+        if self.probes < 1:
+            raise WorkbenchError(f"StreamBed's probes is {self.probes!r}; allowed are 1 and more. Raise it.")
+
+    @property
+    def seconds(self) -> float:
+        """The longest a run takes."""
+        return self.warmup_s + self.probes * (self.cooldown_s + self.inject_s)
+
+
+SIMPLE_QUERIES = StreamBedSchedule()
+STATEFUL_QUERIES = StreamBedSchedule(warmup_s=450.0, cooldown_rate=12800.0, probes=6)
+
+
+def next_step(history: Sequence[Probe], settings: SearchSettings) -> Step | None:
+    """Ask what to do after `history`; None when the schedule is finished."""
+    if not history:
+        return Step("warm-up", math.inf)
+    probes = [probe for probe in history if probe.phase == "probe"]
+    if len(probes) >= settings.max_probes:
+        return None
+    target = _next_target(history)
+    if probes and abs(target - probes[-1].rate) <= settings.tolerance * probes[-1].rate:
+        return None
+    return Step("probe", target, accept_disturbed=True)
+
+
+def _next_target(history: Sequence[Probe]) -> float:
+    probes = [probe for probe in history if probe.phase == "probe"]
+    if not probes:
+        return first_rate(history)
+    low, high = _ends(probes, bound=True)
+    return 2 * probes[-1].rate if math.isinf(high) else (low + high) / 2
+
+
+def _ends(probes: Sequence[Probe], *, bound: bool) -> tuple[float, float]:
+    low, high = 0.0, math.inf
+    for probe in probes:
+        if probe.answered("sustained"):
+            low = probe.rate
+        elif probe.answered("overloaded") or (bound and probe.answered("source-bound")):
+            high = probe.rate
+    return low, high
+
+
+def conclude(history: Sequence[Probe], settings: SearchSettings) -> MstEstimate:
+    """Bracket the MST by the probes of `history`, finished or not."""
+    probes = [probe for probe in history if probe.phase == "probe"]
+    low, high = _ends(probes, bound=False)
+    bound = any(probe.answered("source-bound") for probe in probes)
+    return summarise(
+        history,
+        low,
+        high,
+        "query" if math.isfinite(high) else "source" if bound else "none",
+        exhausted=bool(probes) and abs(_next_target(history) - probes[-1].rate) > settings.tolerance * probes[-1].rate,
+        doubtful=(),
+    )

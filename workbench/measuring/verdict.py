@@ -1,0 +1,149 @@
+"""Judges one observation: whether it counts at all, and whether the commanded rate was sustained.
+
+StreamBed (section IV) calls a rate sustained when the mean processed rate is at least 99 % of the target.
+Two things are added, as deviations: an observation must be *valid* before it is judged (the machine was not
+disturbed, the source could have done more, the rate was really offered), and the backlog at the releases must not
+grow (the trend test of Theodolite's lag slope), because a run at 99.5 % of its due rows falls behind for good.
+"""
+
+import math
+
+from workbench.errors import WorkbenchError
+from workbench.metrics import Observation
+from workbench.records import Judgement, Verdict
+
+MIN_WHOLE_BATCHES = 3
+SOURCE_MARGIN = 1.2
+MAX_DISTURBANCE = 0.05
+_OFFERED_TOLERANCE = 0.01
+_SLOPE_ERRORS = 2.0
+_SLOPE_SLACK = 1e-3
+# A backlog that only rounds to whole rows lies within one row; the steepest least-squares line through it rises
+# 1.5 rows from end to end.
+_ROUNDING_ROWS = 1.0
+_ROUNDING_RISE = 1.5
+
+
+def backlog_trend(observation: Observation) -> tuple[float, float]:
+    """Least-squares slope of the backlog at the releases (records/s) and its standard error."""
+    times = [batch.start_s for batch in observation.batches]
+    backlogs = [batch.backlog for batch in observation.batches]
+    count = len(times)
+    mean_time, mean_backlog = sum(times) / count, sum(backlogs) / count
+    spread = sum((time - mean_time) ** 2 for time in times)
+    if spread == 0:
+        return 0.0, 0.0
+    slope = (
+        sum((time - mean_time) * (backlog - mean_backlog) for time, backlog in zip(times, backlogs, strict=True))
+        / spread
+    )
+    residuals = sum(
+        (backlog - mean_backlog - slope * (time - mean_time)) ** 2
+        for time, backlog in zip(times, backlogs, strict=True)
+    )
+    return slope, math.sqrt(residuals / max(1, count - 2) / spread)
+
+
+def _kept_up(observation: Observation) -> float:
+    """Seconds in which the rows of the batches became due / seconds the batches took; 1 without batches."""
+    took = sum(batch.duration_s for batch in observation.batches)
+    if not (took > 0 and observation.commanded_rate > 0):
+        return 1.0
+    return sum(batch.records for batch in observation.batches) / observation.commanded_rate / took
+
+
+def judge(
+    observation: Observation,
+    success: float = 0.99,
+    *,
+    max_disturbance: float = MAX_DISTURBANCE,
+    accept_disturbed: bool = False,
+    check_trend: bool = True,
+) -> Judgement:
+    """Judge `observation`; validity is decided before the verdict.
+
+    Parameters
+    ----------
+    observation
+        At a finite commanded rate, with at least three whole batches.
+    success
+        Least share of the due rows that must have been consumed.
+    max_disturbance
+        Largest share of the machine that others may have taken, and by which its cores may have been slower.
+    accept_disturbed
+        Judge an observation beyond it all the same, and flag it.
+    check_trend
+        Whether a growing backlog alone fails the rate; False is StreamBed's published rule.
+
+    Raises
+    ------
+    WorkbenchError
+        When there are fewer than three whole batches, unless each took longer than its rows took to become due: then
+        the rate is far too high.
+    """
+    whole = len(observation.batches) - 1
+    few = whole < MIN_WHOLE_BATCHES
+    kept_up = _kept_up(observation)
+    if few and kept_up >= 1:
+        raise WorkbenchError(
+            f"An observation at {observation.commanded_rate:,.0f} records/s has {max(0, whole)} whole batches; "
+            f"a verdict needs at least {MIN_WHOLE_BATCHES}. Use a shorter trigger interval (--interval), or in Python "
+            "observe longer: CapacityEstimator(window_s=...)."
+        )
+    due = observation.due_records
+    share = kept_up if few else observation.consumed_records / due if due > 0 else 1.0
+    slope, error = (0.0, 0.0) if few else backlog_trend(observation)
+    worst, told = observation.disturbance.worst, observation.disturbance.told
+
+    def answer(verdict: Verdict, reason: str) -> Judgement:
+        disturbed = verdict in {"sustained", "overloaded"} and worst > max_disturbance
+        if disturbed:
+            reason = f"{reason[:-1]} (judged although {told[0].lower()}{told[1:]})."
+        return Judgement(verdict, share, slope, error, reason, disturbed)
+
+    invalid = _invalid(observation, math.inf if accept_disturbed else max_disturbance, few=few)
+    if invalid is not None:
+        return answer(*invalid)
+    if few:
+        longest = max(batch.duration_s for batch in observation.batches)
+        return answer(
+            "overloaded",
+            f"No more than {len(observation.batches)} batches were completed, of up to {longest:,.1f} s each, though "
+            f"their rows became due in {share:.1%} of that time.",
+        )
+    rounding = _rounding(observation)
+    if observation.consumed_records + _ROUNDING_ROWS < success * due:
+        return answer(
+            "overloaded", f"Only {share:.1%} of the {due:,.0f} due rows were consumed; {success:.1%} are needed."
+        )
+    slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * rounding
+    if check_trend and slope > _SLOPE_ERRORS * error + slack:
+        return answer(
+            "overloaded",
+            f"{share:.1%} of the due rows were consumed, but the backlog grew by {slope:,.1f} records/s "
+            f"(standard error {error:,.1f}).",
+        )
+    trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
+    return answer("sustained", f"{share:.1%} of the {due:,.0f} due rows were consumed and {trend}.")
+
+
+def _invalid(observation: Observation, max_disturbance: float, *, few: bool) -> tuple[Verdict, str] | None:
+    """Why the observation does not count; None if it does."""
+    worst, commanded, offered = observation.disturbance.worst, observation.commanded_rate, observation.offered_rate
+    if worst > max_disturbance:
+        return "disturbed", f"{observation.disturbance.told}; at most {max_disturbance:.1%} is allowed."
+    if observation.source_rate_limit < SOURCE_MARGIN * commanded:
+        limit = observation.source_rate_limit
+        reason = f"The source alone releases {limit:,.0f} records/s, less than {SOURCE_MARGIN} x the commanded"
+        return "source-bound", f"{reason} {commanded:,.0f}."
+    if not few and abs(offered - commanded) > _OFFERED_TOLERANCE * commanded + _rounding(observation):
+        return (
+            "not-offered",
+            f"{offered:,.0f} records/s became due although {commanded:,.0f} records/s were commanded.",
+        )
+    return None
+
+
+def _rounding(observation: Observation) -> float:
+    """Records/s that whole rows may be off by."""
+    return _ROUNDING_ROWS / observation.elapsed_s if observation.elapsed_s > 0 else 0.0

@@ -1,0 +1,140 @@
+"""How documents are written and read: whole files, strict JSON.
+
+Reading is strict: unknown keys and wrong types are refused, not guessed at. JSON has no inf, so inf is the text
+``"inf"``; NaN is never a result and is refused.
+"""
+
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cattrs import Converter, transform_error
+from cattrs.v import format_exception
+
+from workbench.errors import WorkbenchError
+
+Setting = str | int | float | bool | None
+_Kind = TypeVar("_Kind")
+_STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` to `path`, all of it or nothing; folders are made.
+
+    A symbolic link stays, and what it points to is written. What is no regular file, such as a pipe, or another name
+    of an open file, such as ``/dev/stdout``, is written straight, at its end.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be written, or the text has half a character.
+    """
+    try:
+        data = text.encode("utf-8")
+        if Path(path).absolute().parent in _STREAMS or (Path(path).exists() and not Path(path).is_file()):
+            with Path(path).open("ab") as stream:
+                stream.write(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.end]
+        raise WorkbenchError(
+            f"{os.fspath(path)!r} cannot hold {half!r}, which is half a character; rename it."
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise WorkbenchError(f"{os.fspath(path)!r} cannot be written: {reason}. Choose another place.") from error
+
+
+def _replace(target: Path, data: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def unstructure(value: object) -> dict[str, Any]:
+    """Plain JSON values of a dataclass."""
+    result: dict[str, Any] = _CONVERTER.unstructure(value)
+    return result
+
+
+def structure(data: object, kind: type[_Kind], what: str) -> _Kind:
+    """Build a `kind` from plain JSON values; `what` names the document in errors.
+
+    Raises
+    ------
+    WorkbenchError
+        When a key is unknown or missing, or a value has a wrong type.
+    """
+    try:
+        return _CONVERTER.structure(data, kind)
+    except Exception as error:
+        problems = "; ".join(transform_error(error, path="$", format_exception=_describe))
+        raise WorkbenchError(f"{what} cannot be read: {problems}. Correct these keys, or measure again.") from error
+
+
+def _describe(error: BaseException, kind: type | None) -> str:
+    if isinstance(error, AttributeError):
+        return "expected a mapping"
+    if type(error) is Exception or isinstance(error, WorkbenchError | TypeError):  # a Literal's error is a bare one
+        return str(error)
+    return format_exception(error, kind)
+
+
+def _write_float(value: float) -> float | str:
+    number = float(value)
+    if math.isnan(number):
+        raise WorkbenchError("A number of the result is NaN, which is never a result; report this as a defect.")
+    return str(number) if math.isinf(number) else number
+
+
+def _read_float(value: object, _kind: object) -> float:
+    if isinstance(value, str) and value in {"inf", "-inf"}:
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def _read_exactly(kind: type) -> Callable[[object, object], Any]:
+    def read(value: object, _kind: object) -> object:
+        if type(value) is not kind:
+            raise TypeError(f"{value!r} is not of type {kind.__name__}")
+        return value
+
+    return read
+
+
+def _read_setting(value: object, _kind: object) -> Setting:
+    if value in ("inf", "-inf"):
+        return float(str(value))
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise TypeError(f"{value!r} is not a text, a number, true, false or null")
+
+
+def _make_converter() -> Converter:
+    converter = Converter(forbid_extra_keys=True)
+    converter.register_structure_hook(float, _read_float)
+    converter.register_unstructure_hook(float, _write_float)
+    converter.register_unstructure_hook(int, int)  # NumPy integers are no JSON
+    converter.register_unstructure_hook(bool, bool)
+    for kind in (int, str, bool):
+        converter.register_structure_hook(kind, _read_exactly(kind))
+    converter.register_structure_hook_func(lambda kind: kind == Setting, _read_setting)
+    return converter
+
+
+_CONVERTER = _make_converter()

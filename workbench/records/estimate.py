@@ -1,0 +1,185 @@
+"""An estimate of the maximum sustainable throughput (MST): its probes, its bracket, its interval, its costs."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.metrics import Observation
+
+Phase = Literal["warm-up", "probe"]
+Limit = Literal["query", "source", "none"]
+Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-offered"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was decided about one observation, with the numbers behind it.
+
+    Parameters
+    ----------
+    verdict
+        ``"sustained"`` or ``"overloaded"`` for a valid observation, otherwise why it does not count.
+    consumed_share
+        Rows consumed / rows due over the whole batches.
+    backlog_slope
+        Least-squares slope of the backlog at the releases, records/s.
+    slope_error
+        Standard error of that slope, records/s.
+    reason
+        One sentence with numbers, for reports.
+    disturbed
+        Whether the observation was judged although the machine was disturbed.
+    """
+
+    verdict: Verdict
+    consumed_share: float
+    backlog_slope: float
+    slope_error: float
+    reason: str
+    disturbed: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether the verdict says something about the query."""
+        return self.verdict in {"sustained", "overloaded"}
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A finished step.
+
+    Parameters
+    ----------
+    number
+        0 for the warm-up, then 1, 2, ...
+    phase, rate, attempt
+        As in the `Step`.
+    observation
+        What was seen: of a probe its window, of a warm-up its steady tail.
+    judgement
+        None for the warm-up.
+    started_s
+        When it began, seconds after the estimate began.
+    seconds
+        How long it took, with the time that was not observed.
+    steady
+        Whether the warm-up became steady before its cap; None for a probe.
+    """
+
+    number: int
+    phase: Phase
+    rate: float
+    attempt: int
+    observation: Observation
+    judgement: Judgement | None = None
+    started_s: float = 0.0
+    seconds: float = 0.0
+    steady: bool | None = None
+
+    def answered(self, verdict: str) -> bool:
+        """Whether the verdict is `verdict`."""
+        return self.judgement is not None and self.judgement.verdict == verdict
+
+
+@dataclass(frozen=True)
+class MstEstimate:
+    """A maximum sustainable throughput (MST) as a bracket.
+
+    Parameters
+    ----------
+    rate
+        Mean rate consumed at `low`, records/s; None if no rate was sustained.
+    low
+        Highest rate confirmed sustained; 0 if none was.
+    high
+        Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where
+        repeated answers contradict each other, `low` and `high` enclose all rates in doubt.
+    probes
+        All of them, in order, the warm-up first.
+    observation
+        The last one at `low`; None if no rate was sustained.
+    limit
+        What bounds the rate from above: ``"query"`` (an overloaded rate), ``"source"`` (the next rate up would be
+        source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or the
+        probes ran out).
+    seconds
+        Time spent on the probes.
+    steady
+        Whether the warm-up became steady before its cap.
+    exhausted
+        Whether the budget of probes ran out before the bracket was as narrow as asked.
+    contradictions
+        Rates (records/s) with both answers, or sustained above a rate that was overloaded.
+    """
+
+    rate: float | None
+    low: float
+    high: float
+    probes: tuple[Probe, ...]
+    observation: Observation | None
+    limit: Limit
+    seconds: float
+    steady: bool = True
+    exhausted: bool = False
+    contradictions: tuple[float, ...] = ()
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether a judged probe had to be taken from a disturbed machine."""
+        return any(probe.judgement is not None and probe.judgement.disturbed for probe in self.probes)
+
+    @property
+    def middle(self) -> float:
+        """Middle of the bracket (of its logarithms), records/s; `low` where there is no upper end."""
+        return math.sqrt(self.low * self.high) if math.isfinite(self.high) else self.low
+
+
+@dataclass(frozen=True)
+class MstInterval:
+    """Where the maximum sustainable throughput of a next deployment lies.
+
+    Parameters
+    ----------
+    low, high
+        Records/s.
+    level
+        Share of next deployments that should lie in it.
+    deviation
+        Relative standard deviation of repeats that it rests on.
+    repeats
+        Measurements of this configuration that it rests on, this one included.
+    """
+
+    low: float
+    high: float
+    level: float
+    deviation: float
+    repeats: int
+
+
+@dataclass(frozen=True)
+class OperatorCost:
+    """Cost of one task of one operator in one micro-batch.
+
+    Parameters
+    ----------
+    operator
+        Its name.
+    fixed_s, per_record_s
+        a and b of seconds = a + b x records; None if fewer than three levels were seen.
+    per_record_error
+        Standard error of b.
+    records_low, records_high
+        Range of records per task that was seen: outside it the line extrapolates.
+    samples, levels
+        Number of points, and of record levels that differ by more than 2 %.
+    """
+
+    operator: str
+    fixed_s: float | None
+    per_record_s: float | None
+    per_record_error: float | None
+    records_low: float
+    records_high: float
+    samples: int
+    levels: int

@@ -1,0 +1,182 @@
+"""A measurement: the estimate of one query on one budget, with all that is needed to read it later.
+
+It is stored as one versioned JSON file.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from workbench import __version__
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.metrics import Observation, SourceProfile, TaskSample
+from workbench.records.documents import Setting, structure, unstructure, write_whole
+from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
+
+VERSION = 1
+MAX_SAMPLES = 1000
+_GROUPS = 100
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured.
+
+    Parameters
+    ----------
+    query
+        Name of the query.
+    budget
+        Slots, their profile and the trigger interval.
+    estimate
+        The bracketed MST with its probes.
+    costs
+        Fixed and per-record costs per operator.
+    source
+        The source's own profile; None if it was not profiled.
+    testbed
+        Name of the testbed.
+    started_at
+        ISO 8601 date and time.
+    machine
+        Description of the machine.
+    settings
+        Settings of the estimator and the testbed.
+    load_curve
+        Observations at lower rates, which the costs rest on besides the probes.
+    workbench_version
+        Version that measured.
+    tasks
+        Tasks by operator, where an optimizer set them.
+    predicted_rate
+        Records/s that the optimizer expected of them.
+    interval
+        Where the maximum of a next deployment lies; None without a bracket of the query's own.
+    failure
+        Why nothing was measured; None for a measurement.
+    unbounded_state
+        Whether the query's state grows with every record, so that the rate is one at a size of the state and no MST.
+    """
+
+    query: str
+    budget: Budget
+    estimate: MstEstimate
+    costs: tuple[OperatorCost, ...]
+    source: SourceProfile | None
+    testbed: str
+    started_at: str
+    machine: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    load_curve: tuple[Probe, ...] = ()
+    workbench_version: str = __version__
+    tasks: Mapping[str, int] | None = None
+    predicted_rate: float | None = None
+    interval: MstInterval | None = None
+    failure: str | None = None
+    unbounded_state: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            datetime.fromisoformat(self.started_at)
+        except ValueError as error:
+            raise WorkbenchError(
+                f"started_at is {self.started_at!r}; it must be an ISO 8601 date and time such as "
+                "2026-01-31T12:00:00+00:00."
+            ) from error
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the measurement to `path`, all of it or nothing.
+
+        Raises
+        ------
+        WorkbenchError
+            When a number is NaN.
+        """
+        document = {"version": VERSION, **measurement_to_dict(self)}
+        write_whole(path, json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
+
+    @classmethod
+    def from_json(cls, path: str | os.PathLike[str]) -> "Measurement":
+        """Read a measurement.
+
+        Raises
+        ------
+        WorkbenchError
+            When the file is missing, not JSON, of another version, or has unknown keys or wrong types.
+        """
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise WorkbenchError(f"The measurement {path} cannot be read: {error.strerror}. Check the path.") from error
+        except ValueError as error:
+            raise WorkbenchError(f"The measurement {path} is not JSON: {error}. Measure again.") from error
+        if not isinstance(document, dict):
+            raise WorkbenchError(f"The measurement {path} is a JSON {type(document).__name__}; it must be an object.")
+        version = document.pop("version", None)
+        if version != VERSION:
+            raise WorkbenchError(
+                f"The measurement {path} has version {version!r}; this workbench reads version {VERSION}. Read it "
+                "with the workbench that wrote it, or measure again."
+            )
+        return measurement_from_dict(document, f"The measurement {path}")
+
+
+def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
+    """Plain JSON values of `measurement`."""
+    estimate = measurement.estimate
+    compact = replace(
+        estimate,
+        probes=tuple(replace(probe, observation=_compact(probe.observation)) for probe in estimate.probes),
+        observation=None if estimate.observation is None else _compact(estimate.observation),
+    )
+    curve = tuple(replace(probe, observation=_compact(probe.observation)) for probe in measurement.load_curve)
+    return unstructure(replace(measurement, estimate=compact, load_curve=curve))
+
+
+def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:
+    """Build a measurement from plain JSON values; `what` names it in errors."""
+    return structure(data, Measurement, what)
+
+
+def probe_to_dict(probe: Probe) -> dict[str, Any]:
+    """Plain JSON values of `probe`, for a journal."""
+    return unstructure(replace(probe, observation=_compact(probe.observation)))
+
+
+def probe_from_dict(data: Mapping[str, Any]) -> Probe:
+    """Build a probe from plain JSON values.
+
+    Raises
+    ------
+    WorkbenchError
+        When a key is unknown or missing, or a value has a wrong type.
+    """
+    return structure(data, Probe, "The recorded probe")
+
+
+def _compact(observation: Observation) -> Observation:
+    """Aggregate many samples: per operator, means of groups of similar size, which keep the line through them."""
+    if len(observation.samples) <= MAX_SAMPLES:
+        return observation
+    grouped: dict[str, list[TaskSample]] = {}
+    for sample in observation.samples:
+        grouped.setdefault(sample.operator, []).append(sample)
+    means: list[TaskSample] = []
+    for operator, samples in grouped.items():
+        samples.sort(key=lambda sample: sample.records)
+        size = math.ceil(len(samples) / _GROUPS)
+        means.extend(_mean(operator, samples[start : start + size]) for start in range(0, len(samples), size))
+    return replace(observation, samples=tuple(means))
+
+
+def _mean(operator: str, samples: Sequence[TaskSample]) -> TaskSample:
+    count = len(samples)
+    return TaskSample(
+        operator, sum(sample.records for sample in samples) / count, sum(sample.seconds for sample in samples) / count
+    )

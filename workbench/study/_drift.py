@@ -1,0 +1,350 @@
+"""Capacity drift: what changed since the previous run of the same study, and whether noise alone explains it.
+
+Of a study the runs count that its model was fitted to, those of one budget by their mean. How large a change noise
+explains is said in `workbench.study.change`; it follows from
+
+- the width of both brackets: the maximum lies anywhere between their ends;
+- the scatter of repeats: of both studies' runs about their models. With few of them a general expectation counts too:
+  five percent, as repeats of StreamBed's simple queries scatter (median range of two or three: 4 to 7 %), with the
+  weight of four observations. It is the conjugate prior of a normal variance, so the difference follows Student's
+  distribution.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, geometric_mean
+from typing import Literal
+
+import numpy as np
+
+from workbench.capacity import Exploration
+from workbench.capacity.model import why_no_capacity
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.measuring import EXPECTED_DEVIATION, expected_deviation, with_prior
+from workbench.records import Measurement, Setting
+from workbench.study.carry_out import Planned
+from workbench.study.change import Change, Scatter
+
+_LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
+
+_SLACK = 1e-9
+
+
+class CapacityFellError(WorkbenchError):
+    """The capacity is lower than before, beyond the noise."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A circumstance that is not the same: a setting, the machine, the workbench's version."""
+
+    thing: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What becomes of an earlier plan: its budget, and its capacity by the present model.
+
+    Parameters
+    ----------
+    rate, margin
+        Records/s it was made for, and how many times that its capacity was to be.
+    budget
+        What it said to deploy.
+    expected, low, high
+        Its capacity by the present model and the ends of the model's 90 % interval, records/s.
+    slots_now
+        Slots planned for the rate now; None if there is no plan.
+    """
+
+    rate: float
+    margin: float
+    budget: Budget
+    expected: float
+    low: float
+    high: float
+    slots_now: int | None
+
+    @property
+    def verdict(self) -> Literal["holds", "eats its margin", "too small"]:
+        """Whether the earlier plan still carries its rate."""
+        if self.expected >= self.margin * self.rate * (1 - _SLACK):
+            return "holds"
+        return "eats its margin" if self.expected >= self.rate else "too small"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What changed between two runs.
+
+    Parameters
+    ----------
+    query
+        Its name.
+    before_at, now_at
+        When the runs began, ISO 8601.
+    overall
+        The capacity of all budgets that are known from both sides, together: their mean ratio.
+    changes
+        The capacity of each budget.
+    differences
+        Circumstances that differ.
+    scatter
+        What the noise was judged by.
+    promises
+        Earlier plans under the present model; only between studies.
+    costs
+        CPU time per record of every operator; only between measurements.
+    """
+
+    query: str
+    before_at: str
+    now_at: str
+    overall: Change
+    changes: tuple[Change, ...]
+    differences: tuple[Difference, ...]
+    scatter: Scatter
+    promises: tuple[Promise, ...] = ()
+    costs: tuple[Change, ...] = ()
+
+    @property
+    def losses(self) -> tuple[Change, ...]:
+        """Capacities that fell beyond the noise, that of all budgets together first."""
+        return tuple(dict.fromkeys(each for each in (self.overall, *self.changes) if each.judgement == "lower"))
+
+
+def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None) -> Drift:
+    """Compare two measurements of the same query on the same budget.
+
+    Parameters
+    ----------
+    scatter
+        How repeats scatter, where that is known; the general expectation without it.
+
+    Raises
+    ------
+    WorkbenchError
+        When query, budget, tasks or testbed differ, so that nothing can be compared.
+    """
+    _require_same("query", before.query, now.query)
+    _require_same("budget", _words(before.budget), _words(now.budget))
+    _require_same("kind of testbed", _kind(before), _kind(now))
+    _require_same("tasks", str(before.tasks), str(now.tasks))
+    scatter = scatter or Scatter()
+    sides = (_Capacity.of((before,), scatter), _Capacity.of((now,), scatter))
+    capacity = _capacity_change(now.budget, *sides, scatter.quantile())
+    return Drift(
+        now.query,
+        before.started_at,
+        now.started_at,
+        capacity,
+        (capacity,),
+        _differences(before, now),
+        scatter,
+        costs=tuple(_operator_changes(before, now, scatter)),
+    )
+
+
+def study_drift(before: Planned, now: Planned) -> Drift:
+    """Compare two runs of the same study: every budget measured in both, all together, and the earlier plans.
+
+    Raises
+    ------
+    WorkbenchError
+        When the studies ask about another query, slot or interval, or share no budget.
+    """
+    for name in ("query", "testbed", "slot_cpus", "interval_s", "output_mode"):
+        _require_same(name, str(getattr(before.study, name)), str(getattr(now.study, name)))
+    earlier, later = _by_budget(before.exploration), _by_budget(now.exploration)
+    common = [budget for budget in later if budget in earlier]
+    if not common:
+        raise WorkbenchError(
+            "The two runs of the study measured no budget in common, so there is nothing to compare; keep slots and "
+            "memory_mb of the study as they were, or compare with another run."
+        )
+    scatter = scatter_of((before.exploration, now.exploration))
+    pairs = [(_Capacity.of(earlier[budget], scatter), _Capacity.of(later[budget], scatter)) for budget in common]
+    each = scatter.quantile(len(pairs))
+    changes = tuple(_capacity_change(budget, *pair, each) for budget, pair in zip(common, pairs, strict=True))
+    return Drift(
+        now.study.query,
+        min(run.started_at for run in before.exploration.measurements),
+        min(run.started_at for run in now.exploration.measurements),
+        _overall(pairs, changes, scatter.quantile()),
+        changes,
+        _differences(earlier[common[-1]][-1], later[common[-1]][-1]) + _study_differences(before, now),
+        scatter,
+        tuple(_promises(before, now)),
+    )
+
+
+def refuse_loss(found: Drift) -> None:
+    """Let a schedule end with an error where capacity was lost.
+
+    Chance alone does so once in twenty times at most: once in forty by the overall capacity, once by any one budget's.
+
+    Raises
+    ------
+    CapacityFellError
+        When the overall capacity, or that of one budget, fell beyond the noise.
+    """
+    if not found.losses:
+        return
+    worst = found.losses[0]
+    where = "" if worst is found.overall else f" on one budget ({worst.thing})"
+    fell = f"{'' if worst.ratio is not None else 'at least '}{1 - worst.bounds[1]:.1%}"
+    raise CapacityFellError(
+        f"The capacity of {found.query}{where} fell by {fell} since {found.before_at}; chance explains a fall of up to "
+        f"{worst.fall_by_chance:.1%}. Look at what else changed, and measure again."
+    )
+
+
+def scatter_of(explorations: Iterable[Exploration]) -> Scatter:
+    """Estimate how repeats scatter: the runs of `explorations` about their models, and the general expectation."""
+    squares, freedom, expected = 0.0, 0, EXPECTED_DEVIATION
+    for exploration in explorations:
+        expected = max([expected, *(expected_deviation(run.machine) for run in exploration.measurements)])
+        rates = exploration.rates
+        predicted = exploration.model.predict(exploration.points)
+        if len(rates) > _LAW_PARAMETERS and (predicted > 0).all() and (rates > 0).all():
+            squares += float(np.sum(np.log(rates / predicted) ** 2))
+            freedom += len(rates) - _LAW_PARAMETERS
+    return Scatter(*with_prior(squares, freedom, expected))
+
+
+@dataclass(frozen=True)
+class _Capacity:
+    """The capacity of a budget: the mean of its runs' logarithms twice and the variance of that, or an open range."""
+
+    rate: float | None
+    low: float
+    high: float
+    variance: float
+
+    @classmethod
+    def of(cls, runs: Sequence[Measurement], scatter: Scatter) -> "_Capacity":
+        estimates = [run.estimate for run in runs]
+        rates = [estimate.rate for estimate in estimates if estimate.rate]
+        rate = geometric_mean(rates) if rates else None
+        low = fmean(math.log(estimate.low) if estimate.low > 0 else -math.inf for estimate in estimates)
+        high = fmean(math.log(estimate.high) if estimate.high > 0 else math.inf for estimate in estimates)
+        squares = [scatter.deviation**2] * len(runs)
+        if math.isfinite(low) and math.isfinite(high):
+            squares += [math.log(one.high / one.low) ** 2 / 12 for one in estimates]  # uniform between the ends
+            low = high = (low + high) / 2
+        return cls(rate, low, high, math.fsum(squares) / len(runs) ** 2)
+
+
+def _capacity_change(budget: Budget, before: _Capacity, now: _Capacity, quantile: float) -> Change:
+    tolerated = quantile * math.sqrt(before.variance + now.variance)
+    least, most = now.low - before.high, now.high - before.low
+    return Change(f"Capacity of {_words(budget)}", "records/s", before.rate, now.rate, least, most, tolerated)
+
+
+def _overall(pairs: Sequence[tuple[_Capacity, _Capacity]], changes: Sequence[Change], quantile: float) -> Change:
+    """Mean of the logarithms of the ratios; budgets whose ratio is open do not count."""
+    known = [(pair, change.most) for pair, change in zip(pairs, changes, strict=True) if change.least == change.most]
+    thing = f"Capacity over {len(known)} budget{'' if len(known) == 1 else 's'}"
+    if not known:
+        return Change(thing, "", None, None, -math.inf, math.inf, 0.0)
+    mean = fmean(ratio for _, ratio in known)
+    variance = math.fsum(before.variance + now.variance for (before, now), _ in known)
+    return Change(thing, "", None, None, mean, mean, quantile * math.sqrt(variance) / len(known))
+
+
+def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -> list[Change]:
+    """CPU time per record of every operator; taken as scattering like rates, plus the errors of the two fits."""
+    was = {cost.operator: cost for cost in before.costs}
+    pairs = [(was[cost.operator], cost) for cost in now.costs if cost.operator in was]
+    quantile = scatter.quantile(max(1, len(pairs)))
+    changes = []
+    for old, cost in pairs:
+        if not old.per_record_s or not cost.per_record_s:
+            continue
+        errors = ((old.per_record_error or 0.0) / old.per_record_s, (cost.per_record_error or 0.0) / cost.per_record_s)
+        tolerated = quantile * math.sqrt(2 * scatter.deviation**2 + sum(error**2 for error in errors))
+        ratio = math.log(cost.per_record_s / old.per_record_s)
+        changes.append(
+            Change(
+                f"Cost of {cost.operator}", "s per record", old.per_record_s, cost.per_record_s, ratio, ratio, tolerated
+            )
+        )
+    return changes
+
+
+def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
+    slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
+    for plan in before.plans:
+        point = [[plan.budget.profile.memory_mb, plan.budget.slots]]
+        low, high = now.exploration.model.interval(point)
+        yield Promise(
+            plan.rate,
+            plan.margin,
+            plan.budget,
+            float(now.exploration.model.predict(point)[0]),
+            float(low[0]),
+            float(high[0]),
+            slots_now.get(plan.rate),
+        )
+
+
+def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...]:
+    versions = (Difference("Workbench version", before.workbench_version, now.workbench_version),)
+    testbeds = (Difference("Testbed", before.testbed, now.testbed),)
+    return (
+        *(each for each in (*versions, *testbeds) if each.before != each.now),
+        *(each for each in _unequal("Machine", before.machine, now.machine) if each.thing != "Machine: testbed"),
+        *_unequal("Setting", before.settings, now.settings),
+    )
+
+
+def _study_differences(before: Planned, now: Planned) -> tuple[Difference, ...]:
+    names = ("targets", "slots", "memory_mb", "dataset", "tolerance", "margin", "risk", "form", "prices")
+    return tuple(
+        Difference(f"Study: {name}", str(getattr(before.study, name)), str(getattr(now.study, name)))
+        for name in names
+        if getattr(before.study, name) != getattr(now.study, name)
+    )
+
+
+def _unequal(
+    what: str, before: Mapping[str, Setting] | Mapping[str, str], now: Mapping[str, Setting] | Mapping[str, str]
+) -> Iterable[Difference]:
+    for name in dict.fromkeys((*before, *now)):
+        was, became = before.get(name, "not recorded"), now.get(name, "not recorded")
+        if was != became:
+            yield Difference(f"{what}: {name}", str(was), str(became))
+
+
+def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
+    """Group the fitted runs by budget; of one without any, those that bound its capacity from one side."""
+    fitted: dict[Budget, list[Measurement]] = {}
+    bounding: dict[Budget, list[Measurement]] = {}
+    for row, run in enumerate(exploration.measurements):
+        if row in exploration.fitted:
+            fitted.setdefault(run.budget, []).append(run)
+        elif run.failure is None and why_no_capacity(run) is not None:
+            bounding.setdefault(run.budget, []).append(run)
+    return bounding | fitted
+
+
+def _kind(measurement: Measurement) -> str:
+    return measurement.testbed.split(",", maxsplit=1)[0]
+
+
+def _words(budget: Budget) -> str:
+    return (
+        f"{budget.slots} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
+        f"{budget.profile.memory_mb} MB at {budget.interval_s:g} s"
+    )
+
+
+def _require_same(thing: str, before: str, now: str) -> None:
+    if before != now:
+        raise WorkbenchError(
+            f"The two runs cannot be compared: the {thing} was {before} and is {now}. Compare runs of the same."
+        )

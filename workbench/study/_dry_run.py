@@ -1,0 +1,159 @@
+"""Say what a study would measure and how long that takes, without deploying anything."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+
+from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
+from workbench.capacity.explore import LEAST_RUNS, minimal_first
+from workbench.dataflow import Budget
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, measurement_key
+from workbench.study.carry_out import prepare
+from workbench.study.spec import Study
+from workbench.testbed import Run, Simulated, Testbed
+from workbench.workload import Query
+
+# Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
+START_S = (30.0, 90.0)
+PROBES = (4, 12)
+SIMULATED_RUN_S = 1.0
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a study would measure, if nothing fails.
+
+    Parameters
+    ----------
+    first
+        Budgets that are measured in any case, in order; minimal configurations are among them.
+    runs
+        Least and most runs in all, with those that are recorded.
+    seconds
+        Least and most seconds that those take which are not recorded, roughly.
+    recorded
+        Runs that the journal has.
+    sweep
+        The largest budget at the trigger intervals to choose from, where that is not recorded.
+    """
+
+    first: tuple[Budget, ...]
+    runs: tuple[int, int]
+    seconds: tuple[float, float]
+    recorded: int = 0
+    sweep: tuple[Budget, ...] = ()
+
+
+def dry_run(
+    study: Study,
+    journal: Journal | None = None,
+    *,
+    testbed: Testbed | None = None,
+    estimator: CapacityEstimator | None = None,
+) -> DryRun:
+    """Say what `run_study` would measure and roughly how long that takes; nothing is deployed.
+
+    Parameters
+    ----------
+    journal
+        What it holds is not measured again; None: it holds nothing.
+    testbed, estimator
+        As for `run_study`.
+
+    Raises
+    ------
+    WorkbenchError
+        When the query, the data, the prices or a budget cannot be had here.
+    """
+    journal = journal or Journal(os.devnull)
+    query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator)
+    optimizer = explorer.optimizer
+    explorer.optimizer = replace(optimizer, testbed=_OnlyRecorded(optimizer.testbed))
+    with suppress(_NotRecordedError):
+        while (budget := explorer.ask()) is not None:
+            for run in explorer.optimizer.steps(query, budget):
+                explorer.tell(run)
+    certain = [run.budget for run in explorer.runs]
+    known, operators = len(certain), len(optimizer.testbed.operators(query))
+    for budget in explorer.ahead():
+        takes = minimal_first(budget, operators, certain)
+        if len(certain) + len(takes) > study.most_runs:
+            runs = len(certain), len(certain)
+            break
+        certain += takes
+    else:
+        runs = _runs_in_all(study, explorer, certain, operators)
+    intervals = sorted({*study.intervals} - {study.interval_s})
+    swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
+    keys = [measurement_key(Configuration(query, budget), optimizer.testbed, optimizer.estimator) for budget in swept]
+    left = [budget for budget, key in zip(swept, keys, strict=True) if not journal.entries("finished", key)]
+    times = [_seconds(optimizer, study.interval_s), *(_seconds(optimizer, budget.interval_s) for budget in left)]
+    costs_s = 0.0
+    if optimizer.costs_at is not None and runs[1] > known and not any(run.load_curve for run in explorer.runs):
+        costs_s = load_curve_s(study.interval_s)
+    least, most = ((runs[end] - known) * times[0][end] + sum(one[end] for one in times[1:]) + costs_s for end in (0, 1))
+    return DryRun(
+        tuple(certain[known:]),
+        (runs[0] + len(swept), runs[1] + len(swept)),
+        (math.ceil(least), math.ceil(most)),
+        known + len(swept) - len(left),
+        tuple(left),
+    )
+
+
+def _runs_in_all(
+    study: Study, explorer: ResourceExplorer, certain: Sequence[Budget], operators: int
+) -> tuple[int, int]:
+    """Least and most runs of an exploration that makes the runs `certain`."""
+    count = len(certain)
+    if study.choice == "edge" or explorer.reason() is not None:
+        return count, count
+    asked = max(explorer.calls + 1, len(study.space.corners))
+    later = study.most_runs if study.most_calls is None else study.most_calls - asked
+    memories = {budget.profile.memory_mb for budget in certain if budget.slots == operators}
+    minimal = min(later, len({*study.memory_mb} - memories)) if operators else 0
+    most = min(study.most_runs, count + later * study.estimates + minimal)
+    if explorer.available is not None:
+        grid = (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb)
+        most = max(count, min(most, sum(map(explorer.available, grid))))
+    # The first run that can end it by its cost is the one after those that are kept in any case.
+    least = min(most, max(count, LEAST_RUNS + 1), count + later * study.estimates, study.most_runs - bool(minimal))
+    return max(count, least), most
+
+
+def _seconds(optimizer: ConfigurationOptimizer, interval_s: float) -> tuple[float, float]:
+    """Least and most seconds of one run, roughly."""
+    estimator = optimizer.estimator
+    if isinstance(optimizer.testbed, Simulated):
+        return SIMULATED_RUN_S, SIMULATED_RUN_S
+    chunk, probe = estimator.chunk_time(interval_s), sum(estimator.probe_times(interval_s))
+    most_chunks = math.ceil(estimator.warmup_cap_s / chunk)
+    chunks = min(max(2, math.ceil(estimator.warmup_min_s / chunk)), most_chunks), most_chunks
+    least, most = (START_S[end] + chunks[end] * chunk + PROBES[end] * probe for end in range(2))
+    return least, most
+
+
+class _NotRecordedError(Exception):
+    """Something would have to be deployed."""
+
+
+@dataclass(frozen=True)
+class _OnlyRecorded:
+    """A testbed that deploys nothing, in place of `testbed`: what the journal has of that is all it gives."""
+
+    testbed: Testbed
+
+    @property
+    def identity(self) -> str:
+        return self.testbed.identity
+
+    def operators(self, query: Query) -> tuple[str, ...]:
+        return self.testbed.operators(query)
+
+    def deploy(
+        self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
+    ) -> AbstractContextManager[Run]:
+        raise _NotRecordedError(query.name, budget, layout, repeat)

@@ -1,0 +1,299 @@
+"""Carry out a study: explore, model, and plan every target."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from workbench.capacity import CapacityPlan, ConfigurationOptimizer, Exploration, ResourceExplorer, plan
+from workbench.capacity.explore import conclude
+from workbench.capacity.model import advise, describe_runs, why_no_capacity
+from workbench.capacity.planning import Gain, InstanceType, gains, interval_points, read_instances, sweep
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError, in_keys
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator
+from workbench.records import Measurement, measurement_from_dict, measurement_to_dict, write_whole
+from workbench.study.catalogue import find_query, recorded_query
+from workbench.study.spec import Study, study_from
+from workbench.testbed import FluidTestbed, RecordedTestbed, SparkTestbed, Testbed
+from workbench.workload import Query
+
+VERSION = 2
+
+
+class MeasurementFailedError(WorkbenchError):
+    """A measurement of a study failed; what is planned rests on the others."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A finished study: what was explored, and a plan or the reason why there is none, by target rate.
+
+    `sweep` are the runs of one budget at the trigger intervals to choose from, `instances` the price list.
+    """
+
+    study: Study
+    exploration: Exploration
+    plans: tuple[CapacityPlan, ...]
+    refused: tuple[tuple[float, str], ...] = ()
+    sweep: tuple[Measurement, ...] = ()
+    instances: tuple[InstanceType, ...] = ()
+
+
+def run_study(
+    study: Study,
+    journal: Journal,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    testbed: Testbed | None = None,
+    estimator: CapacityEstimator | None = None,
+) -> Planned:
+    """Explore, model and plan; what the journal holds is not measured again.
+
+    A budget that cannot be measured is a run that failed: the others go on, and it is tried again when the study is
+    carried out again.
+
+    Parameters
+    ----------
+    testbed, estimator
+        Where and how to measure; by default as the study says.
+
+    Raises
+    ------
+    WorkbenchError
+        When the query, the data or a budget cannot be had here, or too few budgets tell a capacity.
+    """
+    query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
+    exploration = explorer.run(query)
+    swept: tuple[Measurement, ...] = ()
+    if len(study.intervals) > 1:
+        swept = sweep(
+            query,
+            study.space.corners[-1],
+            study.intervals,
+            testbed=explorer.optimizer.testbed,
+            estimator=explorer.optimizer.estimator,
+            journal=journal,
+            progress=progress,
+        )
+    return plan_targets(study, exploration, swept, instances)
+
+
+def prepare(
+    study: Study,
+    journal: Journal,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    testbed: Testbed | None = None,
+    estimator: CapacityEstimator | None = None,
+) -> tuple[Query, ResourceExplorer, tuple[InstanceType, ...]]:
+    """Check that `study` can be carried out here, before long work starts; see `run_study`.
+
+    Returns
+    -------
+    Its query, what explores it, and its price list.
+    """
+    try:
+        testbed = testbed or testbed_of(study, progress)
+        instances = read_instances(Path(study.prices)) if study.prices else ()
+        query = query_of(study)
+        if isinstance(testbed, SparkTestbed):
+            for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
+                testbed.check(budget)
+            for interval in study.intervals:
+                testbed.check(replace(study.space.corners[-1], interval_s=interval))
+        optimizer = ConfigurationOptimizer(
+            testbed,
+            estimator or estimator_of(study),
+            journal,
+            costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) else None,
+            progress=progress,
+        )
+        optimizer.check(query, study.space.corners[0])
+        explorer = ResourceExplorer(
+            optimizer,
+            study.space,
+            study.seed,
+            form=study.form,
+            most_runs=study.most_runs,
+            most_calls=study.most_calls,
+            choice=study.choice,
+            estimates=study.estimates,
+            available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
+        )
+    except WorkbenchError as error:
+        raise WorkbenchError(in_keys(str(error))) from error
+    return query, explorer, instances
+
+
+def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
+    """Count what `testbed` has of a budget; one that it lacks is asked for, and fails with the nearest it has."""
+    try:
+        return testbed.count(query, budget)
+    except WorkbenchError:
+        return 1
+
+
+def plan_targets(
+    study: Study,
+    exploration: Exploration,
+    swept: Sequence[Measurement] = (),
+    instances: Sequence[InstanceType] = (),
+) -> Planned:
+    """Plan every target of `study` on what was explored; a target that cannot be planned is refused with the reason.
+
+    Memory at which nothing could be measured is not planned with.
+
+    Parameters
+    ----------
+    swept
+        Runs of one budget at several trigger intervals.
+    instances
+        Price list of the study.
+    """
+    wanted = study.plan_memory_mb or study.memory_mb
+    memory_mb = [memory for memory in wanted if memory not in exploration.unmeasured_memory_mb]
+    if not memory_mb:
+        reason = f"Nothing could be measured at {', '.join(map(str, wanted))} MB per slot. Set other plan_memory_mb."
+        return Planned(
+            study, exploration, (), tuple((rate, reason) for rate in study.targets), tuple(swept), tuple(instances)
+        )
+    plans, refused = [], []
+    for rate in study.targets:
+        try:
+            allowed = _interval_gains(study, swept)
+            plans.append(
+                plan(
+                    exploration,
+                    rate,
+                    memory_mb=memory_mb,
+                    margin=study.margin,
+                    risk=study.risk,
+                    instances=instances,
+                    interval_gains=allowed,
+                    low_rate=study.low_rate,
+                )
+            )
+        except WorkbenchError as error:
+            refused.append((rate, str(error)))
+    return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
+
+
+def intervals_left_out(swept: Sequence[Measurement]) -> dict[float, str]:
+    """Say by trigger interval (seconds) why those of `swept` that tell no capacity are not planned with."""
+    reasons = {run.budget.interval_s: why_no_capacity(run) for run in swept}
+    return {interval: reason for interval, reason in reasons.items() if reason is not None}
+
+
+def _interval_gains(study: Study, swept: Sequence[Measurement]) -> Mapping[float, Gain] | None:
+    """Trigger intervals to choose from; None, the explored one, where nothing can be compared and nothing needs be."""
+    left_out = intervals_left_out(swept)
+    points = interval_points([run for run in swept if run.budget.interval_s not in left_out])
+    if study.latency_s is None and study.interval_s not in {point.interval_s for point in points}:
+        return None
+    return gains(points, study.interval_s, study.latency_s)
+
+
+def write_planned(planned: Planned, path: Path) -> None:
+    """Write the study, its runs and its plans to `path` as JSON, all or nothing."""
+    write_whole(path, json.dumps(planned_document(planned), allow_nan=False, ensure_ascii=False, indent=1) + "\n")
+
+
+def planned_document(planned: Planned) -> dict[str, Any]:
+    """Put the study, its runs and its plans into JSON's values, as `read_planned` reads them."""
+    return {
+        "version": VERSION,
+        "study": asdict(planned.study),
+        "reason": planned.exploration.reason,
+        "plans": [json.loads(one.to_json()) for one in planned.plans],
+        "refused": [{"rate": rate, "reason": reason} for rate, reason in planned.refused],
+        "runs": [measurement_to_dict(run) for run in planned.exploration.measurements],
+        "sweep": [measurement_to_dict(run) for run in planned.sweep],
+        "instances": [asdict(one) for one in planned.instances],
+    }
+
+
+def read_planned(path: Path) -> Planned:
+    """Read what `write_planned` wrote; the model is fitted to the runs again, and priced as it was.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file is missing, no such document, or of another version.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        version, reason = document["version"], str(document["reason"])
+        study, runs, sweep = dict(document["study"]), list(document["runs"]), list(document.get("sweep", ()))
+        instances = tuple(InstanceType(**row) for row in document.get("instances", ()))
+    except OSError as error:
+        raise WorkbenchError(f"The plans {path} cannot be read: {error.strerror}. Check the path.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise WorkbenchError(f"{path} holds no plans ({error}); make them with workbench plan.") from error
+    if version != VERSION:
+        raise WorkbenchError(
+            f"The plans {path} have version {version!r}; this workbench reads version {VERSION}. Plan again."
+        )
+    given = {key: value for key, value in study.items() if value is not None and value != []}
+    asked = study_from(given, f"The study in {path}")
+    measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]
+    swept = [measurement_from_dict(run, f"A run in {path}") for run in sweep]
+    found = conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice)
+    return plan_targets(asked, found, swept, instances)
+
+
+def refuse_failures(planned: Planned) -> None:
+    """Let what shows `planned` end with an error where a measurement failed.
+
+    Raises
+    ------
+    MeasurementFailedError
+        When one did; the message says which, why, and what to do.
+    """
+    runs = planned.exploration.measurements
+    failures = {row: run.failure for row, run in enumerate(runs) if run.failure is not None}
+    if failures:
+        raise MeasurementFailedError(
+            f"{len(failures)} of {len(runs)} measurements failed, so the answer rests on the others. "
+            f"{describe_runs(runs, failures)} {advise(runs[row] for row in failures)}"
+        )
+    failed = [f"{run.budget.interval_s:g} s: {run.failure}" for run in planned.sweep if run.failure is not None]
+    if failed:
+        raise MeasurementFailedError(
+            f"Measuring failed at a trigger interval of {' At '.join(failed)} What failed is tried again when the same "
+            "is run again; leave out of intervals what keeps failing."
+        )
+
+
+def query_of(study: Study) -> Query:
+    """Find the query of a study; of a recorded one only its name is known."""
+    if study.table is not None:
+        return recorded_query(study.query, study.table)
+    return find_query(study.query, study.dataset, study.event_time, study.output_mode)
+
+
+def estimator_of(study: Study) -> CapacityEstimator:
+    """Make the estimator that a study asks for."""
+    return CapacityEstimator(
+        tolerance=study.tolerance,
+        warmup_min_s=min(CapacityEstimator.warmup_min_s, study.warmup_s),
+        warmup_cap_s=study.warmup_s,
+        patience_s=study.patience_s,
+        max_repeats=study.max_repeats,
+    )
+
+
+def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
+    """Make the testbed that a study asks for."""
+    if study.testbed == "fluid":
+        return FluidTestbed(seed=study.seed)
+    if study.table is not None:
+        return RecordedTestbed.from_csv(study.table)
+    return SparkTestbed(
+        slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto",
+        warmup_cap_s=min(SparkTestbed.warmup_cap_s, study.warmup_s),
+        progress=progress,
+    )
