@@ -3,20 +3,24 @@
 Names are imported when first used: notebook tools take seconds that commands without a report need not wait for.
 """
 
-from workbench.report._render import Report, export_executed, render
-from workbench.report.html import fetched_urls
-from workbench.report.parameters import Parameter, parameters_of
-from workbench.report.steps import (
-    ask,
-    check_capacity,
-    measure_study,
-    show_capacity,
-    show_measurement,
-    show_placement,
-    show_planned,
-    show_scaling,
-)
-from workbench.report.templates import find_template
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.report._render import Report, export_executed, render
+    from workbench.report.html import fetched_urls
+    from workbench.report.parameters import Parameter, parameters_of
+    from workbench.report.steps import (
+        ask,
+        check_capacity,
+        measure_study,
+        show_capacity,
+        show_measurement,
+        show_placement,
+        show_planned,
+        show_scaling,
+    )
+    from workbench.report.templates import find_template
 
 __all__ = [
     "Parameter",
@@ -35,3 +39,28 @@ __all__ = [
     "show_planned",
     "show_scaling",
 ]
+
+_PLACES = {
+    "Parameter": "parameters",
+    "Report": "_render",
+    "export_executed": "_render",
+    "fetched_urls": "html",
+    "find_template": "templates",
+    "parameters_of": "parameters",
+    "render": "_render",
+    "ask": "steps",
+    "check_capacity": "steps",
+    "measure_study": "steps",
+    "show_capacity": "steps",
+    "show_measurement": "steps",
+    "show_placement": "steps",
+    "show_planned": "steps",
+    "show_scaling": "steps",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    """Import what `name` stands for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

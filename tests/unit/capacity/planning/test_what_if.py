@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from workbench.capacity.planning import InstanceType, Question, cheapest, common_range, slots_per_worker
+from workbench.capacity.planning import InstanceType, Question, ask, cheapest, common_range, slots_per_worker
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.report import ask
 from workbench.study import Study, run_study
 from workbench.views import units
 from workbench.views.widgets.what_if_panel import WhatIf, answer_card

@@ -19,7 +19,8 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator
 from workbench.study import Study, read_planned, read_study, run_study, study_from, write_planned
-from workbench.study.carry_out import estimator_of, plan_targets, testbed_of
+from workbench.study.carry_out import estimator_of, plan_targets
+from workbench.study.carry_out import testbed_of as asked_testbed
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
 
@@ -383,9 +384,9 @@ def test_yaml_that_does_not_say_what_it_seems_to_is_refused(tmp_path, text, mess
 
 def test_a_short_warm_up_is_short_in_both_places():
     study = replace(STUDY, testbed="spark", warmup_s=20.0)
-    assert testbed_of(study, print).warmup_cap_s == 20.0
+    assert asked_testbed(study, print).warmup_cap_s == 20.0
     assert (estimator_of(study).warmup_min_s, estimator_of(study).warmup_cap_s) == (20.0, 20.0)
-    assert testbed_of(replace(study, warmup_s=180.0), print).warmup_cap_s == 120.0
+    assert asked_testbed(replace(study, warmup_s=180.0), print).warmup_cap_s == 120.0
     assert estimator_of(replace(study, warmup_s=90.0)).warmup_min_s == 30.0
 
 
