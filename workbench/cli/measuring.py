@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from workbench import report
+from workbench import defaults, report
 from workbench.cli.console import (
     BAD_INPUT,
     DONE,
@@ -22,7 +22,16 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import SIMPLE_QUERIES, STATEFUL_QUERIES, CapacityEstimator, Configuration, measure, verify
+from workbench.measuring import (
+    SIMPLE_QUERIES,
+    STATEFUL_QUERIES,
+    CapacityEstimator,
+    Configuration,
+    measure,
+    narrate,
+    result_of,
+    verify,
+)
 from workbench.records import Measurement, Probe
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
@@ -30,10 +39,6 @@ from workbench.testbed.spark import usable_cores
 from workbench.views import findings, units
 from workbench.workload import Query
 
-_DEFAULT_FRACTION = 0.4
-_DEFAULT_SLOTS = 2
-_DEFAULT_MEMORY_MB = 1024
-_TOLERANCE = 0.04
 _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"
 
 
@@ -87,15 +92,8 @@ def _measure(options: argparse.Namespace) -> int:
     query, budget, testbed = _asked(options)
     estimator = _estimator(options)
     output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
-    measurement = measure(
-        Configuration(query, budget),
-        testbed,
-        estimator,
-        journal,
-        costs=options.costs,
-        progress=progress(),
-        output=output,
-    )
+    events = measure(Configuration(query, budget), testbed, estimator, journal, costs=options.costs, output=output)
+    measurement = result_of(events, narrate(testbed.progress))
     complete = True
     if options.report:
         made = report.render("measure", {"measurement": str(output.resolve())}, options.report)
@@ -124,7 +122,7 @@ def _verify(options: argparse.Namespace) -> int:
         if not (math.isfinite(value) and value > 0):
             raise WorkbenchError(f"{name} is {value:g}; it must be a finite number above 0.")
     rates = [options.rate * percent / 100 for percent in options.percent]
-    probes = verify(query, budget, testbed, CapacityEstimator(), rates, progress=progress())
+    probes = result_of(verify(query, budget, testbed, CapacityEstimator(), rates), narrate(testbed.progress))
     if options.json:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, options.percent, strict=True)]))
     else:
@@ -140,7 +138,7 @@ def _estimator(options: argparse.Namespace) -> CapacityEstimator:
     as_published = options.schedule.startswith("streambed")
     tolerance = options.tolerance
     if tolerance is None:
-        tolerance = _PUBLISHED_TOLERANCE if as_published else _TOLERANCE
+        tolerance = _PUBLISHED_TOLERANCE if as_published else defaults.TOLERANCE
     return CapacityEstimator(
         tolerance=tolerance,
         schedule="streambed" if as_published else "adaptive",
@@ -155,9 +153,9 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     fractions = quota_permitted()
     cpus, slots = options.slot_cpus, options.slots
     if cpus is None:
-        cpus = _DEFAULT_FRACTION if fractions else 1.0
+        cpus = defaults.SLOT_CPUS if fractions else 1.0
     if slots is None:
-        slots = _DEFAULT_SLOTS if fractions else max(1, int(usable_cores()) - 1)
+        slots = defaults.SLOTS if fractions else max(1, int(usable_cores()) - 1)
     budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
     testbed = SparkTestbed(slot_cpus="auto" if fractions else "cores", progress=progress())
     testbed.check(budget)
@@ -228,8 +226,8 @@ def _deployment_options() -> argparse.ArgumentParser:
     options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
     options.add_argument("--slots", type=int, help="tasks that run at once (2; whole cores: all but one)")
     options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
-    options.add_argument("--memory-mb", type=int, default=_DEFAULT_MEMORY_MB, help="memory of one slot, MiB (1024)")
-    options.add_argument("--interval", type=float, default=2.0, help="trigger interval, seconds (2)")
+    options.add_argument("--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of one slot, MiB (1024)")
+    options.add_argument("--interval", type=float, default=defaults.INTERVAL_S, help="trigger interval, seconds (2)")
     options.add_argument("--dataset", metavar="PATH", help="Parquet, CSV or JSON file or folder that feeds the query")
     options.add_argument("--event-time", metavar="COLUMN", help="its event-time column, replaced on replay")
     options.add_argument("--output-mode", choices=["append", "update", "complete"], help="Spark's output mode")

@@ -11,7 +11,7 @@ from pathlib import Path
 from workbench import report
 from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
-from workbench.records import measurement_to_dict
+from workbench.measuring import Event, Reused, narrate
 from workbench.study import (
     DryRun,
     Planned,
@@ -52,10 +52,16 @@ def _plan(options: argparse.Namespace) -> int:
         return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)
     journal = Journal(options.journal)
     journal.check()
-    known = {json.dumps(entry.data) for entry in journal.entries("finished")}
-    planned = run_study(study, journal, progress=progress())
+    say, taken = progress(), list[str]()
+    narrated = narrate(say)
+
+    def listen(event: Event) -> None:
+        narrated(event)
+        if isinstance(event, Reused):
+            taken.append(event.measurement.started_at)
+
+    planned = run_study(study, journal, progress=say, listen=listen)
     runs = (*planned.exploration.measurements, *planned.sweep)
-    taken = [run.started_at for run in runs if json.dumps(measurement_to_dict(run)) in known]
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
     if options.json:

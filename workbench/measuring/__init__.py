@@ -7,13 +7,29 @@ from workbench.measuring._measure import (
     load_curve_s,
     measure,
     measurement_key,
-    say_nothing,
+    reusable,
     verify,
 )
-from workbench.measuring.bracket import SearchSettings, Step
+from workbench.measuring.adaptive import AdaptiveSchedule
 from workbench.measuring.costs import MIN_LEVELS, Line, count_levels, fit_costs, fit_line
 from workbench.measuring.estimator import CapacityEstimator
+from workbench.measuring.events import (
+    Deployed,
+    Event,
+    Failed,
+    Finished,
+    GivenUp,
+    LoadProbed,
+    Probed,
+    Reused,
+    ignore,
+    recorded,
+    result_of,
+)
+from workbench.measuring.progress import describe, narrate
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, LEVEL, expected_deviation, with_prior
+from workbench.measuring.schedule import Schedule, Step, Times
+from workbench.measuring.state import State, replay
 from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES, StreamBedSchedule
 from workbench.measuring.verdict import SOURCE_MARGIN, judge
 
@@ -26,22 +42,39 @@ __all__ = [
     "SIMPLE_QUERIES",
     "SOURCE_MARGIN",
     "STATEFUL_QUERIES",
+    "AdaptiveSchedule",
     "CapacityEstimator",
     "Configuration",
+    "Deployed",
+    "Event",
+    "Failed",
+    "Finished",
+    "GivenUp",
     "Line",
-    "SearchSettings",
+    "LoadProbed",
+    "Probed",
+    "Reused",
+    "Schedule",
+    "State",
     "Step",
     "StreamBedSchedule",
+    "Times",
     "count_levels",
+    "describe",
     "expected_deviation",
     "failed",
     "fit_costs",
     "fit_line",
+    "ignore",
     "judge",
     "load_curve_s",
     "measure",
     "measurement_key",
-    "say_nothing",
+    "narrate",
+    "recorded",
+    "replay",
+    "result_of",
+    "reusable",
     "verify",
     "with_prior",
 ]

@@ -1,51 +1,36 @@
-"""Measure one query on one budget: deploy, estimate its MST, fit its costs, and journal every step.
+"""Measure one query on one budget: deploy it, estimate its MST, fit its costs, and record every step.
 
-Every probe is in the journal before it is used. A measurement that was killed goes on from there when the same one is
-asked for again; a finished one is measured anew, unless its journal is asked to be believed (`reuse`).
+Every probe is in the journal before it is used. A measurement that was killed resumes when you ask for the same one
+again. A finished one is measured again, unless you ask for it to be reused.
 """
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from workbench import __version__
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
-from workbench.measuring.fingerprint import code_of, data_of, own_code
+from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, Reused, record
+from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
+from workbench.measuring.state import Deployment, State, replay
 from workbench.metrics import Observation
-from workbench.records import (
-    Measurement,
-    MstEstimate,
-    OperatorCost,
-    Probe,
-    measurement_from_dict,
-    measurement_to_dict,
-    probe_from_dict,
-    probe_to_dict,
-)
+from workbench.records import Measurement, MstEstimate, OperatorCost, Probe
 from workbench.testbed import Run, Simulated, Testbed
 from workbench.workload import Query
 
-# Rates, as shares of the MST, at which the costs are measured besides: batches of clearly different sizes.
+# Shares of the MST at which the costs are measured as well: batches of clearly different sizes.
 LOAD_CURVE = (0.15, 0.3, 0.5)
-# State of the rate before has left the windows by then (10 s windows, 4 s of watermark delay).
+# By then the state of the previous rate has left the windows (10 s windows, 4 s of watermark delay).
 _SETTLE_S = 15.0
 _WINDOW_BATCHES = 7
-
-Progress = Callable[[str], None]
-
-
-def say_nothing(_: str) -> None:
-    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +61,10 @@ class Configuration:
 def measurement_key(configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator) -> str:
     """Name a measurement: equal for the same configuration, query code, data, testbed and estimator settings."""
     query = configuration.query
-    asked = {
+    asked: dict[str, Any] = {
         "query": query.name,
-        "workbench": __version__,
-        "measured by": own_code(),
+        "protocol": PROTOCOL,
+        "observed by": observing_code(),
         "code": code_of(query),
         "data": data_of(query),
         "event_time": getattr(query, "event_time", None),
@@ -88,7 +73,7 @@ def measurement_key(configuration: Configuration, testbed: Testbed, estimator: C
         "tasks": None if configuration.tasks is None else dict(configuration.tasks),
         "repeat": configuration.repeat,
         "testbed": testbed.identity,
-        "estimator": _settings(estimator),
+        "estimator": estimator.settings(),
     }
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
     return f"{query.name}/{digest[:16]}"
@@ -102,22 +87,21 @@ def measure(
     *,
     costs: bool = True,
     reuse: bool = False,
-    progress: Progress = say_nothing,
     output: Path | None = None,
-) -> Measurement:
+) -> Generator[Event, None, Measurement]:
     """Measure the MST of a configuration and what each operator does at that rate.
+
+    It yields events as they happen and returns the measurement: ``result_of(measure(...))`` is the measurement alone.
 
     Parameters
     ----------
     costs
-        Whether to add short runs at lower rates, which tell fixed from per-record costs.
+        Whether to add short runs at lower rates, which separate fixed from per-record costs.
     reuse
-        Whether to return the journal's measurement of this configuration if it has a finished one; if that lacks the
-        costs that are asked for, only they are measured.
-    progress
-        Called with one line of text at each step.
+        Whether to return the journal's measurement of this configuration if it has a finished one. If you ask for costs
+        and it has none, only they are measured.
     output
-        Where the measurement is written, before the journal calls it finished.
+        Where to write the measurement, before the journal calls it finished.
 
     Raises
     ------
@@ -126,42 +110,39 @@ def measure(
     """
     query, budget = configuration.query, configuration.budget
     key = measurement_key(configuration, testbed, estimator)
-    recorded = None
-    if reuse and (finished := journal.entries("finished", key)):
-        recorded = measurement_from_dict(finished[-1].data, "The recorded measurement")
-        if not costs or recorded.load_curve or not recorded.estimate.rate:
-            return recorded
+    known = replay(journal, key)
+    recorded = known.finished[-1] if reuse and known.finished else None
+    if recorded is not None and _complete(recorded, costs=costs):
+        yield Reused(key, recorded)
+        return recorded
     if isinstance(testbed, Simulated):
         estimator = replace(estimator, clock=testbed.clock)
-    deployments = _unfinished(journal, key, recorded)
-    history = [probe for deployment in deployments for probe in deployment.probes]
-    curve = [probe for deployment in deployments for probe in deployment.load_curve]
-    given_up = _dead_end(history, estimator, budget.interval_s)
-    if given_up is not None:
-        deployments, history, curve = [], [], []
-    if history:
-        progress(f"resuming: {len(history) + len(curve)} finished probes are not repeated")
+    if recorded is not None:  # only its costs are measured
+        known = replace(known, deployments=(Deployment(recorded.estimate.probes), *known.deployments))
+    dead_end = _dead_end(known, estimator, budget.interval_s)
+    if dead_end is not None:
+        known = replace(known, deployments=())
+    history, curve = list(known.history), list(known.load_curve)
+    deployments = list(known.deployments)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-
-    def record(probe: Probe) -> None:
-        journal.append("probe", key, probe_to_dict(probe))
-        progress(describe_probe(probe))
-        present.probes.append(probe)
-
-    with testbed.deploy(query, budget, configuration.tasks, repeat=configuration.repeat) as run:
-        _give_up(journal, key, given_up)
-        journal.append("deployed", key, {**run.facts, "budget": asdict(budget)})
-        present = _Deployment()
-        deployments.append(present)
-        estimate = estimator.estimate(run, history, record)
+    with testbed.deploy(query, budget, configuration.tasks, repeat=configuration.repeat) as live:
+        if dead_end is not None:
+            yield _recorded(journal, GivenUp(key, dead_end))
+        yield _recorded(journal, Deployed(key, live.facts, budget, tuple(history), tuple(curve)))
+        probes: list[Probe] = []
+        for probe in estimator.probes(live, history):
+            yield _recorded(journal, Probed(key, probe))
+            probes.append(probe)
+        estimate = estimator.steps.conclude([*history, *probes], budget.interval_s)
+        loads: list[Probe] = []
         if costs and estimate.rate:
             for number, share in enumerate(LOAD_CURVE[len(curve) :], len(curve)):
-                probe = _observe_at(run, share * estimate.rate, number)
-                journal.append("load", key, probe_to_dict(probe))
-                progress(f"costs at {share:.0%} of it: {probe.observation.consumed_rate:,.0f} records/s")
-                curve.append(probe)
-                present.load_curve.append(probe)
-        facts, source = run.facts, run.source
+                load = _observe_at(live, share * estimate.rate, number)
+                yield _recorded(journal, LoadProbed(key, load))
+                loads.append(load)
+        facts, source = live.facts, live.source
+    deployments.append(Deployment(tuple(probes), tuple(loads)))
+    earlier = [one.estimate for one in known.finished]
     measurement = Measurement(
         query=query.name,
         budget=budget,
@@ -171,17 +152,37 @@ def measure(
         testbed=testbed.identity,
         started_at=started,
         machine=dict(facts),
-        settings=_settings(estimator),
-        load_curve=tuple(curve),
+        settings=estimator.settings(),
+        load_curve=(*curve, *loads),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
-        interval=mst_interval(estimate, _earlier(journal, key, recorded), expected=expected_deviation(facts)),
+        interval=mst_interval(
+            estimate, earlier if recorded is None else earlier[:-1], expected=expected_deviation(facts)
+        ),
         unbounded_state=getattr(query, "unbounded_state", False),
     )
     if output is not None:
         measurement.to_json(output)
-    journal.append("finished", key, measurement_to_dict(measurement))
+    yield _recorded(journal, Finished(key, measurement))
     return measurement
+
+
+def reusable(
+    configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator, journal: Journal, *, costs: bool
+) -> Measurement | None:
+    """Give the measurement that `measure` would reuse; None if it would deploy."""
+    finished = replay(journal, measurement_key(configuration, testbed, estimator)).finished
+    return finished[-1] if finished and _complete(finished[-1], costs=costs) else None
+
+
+def _complete(recorded: Measurement, *, costs: bool) -> bool:
+    """Whether a finished measurement has all that is asked for."""
+    return not costs or bool(recorded.load_curve) or not recorded.estimate.rate
+
+
+def _recorded(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
+    record(journal, event)
+    return event
 
 
 def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError) -> Measurement:
@@ -189,7 +190,7 @@ def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError
     return Measurement(
         query=configuration.query.name,
         budget=configuration.budget,
-        estimate=MstEstimate(None, 0.0, math.inf, (), None, "none", 0.0),
+        estimate=MstEstimate(None, 0.0, float("inf"), (), None, "none", 0.0),
         costs=(),
         source=None,
         testbed=testbed.identity,
@@ -201,25 +202,18 @@ def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError
 
 
 def verify(
-    query: Query,
-    budget: Budget,
-    testbed: Testbed,
-    estimator: CapacityEstimator,
-    rates: Sequence[float],
-    *,
-    progress: Progress = say_nothing,
-) -> tuple[Probe, ...]:
-    """Run `query` at each of `rates` (records/s) and judge whether it was sustained."""
-    with testbed.deploy(query, budget) as run:
-        return estimator.verify(run, rates, lambda probe: progress(describe_probe(probe)))
+    query: Query, budget: Budget, testbed: Testbed, estimator: CapacityEstimator, rates: Sequence[float]
+) -> Generator[Event, None, tuple[Probe, ...]]:
+    """Run `query` at each of `rates` (records/s) and judge whether it was sustained.
 
-
-def describe_probe(probe: Probe) -> str:
-    """One line on a finished probe."""
-    if probe.judgement is None:
-        steady = "steady" if probe.steady else "not steady yet, but at its cap"
-        return f"warm-up: {probe.observation.consumed_rate:,.0f} records/s, {steady} after {probe.seconds:.0f} s"
-    return f"probe {probe.number} at {probe.rate:,.0f} records/s: {probe.judgement.verdict}. {probe.judgement.reason}"
+    It yields a `Probed` for every probe and returns the last probe at each rate, in order. Nothing is recorded.
+    """
+    answers: dict[int, Probe] = {}
+    with testbed.deploy(query, budget) as live:
+        for probe in estimator.probes_at(live, rates):
+            yield Probed(query.name, probe)
+            answers[probe.number] = probe
+    return tuple(answers.values())
 
 
 def load_curve_s(interval_s: float) -> float:
@@ -240,15 +234,7 @@ def _observe_at(run: Run, rate: float, number: int) -> Probe:
     return Probe(number, "probe", rate, 1, observation, seconds=settle_s + observation.elapsed_s)
 
 
-@dataclass
-class _Deployment:
-    """What one deployment contributed to a measurement; code warms up anew in each."""
-
-    probes: list[Probe] = field(default_factory=list)
-    load_curve: list[Probe] = field(default_factory=list)
-
-
-def _costs(deployments: Sequence[_Deployment]) -> tuple[OperatorCost, ...]:
+def _costs(deployments: Sequence[Deployment]) -> tuple[OperatorCost, ...]:
     """Fit the costs within one deployment, since another JVM has other costs: the one that saw the most levels."""
     fits = []
     for deployment in deployments:
@@ -258,53 +244,10 @@ def _costs(deployments: Sequence[_Deployment]) -> tuple[OperatorCost, ...]:
     return max(reversed(fits), key=lambda costs: sum(cost.levels for cost in costs), default=())
 
 
-def _earlier(journal: Journal, key: str, recorded: Measurement | None) -> list[MstEstimate]:
-    """Estimates of the finished measurements `key`, but for the one that costs are added to, `recorded`."""
-    entries = [entry for entry in journal.entries(key=key) if entry.kind == "finished"]
-    estimates = [measurement_from_dict(entry.data).estimate for entry in entries]
-    return estimates if recorded is None else estimates[:-1]
-
-
-def _unfinished(journal: Journal, key: str, recorded: Measurement | None) -> list[_Deployment]:
-    """Deployments of the measurement `key` since it was last finished, after what `recorded` has."""
-    deployments: list[_Deployment] = []
-    for entry in journal.entries(key=key):
-        if entry.kind in {"finished", "given up"}:
-            deployments = []
-        elif entry.kind == "deployed":
-            deployments.append(_Deployment())
-        elif not deployments:
-            continue  # of another process, which measured the same while this one finished it
-        elif entry.kind == "probe":
-            deployments[-1].probes.append(probe_from_dict(entry.data))
-        elif entry.kind == "load":
-            deployments[-1].load_curve.append(probe_from_dict(entry.data))
-    return deployments if recorded is None else [_Deployment(list(recorded.estimate.probes)), *deployments]
-
-
-def _dead_end(history: Sequence[Probe], estimator: CapacityEstimator, interval_s: float) -> str | None:
-    """Say why an estimate cannot go on from `history`: it is to be made anew, or it would fail alike for ever."""
+def _dead_end(known: State, estimator: CapacityEstimator, interval_s: float) -> str | None:
+    """Say why an estimate cannot go on from what is known; it would fail the same way every time."""
     try:
-        estimator.next_step(history, estimator.settings(interval_s))
+        estimator.steps.next_step(known.history, interval_s)
     except WorkbenchError as error:
         return str(error)
     return None
-
-
-def _give_up(journal: Journal, key: str, reason: str | None) -> None:
-    """Note that what was recorded so far is not gone on from, if there is a `reason`."""
-    if reason is not None:
-        journal.append("given up", key, {"reason": reason})
-
-
-def _settings(estimator: CapacityEstimator) -> dict[str, Any]:
-    settings = asdict(replace(estimator, clock=_clockless))
-    del settings["clock"]
-    published = settings.pop("published")
-    if estimator.schedule == "streambed":
-        settings.update({f"streambed {name}": value for name, value in published.items()})
-    return settings
-
-
-def _clockless() -> float:
-    return 0.0

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from workbench.errors import WorkbenchError
 from workbench.measuring.bracket import (
     Bracket,
-    SearchSettings,
-    Step,
     Votes,
     bracket,
     first_rate,
@@ -28,6 +26,7 @@ from workbench.measuring.bracket import (
     tally,
 )
 from workbench.measuring.costs import fit_line
+from workbench.measuring.schedule import Step, Times
 from workbench.metrics import Batch
 from workbench.records import Limit, MstEstimate, Probe
 
@@ -37,6 +36,8 @@ _LEAP = 4.0
 _NEAR = 3
 _DISTINCT_SIZES = 1.02
 _LOOK_BACK = 3
+_SHORT_INTERVAL_S, _SHORT_WINDOW, _LONG_WINDOW = 2.0, 8, 6  # intervals observed: up to this interval, and beyond
+_LEAST_SETTLE_S, _LEAST_WINDOW_S = 1.0, 12.0
 _REPEATS_IN_ALL = 3  # times as many as at one rate: where the machine is never quiet, the probes must still suffice
 
 
@@ -83,46 +84,75 @@ class Grid:
         return max(1, round(self.position(factor)))
 
 
-def next_step(history: Sequence[Probe], settings: SearchSettings) -> Step | None:
-    """Ask what to do after `history`; None when the estimate is finished."""
-    if not history:
-        return Step("warm-up", math.inf)
-    search = _Search.of(history, settings)
-    probes = [probe for probe in history if probe.phase == "probe"]
-    index = search.next_index()
-    if index is None or len(probes) >= settings.max_probes:
-        return None
-    rate = search.grid.rate(index)
-    earlier = [probe for probe in probes if search.grid.index(probe.rate) == index]
-    disturbed = 0
-    for probe in reversed(earlier):
-        if not probe.answered("disturbed"):
-            break
-        disturbed += 1
-    in_all = sum(probe.answered("disturbed") for probe in probes)
-    accept = disturbed >= settings.max_repeats or in_all >= _REPEATS_IN_ALL * settings.max_repeats
-    return Step("probe", rate, len(earlier) + 1, accept)
+@dataclass(frozen=True)
+class AdaptiveSchedule:
+    """The workbench's own schedule; parameters as in ``CapacityEstimator``."""
 
+    tolerance: float = 0.01
+    min_rate: float | None = None
+    max_rate: float | None = None
+    max_probes: int = 20
+    max_repeats: int = 5
+    settle_s: float | None = None
+    window_s: float | None = None
 
-def conclude(history: Sequence[Probe], settings: SearchSettings) -> MstEstimate:
-    """Bracket the MST by the probes of `history`, finished or not."""
-    search = _Search.of(history, settings)
-    found, rate = search.found, search.grid.rate
-    limit: Limit
-    if found.high is not None:
-        limit = "query"
-    elif search.source_capped and found.low is not None and found.low >= search.highest:
-        limit = "source"
-    else:
-        limit = "none"
-    return summarise(
-        history,
-        0.0 if found.low is None else rate(found.low),
-        math.inf if found.high is None else rate(found.high),
-        limit,
-        exhausted=search.next_index() is not None,
-        doubtful=[rate(index) for index in found.doubtful],
-    )
+    @property
+    def most_probes(self) -> int:
+        """Most probes of one estimate, repeats included and the warm-up not."""
+        return self.max_probes
+
+    @property
+    def strict(self) -> bool:
+        """A growing backlog alone fails a probe, and a batch that starts late extends its window."""
+        return True
+
+    def times(self, interval_s: float) -> Times:
+        """Length of each part of a probe."""
+        intervals = _SHORT_WINDOW if interval_s <= _SHORT_INTERVAL_S else _LONG_WINDOW
+        return Times(
+            self.settle_s or max(2 * interval_s, _LEAST_SETTLE_S),
+            self.window_s or max(intervals * interval_s, _LEAST_WINDOW_S),
+        )
+
+    def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:
+        """Step after `history`; None when the estimate is finished."""
+        if not history:
+            return Step("warm-up", math.inf)
+        search = _Search.of(history, self, interval_s)
+        probes = [probe for probe in history if probe.phase == "probe"]
+        index = search.next_index()
+        if index is None or len(probes) >= self.max_probes:
+            return None
+        rate = search.grid.rate(index)
+        earlier = [probe for probe in probes if search.grid.index(probe.rate) == index]
+        disturbed = 0
+        for probe in reversed(earlier):
+            if not probe.answered("disturbed"):
+                break
+            disturbed += 1
+        in_all = sum(probe.answered("disturbed") for probe in probes)
+        accept = disturbed >= self.max_repeats or in_all >= _REPEATS_IN_ALL * self.max_repeats
+        return Step("probe", rate, len(earlier) + 1, accept)
+
+    def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:
+        """Bracket the MST by the probes of `history`, finished or not."""
+        search = _Search.of(history, self, interval_s)
+        found, rate = search.found, search.grid.rate
+        limit: Limit
+        if found.high is not None:
+            limit = "query"
+        elif search.source_capped and found.low is not None and found.low >= search.highest:
+            limit = "source"
+        else:
+            limit = "none"
+        return summarise(
+            history,
+            0.0 if found.low is None else rate(found.low),
+            math.inf if found.high is None else rate(found.high),
+            limit,
+            exhausted=search.next_index() is not None,
+            doubtful=[rate(index) for index in found.doubtful],
+        )
 
 
 @dataclass(frozen=True)
@@ -139,7 +169,7 @@ class _Search:
     source_capped: bool
 
     @classmethod
-    def of(cls, history: Sequence[Probe], settings: SearchSettings) -> "_Search":
+    def of(cls, history: Sequence[Probe], settings: AdaptiveSchedule, interval_s: float) -> "_Search":
         grid = Grid(settings.tolerance)
         votes = tally(history, grid.index)
         floor_rate = settings.min_rate
@@ -161,7 +191,7 @@ class _Search:
         return cls(
             grid,
             history,
-            settings.interval_s,
+            interval_s,
             votes,
             bracket(votes),
             lowest,

@@ -1,8 +1,4 @@
-"""What an estimate is made of: the steps asked for, the probes made, the estimate concluded.
-
-A *step* is what to do next, a *probe* is a step with its outcome. Decisions are functions of the history of
-finished probes, so an estimate that was killed continues from its recorded probes.
-"""
+"""Where the votes of the probes put the MST: a bracket, and the estimate that holds it."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,41 +6,7 @@ from dataclasses import dataclass, field
 
 from workbench.errors import WorkbenchError
 from workbench.measuring.verdict import SOURCE_MARGIN
-from workbench.records import Limit, MstEstimate, Phase, Probe
-
-
-@dataclass(frozen=True)
-class Step:
-    """What to do next.
-
-    Parameters
-    ----------
-    phase
-        Warm-up or probe.
-    rate
-        Records/s to command; inf for the warm-up.
-    attempt
-        1 for the first probe at this rate, 2 for its first repetition, and so on.
-    accept_disturbed
-        Whether this attempt is judged even if the machine is disturbed.
-    """
-
-    phase: Phase
-    rate: float
-    attempt: int = 1
-    accept_disturbed: bool = False
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """What the decisions depend on besides the history; see ``CapacityEstimator``."""
-
-    interval_s: float
-    tolerance: float = 0.01
-    min_rate: float | None = None
-    max_rate: float | None = None
-    max_probes: int = 20
-    max_repeats: int = 5
+from workbench.records import Limit, MstEstimate, Probe
 
 
 @dataclass

@@ -8,22 +8,23 @@ its recorded result keeps deciding the first rate.
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
+from workbench.checks import within
+from workbench.defaults import MAX_REPEATS, PATIENCE_S, WARMUP_CAP_S, WARMUP_MIN_S
 from workbench.errors import WorkbenchError
-from workbench.measuring import adaptive, streambed
-from workbench.measuring.bracket import SearchSettings, Step
+from workbench.measuring.adaptive import AdaptiveSchedule
+from workbench.measuring.schedule import Schedule, Step
 from workbench.measuring.streambed import SIMPLE_QUERIES, StreamBedSchedule
 from workbench.measuring.verdict import MAX_DISTURBANCE, MIN_WHOLE_BATCHES, judge
 from workbench.metrics import Observation
-from workbench.records import MstEstimate, Probe
+from workbench.records import MstEstimate, Probe, Setting
 from workbench.testbed import Run
 
-Schedule = Literal["adaptive", "streambed"]
+ScheduleName = Literal["adaptive", "streambed"]
 
-_SHORT_INTERVAL_S = 2.0
 _FEWEST_CHUNKS = 2
 # A chunk holds few batches: going up and down by a little more than the allowed change is noise, not drift.
 _SWING = 3.0
@@ -75,35 +76,36 @@ class CapacityEstimator:
 
     tolerance: float = 0.01
     success: float = 0.99
-    schedule: Schedule = "adaptive"
+    schedule: ScheduleName | Schedule = "adaptive"
     min_rate: float | None = None
     max_rate: float | None = None
     max_probes: int = 20
-    max_repeats: int = 3
-    patience_s: float = 120.0
+    max_repeats: int = MAX_REPEATS
+    patience_s: float = PATIENCE_S
     max_disturbance: float = MAX_DISTURBANCE
     settle_s: float | None = None
     window_s: float | None = None
-    warmup_min_s: float = 30.0
-    warmup_cap_s: float = 240.0
+    warmup_min_s: float = WARMUP_MIN_S
+    warmup_cap_s: float = WARMUP_CAP_S
     warmup_change: float = 0.05
     chunk_s: float | None = None
     published: StreamBedSchedule = SIMPLE_QUERIES
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        _within("tolerance", self.tolerance, 0.0, 1.0)
-        _within("success", self.success, 0.0, 1.0, high_allowed=True)
-        _within("patience_s", self.patience_s, 0.0, math.inf, low_allowed=True)
-        _within("max_disturbance", self.max_disturbance, 0.0, 1.0, low_allowed=True, high_allowed=True)
-        _within("warmup_change", self.warmup_change, 0.0, 1.0)
+        within("tolerance", self.tolerance, 0.0, 1.0)
+        within("success", self.success, 0.0, 1.0, high_allowed=True)
+        within("patience_s", self.patience_s, 0.0, math.inf, low_allowed=True)
+        within("max_disturbance", self.max_disturbance, 0.0, 1.0, low_allowed=True, high_allowed=True)
+        within("warmup_change", self.warmup_change, 0.0, 1.0)
         for name in ("min_rate", "max_rate", "settle_s", "window_s", "chunk_s", "warmup_min_s", "warmup_cap_s"):
             value = getattr(self, name)
             if value is not None:
-                _within(name, value, 0.0, math.inf)
-        if self.schedule not in get_args(Schedule):
+                within(name, value, 0.0, math.inf)
+        if not isinstance(self.schedule, Schedule) and self.schedule not in get_args(ScheduleName):
             raise WorkbenchError(
-                f"schedule is {self.schedule!r}; allowed are {', '.join(get_args(Schedule))}. Choose one of them."
+                f"schedule is {self.schedule!r}; allowed are {', '.join(get_args(ScheduleName))}, and in Python a "
+                "Schedule of your own. Choose one of them."
             )
         for name, least in (("max_probes", 1), ("max_repeats", 0)):
             value = getattr(self, name)
@@ -125,44 +127,39 @@ class CapacityEstimator:
                 f"min_rate is {self.min_rate!r}, above max_rate = {self.max_rate!r}; raise max_rate or lower min_rate."
             )
 
-    def settings(self, interval_s: float) -> SearchSettings:
-        """Settle what the schedule's decisions depend on at a trigger interval of `interval_s`."""
-        return SearchSettings(
-            interval_s,
-            self.tolerance,
-            self.min_rate,
-            self.max_rate,
-            self.max_probes if self.schedule == "adaptive" else self.published.probes,
-            self.max_repeats,
-        )
-
-    def probe_times(self, interval_s: float) -> tuple[float, float]:
-        """Seconds that a probe discards and observes at a trigger interval of `interval_s`."""
-        if self.schedule == "streambed":
-            return self.published.inject_s - self.published.observe_s, self.published.observe_s
-        intervals = 8 if interval_s <= _SHORT_INTERVAL_S else 6
-        return self.settle_s or max(2 * interval_s, 1.0), self.window_s or max(intervals * interval_s, 12.0)
+    @property
+    def steps(self) -> Schedule:
+        """The schedule that chooses the rates."""
+        match self.schedule:
+            case "adaptive":
+                return AdaptiveSchedule(
+                    self.tolerance,
+                    self.min_rate,
+                    self.max_rate,
+                    self.max_probes,
+                    self.max_repeats,
+                    self.settle_s,
+                    self.window_s,
+                )
+            case "streambed":
+                return replace(self.published, tolerance=self.tolerance)
+            case injected:
+                return injected
 
     def chunk_time(self, interval_s: float) -> float:
         """Seconds of a chunk of the warm-up at a trigger interval of `interval_s`."""
         return self.chunk_s or max(5 * interval_s, 10.0)
 
-    def next_step(self, history: Sequence[Probe], settings: SearchSettings) -> Step | None:
-        """Ask the schedule what to do after `history`; None when the estimate is finished."""
-        if history and history[0].phase != "warm-up":
-            raise WorkbenchError(
-                "The recorded history of an estimate does not begin with its warm-up; give all of its probes in order, "
-                "or none to start anew."
-            )
-        if self.schedule == "adaptive":
-            return adaptive.next_step(history, settings)
-        return streambed.next_step(history, settings)
-
-    def conclude(self, history: Sequence[Probe], settings: SearchSettings) -> MstEstimate:
-        """Bracket the MST by the probes of `history`."""
-        if self.schedule == "adaptive":
-            return adaptive.conclude(history, settings)
-        return streambed.conclude(history, settings)
+    def settings(self) -> dict[str, Setting]:
+        """Give what an estimate depends on besides the run, as plain values."""
+        settings = asdict(replace(self, clock=_clockless, schedule="adaptive"))
+        del settings["clock"]
+        published = settings.pop("published")
+        settings["schedule"] = self.schedule if isinstance(self.schedule, str) else repr(self.schedule)
+        if self.schedule == "streambed":
+            del published["tolerance"]  # the estimator's
+            settings |= {f"streambed {name}": value for name, value in published.items()}
+        return settings
 
     def estimate(
         self, run: Run, history: Sequence[Probe] = (), on_probe: Callable[[Probe], None] | None = None
@@ -183,43 +180,50 @@ class CapacityEstimator:
         WorkbenchError
             When the query fails, the source cannot serve the lowest rate or a rate is not really offered.
         """
-        settings = self.settings(run.budget.interval_s)
         probes = list(history)
-        step = self.next_step(probes, settings)
-        if step is None:
-            return self.conclude(probes, settings)
-        session = _Session(self, run, self.clock(), sum(probe.seconds for probe in probes))
-        if step.phase == "probe":
-            # No colder than the one that was interrupted: probes late in a short warm-up's deployment were warm.
-            session.warm_up(min(session.before_s, CapacityEstimator.warmup_min_s))
-        while step is not None:
-            probe = session.make(step, len(probes))
+        for probe in self.probes(run, history):
             if on_probe is not None:
                 on_probe(probe)
             probes.append(probe)
-            self._require_offered(probes)
-            step = self.next_step(probes, settings)
-        return self.conclude(probes, settings)
+        return self.steps.conclude(probes, run.budget.interval_s)
 
-    def verify(
-        self, run: Run, rates: Sequence[float], on_probe: Callable[[Probe], None] | None = None
-    ) -> tuple[Probe, ...]:
-        """Warm up, then judge each of `rates` (records/s) by one probe; disturbed ones are repeated.
+    def probes(self, run: Run, history: Sequence[Probe] = ()) -> Iterator[Probe]:
+        """Make the probes that bracket the MST of `run`, after those of `history`; see `estimate`."""
+        steps, interval_s = self.steps, run.budget.interval_s
+        made = list(history)
+        if made and made[0].phase != "warm-up":
+            raise WorkbenchError(
+                "The recorded history of an estimate does not begin with its warm-up; give all of its probes in order, "
+                "or none to start again."
+            )
+        step = steps.next_step(made, interval_s)
+        if step is None:
+            return
+        session = _Session(self, steps, run, self.clock(), sum(probe.seconds for probe in made))
+        if step.phase == "probe":
+            # At least as warm as the interrupted one: probes late in a deployment with a short warm-up were warm.
+            session.warm_up(min(session.before_s, WARMUP_MIN_S))
+        while step is not None:
+            probe = session.make(step, len(made))
+            yield probe
+            made.append(probe)
+            self._require_offered(made)
+            step = steps.next_step(made, interval_s)
 
-        Returns the last probe at each rate, in order.
-        """
-        session = _Session(self, run, self.clock(), 0.0)
+    def verify(self, run: Run, rates: Sequence[float]) -> tuple[Probe, ...]:
+        """Warm up, then judge each of `rates` (records/s); the last probe at each rate, in order."""
+        return tuple({probe.number: probe for probe in self.probes_at(run, rates)}.values())
+
+    def probes_at(self, run: Run, rates: Sequence[float]) -> Iterator[Probe]:
+        """Warm up, then probe each of `rates` (records/s); a disturbed probe is repeated, and the last one counts."""
+        session = _Session(self, self.steps, run, self.clock(), 0.0)
         session.warm_up()
-        answers = []
         for number, rate in enumerate(rates, 1):
             for attempt in range(1, self.max_repeats + 2):
                 probe = session.make(Step("probe", rate, attempt, attempt > self.max_repeats), number)
-                if on_probe is not None:
-                    on_probe(probe)
+                yield probe
                 if not probe.answered("disturbed"):
                     break
-            answers.append(probe)
-        return tuple(answers)
 
     def _require_offered(self, probes: Sequence[Probe]) -> None:
         last = probes[-1]
@@ -237,6 +241,7 @@ class _Session:
     """One estimate at work on one run; `before_s` seconds were spent before it was resumed."""
 
     estimator: CapacityEstimator
+    steps: Schedule
     run: Run
     started: float
     before_s: float
@@ -259,7 +264,7 @@ class _Session:
                 self.estimator.success,
                 max_disturbance=self.estimator.max_disturbance,
                 accept_disturbed=step.accept_disturbed,
-                check_trend=self.estimator.schedule == "adaptive",
+                check_trend=self.steps.strict,
             )
             self.disturbed = judgement.verdict == "disturbed"
         return Probe(
@@ -282,21 +287,20 @@ class _Session:
 
     def _observe(self, rate: float) -> Observation:
         interval = self.run.budget.interval_s
-        if self.estimator.schedule == "streambed":
-            times = self.estimator.published
+        times = self.steps.times(interval)
+        if times.cooldown_s:
             self.run.set_rate(times.cooldown_rate)
             self.run.settle(times.cooldown_s)
-        settle, window = self.estimator.probe_times(interval)
         self.run.set_rate(rate)
-        self.run.settle(settle)
-        observation = self.run.observe(window)
+        self.run.settle(times.settle_s)
+        observation = self.run.observe(times.window_s)
         if len(observation.batches) <= MIN_WHOLE_BATCHES:  # the testbed's own cap was too short: once more, longer
-            return self.run.observe(2 * window)
-        if self.estimator.schedule == "adaptive":
+            return self.run.observe(2 * times.window_s)
+        if self.steps.strict:
             for _ in range(_LATE_WINDOWS):
                 if not _catching_up(observation, interval):
                     break
-                observation = self.run.observe(window)
+                observation = self.run.observe(times.window_s)
         return observation
 
     def warm_up(self, least_s: float = 0.0) -> tuple[Observation, bool]:
@@ -305,8 +309,9 @@ class _Session:
         It lasts at least `least_s` seconds, even if that is more than the cap.
         """
         self.run.set_rate(math.inf)
-        if self.estimator.schedule == "streambed":
-            return self.run.observe(self.estimator.published.warmup_s), True
+        fixed_s = self.steps.times(self.run.budget.interval_s).warmup_s
+        if fixed_s is not None:
+            return self.run.observe(fixed_s), True
         chunk = self.estimator.chunk_time(self.run.budget.interval_s)
         begun = self.estimator.clock()
         seen: list[Observation] = []
@@ -353,13 +358,5 @@ def _record_s(observation: Observation) -> float:
     return sum(batch.duration_s for batch in observation.batches[1:]) / observation.consumed_records
 
 
-def _within(
-    name: str, value: float, low: float, high: float, *, low_allowed: bool = False, high_allowed: bool = False
-) -> None:
-    above = value >= low if low_allowed else value > low
-    below = value <= high if high_allowed else value < high
-    if not (above and below):
-        raise WorkbenchError(
-            f"{name} is {value!r}; allowed is from {low} ({'included' if low_allowed else 'excluded'}) to {high} "
-            f"({'included' if high_allowed else 'excluded'}). Set it within."
-        )
+def _clockless() -> float:
+    return 0.0

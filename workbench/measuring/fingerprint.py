@@ -1,6 +1,6 @@
-"""What a measurement was made of, in a few letters each: the workbench's code, the query's, and the data.
+"""Digests of what a measurement depends on: the code that observes, the query's code, and the data.
 
-Two that are equal may be mixed; after a change of any of them nothing that was seen before is used again.
+Measurements with equal digests may be mixed. After any of them changes, the workbench measures again.
 """
 
 import ast
@@ -16,14 +16,31 @@ import workbench
 from workbench.errors import WorkbenchError
 from workbench.workload import Dataset, Query
 
-_ROOMS = ("capacity", "testbed", "workload", "simulation")
+PROTOCOL = 1
+"""Version of what a probe and a measurement mean. Raise it when the estimator, its verdict or its schedules change so
+that old and new probes must not be mixed; a journal's measurements are then made again."""
+
+_OBSERVING = ("testbed", "workload", "simulation")
 _INSTALLED = {"site-packages", "dist-packages"}
 _HOME = Path(workbench.__file__).resolve().parent
 
 
-def own_code() -> str:
-    """Digest of the code that loads, observes and judges."""
-    return _digest(*(file.read_bytes() for room in _ROOMS for file in sorted((_HOME / room).rglob("*.py"))))
+@functools.cache
+def observing_code() -> str:
+    """Digest of the code that deploys and observes; comments, docstrings and layout are no part of it."""
+    files = (file for room in _OBSERVING for file in sorted((_HOME / room).rglob("*.py")))
+    return _digest(*(_without_prose(file.read_bytes()) for file in files))
+
+
+def _without_prose(source: bytes) -> bytes:
+    """Code of a module without what its readers alone see."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.dump(tree).encode()
 
 
 def code_of(query: Query) -> str:

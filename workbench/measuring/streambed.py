@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
-from workbench.measuring.bracket import SearchSettings, Step, first_rate, summarise
+from workbench.measuring.bracket import first_rate, summarise
+from workbench.measuring.schedule import Step, Times
 from workbench.records import MstEstimate, Probe
 
 
 @dataclass(frozen=True)
 class StreamBedSchedule:
-    """Times (seconds), probes and the cool-down's rate (records/s) of the published schedule."""
+    """Times (seconds), cool-down rate (records/s), probes and tolerance of the published schedule."""
 
     warmup_s: float = 120.0
     cooldown_s: float = 15.0
@@ -26,6 +27,7 @@ class StreamBedSchedule:
     inject_s: float = 60.0
     observe_s: float = 30.0
     probes: int = 7
+    tolerance: float = 0.01
 
     def __post_init__(self) -> None:
         for name in ("warmup_s", "cooldown_s", "cooldown_rate", "inject_s", "observe_s"):
@@ -42,25 +44,55 @@ class StreamBedSchedule:
 
     @property
     def seconds(self) -> float:
-        """The longest a run takes."""
+        """Longest run, in seconds."""
         return self.warmup_s + self.probes * (self.cooldown_s + self.inject_s)
+
+    @property
+    def most_probes(self) -> int:
+        """Most probes of one estimate."""
+        return self.probes
+
+    @property
+    def strict(self) -> bool:
+        """The share of consumed rows alone decides, and no window is extended."""
+        return False
+
+    def times(self, interval_s: float) -> Times:  # noqa: ARG002 - the published times hold for every interval
+        """Length of each part of a probe."""
+        return Times(self.inject_s - self.observe_s, self.observe_s, self.cooldown_s, self.cooldown_rate, self.warmup_s)
+
+    def next_step(self, history: Sequence[Probe], interval_s: float) -> Step | None:  # noqa: ARG002
+        """Step after `history`; None when the schedule is finished."""
+        if not history:
+            return Step("warm-up", math.inf)
+        probes = [probe for probe in history if probe.phase == "probe"]
+        if len(probes) >= self.probes:
+            return None
+        target = _next_target(history)
+        if probes and self._converged(target, probes[-1].rate):
+            return None
+        return Step("probe", target, accept_disturbed=True)
+
+    def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:  # noqa: ARG002
+        """Bracket the MST by the probes of `history`, finished or not."""
+        probes = [probe for probe in history if probe.phase == "probe"]
+        low, high = _ends(probes, bound=False)
+        bound = any(probe.answered("source-bound") for probe in probes)
+        return summarise(
+            history,
+            low,
+            high,
+            "query" if math.isfinite(high) else "source" if bound else "none",
+            exhausted=bool(probes) and not self._converged(_next_target(history), probes[-1].rate),
+            doubtful=(),
+        )
+
+    def _converged(self, target: float, last: float) -> bool:
+        return abs(target - last) <= self.tolerance * last
 
 
 SIMPLE_QUERIES = StreamBedSchedule()
 STATEFUL_QUERIES = StreamBedSchedule(warmup_s=450.0, cooldown_rate=12800.0, probes=6)
-
-
-def next_step(history: Sequence[Probe], settings: SearchSettings) -> Step | None:
-    """Ask what to do after `history`; None when the schedule is finished."""
-    if not history:
-        return Step("warm-up", math.inf)
-    probes = [probe for probe in history if probe.phase == "probe"]
-    if len(probes) >= settings.max_probes:
-        return None
-    target = _next_target(history)
-    if probes and abs(target - probes[-1].rate) <= settings.tolerance * probes[-1].rate:
-        return None
-    return Step("probe", target, accept_disturbed=True)
 
 
 def _next_target(history: Sequence[Probe]) -> float:
@@ -79,18 +111,3 @@ def _ends(probes: Sequence[Probe], *, bound: bool) -> tuple[float, float]:
         elif probe.answered("overloaded") or (bound and probe.answered("source-bound")):
             high = probe.rate
     return low, high
-
-
-def conclude(history: Sequence[Probe], settings: SearchSettings) -> MstEstimate:
-    """Bracket the MST by the probes of `history`, finished or not."""
-    probes = [probe for probe in history if probe.phase == "probe"]
-    low, high = _ends(probes, bound=False)
-    bound = any(probe.answered("source-bound") for probe in probes)
-    return summarise(
-        history,
-        low,
-        high,
-        "query" if math.isfinite(high) else "source" if bound else "none",
-        exhausted=bool(probes) and abs(_next_target(history) - probes[-1].rate) > settings.tolerance * probes[-1].rate,
-        doubtful=(),
-    )

@@ -2,19 +2,17 @@
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
 from workbench.capacity.explore import LEAST_RUNS, minimal_first
 from workbench.dataflow import Budget
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, measurement_key
+from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, reusable
 from workbench.study.carry_out import prepare
 from workbench.study.spec import Study
-from workbench.testbed import Run, Simulated, Testbed
-from workbench.workload import Query
+from workbench.testbed import Simulated, Testbed
 
 # Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
 START_S = (30.0, 90.0)
@@ -71,13 +69,13 @@ def dry_run(
     journal = journal or Journal(os.devnull)
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator)
     optimizer = explorer.optimizer
-    explorer.optimizer = replace(optimizer, testbed=_OnlyRecorded(optimizer.testbed))
-    with suppress(_NotRecordedError):
-        while (budget := explorer.ask()) is not None:
-            for run in explorer.optimizer.steps(query, budget):
-                explorer.tell(run)
+    known = True
+    while known and (budget := explorer.ask()) is not None:
+        found, known = optimizer.recorded(query, budget)
+        for run in found:
+            explorer.tell(run)
     certain = [run.budget for run in explorer.runs]
-    known, operators = len(certain), len(optimizer.testbed.operators(query))
+    made, operators = len(certain), len(optimizer.testbed.operators(query))
     for budget in explorer.ahead():
         takes = minimal_first(budget, operators, certain)
         if len(certain) + len(takes) > study.most_runs:
@@ -88,18 +86,21 @@ def dry_run(
         runs = _runs_in_all(study, explorer, certain, operators)
     intervals = sorted({*study.intervals} - {study.interval_s})
     swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
-    keys = [measurement_key(Configuration(query, budget), optimizer.testbed, optimizer.estimator) for budget in swept]
-    left = [budget for budget, key in zip(swept, keys, strict=True) if not journal.entries("finished", key)]
+    left = [
+        budget
+        for budget in swept
+        if not reusable(Configuration(query, budget), optimizer.testbed, optimizer.estimator, journal, costs=False)
+    ]
     times = [_seconds(optimizer, study.interval_s), *(_seconds(optimizer, budget.interval_s) for budget in left)]
     costs_s = 0.0
-    if optimizer.costs_at is not None and runs[1] > known and not any(run.load_curve for run in explorer.runs):
+    if optimizer.costs_at is not None and runs[1] > made and not any(run.load_curve for run in explorer.runs):
         costs_s = load_curve_s(study.interval_s)
-    least, most = ((runs[end] - known) * times[0][end] + sum(one[end] for one in times[1:]) + costs_s for end in (0, 1))
+    least, most = ((runs[end] - made) * times[0][end] + sum(one[end] for one in times[1:]) + costs_s for end in (0, 1))
     return DryRun(
-        tuple(certain[known:]),
+        tuple(certain[made:]),
         (runs[0] + len(swept), runs[1] + len(swept)),
         (math.ceil(least), math.ceil(most)),
-        known + len(swept) - len(left),
+        made + len(swept) - len(left),
         tuple(left),
     )
 
@@ -129,31 +130,13 @@ def _seconds(optimizer: ConfigurationOptimizer, interval_s: float) -> tuple[floa
     estimator = optimizer.estimator
     if isinstance(optimizer.testbed, Simulated):
         return SIMULATED_RUN_S, SIMULATED_RUN_S
-    chunk, probe = estimator.chunk_time(interval_s), sum(estimator.probe_times(interval_s))
+    chunk, probe = estimator.chunk_time(interval_s), _probe_s(estimator, interval_s)
     most_chunks = math.ceil(estimator.warmup_cap_s / chunk)
     chunks = min(max(2, math.ceil(estimator.warmup_min_s / chunk)), most_chunks), most_chunks
     least, most = (START_S[end] + chunks[end] * chunk + PROBES[end] * probe for end in range(2))
     return least, most
 
 
-class _NotRecordedError(Exception):
-    """Something would have to be deployed."""
-
-
-@dataclass(frozen=True)
-class _OnlyRecorded:
-    """A testbed that deploys nothing, in place of `testbed`: what the journal has of that is all it gives."""
-
-    testbed: Testbed
-
-    @property
-    def identity(self) -> str:
-        return self.testbed.identity
-
-    def operators(self, query: Query) -> tuple[str, ...]:
-        return self.testbed.operators(query)
-
-    def deploy(
-        self, query: Query, budget: Budget, layout: Mapping[str, int] | None = None, *, repeat: int | None = None
-    ) -> AbstractContextManager[Run]:
-        raise _NotRecordedError(query.name, budget, layout, repeat)
+def _probe_s(estimator: CapacityEstimator, interval_s: float) -> float:
+    times = estimator.steps.times(interval_s)
+    return times.settle_s + times.window_s

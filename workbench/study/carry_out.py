@@ -1,7 +1,7 @@
 """Carry out a study: explore, model, and plan every target."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from workbench.capacity.planning import Gain, InstanceType, gains, interval_poin
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator
+from workbench.measuring import CapacityEstimator, Event, ignore, result_of
 from workbench.records import Measurement, measurement_from_dict, measurement_to_dict, write_whole
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
@@ -48,36 +48,51 @@ def run_study(
     journal: Journal,
     *,
     progress: Callable[[str], None] = lambda _: None,
+    listen: Callable[[Event], None] = ignore,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
 ) -> Planned:
-    """Explore, model and plan; what the journal holds is not measured again.
+    """Explore, model and plan; see `study_steps`. What happens is shown to `listen`."""
+    return result_of(study_steps(study, journal, progress=progress, testbed=testbed, estimator=estimator), listen)
 
-    A budget that cannot be measured is a run that failed: the others go on, and it is tried again when the study is
-    carried out again.
+
+def study_steps(
+    study: Study,
+    journal: Journal,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    testbed: Testbed | None = None,
+    estimator: CapacityEstimator | None = None,
+) -> Generator[Event, None, Planned]:
+    """Explore, model and plan: yield what happens and return the plans.
+
+    What the journal holds is not measured again. A budget that cannot be measured is a run that failed: the others go
+    on, and it is tried again when you run the study again.
 
     Parameters
     ----------
+    progress
+        Called with one line of text at each step of a deployment.
     testbed, estimator
         Where and how to measure; by default as the study says.
 
     Raises
     ------
     WorkbenchError
-        When the query, the data or a budget cannot be had here, or too few budgets tell a capacity.
+        When the query, the data or a budget is not available here, or too few budgets yield a capacity.
     """
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
-    exploration = explorer.run(query)
+    exploration = yield from explorer.steps(query)
     swept: tuple[Measurement, ...] = ()
     if len(study.intervals) > 1:
-        swept = sweep(
+        optimizer = explorer.optimizer
+        swept = yield from sweep(
             query,
             study.space.corners[-1],
             study.intervals,
-            testbed=explorer.optimizer.testbed,
-            estimator=explorer.optimizer.estimator,
+            testbed=optimizer.testbed,
+            estimator=optimizer.estimator,
             journal=journal,
-            progress=progress,
         )
     return plan_targets(study, exploration, swept, instances)
 
@@ -110,7 +125,6 @@ def prepare(
             estimator or estimator_of(study),
             journal,
             costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) else None,
-            progress=progress,
         )
         optimizer.check(query, study.space.corners[0])
         explorer = ResourceExplorer(

@@ -24,6 +24,7 @@ from typing import Self
 
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
+from workbench.measuring import Event, ignore
 from workbench.records import Measurement, measurement_from_dict
 from workbench.study.carry_out import Planned, run_study, write_planned
 from workbench.study.spec import Study
@@ -88,7 +89,7 @@ class StudyHistory:
         return tuple(measurement_from_dict(entry.data, "A recorded measurement") for entry in entries)
 
     def run(
-        self, study: Study, *, testbed: Testbed | None = None, progress: Callable[[str], None] = lambda _: None
+        self, study: Study, *, testbed: Testbed | None = None, listen: Callable[[Event], None] = ignore
     ) -> tuple[Planned, Path | None]:
         """Carry out `study`, keep the result, and return it with the plans of the run before, None for the first.
 
@@ -101,7 +102,7 @@ class StudyHistory:
             before = self.runs[-1] if self.runs else None
             if before is not None:
                 self._put_away(before)  # a run that was killed in between: else all of it would be reused
-            planned = run_study(study, self.journal, progress=progress, testbed=testbed)
+            planned = run_study(study, self.journal, listen=listen, testbed=testbed)
             finished = self.folder / f"{self.clock().strftime(_STAMP)}.json"
             if finished.exists():
                 raise WorkbenchError(f"{finished} exists already; wait a second and run the study again.")

@@ -9,18 +9,30 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
-from workbench.dataflow import Budget, SlotProfile
+from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.journal import Entry, Journal
-from workbench.measuring import LOAD_CURVE, CapacityEstimator, Configuration, measure
-from workbench.records import Measurement, MstEstimate, Probe, measurement_from_dict, probe_from_dict
-from workbench.study.carry_out import Planned, run_study, testbed_of
+from workbench.journal import Journal
+from workbench.measuring import (
+    LOAD_CURVE,
+    CapacityEstimator,
+    Configuration,
+    Deployed,
+    Event,
+    Finished,
+    Probed,
+    Reused,
+    describe,
+    measure,
+    result_of,
+)
+from workbench.records import Measurement, MstEstimate, Probe
+from workbench.study.carry_out import Planned, study_steps, testbed_of
 from workbench.study.spec import Study
 from workbench.testbed import SparkTestbed, Testbed
 from workbench.workload import Query
@@ -95,42 +107,20 @@ class Snapshot:
         return self.state in _BEGINS
 
 
+@dataclass(frozen=True)
 class Report:
-    """What the work reports to; every call ends the work if it is to be cancelled."""
+    """What a deployment reports to while it works for minutes at a stretch.
 
-    def __init__(self, say: Callable[[str], None], hear: Callable[[Entry], None], check: Callable[[], None]) -> None:
-        self._say, self._hear, self.check = say, hear, check
+    Parameters
+    ----------
+    say
+        Logs one line, and ends the work if it is to be cancelled.
+    check
+        Ends the work if it is to be cancelled.
+    """
 
-    def say(self, text: str) -> None:
-        """Log one line."""
-        self._say(text)
-        self.check()
-
-    def hear(self, entry: Entry) -> None:
-        """Take note of an entry that the journal has, or just got; what is finished is never thrown away."""
-        self._hear(entry)
-        if entry.kind != "finished":
-            self.check()
-
-
-class WatchedJournal(Journal):
-    """A journal that tells what it gets, once that is on the disk, and which finished measurements are asked for."""
-
-    def __init__(self, path: Path, hear: Callable[[Entry], None]) -> None:
-        super().__init__(path)
-        self._hear = hear
-
-    def append(self, kind: str, key: str, data: object) -> None:
-        """Write one line, then tell of it."""
-        super().append(kind, key, data)
-        self._hear(Entry(kind, key, data))
-
-    def entries(self, kind: str | None = None, key: str | None = None) -> tuple[Entry, ...]:
-        """Give finished lines; a finished measurement that is asked for by its key is told of."""
-        found = super().entries(kind, key)
-        if kind == "finished" and key is not None and found:
-            self._hear(found[-1])
-        return found
+    say: Callable[[str], None]
+    check: Callable[[], None]
 
 
 class Runner(Generic[T]):
@@ -141,7 +131,8 @@ class Runner(Generic[T]):
     what
         What is worked on, for readers.
     work
-        Does it: given what to report to, returns the result. Started again it must go on from its journal.
+        Does it: given what to report to, yields events and returns the result. Started again it must resume from its
+        journal.
     estimator
         Whose probes are reported; it brackets the maximum from those so far.
     query
@@ -157,8 +148,7 @@ class Runner(Generic[T]):
     def __init__(
         self,
         what: str,
-        work: Callable[[Report, Journal], T],
-        journal: Journal,
+        work: Callable[[Report], Generator[Event, None, T]],
         estimator: CapacityEstimator,
         *,
         query: str = "",
@@ -176,9 +166,8 @@ class Runner(Generic[T]):
         self._lines: deque[Line] = deque(maxlen=_MOST_LINES)
         self._probes: list[Probe] = []
         self._seconds: list[float] = []
-        self._report = Report(self._say, self._hear, self._check)
-        self._journal = WatchedJournal(journal.path, self._report.hear)
-        self._now = Snapshot(what, query=query, most_runs=most_runs, most_probes=_most_probes(estimator))
+        self._report = Report(self._say, self._check)
+        self._now = Snapshot(what, query=query, most_runs=most_runs, most_probes=estimator.steps.most_probes)
 
     def start(self) -> None:
         """Start the work, or resume it; nothing happens while it runs or once it is done."""
@@ -231,7 +220,7 @@ class Runner(Generic[T]):
         estimate = None
         if probes and now.budget is not None:
             with suppress(WorkbenchError):  # nothing can be concluded from them: the work ends by saying so
-                estimate = self._estimator.conclude(probes, self._estimator.settings(now.budget.interval_s))
+                estimate = self._estimator.steps.conclude(probes, now.budget.interval_s)
         left = None
         if now.state == "running":
             left = time_left(estimate, self._estimator.tolerance, self._costs, now.most_runs - now.run, mean)
@@ -245,7 +234,7 @@ class Runner(Generic[T]):
         state: State = "failed"
         error: tuple[str, str] | None = None
         try:
-            self._result = self._work(self._report, self._journal)
+            self._result = result_of(self._work(self._report), self._hear)
             state = "done"
         except CancelledError:
             state = "cancelled"
@@ -262,31 +251,43 @@ class Runner(Generic[T]):
             raise CancelledError
 
     def _say(self, text: str) -> None:
+        self._log(text)
+        self._check()
+
+    def _log(self, text: str) -> None:
         with self._lock:
             self._lines.append(Line(self._elapsed(), text))
             self._now = replace(self._now, step=text)
 
-    def _hear(self, entry: Entry) -> None:
-        """Take note of what the journal got."""
-        if entry.kind == "deployed":
-            before = tuple(_unfinished(self._journal, entry.key))
-            budget = _budget(entry.data["budget"])
-            with self._lock:
-                self._probes[:] = before
-                self._now = replace(self._now, run=self._now.run + 1, probes=_count(before), budget=budget)
-        elif entry.kind == "probe":
-            with self._lock:
-                self._probes.append(probe_from_dict(entry.data))
-                self._now = replace(self._now, probes=_count(self._probes))
-        elif entry.kind == "finished":
-            self._finished(measurement_from_dict(entry.data, "A recorded measurement"))
+    def _hear(self, event: Event) -> None:
+        """Fold `event` into the snapshot; what is finished is never thrown away."""
+        text = describe(event)
+        if text is not None:
+            self._log(text)
+        match event:
+            case Deployed(budget=budget, resumed=resumed):
+                with self._lock:
+                    self._probes[:] = resumed
+                    self._now = replace(self._now, run=self._now.run + 1, probes=_count(resumed), budget=budget)
+            case Probed(probe=probe):
+                with self._lock:
+                    self._probes.append(probe)
+                    self._now = replace(self._now, probes=_count(self._probes))
+            case Finished(measurement=measurement):
+                self._show(measurement)
+            case Reused(measurement=measurement):
+                with self._lock:
+                    self._now = replace(self._now, run=self._now.run + 1)
+                self._show(measurement)
+            case _:
+                pass
+        if not isinstance(event, Finished | Reused):
+            self._check()
 
-    def _finished(self, measurement: Measurement) -> None:
-        """Show a finished measurement, whether it was made now or is recorded."""
+    def _show(self, measurement: Measurement) -> None:
+        """Show a measurement, whether it was made now or is recorded."""
         with self._lock:
             probes = measurement.estimate.probes
-            if tuple(self._probes) != probes:
-                self._now = replace(self._now, run=self._now.run + 1)
             self._probes[:] = probes
             self._seconds.append(measurement.estimate.seconds)
             self._now = replace(self._now, probes=_count(probes), budget=measurement.budget)
@@ -317,22 +318,15 @@ def measuring(
     """
     chosen = estimator or CapacityEstimator()
 
-    def work(report: Report, watched: Journal) -> Measurement:
+    def work(report: Report) -> Generator[Event, None, Measurement]:
         return measure(
-            Configuration(query, budget),
-            _watched(testbed, report),
-            chosen,
-            watched,
-            costs=costs,
-            progress=report.say,
-            output=output,
+            Configuration(query, budget), _watched(testbed, report), chosen, journal, costs=costs, output=output
         )
 
     profile = budget.profile
     return Runner(
         f"{query.name} on {budget.slots} slots of {profile.cpus:g} core and {profile.memory_mb} MB",
         work,
-        journal,
         chosen,
         query=query.name,
         costs=costs,
@@ -354,14 +348,13 @@ def planning(
         Where and how to measure; as the study says by default.
     """
 
-    def work(report: Report, watched: Journal) -> Planned:
+    def work(report: Report) -> Generator[Event, None, Planned]:
         chosen = testbed or testbed_of(study, report.say)
-        return run_study(study, watched, progress=report.say, testbed=_watched(chosen, report), estimator=estimator)
+        return study_steps(study, journal, progress=report.say, testbed=_watched(chosen, report), estimator=estimator)
 
     return Runner(
         f"{study.query} for {len(study.targets)} target rates",
         work,
-        journal,
         estimator or CapacityEstimator(tolerance=study.tolerance),
         query=study.query,
         most_runs=max(study.most_runs, len(study.space.corners)),
@@ -394,24 +387,5 @@ def _watched(testbed: Testbed, report: Report) -> Testbed:
     return testbed
 
 
-def _unfinished(journal: WatchedJournal, key: str) -> list[Probe]:
-    """Probes of the measurement `key` since it was last finished."""
-    probes: list[Probe] = []
-    for entry in journal.entries(key=key):
-        if entry.kind in {"finished", "given up"}:
-            probes = []
-        elif entry.kind == "probe":
-            probes.append(probe_from_dict(entry.data))
-    return probes
-
-
-def _budget(data: Mapping[str, Any]) -> Budget:
-    return Budget(data["slots"], SlotProfile(**data["profile"]), data["interval_s"])
-
-
 def _count(probes: Iterable[Probe]) -> int:
     return sum(probe.phase == "probe" for probe in probes)
-
-
-def _most_probes(estimator: CapacityEstimator) -> int:
-    return estimator.max_probes if estimator.schedule == "adaptive" else estimator.published.probes

@@ -88,7 +88,12 @@ def test_streambeds_schedules_stop_at_one_percent_unless_told_otherwise(
 def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capsys, monkeypatch, tmp_path, grows):
     monkeypatch.chdir(tmp_path)
     found = replace(example_measurement(), unbounded_state=grows)
-    monkeypatch.setattr(measuring, "measure", lambda *_, **__: found)
+
+    def measure(*_, **__):
+        yield from ()
+        return found
+
+    monkeypatch.setattr(measuring, "measure", measure)
     assert ("The state grows with every record" in run(capsys, "measure", "nexmark:q3")[1].out) == grows
     assert json.loads(run(capsys, "measure", "nexmark:q3", "--json")[1].out)["unbounded_state"] == grows
 

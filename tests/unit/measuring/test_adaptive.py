@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from workbench.measuring import SearchSettings
-from workbench.measuring.adaptive import Grid, conclude, next_step
+from workbench.measuring.adaptive import AdaptiveSchedule, Grid
 from workbench.measuring.bracket import Votes, tally
 from workbench.metrics import Batch, Observation
 from workbench.records import Judgement, Probe
@@ -27,8 +26,8 @@ def history_of(*answers):
     return [scripted(math.inf, None), *(scripted(GRID.rate(k), verdict) for k, verdict in answers)]
 
 
-def asked(history, settings=None):
-    step = next_step(history, settings or SearchSettings(2.0, max_probes=1000))
+def asked(history, schedule=None):
+    step = (schedule or AdaptiveSchedule(max_probes=1000)).next_step(history, 2.0)
     return None if step is None else GRID.index(step.rate)
 
 
@@ -61,7 +60,7 @@ def test_contradicting_rates_are_probed_again():
 
 def test_majority_of_three_decides():
     history = history_of((700, "overloaded"), (702, "sustained"), (700, "sustained"), (700, "sustained"))
-    found = conclude(history, SearchSettings(2.0))
+    found = AdaptiveSchedule().conclude(history, 2.0)
     assert found.low == GRID.rate(702)
     assert found.high == math.inf
     assert found.contradictions == (GRID.rate(700),)
@@ -69,7 +68,7 @@ def test_majority_of_three_decides():
 
 def test_firm_contradictions_widen_the_bracket():
     twice = [(k, v) for k, v in ((699, "sustained"), (700, "overloaded"), (702, "sustained"), (703, "overloaded"))] * 2
-    found = conclude(history_of(*twice), SearchSettings(2.0))
+    found = AdaptiveSchedule().conclude(history_of(*twice), 2.0)
     assert (found.low, found.high) == (GRID.rate(699), GRID.rate(703))
     assert found.contradictions == (GRID.rate(700), GRID.rate(702))
     assert asked(history_of(*twice)) is None
@@ -109,15 +108,15 @@ def test_downwards_no_leap_is_lower_than_a_quarter():
 def test_misleading_batch_times_do_not_mislead_the_search():
     # Every threshold of grids of 1 to 25 rates, with batch times that say nothing: bisection equals linear scan.
     for size in range(1, 26):
-        settings = SearchSettings(2.0, 0.01, GRID.rate(600), GRID.rate(600 + size - 1), max_probes=1000)
+        schedule = AdaptiveSchedule(0.01, GRID.rate(600), GRID.rate(600 + size - 1), max_probes=1000)
         for threshold in range(600, 600 + size + 1):
             for seconds in (0.01, 1.0, 1.999, 30.0):
                 history = [scripted(math.inf, None)]
-                while (index := asked(history, settings)) is not None:
+                while (index := asked(history, schedule)) is not None:
                     assert 600 <= index < 600 + size
                     answer = "sustained" if index < threshold else "overloaded"
                     history.append(scripted(GRID.rate(index), answer, seconds=seconds))
                     assert len(history) < 60
-                found = conclude(history, settings)
+                found = schedule.conclude(history, 2.0)
                 assert found.low == (0.0 if threshold == 600 else GRID.rate(threshold - 1))
                 assert found.high == (math.inf if threshold == 600 + size else GRID.rate(threshold))

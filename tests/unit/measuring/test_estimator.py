@@ -277,7 +277,7 @@ def test_published_rule_passes_a_slowly_growing_backlog():
         ({"max_repeats": -1}, r"max_repeats is -1;"),
         ({"max_rate": math.nan}, r"max_rate is nan; allowed"),
         ({"window_s": -1.0}, r"window_s is -1\.0; allowed"),
-        ({"warmup_min_s": 500.0}, r"warmup_min_s is 500\.0, above warmup_cap_s = 240\.0; raise the cap"),
+        ({"warmup_min_s": 500.0}, r"warmup_min_s is 500\.0, above warmup_cap_s = 120\.0; raise the cap"),
         ({"min_rate": 5.0, "max_rate": 4.0}, r"min_rate is 5\.0, above max_rate = 4\.0; raise max_rate"),
         ({"schedule": "streambed", "max_rate": 4.0}, r"min_rate is None and max_rate \(--max-rate\) 4\.0\. Leave them"),
     ],

@@ -161,18 +161,49 @@ def test_a_partial_of_an_edited_function_is_another_measurement(folder):
     assert own(build) != before
 
 
-@pytest.mark.parametrize("room", ["capacity", "testbed", "workload", "simulation"])
-def test_other_code_of_the_workbench_is_another_measurement(tmp_path, monkeypatch, room):
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home with the rooms that observe, one module in each."""
     monkeypatch.setattr(fingerprint, "_HOME", tmp_path)
-    for each in fingerprint._ROOMS:
-        (tmp_path / each).mkdir()
-    before = fingerprint.own_code()
-    (tmp_path / room / "search.py").write_text("better = True\n")
-    assert fingerprint.own_code() != before
+    for room in fingerprint._OBSERVING:
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "observe.py").write_text('"""Observe."""\n\nRATE = 1  # records/s\n')
+    return tmp_path
 
 
-def test_every_room_that_a_measurement_runs_through_is_there():
-    assert all((fingerprint._HOME / room).is_dir() for room in fingerprint._ROOMS)
+def observed():
+    fingerprint.observing_code.cache_clear()
+    return fingerprint.observing_code()
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    yield
+    fingerprint.observing_code.cache_clear()
+
+
+@pytest.mark.parametrize("room", ["testbed", "workload", "simulation"])
+def test_other_code_that_observes_is_another_measurement(home, room):
+    before = observed()
+    (home / room / "observe.py").write_text('"""Observe."""\n\nRATE = 2  # records/s\n')
+    assert observed() != before
+
+
+@pytest.mark.parametrize("text", ['"""See more."""\n\nRATE = 1\n', "RATE = 1\n\n\n", "# Why.\nRATE = (1)\n"])
+def test_measurements_survive_edits_of_comments_docstrings_and_layout(home, text):
+    before = observed()
+    (home / "testbed" / "observe.py").write_text(text)
+    assert observed() == before
+
+
+def test_another_protocol_is_another_measurement(monkeypatch):
+    before = key(QUERY)
+    monkeypatch.setattr("workbench.measuring._measure.PROTOCOL", 0)
+    assert key(QUERY) != before
+
+
+def test_every_room_that_observes_is_there():
+    assert all((fingerprint._HOME / room).is_dir() for room in fingerprint._OBSERVING)
 
 
 def test_measurements_of_two_machines_are_not_mixed(monkeypatch):

@@ -9,7 +9,7 @@ from simulated_run import SimulatedRun
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, measure, verify
+from workbench.measuring import CapacityEstimator, Configuration, measure, result_of, verify
 from workbench.metrics import SourceProfile, TaskSample
 from workbench.records import Measurement
 from workbench.workload import Query, nexmark
@@ -59,7 +59,7 @@ class FakeTestbed:
 def run(journal, die_after=-1, per_record_s=1e-6, **settings):
     testbed = FakeTestbed(die_after=die_after, sample_s=per_record_s)
     estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
-    measured = measure(Configuration(QUERY, BUDGET), testbed, estimator, journal, **settings)
+    measured = result_of(measure(Configuration(QUERY, BUDGET), testbed, estimator, journal, **settings))
     return measured, testbed.runs[-1] if testbed.runs else None
 
 
@@ -117,7 +117,8 @@ def test_a_measurement_knows_that_its_querys_state_grows_without_bound(tmp_path)
     bounded, _ = run(Journal(tmp_path / "j.jsonl"))
     testbed = FakeTestbed(query=replace(QUERY, unbounded_state=True))
     estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
-    growing = measure(Configuration(testbed.query, BUDGET), testbed, estimator, Journal(tmp_path / "g.jsonl"))
+    events = measure(Configuration(testbed.query, BUDGET), testbed, estimator, Journal(tmp_path / "g.jsonl"))
+    growing = result_of(events)
     assert (bounded.unbounded_state, growing.unbounded_state) == (False, True)
     growing.to_json(tmp_path / "m.json")
     assert Measurement.from_json(tmp_path / "m.json").unbounded_state
@@ -131,7 +132,7 @@ def test_verify_tells_sustained_from_not():
     testbed = FakeTestbed()
     truth = FakeRun(-1, 1e-6).truth
     estimator = CapacityEstimator(clock=lambda: testbed.runs[-1].now)
-    probes = verify(QUERY, BUDGET, testbed, estimator, [0.9 * truth, 1.2 * truth])
+    probes = result_of(verify(QUERY, BUDGET, testbed, estimator, [0.9 * truth, 1.2 * truth]))
     assert [probe.judgement.verdict for probe in probes] == ["sustained", "overloaded"]
 
 

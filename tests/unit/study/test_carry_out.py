@@ -17,7 +17,7 @@ from workbench.capacity.planning.prices import Price, prices
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator
+from workbench.measuring import CapacityEstimator, result_of
 from workbench.study import Study, read_planned, read_study, run_study, study_from, write_planned
 from workbench.study.carry_out import estimator_of, plan_targets
 from workbench.study.carry_out import testbed_of as asked_testbed
@@ -154,8 +154,8 @@ def test_a_minimal_budget_that_is_asked_for_again_is_measured_again(tmp_path):
 def test_a_minimal_budget_that_was_measured_on_the_way_is_measured_when_it_is_asked_for(tmp_path):
     journal, query, space = Journal(tmp_path / "j.jsonl"), nexmark.query("q1"), Space((2, 8), (512,))
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), journal)
-    minimal, _ = optimizer.steps(query, space.budget(8, 512))
-    (asked,) = optimizer.steps(query, space.budget(2, 512))
+    minimal, _ = result_of(optimizer.steps(query, space.budget(8, 512)))
+    (asked,) = result_of(optimizer.steps(query, space.budget(2, 512)))
     assert asked.budget == minimal.budget
     assert asked.estimate != minimal.estimate
     assert len(journal.entries("finished")) == 3
@@ -164,7 +164,7 @@ def test_a_minimal_budget_that_was_measured_on_the_way_is_measured_when_it_is_as
 def test_an_optimised_configuration_follows_bids2(tmp_path):
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
     budget = Space((2, 8), (512,)).budget(12, 512)
-    minimal, best = optimizer.steps(nexmark.query("q5"), budget)
+    minimal, best = result_of(optimizer.steps(nexmark.query("q5"), budget))
     found = allocate(minimal, 12)
     assert best.tasks == found.tasks
     assert best.predicted_rate == found.source_rate
@@ -224,7 +224,7 @@ def test_a_loop_of_ones_own_makes_the_runs_of_explore(tmp_path, settings, told):
         if told == "answers":
             explorer.tell(explorer.optimizer.measure(query, budget))
         else:
-            for run in explorer.optimizer.steps(query, budget):
+            for run in result_of(explorer.optimizer.steps(query, budget)):
                 explorer.tell(run)
     assert [run.estimate for run in explorer.runs] == [run.estimate for run in alone.measurements]
     assert explorer.reason() == alone.reason

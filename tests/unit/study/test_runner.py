@@ -7,12 +7,13 @@ from multiprocessing import Pipe
 from typing import Any
 
 import pytest
+from eventless_work import eventless
 from wrapped_fluid import WrappedFluid
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, measure
+from workbench.measuring import CapacityEstimator, Configuration, measure, result_of
 from workbench.simulation import preset
 from workbench.study import Runner, Study, measuring, planning, run_study
 from workbench.study.runner import CancelledError, time_left
@@ -53,7 +54,8 @@ def test_a_measurement_in_a_thread_is_the_same_measurement(tmp_path):
     assert runner.snapshot().may_start
     runner.start()
     now = runner.wait(PATIENCE_S)
-    alone = measure(Configuration(preset("q1"), BUDGET), FluidTestbed(), ESTIMATOR, Journal(tmp_path / "b.jsonl"))
+    events = measure(Configuration(preset("q1"), BUDGET), FluidTestbed(), ESTIMATOR, Journal(tmp_path / "b.jsonl"))
+    alone = result_of(events)
     assert (now.state, now.error, now.run, now.left_s) == ("done", None, 1, None)
     assert runner.result.estimate == alone.estimate
     assert now.estimate == alone.estimate
@@ -125,18 +127,18 @@ def test_what_goes_wrong_is_told(tmp_path):
         _ = runner.result
 
 
-def test_the_kernel_is_free_while_it_works_and_a_second_start_does_nothing(tmp_path):
+def test_the_kernel_is_free_while_it_works_and_a_second_start_does_nothing():
     begun, go_on, times = threading.Event(), threading.Event(), []
     clock = iter(range(1000))
 
-    def work(report, _journal):
+    def work(report):
         times.append(1)
         report.say("at work")
         begun.set()
         assert go_on.wait(PATIENCE_S)
         return "result"
 
-    runner = Runner("nothing", work, Journal(tmp_path / "j.jsonl"), ESTIMATOR, clock=lambda: next(clock))
+    runner = Runner("nothing", eventless(work), ESTIMATOR, clock=lambda: next(clock))
     runner.start()
     assert begun.wait(PATIENCE_S)
     now = runner.snapshot()

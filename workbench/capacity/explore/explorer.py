@@ -21,7 +21,7 @@ any at a memory where nothing was sustained.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -41,6 +41,7 @@ from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal
 from workbench.capacity.model import SCALING, STREAMBED_FORMS, CapacityModel, unmeasured_memory_mb, why_no_capacity
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.measuring import Event, result_of
 from workbench.records import Measurement
 from workbench.workload import Query
 
@@ -229,7 +230,11 @@ class ResourceExplorer:
         return self.run(query).model
 
     def run(self, query: Query) -> Exploration:
-        """Explore `query`.
+        """Explore `query`; see `steps`."""
+        return result_of(self.steps(query))
+
+    def steps(self, query: Query) -> Generator[Event, None, Exploration]:
+        """Explore `query`, yield what happens, and return what was explored.
 
         Raises
         ------
@@ -237,7 +242,7 @@ class ResourceExplorer:
             When a budget has fewer slots than the query has operators, or too few runs tell a capacity for a model.
         """
         while (budget := self.ask()) is not None:
-            self.tell(self.optimizer.measure(query, budget))
+            self.tell((yield from self.optimizer.steps(query, budget))[-1])
         return self.conclude()
 
     def conclude(self) -> Exploration:

@@ -8,14 +8,15 @@ partitions = slots is the best layout for one slot count (see `micro_batch_layou
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from workbench.capacity.allocation import allocate
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
-from workbench.measuring import CapacityEstimator, Configuration, failed, measure, say_nothing
+from workbench.measuring import CapacityEstimator, Configuration, Event, Failed, failed, measure, result_of, reusable
 from workbench.records import Measurement
 from workbench.testbed import Testbed
 from workbench.workload import Query
@@ -38,58 +39,80 @@ class ConfigurationOptimizer:
     costs_at
         Slots of the budget whose first run gets the short runs besides that tell fixed from per-record costs; None: no
         run does.
-    progress
-        Called with one line of text at each step.
     """
 
     testbed: Testbed
     estimator: CapacityEstimator
     journal: Journal
     costs_at: int | None = None
-    progress: Callable[[str], None] = say_nothing
     _minimal: dict[tuple[str, SlotProfile, float], Measurement] = field(default_factory=dict, init=False, repr=False)
     _finished: Counter[Hashable] = field(default_factory=Counter, init=False, repr=False)
 
     def measure(self, query: Query, budget: Budget) -> Measurement:
         """Measure the best configuration of `budget`; see `steps`."""
-        *_, last = self.steps(query, budget)
-        return last
+        return result_of(self.steps(query, budget))[-1]
 
-    def steps(self, query: Query, budget: Budget) -> Iterator[Measurement]:
-        """Carry out the measurements that the capacity of `budget` takes, the answer last.
+    def steps(self, query: Query, budget: Budget) -> Generator[Event, None, tuple[Measurement, ...]]:
+        """Carry out the measurements that the capacity of `budget` takes, and return them, the answer last.
 
-        The minimal configuration that BIDS2 needs is measured once per profile; where the budget itself is the minimal
-        one it is measured as often as it is asked for (section V). What cannot be measured is a measurement, too: one
-        that says why it failed.
+        The minimal configuration that BIDS2 needs is measured once per profile. Where the budget itself is the minimal
+        one, it is measured as often as you ask for it (section V). A measurement that fails is a run, too: it says why.
 
         Raises
         ------
         WorkbenchError
             When the budget has fewer slots than operators.
         """
+        asking, made = self._configurations(query, budget), list[Measurement]()
+        with suppress(StopIteration):
+            asked = next(asking)
+            while True:
+                made.append((yield from self._run(asked)))
+                asked = asking.send(made[-1])
+        return tuple(made)
+
+    def recorded(self, query: Query, budget: Budget) -> tuple[tuple[Measurement, ...], bool]:
+        """Give those measurements of `steps` that the journal has, and whether these are all; nothing is deployed."""
+        asking, made = self._configurations(query, budget), list[Measurement]()
+        with suppress(StopIteration):
+            asked = next(asking)
+            while True:
+                found = asked if isinstance(asked, Measurement) else self._reusable(asked)
+                if found is None:
+                    return tuple(made), False
+                made.append(found)
+                asked = asking.send(found)
+        return tuple(made), True
+
+    def _configurations(
+        self, query: Query, budget: Budget
+    ) -> Generator[Configuration | Measurement, Measurement, None]:
+        """Ask for one configuration after the other, each time to be sent its measurement.
+
+        What cannot even be configured is a measurement that failed.
+        """
         self.check(query, budget)
         operators = self.testbed.operators(query)
         if not operators:
-            yield self._run(query, budget)
+            yield self._next(query, budget)
             return
         single = replace(budget, slots=len(operators))
         one_each = dict.fromkeys(operators, 1)
         minimal = self.minimal_of(query.name, budget)
         if minimal is None:
-            minimal = self._run(query, single, one_each)
+            minimal = yield self._next(query, single, one_each)
             self._minimal[query.name, budget.profile, budget.interval_s] = minimal
-            yield minimal
             if single == budget:
                 return
         if single == budget:
-            yield self._run(query, budget, one_each)
+            yield self._next(query, budget, one_each)
             return
         try:
             allocation = allocate(minimal, budget.slots)
         except WorkbenchError as error:
-            yield self._failed(Configuration(query, budget), error)
+            yield failed(Configuration(query, budget), self.testbed, error)
             return
-        yield self._run(query, budget, allocation.tasks, allocation.source_rate)
+        yield self._next(query, budget, allocation.tasks, allocation.source_rate)
 
     def check(self, query: Query, budget: Budget) -> None:
         """Refuse a budget with too few slots.
@@ -110,36 +133,45 @@ class ConfigurationOptimizer:
         """Give the run of one task per operator that configurations of `budget` rest on; None if there was none."""
         return self._minimal.get((query, budget.profile, budget.interval_s))
 
-    def _run(
+    def _next(
         self,
         query: Query,
         budget: Budget,
         tasks: Mapping[str, int] | None = None,
         predicted_rate: float | None = None,
-    ) -> Measurement:
-        same = (query.name, budget, None if tasks is None else tuple(sorted(tasks.items())))
-        configuration = Configuration(query, budget, tasks, self._finished[same], predicted_rate)
+    ) -> Configuration:
+        same = _same(query, budget, tasks)
+        return Configuration(query, budget, tasks, self._finished[same], predicted_rate)
+
+    def _run(self, asked: Configuration | Measurement) -> Generator[Event, None, Measurement]:
+        if isinstance(asked, Measurement):
+            yield Failed(asked)
+            return asked
         try:
-            made = measure(
-                configuration,
-                self.testbed,
-                self.estimator,
-                self.journal,
-                costs=budget.slots == self.costs_at and configuration.repeat == 0,
-                reuse=True,
-                progress=self.progress,
+            made = yield from measure(
+                asked, self.testbed, self.estimator, self.journal, costs=self._costs(asked), reuse=True
             )
         except JournalError:
             raise
         except WorkbenchError as error:
-            return self._failed(configuration, error)
-        self._finished[same] += 1
+            made = failed(asked, self.testbed, error)
+            yield Failed(made)
+            return made
+        self._finished[_same(asked.query, asked.budget, asked.tasks)] += 1
         return made
 
-    def _failed(self, configuration: Configuration, error: WorkbenchError) -> Measurement:
-        budget, made = configuration.budget, failed(configuration, self.testbed, error)
-        self.progress(f"{budget.slots} slots of {budget.profile.memory_mb} MB failed: {made.failure}")
-        return made
+    def _reusable(self, asked: Configuration) -> Measurement | None:
+        found = reusable(asked, self.testbed, self.estimator, self.journal, costs=self._costs(asked))
+        if found is not None:
+            self._finished[_same(asked.query, asked.budget, asked.tasks)] += 1
+        return found
+
+    def _costs(self, asked: Configuration) -> bool:
+        return asked.budget.slots == self.costs_at and asked.repeat == 0
+
+
+def _same(query: Query, budget: Budget, tasks: Mapping[str, int] | None) -> Hashable:
+    return (query.name, budget, None if tasks is None else tuple(sorted(tasks.items())))
 
 
 def minimal_first(budget: Budget, operators: int, measured: Collection[Budget]) -> tuple[Budget, ...]:

@@ -8,7 +8,7 @@ A record waits at most a whole interval for the next trigger, and then as long a
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scipy.stats import t as student
@@ -20,6 +20,8 @@ from workbench.measuring import (
     EXPECTED_DEVIATION,
     CapacityEstimator,
     Configuration,
+    Event,
+    Failed,
     expected_deviation,
     failed,
     measure,
@@ -92,16 +94,15 @@ def sweep(
     testbed: Testbed,
     estimator: CapacityEstimator,
     journal: Journal,
-    progress: Callable[[str], None] = lambda _: None,
-) -> tuple[Measurement, ...]:
+) -> Generator[Event, None, tuple[Measurement, ...]]:
     """Measure `budget` at each of `intervals` (seconds), ascending; what the journal has finished is not repeated.
 
-    What cannot be measured is a measurement, too: one that says why it failed.
+    It yields what happens and returns the runs. A measurement that fails is a run, too: it says why.
 
     Raises
     ------
     WorkbenchError
-        When there are fewer than two intervals, or a testbed without micro-batches is asked.
+        When there are fewer than two intervals, or the testbed has no micro-batches.
     """
     distinct = sorted(set(intervals))
     if len(distinct) < 2:
@@ -115,15 +116,14 @@ def sweep(
         )
     made = []
     for interval in distinct:
-        progress(f"at a trigger interval of {interval:g} s")
         each = Configuration(query, replace(budget, interval_s=interval))
         try:
-            made.append(measure(each, testbed, estimator, journal, costs=False, reuse=True, progress=progress))
+            made.append((yield from measure(each, testbed, estimator, journal, costs=False, reuse=True)))
         except JournalError:
             raise
         except WorkbenchError as error:
             made.append(failed(each, testbed, error))
-            progress(f"a trigger interval of {interval:g} s failed: {made[-1].failure}")
+            yield Failed(made[-1])
     return tuple(made)
 
 

@@ -13,7 +13,7 @@ from workbench.capacity.planning import IntervalPoint, gains, interval_points, s
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator
+from workbench.measuring import CapacityEstimator, result_of
 from workbench.study import (
     Study,
     intervals_left_out,
@@ -63,9 +63,9 @@ def test_every_interval_is_measured_once(tmp_path):
     journal, testbed = Journal(tmp_path / "j.jsonl"), MicroBatches()
     query = nexmark.query("q5")
     estimator = CapacityEstimator(tolerance=0.02)
-    runs = sweep(query, BUDGET, (5.0, 1.0, 2.0, 1.0), testbed=testbed, estimator=estimator, journal=journal)
+    runs = result_of(sweep(query, BUDGET, (5.0, 1.0, 2.0, 1.0), testbed=testbed, estimator=estimator, journal=journal))
     assert [run.budget.interval_s for run in runs] == [1.0, 2.0, 5.0]
-    again = sweep(query, BUDGET, (1.0, 2.0, 5.0), testbed=testbed, estimator=estimator, journal=journal)
+    again = result_of(sweep(query, BUDGET, (1.0, 2.0, 5.0), testbed=testbed, estimator=estimator, journal=journal))
     assert again == runs
     assert len(testbed.runs) == 3
     points = interval_points(runs)
@@ -79,9 +79,13 @@ def test_every_interval_is_measured_once(tmp_path):
 def test_a_sweep_needs_something_to_compare_and_a_trigger(tmp_path):
     journal, estimator = Journal(tmp_path / "j.jsonl"), CapacityEstimator()
     with pytest.raises(WorkbenchError, match=r"intervals to compare are \[2.0, 2.0\]; give at least two"):
-        sweep(nexmark.query("q5"), BUDGET, [2.0, 2.0], testbed=MicroBatches(), estimator=estimator, journal=journal)
+        result_of(
+            sweep(nexmark.query("q5"), BUDGET, [2.0, 2.0], testbed=MicroBatches(), estimator=estimator, journal=journal)
+        )
     with pytest.raises(WorkbenchError, match=r"has no trigger interval. Compare intervals on Spark"):
-        sweep(nexmark.query("q5"), BUDGET, [1.0, 2.0], testbed=FluidTestbed(), estimator=estimator, journal=journal)
+        result_of(
+            sweep(nexmark.query("q5"), BUDGET, [1.0, 2.0], testbed=FluidTestbed(), estimator=estimator, journal=journal)
+        )
 
 
 def ratios(found):
@@ -156,7 +160,7 @@ def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(expl
 
 def test_a_latency_nobody_keeps_refuses_the_targets(explored, tmp_path):
     where = {"testbed": MicroBatches(), "estimator": CapacityEstimator(), "journal": Journal(tmp_path / "j.jsonl")}
-    runs = sweep(nexmark.query("q1"), BUDGET, (1.0, 2.0), **where)
+    runs = result_of(sweep(nexmark.query("q1"), BUDGET, (1.0, 2.0), **where))
     study = replace(explored.study, testbed="spark", intervals=(1.0, 2.0), latency_s=0.5)
     planned = plan_targets(study, explored.exploration, runs)
     assert planned.plans == ()
@@ -184,7 +188,7 @@ class Failing(MicroBatches):
 @pytest.fixture
 def swept(tmp_path):
     where = {"testbed": Failing(), "estimator": CapacityEstimator(), "journal": Journal(tmp_path / "swept.jsonl")}
-    return sweep(nexmark.query("q1"), BUDGET, (0.5, 2.0, 5.0), **where)
+    return result_of(sweep(nexmark.query("q1"), BUDGET, (0.5, 2.0, 5.0), **where))
 
 
 def test_an_interval_that_cannot_be_measured_costs_no_plan(explored, swept, tmp_path):

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from eventless_work import eventless
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -21,8 +22,8 @@ ESTIMATOR = CapacityEstimator(tolerance=0.02)
 PATIENCE_S = 60
 
 
-def panel_of(work, tmp_path):
-    return LivePanel(Runner("the work", work, Journal(tmp_path / "j.jsonl"), ESTIMATOR))
+def panel_of(work):
+    return LivePanel(Runner("the work", eventless(work), ESTIMATOR))
 
 
 def test_start_measures_and_shows_the_probes(tmp_path):
@@ -63,16 +64,16 @@ def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(tm
     assert panel.chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate)
 
 
-def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end(tmp_path):
+def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end():
     rounds, clicks = [], []
 
-    def work(_report, _journal):
+    def work(_):
         rounds.append(1)
         if len(rounds) == 1:
             raise ValueError("broken")
         return "result"
 
-    panel = panel_of(work, tmp_path)
+    panel = panel_of(work)
     later = panel.then("What follows", lambda _: [Card("a", "It followed", "x")])
     draw = panel._show
 
@@ -93,10 +94,10 @@ def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end(tmp_path):
     assert panel.alarm.widget.value == ""
 
 
-def test_cancel_sets_a_flag_and_resume_goes_on(tmp_path):
+def test_cancel_sets_a_flag_and_resume_goes_on():
     rounds = []
 
-    def work(report, _journal):
+    def work(report):
         rounds.append(1)
         if len(rounds) == 1:
             panel.cancel.click()
@@ -104,7 +105,7 @@ def test_cancel_sets_a_flag_and_resume_goes_on(tmp_path):
             report.check()
         return "result"
 
-    panel = panel_of(work, tmp_path)
+    panel = panel_of(work)
     panel.start.click()
     assert panel.wait(PATIENCE_S).state == "cancelled"
     assert (panel.start.description, panel.start.disabled) == ("Resume", False)
@@ -114,16 +115,16 @@ def test_cancel_sets_a_flag_and_resume_goes_on(tmp_path):
     assert rounds == [1, 1]
 
 
-def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start(tmp_path):
+def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start():
     tries = []
 
-    def work(_report, _journal):
+    def work(_):
         tries.append(1)
         if len(tries) == 1:
             raise ValueError("<b>broken</b>")
         return "result"
 
-    panel = panel_of(work, tmp_path)
+    panel = panel_of(work)
     panel.start.click()
     assert panel.wait(PATIENCE_S).state == "failed"
     assert "ValueError: &lt;b&gt;broken&lt;/b&gt;" in panel.alarm.widget.value
@@ -133,19 +134,19 @@ def test_an_error_of_the_work_shows_as_a_card_and_goes_with_the_next_start(tmp_p
     assert panel.alarm.widget.value == ""
 
 
-def test_an_error_of_what_follows_shows_as_a_card(tmp_path):
-    panel = panel_of(lambda *_: "result", tmp_path)
+def test_an_error_of_what_follows_shows_as_a_card():
+    panel = panel_of(lambda _: "result")
     later = panel.then("What follows", lambda result: result.missing)
     panel.start.click()
     panel.wait(PATIENCE_S)
     assert "AttributeError" in later.children[0].value
 
 
-def test_waiting_tells_why_there_is_no_result(tmp_path):
-    def work(*_):
+def test_waiting_tells_why_there_is_no_result():
+    def work(_):
         raise WorkbenchError("The slots are too small; give more.")
 
-    panel = panel_of(work, tmp_path)
+    panel = panel_of(work)
     with pytest.raises(WorkbenchError, match="has no result yet: it is failed \\(The slots are too small; give more"):
         panel.begin(wait=True)
 

@@ -1,0 +1,160 @@
+"""What happens while something is measured, as typed events.
+
+``measure`` yields them; the command line, the live panel and the dry run read them. Those that a later run resumes
+from are in the journal before they are yielded, one line each:
+
+=============  ===================  ==========================================
+event          kind in the journal  data
+=============  ===================  ==========================================
+`Deployed`     ``deployed``         facts of the machine and the budget
+`Probed`       ``probe``            the probe
+`LoadProbed`   ``load``             the probe
+`Finished`     ``finished``         the measurement
+`GivenUp`      ``given up``         the reason
+`Reused`       not recorded         its `Finished` line is there already
+`Failed`       not recorded         the next run tries again
+=============  ===================  ==========================================
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.journal import Entry, Journal
+from workbench.records import (
+    Measurement,
+    Probe,
+    measurement_from_dict,
+    measurement_to_dict,
+    probe_from_dict,
+    probe_to_dict,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The query runs on `budget`; `resumed` and `load_curve` are taken over from an interrupted measurement."""
+
+    key: str
+    machine: Mapping[str, str]
+    budget: Budget
+    resumed: tuple[Probe, ...] = ()
+    load_curve: tuple[Probe, ...] = ()
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A probe of the estimate is finished; its warm-up is one, too."""
+
+    key: str
+    probe: Probe
+
+
+@dataclass(frozen=True)
+class LoadProbed:
+    """A run at a lower rate is finished, which separates fixed from per-record costs."""
+
+    key: str
+    probe: Probe
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The measurement is complete."""
+
+    key: str
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class Reused:
+    """The journal had the measurement, so nothing was deployed."""
+
+    key: str
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """What was recorded cannot be resumed; the measurement starts again."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The measurement ended with an error that other measurements need not share."""
+
+    run: Measurement
+
+
+Event = Deployed | Probed | LoadProbed | Finished | Reused | GivenUp | Failed
+
+
+def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> None:
+    """Write `event` to the journal; it is on the disk when this returns."""
+    match event:
+        case Deployed(key, machine, budget):
+            journal.append("deployed", key, {**machine, "budget": asdict(budget)})
+        case Probed(key, probe):
+            journal.append("probe", key, probe_to_dict(probe))
+        case LoadProbed(key, probe):
+            journal.append("load", key, probe_to_dict(probe))
+        case Finished(key, measurement):
+            journal.append("finished", key, measurement_to_dict(measurement))
+        case GivenUp(key, reason):
+            journal.append("given up", key, {"reason": reason})
+
+
+def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
+    """Read the events of `key`, or of all measurements, in the order in which they were recorded."""
+    for entry in journal.entries(key=key):
+        event = _read(entry)
+        if event is not None:
+            yield event
+
+
+def _read(entry: Entry) -> Event | None:
+    """Event of a journal's line; None for a kind that is not an event of measuring."""
+    key, data = entry.key, entry.data
+    match entry.kind:
+        case "deployed":
+            facts = {name: value for name, value in data.items() if name != "budget"}
+            return Deployed(key, facts, _budget(data["budget"]))
+        case "probe":
+            return Probed(key, probe_from_dict(data))
+        case "load":
+            return LoadProbed(key, probe_from_dict(data))
+        case "finished":
+            return Finished(key, measurement_from_dict(data, "The recorded measurement"))
+        case "given up":
+            return GivenUp(key, data["reason"])
+    return None
+
+
+def _budget(data: dict[str, object]) -> Budget:
+    return Budget(data["slots"], SlotProfile(**data["profile"]), data["interval_s"])  # type: ignore[arg-type]
+
+
+def ignore(_: Event) -> None:
+    """Listen to nothing."""
+
+
+def result_of(events: Generator[Event, None, T], listen: Callable[[Event], None] = ignore) -> T:
+    """Carry `events` out, show each to `listen`, and return what they end with.
+
+    However it ends, the deployment under way is released before this returns.
+    """
+    with closing(events):
+        while True:
+            try:
+                event = next(events)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            listen(event)

@@ -1,0 +1,48 @@
+"""Events in words: one line each, for a terminal and a log."""
+
+from collections.abc import Callable
+
+from workbench.dataflow import Budget
+from workbench.measuring.events import Deployed, Event, Failed, GivenUp, LoadProbed, Probed
+from workbench.records import Probe
+
+
+def describe(event: Event) -> str | None:
+    """One line on `event`; None for an event that needs none."""
+    text = None
+    match event:
+        case Deployed(resumed=resumed, load_curve=load_curve) if resumed or load_curve:
+            text = f"resuming: {len(resumed) + len(load_curve)} finished probes are not repeated"
+        case Deployed(budget=budget):
+            text = f"deployed on {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
+        case Probed(probe=probe):
+            text = _describe_probe(probe)
+        case LoadProbed(probe=probe):
+            text = f"for the costs: {probe.observation.consumed_rate:,.0f} records/s"
+        case Failed(run=run):
+            text = f"{_slots(run.budget)} failed: {run.failure}"
+        case GivenUp(reason=reason):
+            text = f"starting again: {reason}"
+    return text
+
+
+def _slots(budget: Budget) -> str:
+    return f"{budget.slots} slots of {budget.profile.memory_mb} MB"
+
+
+def narrate(say: Callable[[str], None]) -> Callable[[Event], None]:
+    """Make a listener that says each event in one line."""
+
+    def listen(event: Event) -> None:
+        text = describe(event)
+        if text is not None:
+            say(text)
+
+    return listen
+
+
+def _describe_probe(probe: Probe) -> str:
+    if probe.judgement is None:
+        steady = "steady" if probe.steady else "not steady yet, but at its cap"
+        return f"warm-up: {probe.observation.consumed_rate:,.0f} records/s, {steady} after {probe.seconds:.0f} s"
+    return f"probe {probe.number} at {probe.rate:,.0f} records/s: {probe.judgement.verdict}. {probe.judgement.reason}"
