@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
+from workbench import defaults
 from workbench.capacity import Space
 from workbench.capacity.explore import Choice
 from workbench.capacity.model import FORMS
 from workbench.errors import WorkbenchError
-from workbench.measuring import CapacityEstimator
 from workbench.strict_yaml import parse_yaml
 from workbench.workload import OutputMode
 
@@ -84,14 +84,14 @@ class Study:
     output_mode: OutputMode | None = None
     testbed: str = "spark"
     table: str | None = None
-    slot_cpus: float = 0.2
-    interval_s: float = 2.0
+    slot_cpus: float = defaults.SLOT_CPUS
+    interval_s: float = defaults.INTERVAL_S
     intervals: tuple[float, ...] = ()
     latency_s: float | None = None
-    tolerance: float = 0.04
-    warmup_s: float = 90.0
-    patience_s: float = CapacityEstimator.patience_s
-    max_repeats: int = CapacityEstimator.max_repeats
+    tolerance: float = defaults.TOLERANCE
+    warmup_s: float = defaults.WARMUP_CAP_S
+    patience_s: float = defaults.PATIENCE_S
+    max_repeats: int = defaults.MAX_REPEATS
     plan_memory_mb: tuple[int, ...] = ()
     margin: float | None = None
     risk: float | None = None

@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 import cloudpickle
 
 from workbench.dataflow import Budget
+from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.testbed.spark.java import find_java
@@ -99,7 +100,7 @@ class SparkTestbed:
 
     master: str = "local"
     slot_cpus: Literal["auto", "cores"] = "auto"
-    warmup_cap_s: float = 120.0
+    warmup_cap_s: float = WARMUP_CAP_S
     progress: Callable[[str], None] = field(default=lambda _: None)
     check_owner: Callable[[], None] = field(default=_go_on)
 
