@@ -61,7 +61,7 @@ def _plan(options: argparse.Namespace) -> int:
             taken.append(event.measurement.started_at)
 
     planned = run_study(study, journal, progress=say, listen=listen)
-    runs = (*planned.exploration.measurements, *planned.sweep)
+    runs = (*planned.exploration.runs, *planned.sweep)
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
     if options.json:

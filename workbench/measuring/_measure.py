@@ -22,7 +22,7 @@ from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, observin
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, State, replay
 from workbench.metrics import Observation
-from workbench.records import Measurement, MstEstimate, OperatorCost, Probe
+from workbench.records import FailedRun, Measurement, OperatorCost, Probe
 from workbench.testbed import Run, Simulated, Testbed
 from workbench.workload import Query
 
@@ -185,19 +185,16 @@ def _recorded(journal: Journal, event: Deployed | Probed | LoadProbed | Finished
     return event
 
 
-def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError) -> Measurement:
-    """Make the measurement of a configuration that could not be measured: it says why."""
-    return Measurement(
+def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError) -> FailedRun:
+    """Record that a configuration could not be measured, and why."""
+    return FailedRun(
         query=configuration.query.name,
         budget=configuration.budget,
-        estimate=MstEstimate(None, 0.0, float("inf"), (), None, "none", 0.0),
-        costs=(),
-        source=None,
         testbed=testbed.identity,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        failure=in_keys(str(error)),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
-        failure=in_keys(str(error)),
     )
 
 

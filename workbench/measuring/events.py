@@ -24,6 +24,7 @@ from typing import TypeVar
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Entry, Journal
 from workbench.records import (
+    FailedRun,
     Measurement,
     Probe,
     measurement_from_dict,
@@ -90,7 +91,7 @@ class GivenUp:
 class Failed:
     """The measurement ended with an error that other measurements need not share."""
 
-    run: Measurement
+    run: FailedRun
 
 
 Event = Deployed | Probed | LoadProbed | Finished | Reused | GivenUp | Failed

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,6 @@ class Measurement:
         Records/s that the optimizer expected of them.
     interval
         Where the maximum of a next deployment lies; None without a bracket of the query's own.
-    failure
-        Why nothing was measured; None for a measurement.
     unbounded_state
         Whether the query's state grows with every record, so that the rate is one at a size of the state and no MST.
     """
@@ -78,7 +76,6 @@ class Measurement:
     tasks: Mapping[str, int] | None = None
     predicted_rate: float | None = None
     interval: MstInterval | None = None
-    failure: str | None = None
     unbounded_state: bool = False
 
     def __post_init__(self) -> None:
@@ -127,6 +124,50 @@ class Measurement:
         return measurement_from_dict(document, f"The measurement {path}")
 
 
+@dataclass(frozen=True)
+class FailedRun:
+    """A configuration that could not be measured.
+
+    Parameters
+    ----------
+    query, budget, tasks, predicted_rate
+        The configuration; see `Measurement`.
+    testbed
+        Where it was tried.
+    started_at
+        When it failed: ISO 8601 date and time.
+    failure
+        Why, in sentences that name the next step.
+    """
+
+    query: str
+    budget: Budget
+    testbed: str
+    started_at: str
+    failure: str
+    tasks: Mapping[str, int] | None = None
+    predicted_rate: float | None = None
+
+
+Run = Measurement | FailedRun
+
+
+def run_to_dict(run: Run) -> dict[str, Any]:
+    """Plain JSON values of `run`."""
+    return measurement_to_dict(run) if isinstance(run, Measurement) else unstructure(run)
+
+
+def run_from_dict(data: Mapping[str, Any], what: str = "The run") -> Run:
+    """Build a run from plain JSON values; `what` names it in errors."""
+    if data.get("failure") is None:
+        return measurement_from_dict(data, what)
+    # Files of older versions hold an empty measurement with the failure in it.
+    return structure({name: data[name] for name in _FAILED_KEYS if name in data}, FailedRun, what)
+
+
+_FAILED_KEYS = tuple(one.name for one in fields(FailedRun))
+
+
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     """Plain JSON values of `measurement`."""
     estimate = measurement.estimate
@@ -141,7 +182,8 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
 
 def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:
     """Build a measurement from plain JSON values; `what` names it in errors."""
-    return structure(data, Measurement, what)
+    known = {name: value for name, value in data.items() if name != "failure"}  # null in files of older versions
+    return structure(known, Measurement, what)
 
 
 def probe_to_dict(probe: Probe) -> dict[str, Any]:

@@ -172,8 +172,8 @@ def study_drift(before: Planned, now: Planned) -> Drift:
     changes = tuple(_capacity_change(budget, *pair, each) for budget, pair in zip(common, pairs, strict=True))
     return Drift(
         now.study.query,
-        min(run.started_at for run in before.exploration.measurements),
-        min(run.started_at for run in now.exploration.measurements),
+        min(run.started_at for run in before.exploration.runs),
+        min(run.started_at for run in now.exploration.runs),
         _overall(pairs, changes, scatter.quantile()),
         changes,
         _differences(earlier[common[-1]][-1], later[common[-1]][-1]) + _study_differences(before, now),
@@ -324,10 +324,12 @@ def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
     """Group the fitted runs by budget; of one without any, those that bound its capacity from one side."""
     fitted: dict[Budget, list[Measurement]] = {}
     bounding: dict[Budget, list[Measurement]] = {}
-    for row, run in enumerate(exploration.measurements):
+    for row, run in enumerate(exploration.runs):
+        if not isinstance(run, Measurement):
+            continue
         if row in exploration.fitted:
             fitted.setdefault(run.budget, []).append(run)
-        elif run.failure is None and why_no_capacity(run) is not None:
+        elif why_no_capacity(run) is not None:
             bounding.setdefault(run.budget, []).append(run)
     return bounding | fitted
 

@@ -10,6 +10,7 @@ from workbench.capacity.explore import LEAST_RUNS, minimal_first
 from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, reusable
+from workbench.records import Measurement
 from workbench.study.carry_out import prepare
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed
@@ -93,7 +94,11 @@ def dry_run(
     ]
     times = [_seconds(optimizer, study.interval_s), *(_seconds(optimizer, budget.interval_s) for budget in left)]
     costs_s = 0.0
-    if optimizer.costs_at is not None and runs[1] > made and not any(run.load_curve for run in explorer.runs):
+    if (
+        optimizer.costs_at is not None
+        and runs[1] > made
+        and not any(isinstance(run, Measurement) and run.load_curve for run in explorer.runs)
+    ):
         costs_s = load_curve_s(study.interval_s)
     least, most = ((runs[end] - made) * times[0][end] + sum(one[end] for one in times[1:]) + costs_s for end in (0, 1))
     return DryRun(

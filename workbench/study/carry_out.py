@@ -15,7 +15,7 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Event, ignore, result_of
-from workbench.records import Measurement, measurement_from_dict, measurement_to_dict, write_whole
+from workbench.records import FailedRun, Run, run_from_dict, run_to_dict, write_whole
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, RecordedTestbed, SparkTestbed, Testbed
@@ -39,7 +39,7 @@ class Planned:
     exploration: Exploration
     plans: tuple[CapacityPlan, ...]
     refused: tuple[tuple[float, str], ...] = ()
-    sweep: tuple[Measurement, ...] = ()
+    sweep: tuple[Run, ...] = ()
     instances: tuple[InstanceType, ...] = ()
 
 
@@ -83,7 +83,7 @@ def study_steps(
     """
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     exploration = yield from explorer.steps(query)
-    swept: tuple[Measurement, ...] = ()
+    swept: tuple[Run, ...] = ()
     if len(study.intervals) > 1:
         optimizer = explorer.optimizer
         swept = yield from sweep(
@@ -154,7 +154,7 @@ def _recorded(testbed: RecordedTestbed, query: Query, budget: Budget) -> int:
 def plan_targets(
     study: Study,
     exploration: Exploration,
-    swept: Sequence[Measurement] = (),
+    swept: Sequence[Run] = (),
     instances: Sequence[InstanceType] = (),
 ) -> Planned:
     """Plan every target of `study` on what was explored; a target that cannot be planned is refused with the reason.
@@ -196,13 +196,13 @@ def plan_targets(
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
 
 
-def intervals_left_out(swept: Sequence[Measurement]) -> dict[float, str]:
+def intervals_left_out(swept: Sequence[Run]) -> dict[float, str]:
     """Say by trigger interval (seconds) why those of `swept` that tell no capacity are not planned with."""
     reasons = {run.budget.interval_s: why_no_capacity(run) for run in swept}
     return {interval: reason for interval, reason in reasons.items() if reason is not None}
 
 
-def _interval_gains(study: Study, swept: Sequence[Measurement]) -> Mapping[float, Gain] | None:
+def _interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, Gain] | None:
     """Trigger intervals to choose from; None, the explored one, where nothing can be compared and nothing needs be."""
     left_out = intervals_left_out(swept)
     points = interval_points([run for run in swept if run.budget.interval_s not in left_out])
@@ -224,8 +224,8 @@ def planned_document(planned: Planned) -> dict[str, Any]:
         "reason": planned.exploration.reason,
         "plans": [json.loads(one.to_json()) for one in planned.plans],
         "refused": [{"rate": rate, "reason": reason} for rate, reason in planned.refused],
-        "runs": [measurement_to_dict(run) for run in planned.exploration.measurements],
-        "sweep": [measurement_to_dict(run) for run in planned.sweep],
+        "runs": [run_to_dict(run) for run in planned.exploration.runs],
+        "sweep": [run_to_dict(run) for run in planned.sweep],
         "instances": [asdict(one) for one in planned.instances],
     }
 
@@ -253,8 +253,8 @@ def read_planned(path: Path) -> Planned:
         )
     given = {key: value for key, value in study.items() if value is not None and value != []}
     asked = study_from(given, f"The study in {path}")
-    measured = [measurement_from_dict(run, f"A run in {path}") for run in runs]
-    swept = [measurement_from_dict(run, f"A run in {path}") for run in sweep]
+    measured = [run_from_dict(run, f"A run in {path}") for run in runs]
+    swept = [run_from_dict(run, f"A run in {path}") for run in sweep]
     found = conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice)
     return plan_targets(asked, found, swept, instances)
 
@@ -267,14 +267,14 @@ def refuse_failures(planned: Planned) -> None:
     MeasurementFailedError
         When one did; the message says which, why, and what to do.
     """
-    runs = planned.exploration.measurements
-    failures = {row: run.failure for row, run in enumerate(runs) if run.failure is not None}
+    runs = planned.exploration.runs
+    failures = {row: run.failure for row, run in enumerate(runs) if isinstance(run, FailedRun)}
     if failures:
         raise MeasurementFailedError(
             f"{len(failures)} of {len(runs)} measurements failed, so the answer rests on the others. "
             f"{describe_runs(runs, failures)} {advise(runs[row] for row in failures)}"
         )
-    failed = [f"{run.budget.interval_s:g} s: {run.failure}" for run in planned.sweep if run.failure is not None]
+    failed = [f"{run.budget.interval_s:g} s: {run.failure}" for run in planned.sweep if isinstance(run, FailedRun)]
     if failed:
         raise MeasurementFailedError(
             f"Measuring failed at a trigger interval of {' At '.join(failed)} What failed is tried again when the same "

@@ -34,7 +34,7 @@ def safety(planned: Planned) -> list[Card]:
     A plan at another trigger interval than the explored one has none: the risk is the model's, which knows one.
     """
     plan = _largest(planned)
-    if plan is None or plan.budget.interval_s != planned.exploration.measurements[0].budget.interval_s:
+    if plan is None or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s:
         return []
     instances = () if plan.price is None else (plan.price.instance,)
     data = cost_risk(planned.exploration.model, plan.rate, plan.budget.profile, instances)

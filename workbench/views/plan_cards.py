@@ -6,6 +6,7 @@ from collections.abc import Callable
 import plotly.graph_objects as go
 
 from workbench.capacity import CapacityPlan, ModelFinding
+from workbench.records import Measurement, Run
 from workbench.study import Planned, intervals_left_out
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, gather
@@ -91,7 +92,7 @@ def _model(planned: Planned) -> list[Card]:
         Card(
             "model",
             "How does capacity grow with slots?",
-            finding + planned.exploration.measurements[0].testbed + ".",
+            finding + planned.exploration.runs[0].testbed + ".",
             draw_capacity(data),
         )
     ]
@@ -101,7 +102,9 @@ def _intervals(planned: Planned) -> list[Card]:
     if not planned.sweep:
         return []
     left_out = intervals_left_out(planned.sweep)
-    data = trigger_intervals([run for run in planned.sweep if run.budget.interval_s not in left_out])
+    data = trigger_intervals(
+        [run for run in planned.sweep if isinstance(run, Measurement) and run.budget.interval_s not in left_out]
+    )
     finding = " ".join(
         (f"{data.finding}.", *(f"Not planned with is {one:g} s: {why}" for one, why in left_out.items()))
     )
@@ -205,6 +208,14 @@ def _exploration(planned: Planned) -> list[Card]:
     return [Card("exploration", "How was the model found?", data.finding + ".", figure)]
 
 
+def _bracket(run: Run) -> tuple[float | None, float | None, float | None]:
+    """Rate, lower and upper end, records/s; of a failed run there are none."""
+    if not isinstance(run, Measurement):
+        return None, None, None
+    estimate = run.estimate
+    return estimate.rate, estimate.low, estimate.high if math.isfinite(estimate.high) else None
+
+
 def _runs(planned: Planned) -> list[Card]:
     fitted = set(planned.exploration.fitted)
     rows = tuple(
@@ -212,14 +223,12 @@ def _runs(planned: Planned) -> list[Card]:
             row + 1,
             run.budget.slots,
             run.budget.profile.memory_mb,
-            run.estimate.rate,
-            run.estimate.low,
-            run.estimate.high if run.estimate.high != float("inf") else None,
+            *_bracket(run),
             run.predicted_rate,
             "yes" if row in fitted else "no",
-            run.estimate.seconds,
+            run.estimate.seconds if isinstance(run, Measurement) else 0.0,
         )
-        for row, run in enumerate(planned.exploration.measurements)
+        for row, run in enumerate(planned.exploration.runs)
     )
     columns = (
         Column("Run"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from example_measurement import example_measurement
+from failed_run import failed_run
 
 from workbench.capacity.explore import conclude
 from workbench.errors import WorkbenchError
@@ -132,7 +133,7 @@ def test_runs_that_scatter_widen_the_noise(planned):
         for run in planned.exploration.measurements
         for factor in [math.exp(dice.gauss(0, 0.5))]
     )
-    scattered = replace(planned.exploration, measurements=runs)
+    scattered = replace(planned.exploration, runs=runs)
     assert scatter_of([scattered]).deviation > 2 * scatter_of([planned.exploration]).deviation
     assert scatter_of([]) == Scatter()
 
@@ -149,7 +150,7 @@ def test_an_earlier_plan_that_no_longer_suffices_is_called_too_small(planned):
 def test_studies_of_other_things_cannot_be_compared(planned):
     with pytest.raises(WorkbenchError, match=r"interval_s was 2.0 and is 5.0"):
         study_drift(planned, replace(planned, study=replace(STUDY, interval_s=5.0)))
-    nothing = replace(planned.exploration, measurements=())
+    nothing = replace(planned.exploration, runs=())
     with pytest.raises(WorkbenchError, match=r"measured no budget in common"):
         study_drift(planned, replace(planned, exploration=nothing))
 
@@ -182,7 +183,7 @@ def explored(planned, *readings, choice="edge"):
     for slots, low, high in readings:
         limit = "query" if high not in {None, math.inf} else "none"
         run = at(first, low or 0, high or math.inf, limit, budget=STUDY.space.budget(slots, 512))
-        runs.append(replace(run, failure="The disk is full; free some of it.") if low is None else run)
+        runs.append(failed_run(run, "The disk is full; free some of it.") if low is None else run)
     return replace(planned, exploration=conclude(runs, "ended", form="scaling", choice=choice))
 
 

@@ -3,12 +3,12 @@
 from workbench.capacity.allocation._bids2 import Allocation, bids2
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation
-from workbench.records import Measurement
+from workbench.records import Measurement, Run
 
 SOURCE = "source"
 
 
-def allocate(minimal: Measurement, slots: int) -> Allocation:
+def allocate(minimal: Run, slots: int) -> Allocation:
     """Deal out `slots` by BIDS2 with the true rates seen in the measurement `minimal`.
 
     Raises
@@ -16,7 +16,7 @@ def allocate(minimal: Measurement, slots: int) -> Allocation:
     WorkbenchError
         When the minimal configuration sustained nothing, so that no rates were seen.
     """
-    seen = minimal.estimate.observation
+    seen = minimal.estimate.observation if isinstance(minimal, Measurement) else None
     if seen is None or not seen.operators:
         raise WorkbenchError(
             f"The minimal configuration of {minimal.query!r} sustained no rate at {minimal.budget.profile.memory_mb} "

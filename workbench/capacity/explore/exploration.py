@@ -29,7 +29,8 @@ from workbench.capacity.model import (
     why_no_capacity,
 )
 from workbench.errors import WorkbenchError
-from workbench.records import Measurement
+from workbench.metrics import OperatorMetrics
+from workbench.records import FailedRun, Measurement, Run
 
 CORNERS = 4
 LEAST_FITTED = 3
@@ -47,8 +48,8 @@ class Exploration:
 
     Parameters
     ----------
-    measurements
-        All runs, in order.
+    runs
+        All runs, in order, those that failed included.
     costs
         Cost after each run, records/s: the lowest leave-one-out error so far (inf until it is defined).
     fitted
@@ -61,7 +62,7 @@ class Exploration:
         Runs that do not tell the query's capacity, each with the reason; they are not fitted.
     """
 
-    measurements: tuple[Measurement, ...]
+    runs: tuple[Run, ...]
     costs: tuple[float, ...]
     fitted: tuple[int, ...]
     model: CapacityModel
@@ -69,28 +70,38 @@ class Exploration:
     left_out: Mapping[int, str] = field(default_factory=dict)
 
     @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """Runs that did not fail, in order."""
+        return tuple(run for run in self.runs if isinstance(run, Measurement))
+
+    @property
+    def fitted_runs(self) -> tuple[Measurement, ...]:
+        """Runs the model was fitted to."""
+        return tuple(run for row in self.fitted if isinstance(run := self.runs[row], Measurement))
+
+    @property
     def points(self) -> np.ndarray:
         """Memory per slot (MiB) and slots of the fitted runs, shape (runs, 2)."""
-        return _points([self.measurements[row] for row in self.fitted])
+        return _points(self.fitted_runs)
 
     @property
     def rates(self) -> np.ndarray:
         """Capacity of the fitted runs, the middle of their brackets, records/s, shape (runs,)."""
-        return _rates([self.measurements[row] for row in self.fitted])
+        return _rates(self.fitted_runs)
 
     @property
     def unmeasured_memory_mb(self) -> tuple[int, ...]:
         """Memory per slot, MiB, that was tried and sustained nothing: not to be planned with."""
-        return unmeasured_memory_mb(self.measurements)
+        return unmeasured_memory_mb(self.runs)
 
     @property
     def findings(self) -> tuple[ModelFinding, ...]:
         """What is to be known about the runs."""
-        return check_runs(self.measurements, self.fitted, self.left_out)
+        return check_runs(self.runs, self.fitted, self.left_out)
 
 
 def conclude(
-    runs: Sequence[Measurement],
+    runs: Sequence[Run],
     reason: str,
     *,
     form: str = SCALING,
@@ -107,29 +118,34 @@ def conclude(
     """
     costs = costs_of(runs, score_forms)
     stop = stopping_row(costs, most_runs) if choice == "improvement" else None
-    reasons = {row: why_no_capacity(run) for row, run in enumerate(runs[:stop])}
-    left_out = {row: why for row, why in reasons.items() if why is not None}
-    rows = [row for row in reasons if row not in left_out]
-    if len(rows) >= LEAST_FITTED:
-        kept = [runs[row] for row in rows]
+    left_out, usable = dict[int, str](), dict[int, Measurement]()
+    for row, run in enumerate(runs[:stop]):
+        why = why_no_capacity(run)
+        if why is None and isinstance(run, Measurement):
+            usable[row] = run
+        else:
+            left_out[row] = why or ""
+    if len(usable) >= LEAST_FITTED:
+        rows, kept = list(usable), list(usable.values())
         review = review_readings(_points(kept), _rates(kept), [run.predicted_rate or math.nan for run in kept])
         left_out |= {rows[row]: str(group) for group in review.stuck for row in group.runs}
-        rows = [row for row in rows if row not in left_out]
-    if len(rows) < LEAST_FITTED:
-        raise WorkbenchError(_too_few(runs, len(rows), left_out))
-    points, rates = _points([runs[row] for row in rows]), _rates([runs[row] for row in rows])
+        usable = {row: run for row, run in usable.items() if row not in left_out}
+    if len(usable) < LEAST_FITTED:
+        raise WorkbenchError(_too_few(runs, len(usable), left_out))
+    fitted = list(usable.values())
+    points, rates = _points(fitted), _rates(fitted)
     stateful = any(keeps_state(run) for run in runs) if saw_operators(runs) else None
     if form == "halves":
         model = select_model(points, rates, stateful=stateful)
     else:
-        model = CapacityModel(form, stateful=stateful).fit(points, rates, [runs[row] for row in rows])
-    return Exploration(tuple(runs), costs, tuple(rows), model, reason, dict(sorted(left_out.items())))
+        model = CapacityModel(form, stateful=stateful).fit(points, rates, fitted)
+    return Exploration(tuple(runs), costs, tuple(usable), model, reason, dict(sorted(left_out.items())))
 
 
-def _too_few(runs: Sequence[Measurement], count: int, left_out: Mapping[int, str]) -> str:
+def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str]) -> str:
     """Say that no model can be fitted to `count` runs, what ended the others, and what to do."""
-    causes = dict.fromkeys(run.failure for run in runs if run.failure is not None)
-    others = {row: "it failed." if runs[row].failure is not None else why for row, why in left_out.items()}
+    causes = dict.fromkeys(run.failure for run in runs if isinstance(run, FailedRun))
+    others = {row: "it failed." if isinstance(runs[row], FailedRun) else why for row, why in left_out.items()}
     said = [
         *causes,
         f"Only {count} of {len(runs)} runs give a capacity; a model needs at least {LEAST_FITTED}.",
@@ -139,22 +155,27 @@ def _too_few(runs: Sequence[Measurement], count: int, left_out: Mapping[int, str
     return " ".join(filter(None, said))
 
 
-def keeps_state(measurement: Measurement) -> bool:
+def keeps_state(run: Run) -> bool:
     """Whether an operator was seen that keeps state."""
-    seen = measurement.estimate.observation
-    return seen is not None and any(operator.state_bytes is not None for operator in seen.operators)
+    return any(operator.state_bytes is not None for operator in _operators(run))
 
 
-def saw_operators(runs: Iterable[Measurement]) -> bool:
+def _operators(run: Run) -> tuple[OperatorMetrics, ...]:
+    """Operators seen at the capacity of `run`; none if it failed."""
+    seen = run.estimate.observation if isinstance(run, Measurement) else None
+    return () if seen is None else tuple(seen.operators)
+
+
+def saw_operators(runs: Iterable[Run]) -> bool:
     """Whether operators were seen in any of `runs`; a table of rates has none, and does not tell what they are."""
-    return any(run.estimate.observation is not None and run.estimate.observation.operators for run in runs)
+    return any(_operators(run) for run in runs)
 
 
-def costs_of(runs: Sequence[Measurement], forms: Sequence[str] = STREAMBED_FORMS) -> tuple[float, ...]:
+def costs_of(runs: Sequence[Run], forms: Sequence[str] = STREAMBED_FORMS) -> tuple[float, ...]:
     """Cost after each run, records/s: the lowest leave-one-out error over `forms` (Equation 9); inf while undefined."""
     costs = []
     for count in range(1, len(runs) + 1):
-        usable = [run for run in runs[:count] if why_no_capacity(run) is None]
+        usable = [run for run in runs[:count] if isinstance(run, Measurement) and why_no_capacity(run) is None]
         costs.append(exploration_cost(_points(usable), _rates(usable), forms) if len(usable) >= CORNERS else math.inf)
     return tuple(costs)
 

@@ -42,7 +42,7 @@ from workbench.capacity.model import SCALING, STREAMBED_FORMS, CapacityModel, un
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import Event, result_of
-from workbench.records import Measurement
+from workbench.records import FailedRun, Run
 from workbench.workload import Query
 
 __all__ = [
@@ -177,7 +177,7 @@ class ResourceExplorer:
         self.choice = choice
         self.estimates = estimates
         self.available = available
-        self._runs: list[Measurement] = []
+        self._runs: list[Run] = []
         self._answers: list[int] = []  # rows that answer a question; the others were made on the way
         self._calls = 0  # budgets asked for and answered
         self._given = 0  # answers so far to the present one, of which there are to be `estimates`
@@ -185,8 +185,8 @@ class ResourceExplorer:
         self._decided: Budget | str | None = None  # the question that stands, or why there is none
 
     @property
-    def runs(self) -> tuple[Measurement, ...]:
-        """Measurements told so far."""
+    def runs(self) -> tuple[Run, ...]:
+        """Runs told so far."""
         return tuple(self._runs)
 
     @property
@@ -204,24 +204,24 @@ class ResourceExplorer:
         decided = self._decide()
         return decided if isinstance(decided, str) else None
 
-    def tell(self, measurement: Measurement) -> None:
+    def tell(self, run: Run) -> None:
         """Take note of a run; what does not tell the query's capacity is kept and not fitted.
 
         It answers what was asked, even if it is of another budget; but the run of the minimal configuration that an
         answer rests on does not. That one is taken note of by itself if `optimizer` made it and it was not told.
         """
-        minimal = self.optimizer.minimal_of(measurement.query, measurement.budget)
-        if minimal is not None and not any(run is minimal for run in (*self._runs, measurement)):
+        minimal = self.optimizer.minimal_of(run.query, run.budget)
+        if minimal is not None and not any(one is minimal for one in (*self._runs, run)):
             self._runs.append(minimal)
-        self._runs.append(measurement)
+        self._runs.append(run)
         self._decided = None
-        if self._asked is not None and _on_the_way(measurement, self._asked):
+        if self._asked is not None and _on_the_way(run, self._asked):
             return  # the question stands
         self._asked = None
         self._answers.append(len(self._runs) - 1)
         self._given += 1
         wanted = self.estimates if self._calls >= len(self.space.corners) else 1
-        if self._given >= wanted or measurement.failure is not None or self._used_up(measurement.budget):
+        if self._given >= wanted or isinstance(run, FailedRun) or self._used_up(run.budget):
             self._calls += 1
             self._given = 0
 
@@ -311,7 +311,7 @@ class ResourceExplorer:
     def _point(self) -> Point | None:
         """Choose a point of the grid after the corners; None if all that there is to choose from failed."""
         places = {self._budget((i, j)): (i, j) for i in range(self._shape[0]) for j in range(self._shape[1])}
-        failed = {run.budget for run in self._runs if run.failure is not None}
+        failed = {run.budget for run in self._runs if isinstance(run, FailedRun)}
         useless = unmeasured_memory_mb(self._runs)
         allowed = {
             place
@@ -362,6 +362,6 @@ class ResourceExplorer:
         return self.space.budget(self.space.slots[point[0]], self.space.memory_mb[point[1]])
 
 
-def _on_the_way(run: Measurement, asked: Budget) -> bool:
+def _on_the_way(run: Run, asked: Budget) -> bool:
     """Whether `run` is of the minimal configuration that the answer to `asked` rests on."""
     return run.tasks is not None and run.budget != asked and run.budget == replace(asked, slots=len(run.tasks))

@@ -17,7 +17,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator, Configuration, Event, Failed, failed, measure, result_of, reusable
-from workbench.records import Measurement
+from workbench.records import FailedRun, Measurement, Run
 from workbench.testbed import Testbed
 from workbench.workload import Query
 
@@ -45,25 +45,25 @@ class ConfigurationOptimizer:
     estimator: CapacityEstimator
     journal: Journal
     costs_at: int | None = None
-    _minimal: dict[tuple[str, SlotProfile, float], Measurement] = field(default_factory=dict, init=False, repr=False)
+    _minimal: dict[tuple[str, SlotProfile, float], Run] = field(default_factory=dict, init=False, repr=False)
     _finished: Counter[Hashable] = field(default_factory=Counter, init=False, repr=False)
 
-    def measure(self, query: Query, budget: Budget) -> Measurement:
+    def measure(self, query: Query, budget: Budget) -> Run:
         """Measure the best configuration of `budget`; see `steps`."""
         return result_of(self.steps(query, budget))[-1]
 
-    def steps(self, query: Query, budget: Budget) -> Generator[Event, None, tuple[Measurement, ...]]:
+    def steps(self, query: Query, budget: Budget) -> Generator[Event, None, tuple[Run, ...]]:
         """Carry out the measurements that the capacity of `budget` takes, and return them, the answer last.
 
         The minimal configuration that BIDS2 needs is measured once per profile. Where the budget itself is the minimal
-        one, it is measured as often as you ask for it (section V). A measurement that fails is a run, too: it says why.
+        one, it is measured as often as you ask for it (section V). What cannot be measured is a failed run.
 
         Raises
         ------
         WorkbenchError
             When the budget has fewer slots than operators.
         """
-        asking, made = self._configurations(query, budget), list[Measurement]()
+        asking, made = self._configurations(query, budget), list[Run]()
         with suppress(StopIteration):
             asked = next(asking)
             while True:
@@ -71,25 +71,23 @@ class ConfigurationOptimizer:
                 asked = asking.send(made[-1])
         return tuple(made)
 
-    def recorded(self, query: Query, budget: Budget) -> tuple[tuple[Measurement, ...], bool]:
+    def recorded(self, query: Query, budget: Budget) -> tuple[tuple[Run, ...], bool]:
         """Give those measurements of `steps` that the journal has, and whether these are all; nothing is deployed."""
-        asking, made = self._configurations(query, budget), list[Measurement]()
+        asking, made = self._configurations(query, budget), list[Run]()
         with suppress(StopIteration):
             asked = next(asking)
             while True:
-                found = asked if isinstance(asked, Measurement) else self._reusable(asked)
+                found = asked if isinstance(asked, FailedRun) else self._reusable(asked)
                 if found is None:
                     return tuple(made), False
                 made.append(found)
                 asked = asking.send(found)
         return tuple(made), True
 
-    def _configurations(
-        self, query: Query, budget: Budget
-    ) -> Generator[Configuration | Measurement, Measurement, None]:
-        """Ask for one configuration after the other, each time to be sent its measurement.
+    def _configurations(self, query: Query, budget: Budget) -> Generator[Configuration | FailedRun, Run, None]:
+        """Ask for one configuration after the other, each time to be sent its run.
 
-        What cannot even be configured is a measurement that failed.
+        What cannot even be configured is a failed run.
         """
         self.check(query, budget)
         operators = self.testbed.operators(query)
@@ -129,7 +127,7 @@ class ConfigurationOptimizer:
                 f"{budget.slots} slots are too few. Give it at least {len(operators)}."
             )
 
-    def minimal_of(self, query: str, budget: Budget) -> Measurement | None:
+    def minimal_of(self, query: str, budget: Budget) -> Run | None:
         """Give the run of one task per operator that configurations of `budget` rest on; None if there was none."""
         return self._minimal.get((query, budget.profile, budget.interval_s))
 
@@ -143,8 +141,8 @@ class ConfigurationOptimizer:
         same = _same(query, budget, tasks)
         return Configuration(query, budget, tasks, self._finished[same], predicted_rate)
 
-    def _run(self, asked: Configuration | Measurement) -> Generator[Event, None, Measurement]:
-        if isinstance(asked, Measurement):
+    def _run(self, asked: Configuration | FailedRun) -> Generator[Event, None, Run]:
+        if isinstance(asked, FailedRun):
             yield Failed(asked)
             return asked
         try:
@@ -154,9 +152,9 @@ class ConfigurationOptimizer:
         except JournalError:
             raise
         except WorkbenchError as error:
-            made = failed(asked, self.testbed, error)
-            yield Failed(made)
-            return made
+            failure = failed(asked, self.testbed, error)
+            yield Failed(failure)
+            return failure
         self._finished[_same(asked.query, asked.budget, asked.tasks)] += 1
         return made
 
@@ -183,7 +181,7 @@ def minimal_first(budget: Budget, operators: int, measured: Collection[Budget]) 
     return (budget,) if minimal == budget or minimal in measured else (minimal, budget)
 
 
-def overstatement(measurements: Iterable[Measurement]) -> float | None:
+def overstatement(runs: Iterable[Run]) -> float | None:
     """Median of measured / predicted rate: what BIDS2's objective is worth; None without a prediction.
 
     BIDS2 takes operators to be linear and independent, so its objective is more than what is then measured (published
@@ -191,7 +189,7 @@ def overstatement(measurements: Iterable[Measurement]) -> float | None:
     """
     ratios = [
         one.estimate.rate / one.predicted_rate
-        for one in measurements
-        if one.estimate.rate and one.estimate.limit == "query" and one.predicted_rate
+        for one in runs
+        if isinstance(one, Measurement) and one.estimate.rate and one.estimate.limit == "query" and one.predicted_rate
     ]
     return statistics.median(ratios) if ratios else None

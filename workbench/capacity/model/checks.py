@@ -11,7 +11,7 @@ from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, fit_least_s
 from workbench.capacity.model.model import CapacityModel
 from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_memory_mb
 from workbench.errors import WorkbenchError
-from workbench.records import Measurement, MstEstimate
+from workbench.records import Measurement, MstEstimate, Run
 
 Concern = Literal[
     "few runs",
@@ -111,9 +111,7 @@ def check_model(
     return tuple(finding for finding in findings if finding is not None)
 
 
-def check_runs(
-    runs: Sequence[Measurement], fitted: Sequence[int], left_out: Mapping[int, str]
-) -> tuple[ModelFinding, ...]:
+def check_runs(runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int, str]) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `runs`, whatever the target; empty if nothing is.
 
     Parameters
@@ -129,7 +127,7 @@ def check_runs(
     return tuple(finding for finding in findings if finding is not None)
 
 
-def _left_out(runs: Sequence[Measurement], left_out: Mapping[int, str]) -> ModelFinding | None:
+def _left_out(runs: Sequence[Run], left_out: Mapping[int, str]) -> ModelFinding | None:
     if not left_out:
         return None
     memories = unmeasured_memory_mb(runs)
@@ -148,8 +146,10 @@ def _left_out(runs: Sequence[Measurement], left_out: Mapping[int, str]) -> Model
     )
 
 
-def _doubtful(runs: Sequence[Measurement], fitted: Sequence[int]) -> ModelFinding | None:
-    reasons = {row: why for row in fitted if (why := _doubt(runs[row].estimate))}
+def _doubtful(runs: Sequence[Run], fitted: Sequence[int]) -> ModelFinding | None:
+    reasons = {
+        row: why for row in fitted if isinstance(run := runs[row], Measurement) and (why := _doubt(run.estimate))
+    }
     if not reasons:
         return None
     share = f"{len(reasons)} of {len(fitted)} fitted runs {'is' if len(reasons) == 1 else 'are'} doubtful. "

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.capacity.model.forms import Floats, as_points, as_runs
 from workbench.capacity.model.scaling_law import fit_scaling_law
 from workbench.errors import WorkbenchError
-from workbench.records import Measurement
+from workbench.records import FailedRun, Measurement, Run
 
 AGREEMENT = 0.005
 SHORTFALL = 0.8
@@ -85,11 +85,11 @@ class Readings:
     low: tuple[int, ...]
 
 
-def why_no_capacity(run: Measurement) -> str | None:
-    """Say in one sentence why `run` does not tell the query's capacity; None if it does."""
-    estimate = run.estimate
-    if run.failure is not None:
+def why_no_capacity(run: Run) -> str | None:
+    """Say in one sentence why `run` does not show the query's capacity; None if it does."""
+    if isinstance(run, FailedRun):
         return run.failure
+    estimate = run.estimate
     if not estimate.rate:
         return "no rate was sustained."
     least = f"so the query carries at least {estimate.low:,.0f} records/s."
@@ -101,13 +101,17 @@ def why_no_capacity(run: Measurement) -> str | None:
     return None
 
 
-def unmeasured_memory_mb(runs: Sequence[Measurement]) -> tuple[int, ...]:
+def unmeasured_memory_mb(runs: Sequence[Run]) -> tuple[int, ...]:
     """Memory per slot, MiB, at which `runs` were tried and none sustained a rate."""
     tried = {run.budget.profile.memory_mb for run in runs}
-    return tuple(sorted(tried - {run.budget.profile.memory_mb for run in runs if run.estimate.rate}))
+    return tuple(
+        sorted(
+            tried - {run.budget.profile.memory_mb for run in runs if isinstance(run, Measurement) and run.estimate.rate}
+        )
+    )
 
 
-def describe_runs(runs: Sequence[Measurement], reasons: Mapping[int, str]) -> str:
+def describe_runs(runs: Sequence[Run], reasons: Mapping[int, str]) -> str:
     """Name the rows of `reasons`, those of one reason together, with the reason."""
     rows: dict[str, list[int]] = {}
     for row, reason in reasons.items():
@@ -115,18 +119,18 @@ def describe_runs(runs: Sequence[Measurement], reasons: Mapping[int, str]) -> st
     return " ".join(f"Run {', '.join(_words(runs, row) for row in same)}: {reason}" for reason, same in rows.items())
 
 
-def advise(runs: Iterable[Measurement]) -> str:
+def advise(runs: Iterable[Run]) -> str:
     """Say what to do about `runs` that do not tell the capacity, by the keys of a study."""
     return " ".join(dict.fromkeys(_advice(run) for run in runs))
 
 
-def _words(runs: Sequence[Measurement], row: int) -> str:
+def _words(runs: Sequence[Run], row: int) -> str:
     budget = runs[row].budget
     return f"{row + 1} ({budget.slots} slots of {budget.profile.memory_mb} MB)"
 
 
-def _advice(run: Measurement) -> str:
-    if run.failure is not None:
+def _advice(run: Run) -> str:
+    if isinstance(run, FailedRun):
         return "What failed is tried again when the same is run again; leave out slots or memory_mb that keep failing."
     if not run.estimate.rate:
         return "Give a slot more memory_mb, or more slot_cpus."

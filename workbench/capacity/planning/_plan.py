@@ -263,8 +263,8 @@ def plan(
     if margin is None:
         margin = MARGIN if risk is None else 1.0
     runs, model = exploration.measurements, exploration.model
-    sample = runs[exploration.fitted[-1]]
-    least = min(run.budget.slots for run in runs)
+    sample = exploration.fitted_runs[-1]
+    least = min(run.budget.slots for run in exploration.runs)
     gains = interval_gains or {sample.budget.interval_s: Gain()}
 
     def slots_for(carried: float, memory: int, gain: Gain) -> int:
@@ -292,7 +292,7 @@ def plan(
     layout, low_layout = lay_out(costed, budget, rate, low_slots, low_rate)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
-    share = source_share(runs[row] for row in exploration.fitted)
+    share = source_share(exploration.fitted_runs)
     points, rates = exploration.points, exploration.rates
     low, expected, high = _capacity(exploration, budget, gain)
     executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
@@ -312,7 +312,7 @@ def plan(
         allocation=allocation,
         layout=layout,
         price=price,
-        overstatement=overstatement(exploration.measurements),
+        overstatement=overstatement(exploration.runs),
         source_share=share,
         cards=(
             *check_model(exploration.model, points, rates, budget.slots, memory),
@@ -321,7 +321,7 @@ def plan(
             *check_allocation(allocation),
             *check_source(share, budget.slots),
             *check_python(runs, math.ceil(budget.slots / executors)),
-            *check_state(known=saw_operators(runs)),
+            *check_state(known=saw_operators(exploration.runs)),
             *exploration.findings,
         ),
         low_slots=low_slots,

@@ -27,7 +27,7 @@ from workbench.measuring import (
     measure,
     with_prior,
 )
-from workbench.records import Measurement
+from workbench.records import FailedRun, Run
 from workbench.testbed import Testbed
 from workbench.workload import Query
 
@@ -94,10 +94,10 @@ def sweep(
     testbed: Testbed,
     estimator: CapacityEstimator,
     journal: Journal,
-) -> Generator[Event, None, tuple[Measurement, ...]]:
+) -> Generator[Event, None, tuple[Run, ...]]:
     """Measure `budget` at each of `intervals` (seconds), ascending; what the journal has finished is not repeated.
 
-    It yields what happens and returns the runs. A measurement that fails is a run, too: it says why.
+    It yields what happens and returns the runs. What cannot be measured is a failed run.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def sweep(
             f"The testbed {testbed.identity!r} runs its operators side by side and has no trigger interval. Compare "
             "intervals on Spark, or leave them out."
         )
-    made = []
+    made = list[Run]()
     for interval in distinct:
         each = Configuration(query, replace(budget, interval_s=interval))
         try:
@@ -122,15 +122,18 @@ def sweep(
         except JournalError:
             raise
         except WorkbenchError as error:
-            made.append(failed(each, testbed, error))
-            yield Failed(made[-1])
+            failure = failed(each, testbed, error)
+            made.append(failure)
+            yield Failed(failure)
     return tuple(made)
 
 
-def interval_points(measurements: Sequence[Measurement]) -> tuple[IntervalPoint, ...]:
+def interval_points(runs: Sequence[Run]) -> tuple[IntervalPoint, ...]:
     """Give capacity and latency of every run that sustained a rate, by interval; of repeats the last counts."""
     points = {}
-    for one in measurements:
+    for one in runs:
+        if isinstance(one, FailedRun):
+            continue
         seen, interval = one.estimate.observation, one.budget.interval_s
         if seen is None or not one.estimate.rate:
             continue

@@ -101,9 +101,9 @@ def ask(exploration: Exploration, question: Question) -> Answer:
     WorkbenchError
         When no number of slots will do.
     """
-    model, sample = exploration.model, exploration.measurements[exploration.fitted[-1]]
+    model, sample = exploration.model, exploration.fitted_runs[-1]
     worse = 1 + question.more_skew
-    least = min(run.budget.slots for run in exploration.measurements)
+    least = min(run.budget.slots for run in exploration.runs)
     try:
         slots = model.slots_for(
             question.rate * worse, question.memory_mb, question.margin, min_slots=least, risk=question.risk

@@ -10,6 +10,7 @@ from scipy.interpolate import PchipInterpolator
 
 from workbench.capacity import CapacityModel, CapacityPlan, Exploration
 from workbench.measuring import LEVEL
+from workbench.records import Measurement
 from workbench.views import theme, units
 
 _POINTS = 60
@@ -75,11 +76,11 @@ class Capacity:
 
 def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacity:
     """Collect the curves at the memories that were planned with, or at all measured ones if nothing was planned."""
-    measured = sorted({run.budget.profile.memory_mb for run in exploration.measurements})
+    measured = sorted({run.budget.profile.memory_mb for run in exploration.runs})
     memories = sorted({plan.budget.profile.memory_mb for plan in plans}) or measured
     runs = measured_runs(exploration)
     targets = tuple((plan.budget.slots, plan.rate, plan.budget.profile.memory_mb) for plan in plans)
-    query = exploration.measurements[0].query
+    query = exploration.runs[0].query
     if plans:
         largest = max(plans, key=lambda plan: plan.rate)
         finding = f"{units.rate(largest.rate)} of {query} take {largest.budget.slots} slots" + (
@@ -96,8 +97,8 @@ def measured_runs(exploration: Exploration) -> tuple[tuple[int, int, float, bool
     """Collect the runs that sustained a rate, as in `Capacity`: at the middle of its bracket, which the model is of."""
     return tuple(
         (run.budget.profile.memory_mb, run.budget.slots, run.estimate.middle, row in exploration.fitted)
-        for row, run in enumerate(exploration.measurements)
-        if run.estimate.rate
+        for row, run in enumerate(exploration.runs)
+        if isinstance(run, Measurement) and run.estimate.rate
     )
 
 

@@ -36,9 +36,9 @@ def convergence(exploration: Exploration) -> Convergence:
         for form in (*STREAMBED_FORMS, "log1p")
         if math.isfinite(error := leave_one_out_error(exploration.points, exploration.rates, form))
     )
-    budgets = tuple(f"{run.budget.slots} x {run.budget.profile.memory_mb} MB" for run in exploration.measurements)
+    budgets = tuple(f"{run.budget.slots} x {run.budget.profile.memory_mb} MB" for run in exploration.runs)
     finding = (
-        f"{units.count(len(exploration.fitted))} of {units.count(len(exploration.measurements))} runs were fitted; "
+        f"{units.count(len(exploration.fitted))} of {units.count(len(exploration.runs))} runs were fitted; "
         f"the exploration ended because {exploration.reason}"
     )
     if errors:

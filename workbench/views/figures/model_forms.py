@@ -59,7 +59,7 @@ def model_forms(exploration: Exploration, memory_mb: float | None = None, *, bey
     The error of the scaling law is found by fitting it anew without each run; of the others it has a closed form.
     """
     points, rates, model = exploration.points, exploration.rates, exploration.model
-    runs = [exploration.measurements[row] for row in exploration.fitted]
+    runs = exploration.fitted_runs
     memory = float(memory_mb if memory_mb is not None else np.median(points[:, 0]) if len(points) else 0.0)
     if len(points) < _LEAST_RUNS:
         return ModelForms("Too few runs to compare forms", memory, (), (), (), 0.0)

@@ -259,7 +259,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
     def _take(self, instance: InstanceType) -> None:
         """Set the sliders to a worker type, which raises their ends where it is larger."""
-        profile = SlotProfile(self.exploration.measurements[0].budget.profile.cpus, self.memory.value)
+        profile = SlotProfile(self.exploration.runs[0].budget.profile.cpus, self.memory.value)
         slots = slots_per_worker(instance.vcpus, instance.memory_mb, profile)
         if slots < 1:
             raise WorkbenchError(

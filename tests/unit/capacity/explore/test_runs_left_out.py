@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
+from failed_run import failed_run
 from wrapped_fluid import WrappedFluid
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
@@ -12,6 +13,7 @@ from workbench.capacity.explore import conclude, overstatement
 from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator
+from workbench.records import FailedRun
 from workbench.study import Study, read_planned, run_study, write_planned
 from workbench.testbed import FluidTestbed
 from workbench.views import run_cards
@@ -69,9 +71,12 @@ def test_options_of_a_command_are_named_as_keys_of_a_study():
 def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_so(tmp_path):
     testbed = Failing(lambda budget: budget.profile.memory_mb < 1024)
     made = run_study(STUDY, Journal(tmp_path / "j.jsonl"), testbed=testbed)
-    runs = made.exploration.measurements
+    runs = made.exploration.runs
     assert len(runs) == STUDY.most_runs
-    assert [row for row, run in enumerate(runs) if run.failure] == [0, 1]  # and those budgets are not tried again
+    assert [row for row, run in enumerate(runs) if isinstance(run, FailedRun)] == [
+        0,
+        1,
+    ]  # and those budgets are not tried again
     assert testbed.tried.count((2, 512)) == 1
     assert {run.budget.profile.memory_mb for run in runs[2:]} == {1024}
     assert made.refused == ()
@@ -104,7 +109,7 @@ def test_what_failed_is_tried_again_by_the_next_command_and_nothing_else(tmp_pat
     assert (2, 1024) not in mended.tried
     keys = [entry.key for entry in journal.entries("finished")]
     assert keys[: len(finished)] == finished
-    assert len(keys) == len(set(keys)) == len(made.exploration.measurements)
+    assert len(keys) == len(set(keys)) == len(made.exploration.runs)
     assert [one.budget for one in made.plans] == [one.budget for one in planned.plans]
 
 
@@ -143,7 +148,7 @@ def test_the_edge_goes_on_where_it_can(tmp_path):
     explorer = ResourceExplorer(optimizer, Space((2, 4, 6), (512, 2048)), choice="edge", most_calls=8, estimates=2)
     found = explorer.run(nexmark.query("q2"))
     assert testbed.tried.count((6, 512)) == 1
-    budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in found.measurements]
+    budgets = [(run.budget.slots, run.budget.profile.memory_mb) for run in found.runs]
     assert budgets[4:] == [(4, 512)] * 2 + [(4, 2048)] * 2 + [(6, 2048)] * 4
     assert list(found.left_out) == [1]
 
@@ -185,8 +190,7 @@ def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, a
 
 def test_the_run_that_is_shown_in_full_is_none_that_failed(planned):
     runs = [replace(run, costs=()) for run in planned.exploration.measurements]
-    nothing = replace(runs[1].estimate, rate=None, low=0.0, high=math.inf, probes=(), observation=None)
-    runs[1] = replace(runs[1], estimate=nothing, failure=SAID)
+    runs[1] = failed_run(runs[1], SAID)
     assert [run.budget.slots for run in runs[:4]] == [2, 16, 2, 16]
     shown = run_cards.cards(replace(planned, exploration=conclude(runs, "ended", choice="edge")))
     assert {card.title.partition(":")[0] for card in shown} == {"Run 4, on 16 slots"}
@@ -238,7 +242,7 @@ def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
 
 
 def test_rates_that_are_fitted_are_the_middles_of_the_brackets(planned):
-    runs = [planned.exploration.measurements[row] for row in planned.exploration.fitted]
+    runs = planned.exploration.fitted_runs
     middles = [math.sqrt(run.estimate.low * run.estimate.high) for run in runs]
     assert planned.exploration.rates.tolist() == pytest.approx(middles)
     assert all(run.estimate.low < middle < run.estimate.high for run, middle in zip(runs, middles, strict=True))

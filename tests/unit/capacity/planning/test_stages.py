@@ -36,7 +36,7 @@ def in_stages(run):
 @pytest.fixture(scope="module")
 def exploration(tmp_path_factory):
     explored = run_study(STUDY, Journal(tmp_path_factory.mktemp("layout") / "j.jsonl")).exploration
-    return replace(explored, measurements=tuple(in_stages(run) for run in explored.measurements))
+    return replace(explored, runs=tuple(in_stages(run) for run in explored.measurements))
 
 
 def test_without_a_lowest_load_the_layout_is_that_of_the_planned_slots(exploration):
@@ -142,7 +142,7 @@ def test_batches_that_come_late_are_a_doubt():
         replace(run, costs=tuple(replace(cost, fixed_s=dear.fixed_s) for cost in run.costs))
         for run in exploration.measurements
     )
-    cards = plan(replace(exploration, measurements=runs), 1.5e4, memory_mb=[600], low_rate=9e3).cards
+    cards = plan(replace(exploration, runs=runs), 1.5e4, memory_mb=[600], low_rate=9e3).cards
     assert [card.concern for card in cards].count("late batches") == 1
 
 
@@ -163,7 +163,7 @@ def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
     seen = first.estimate.observation
     operators = (replace(seen.operators[0], operator="1 scan python filter", kind="filter"), *seen.operators)
     first = replace(first, estimate=replace(first.estimate, observation=replace(seen, operators=operators)))
-    made = plan(replace(exploration, measurements=(first, *others)), 1.5e4, memory_mb=[600])
+    made = plan(replace(exploration, runs=(first, *others)), 1.5e4, memory_mb=[600])
     note = next(card for card in made.cards if card.concern == "python workers")
     assert f"memoryOverhead by about {150 * made.executor.slots}m" in note.advice
 
