@@ -22,7 +22,7 @@ from capacity_truths import LEVELLING, MECHANISMS, explore
 from published_runs import FOLDER, columns, saturated, small_runs
 from query_truths import capacity, explored, random_query
 
-from workbench.capacity import CapacityModel, review_readings, select_model
+from workbench.capacity import ScalingModel, review_readings, select_model
 from workbench.capacity.model import Mechanism, transform
 
 LEVEL = 0.9
@@ -59,7 +59,7 @@ def relative(points, rates, targets):
 
 def ours(stateful):
     def method(points, rates, targets):
-        model = CapacityModel("scaling", stateful=stateful).fit(points, rates)
+        model = ScalingModel(stateful=stateful).fit(points, rates)
         return model.predict(targets), *model.interval(targets, LEVEL)
 
     return method
@@ -127,8 +127,8 @@ def mechanisms(count, slowing=0.0):
         rates = [run.estimate.rate for run in runs]
         stateful = any(one.stateful for one in query.dataflow.operators)
         models = {
-            "rates alone": CapacityModel("scaling", stateful=stateful).fit(points, rates),
-            "operators seen": CapacityModel("scaling", stateful=stateful).fit(points, rates, runs),
+            "rates alone": ScalingModel(stateful=stateful).fit(points, rates),
+            "operators seen": ScalingModel(stateful=stateful).fit(points, rates, runs),
         }
         explained += isinstance(models["operators seen"].law_, Mechanism)
         for (name, factor), found in rows.items():

@@ -18,11 +18,12 @@ import itertools
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from workbench.capacity import CapacityModel, ConfigurationOptimizer, ResourceExplorer, Space, plan
+from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, ScalingModel, Space, plan
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import keeps_state
 from workbench.capacity.model import MARGIN, least_integer
@@ -63,7 +64,7 @@ def explore(query, memories, seed, asked):
         found = explorer.run(preset(query))
     if asked.rates_only:
         stateful = any(keeps_state(run) for run in found.measurements)
-        found.model.__dict__.update(CapacityModel("scaling", stateful=stateful).fit(found.points, found.rates).__dict__)
+        return replace(found, model=ScalingModel(stateful=stateful).fit(found.points, found.rates))
     return found
 
 

@@ -60,7 +60,7 @@ class Study:
         Memory profiles to choose from; those measured, if empty.
     margin, risk
         Capacity asked for over the rate, and the probability of falling short that is accepted; see
-        `CapacityModel.slots_for`. No margin: 1.1, or 1 where there is a risk.
+        `Model.slots_for`. No margin: 1.1, or 1 where there is a risk.
     low_rate
         Lowest load, records/s, if the deployment is to shrink and grow between it and a target; None: it stays.
     prices

@@ -17,12 +17,13 @@ import numpy as np
 from workbench.capacity.model import (
     SCALING,
     STREAMBED_FORMS,
-    CapacityModel,
+    Model,
     ModelFinding,
     advise,
     check_runs,
     describe_runs,
     exploration_cost,
+    model_of_form,
     review_readings,
     select_model,
     unmeasured_memory_mb,
@@ -65,7 +66,7 @@ class Exploration:
     runs: tuple[Run, ...]
     costs: tuple[float, ...]
     fitted: tuple[int, ...]
-    model: CapacityModel
+    model: Model
     reason: str
     left_out: Mapping[int, str] = field(default_factory=dict)
 
@@ -138,7 +139,7 @@ def conclude(
     if form == "halves":
         model = select_model(points, rates, stateful=stateful)
     else:
-        model = CapacityModel(form, stateful=stateful).fit(points, rates, fitted)
+        model = model_of_form(form, stateful=stateful).fit(points, rates, fitted)
     return Exploration(tuple(runs), costs, tuple(usable), model, reason, dict(sorted(left_out.items())))
 
 

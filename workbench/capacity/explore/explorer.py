@@ -38,7 +38,7 @@ from workbench.capacity.explore.exploration import (
     stopping_row,
 )
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
-from workbench.capacity.model import SCALING, STREAMBED_FORMS, CapacityModel, unmeasured_memory_mb, why_no_capacity
+from workbench.capacity.model import SCALING, STREAMBED_FORMS, Model, unmeasured_memory_mb, why_no_capacity
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import Event, result_of
@@ -225,7 +225,7 @@ class ResourceExplorer:
             self._calls += 1
             self._given = 0
 
-    def explore(self, query: Query) -> CapacityModel:
+    def explore(self, query: Query) -> Model:
         """Measure until the exploration is over, and return the model; see `run` for all that was seen."""
         return self.run(query).model
 

@@ -2,8 +2,9 @@
 
 from workbench.capacity.model.checks import Concern, ModelFinding, check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
+from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
-from workbench.capacity.model.model import FORMS, LEVEL, MARGIN, MAX_SLOTS, SCALING, CapacityModel, least_integer
+from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
     Readings,
     StuckReadings,
@@ -14,6 +15,7 @@ from workbench.capacity.model.outliers import (
     why_no_capacity,
 )
 from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
+from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import exploration_cost, leave_one_out_error, select_model
 
 __all__ = [
@@ -27,10 +29,13 @@ __all__ = [
     "CapacityModel",
     "Concern",
     "Floats",
+    "Law",
     "Mechanism",
+    "Model",
     "ModelFinding",
     "Readings",
     "ScalingLaw",
+    "ScalingModel",
     "StuckReadings",
     "advise",
     "as_points",
@@ -42,6 +47,7 @@ __all__ = [
     "fit_scaling_law",
     "least_integer",
     "leave_one_out_error",
+    "model_of_form",
     "review_readings",
     "select_model",
     "transform",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, fit_least_squares
-from workbench.capacity.model.model import CapacityModel
+from workbench.capacity.model.model import Model
 from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_memory_mb
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement, MstEstimate, Run
@@ -66,7 +66,7 @@ class ModelFinding:
 
 
 def check_model(
-    model: CapacityModel,
+    model: Model,
     X: ArrayLike,  # noqa: N803
     y: ArrayLike,
     slots: float,
@@ -196,7 +196,7 @@ def _extrapolation(points: np.ndarray, slots: float) -> ModelFinding | None:
 
 
 def _disagreement(
-    model: CapacityModel, points: np.ndarray, rates: np.ndarray, target: np.ndarray, forms: Sequence[str]
+    model: Model, points: np.ndarray, rates: np.ndarray, target: np.ndarray, forms: Sequence[str]
 ) -> ModelFinding | None:
     fits = [fit_least_squares(form, points, rates) for form in forms]
     best = min((fit.leave_one_out for fit in fits), default=np.inf)
@@ -217,7 +217,7 @@ def _disagreement(
     )
 
 
-def _wide(model: CapacityModel, target: np.ndarray) -> ModelFinding | None:
+def _wide(model: Model, target: np.ndarray) -> ModelFinding | None:
     if model.law_ is None:
         return None
     low, high = model.interval(target)
@@ -247,7 +247,7 @@ def _memory_not_measured(points: np.ndarray, memory_mb: float) -> ModelFinding |
     )
 
 
-def _memory_edge(model: CapacityModel, points: np.ndarray, slots: float) -> ModelFinding | None:
+def _memory_edge(model: Model, points: np.ndarray, slots: float) -> ModelFinding | None:
     memory = np.unique(points[:, 0])
     if len(memory) < FEWEST_SLOT_COUNTS - 1:
         return None
@@ -264,7 +264,7 @@ def _memory_edge(model: CapacityModel, points: np.ndarray, slots: float) -> Mode
     )
 
 
-def _levels_off(model: CapacityModel) -> ModelFinding | None:
+def _levels_off(model: Model) -> ModelFinding | None:
     law = model.law_
     if law is None or law.levelling <= LIKELY:
         return None

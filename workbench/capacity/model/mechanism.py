@@ -34,6 +34,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -105,6 +106,8 @@ class Mechanism:
     most_slots: float
     dealers: tuple[Dealer, ...]
 
+    grows_steadily: ClassVar[bool] = False  # tasks are whole: with one slot more the limiting operator may get none
+
     @property
     def expected_exponents(self) -> tuple[float, float]:
         """Exponents of memory and of slots at the most slots measured, from there to twice as much."""
@@ -113,11 +116,6 @@ class Mechanism:
             np.array([[memory, slots], [2 * memory, slots], [memory, 2 * slots]]), 0.5
         )
         return math.log2(more_memory / here), math.log2(more_slots / here)
-
-    @property
-    def expected_overhead(self) -> float:
-        """Slots that carry no load: none apart, since whole tasks are part of the mechanism."""
-        return 0.0
 
     @property
     def levelling_slots(self) -> float:

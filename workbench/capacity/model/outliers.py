@@ -152,7 +152,7 @@ def review_readings(
     Parameters
     ----------
     X, y
-        Runs, as `CapacityModel.fit` takes them; rates above 0.
+        Runs, as `Model.fit` takes them; rates above 0.
     objectives
         BIDS2's source rate for each run, nan where there is none.
     limits

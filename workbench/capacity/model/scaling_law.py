@@ -32,6 +32,7 @@ at more slots where much depends on it.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -161,6 +162,8 @@ class ScalingLaw:
     log_rate: float
     fewest_slots: float
     configuration: float
+
+    grows_steadily: ClassVar[bool] = True
 
     @property
     def expected_overhead(self) -> float:

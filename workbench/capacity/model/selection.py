@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.capacity.model.forms import STREAMBED_FORMS, Floats, as_runs, determines, fit_least_squares
-from workbench.capacity.model.model import SCALING, CapacityModel
+from workbench.capacity.model.model import Model
+from workbench.capacity.model.scaling_model import ScalingModel, model_of_form
 from workbench.errors import WorkbenchError
 
 Rule = Literal["halves", "leave-one-out", "robust"]
@@ -45,13 +46,13 @@ def select_model(
     rule: Rule = "halves",
     *,
     stateful: bool | None = None,
-) -> CapacityModel:
+) -> Model:
     """Select a form and fit it to all runs.
 
     Parameters
     ----------
     X, y
-        Runs, as `CapacityModel.fit` takes them.
+        Runs, as `Model.fit` takes them.
     forms
         Those that compete; ties go to the first.
     rule
@@ -63,7 +64,7 @@ def select_model(
         ``"leave-one-out"``: the least leave-one-out error; if no form has one, the first form.
         ``"robust"``: no selection, the scaling form.
     stateful
-        See `CapacityModel`.
+        See `ScalingModel`.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def select_model(
         raise WorkbenchError(f"The rule is {rule!r}; use one of {', '.join(get_args(Rule))}.")
     points, rates = as_runs(X, y)
     if rule == "robust":
-        return CapacityModel(SCALING, stateful=stateful).fit(points, rates)
+        return ScalingModel(stateful=stateful).fit(points, rates)
     if not forms:
         raise WorkbenchError("No form competes; give at least one, such as 'linear'.")
     order = np.lexsort((np.arange(len(rates)), points[:, 0], points[:, 1]))
@@ -84,7 +85,7 @@ def select_model(
         errors = [_extrapolation_error(form, points, rates, tested) for form in forms]
     else:
         errors = [leave_one_out_error(points, rates, form) for form in forms]
-    return CapacityModel(forms[int(np.argmin(errors))], stateful=stateful).fit(points, rates)
+    return model_of_form(forms[int(np.argmin(errors))], stateful=stateful).fit(points, rates)
 
 
 def _first_tested(points: Floats) -> int:
@@ -97,5 +98,5 @@ def _first_tested(points: Floats) -> int:
 
 def _extrapolation_error(form: str, points: Floats, rates: Floats, tested: int) -> float:
     """Root-mean-square error from run `tested` on of the form fitted to the runs before."""
-    model = CapacityModel(form).fit(points[:tested], rates[:tested])
+    model = model_of_form(form).fit(points[:tested], rates[:tested])
     return float(np.sqrt(np.mean((model.predict(points[tested:]) - rates[tested:]) ** 2)))

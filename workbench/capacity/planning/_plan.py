@@ -237,7 +237,7 @@ def plan(
     memory_mb
         Memory profiles to choose from, MiB per slot.
     margin, risk
-        See `CapacityModel.slots_for`. By default the margin is 1.1, and 1 where there is a risk.
+        See `Model.slots_for`. By default the margin is 1.1, and 1 where there is a risk.
     instances
         Price list; without one, the least memory x slots counts as cheapest, ties to the shorter trigger interval, then
         to less memory per slot, and executors are made for workers of 16 cores and 64 GiB.

@@ -28,7 +28,7 @@ class Question:
     memory_mb
         Memory of a slot, MiB.
     margin, risk
-        See `CapacityModel.slots_for`.
+        See `Model.slots_for`.
     worker_slots
         Slots of one worker: its shape.
     worker_price

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from scipy.interpolate import PchipInterpolator
 
-from workbench.capacity import CapacityModel, CapacityPlan, Exploration
+from workbench.capacity import CapacityPlan, Exploration, Model
 from workbench.measuring import LEVEL
 from workbench.records import Measurement
 from workbench.views import theme, units
@@ -103,7 +103,7 @@ def measured_runs(exploration: Exploration) -> tuple[tuple[int, int, float, bool
 
 
 def capacity_of(
-    model: CapacityModel,
+    model: Model,
     runs: Sequence[tuple[int, int, float, bool]],
     targets: Sequence[tuple[int, float, int]],
     memories: Sequence[int],
@@ -202,7 +202,7 @@ def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
     return slots, {"type": "log", "dtick": "D2"}
 
 
-def _predicted(model: CapacityModel, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
+def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
     """Prediction and ends of the interval, records/s, over slots at a memory or over memories at a number of slots."""
     at = np.geomspace(grid[0], grid[-1], knots)
     fixed = np.full_like(at, memory or slots)

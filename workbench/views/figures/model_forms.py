@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.capacity import CapacityModel, Exploration, leave_one_out_error
+from workbench.capacity import Exploration, Model, leave_one_out_error, model_of_form
 from workbench.capacity.model import SCALING, STREAMBED_FORMS
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
@@ -163,9 +163,9 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
 
 def _fitted(
     form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], stateful: bool | None
-) -> CapacityModel | None:
+) -> Model | None:
     try:
-        return CapacityModel(form, stateful=stateful).fit(points, rates, runs)
+        return model_of_form(form, stateful=stateful).fit(points, rates, runs)
     except WorkbenchError:  # a form need not be defined at every run
         return None
 

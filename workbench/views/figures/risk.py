@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.capacity import CapacityModel
+from workbench.capacity import Model
 from workbench.capacity.model import MARGIN
 from workbench.capacity.planning import InstanceType, cheapest
 from workbench.dataflow import SlotProfile
@@ -43,7 +43,7 @@ class CostRisk:
 
 
 def cost_risk(
-    model: CapacityModel,
+    model: Model,
     rate: float,
     profile: SlotProfile,
     instances: Sequence[InstanceType] = (),
@@ -153,7 +153,7 @@ def _axis(data: CostRisk, *, priced: bool) -> str:
     return f"Cost ({data.currency}/h)" if priced else f"Slots, all for {data.points[0].cost:,.2f} {data.currency}/h"
 
 
-def _safest(model: CapacityModel, rate: float, memory: float, first: int) -> int:
+def _safest(model: Model, rate: float, memory: float, first: int) -> int:
     """Slots at the least risk that is shown, or as many as are reasonable."""
     for risk in (_LEAST_RISK, 0.01, 0.02, 0.05, 0.1, 0.2):
         try:
@@ -165,7 +165,7 @@ def _safest(model: CapacityModel, rate: float, memory: float, first: int) -> int
     return 2 * first
 
 
-def _risks(model: CapacityModel, rate: float, memory: float, counts: Sequence[int]) -> list[float]:
+def _risks(model: Model, rate: float, memory: float, counts: Sequence[int]) -> list[float]:
     """Probability that the capacity at each slot count is below `rate`, between the tabulated quantiles."""
     law = model.law_
     if law is None:

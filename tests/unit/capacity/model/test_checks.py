@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from capacity_runs import BUDGETS, proportional, raises
 
-from workbench.capacity import CapacityModel, check_model, review_readings
+from workbench.capacity import CapacityModel, ScalingModel, check_model, review_readings
 
 
 def stuck_at(limit, rows, noise=0.03):
@@ -86,14 +86,14 @@ def findings(model, runs, y, slots, memory=1024):
 def test_nothing_is_doubtful_within_steady_runs():
     runs = np.repeat(BUDGETS, 3, axis=0)
     y = proportional(runs) * np.random.default_rng(1).lognormal(0, 0.02, len(runs))
-    assert findings(CapacityModel("scaling").fit(runs, y), runs, y, 30) == {}
+    assert findings(ScalingModel().fit(runs, y), runs, y, 30) == {}
 
 
 def test_doubts_are_found_and_advise():
     rng = np.random.default_rng(1)
     runs = BUDGETS[[0, 1, 8, 9]]
     y = proportional(runs) * (runs[:, 0] / 512) ** 0.2 * rng.lognormal(0, 0.02, len(runs))
-    found = findings(CapacityModel("scaling").fit(runs, y), runs, y, 180)
+    found = findings(ScalingModel().fit(runs, y), runs, y, 180)
     assert set(found) == {"few runs", "extrapolation", "forms disagree", "wide interval", "memory at the edge"}
     assert found["few runs"].finding == "The model rests on 4 runs at 2 slot counts."
     assert found["extrapolation"].value == pytest.approx(20)
@@ -106,7 +106,7 @@ def test_doubts_are_found_and_advise():
 def test_a_memory_that_was_not_measured_is_a_doubt():
     runs = np.repeat(BUDGETS, 3, axis=0)
     y = proportional(runs)
-    model = CapacityModel("scaling").fit(runs, y)
+    model = ScalingModel().fit(runs, y)
     found = findings(model, runs, y, 30, memory=16384)["memory not measured"]
     assert found.value == 4
     assert found.finding.startswith("The memory of 16384 per slot lies outside the 512 to 4096 measured")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from query_truths import capacity, chain, dealt, explored, operator, random_query, run
 
-from workbench.capacity import CapacityModel, check_model
+from workbench.capacity import CapacityModel, ScalingModel, check_model, model_of_form
 from workbench.capacity.model import Mechanism
 from workbench.capacity.model.mechanism import fit_mechanism, largest_draw
 from workbench.capacity.model.scaling_law import ScalingLaw
@@ -39,7 +39,7 @@ HOT = chain({"count": operator(5 * US, 0.1, stateful=True, hot_share=0.02), "sin
 
 def fitted(runs, form="scaling"):
     points = [[one.budget.profile.memory_mb, one.budget.slots] for one in runs]
-    return CapacityModel(form, stateful=True).fit(points, [one.estimate.rate for one in runs], runs)
+    return model_of_form(form, stateful=True).fit(points, [one.estimate.rate for one in runs], runs)
 
 
 @pytest.mark.parametrize("query", [PIPELINED, UNEVEN, IN_TURN, HOT], ids=["pipelined", "uneven", "in turn", "hot key"])
@@ -69,7 +69,7 @@ def test_the_least_slots_are_found_where_one_slot_more_carries_less(monkeypatch)
     assert model.slots_for(25e3, 1024, 1.0, min_slots=2) == 25
     assert model.slots_for(39e3, 1024, 1.0, min_slots=2) == 39  # beyond the most measured
     with pytest.raises(
-        WorkbenchError, match=r"No number of slots up to 1,000,000,000 .* so many carry 40,000 records/s"
+        WorkbenchError, match=r"No number of slots up to 1,000,000,000 .* that many sustain 40,000 records/s"
     ):
         model.slots_for(45e3, 1024, 1.0, min_slots=2)
 
@@ -96,7 +96,7 @@ def test_a_hot_key_limits_what_any_number_of_slots_carries():
     most = 1 / (5 * US * 0.02)  # the hot key's task alone
     assert model.law_.levelling > 0.95
     assert np.median(model.law_.hot[:, 0]) == pytest.approx(0.02, rel=0.05)
-    with pytest.raises(WorkbenchError, match=r"No number of slots up to 1,000,000,000 carries"):
+    with pytest.raises(WorkbenchError, match=r"No number of slots up to 1,000,000,000 sustains"):
         model.slots_for(1.5 * most, 1024, 1.0)
     findings = {one.concern: one for one in check_model(model, [[1024, 32], [1024, 2]], [1.0, 2.0], 300, 1024)}
     assert "at 320 slots a tenth or more of each is lost" in findings["levels off"].finding
@@ -154,7 +154,7 @@ def test_where_a_run_tells_nothing_of_its_operators_the_scaling_law_takes_over(s
     model = fitted([*runs[:-1], spoil(runs[-1])])
     assert isinstance(model.law_, ScalingLaw)
     points = [[one.budget.profile.memory_mb, one.budget.slots] for one in runs]
-    plain = CapacityModel("scaling", stateful=True).fit(points, [one.estimate.rate for one in runs])
+    plain = ScalingModel(stateful=True).fit(points, [one.estimate.rate for one in runs])
     np.testing.assert_array_equal(model.predict([[1024, 99]]), plain.predict([[1024, 99]]))
 
 

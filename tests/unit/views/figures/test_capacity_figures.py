@@ -230,7 +230,7 @@ def test_where_all_deployments_cost_the_same_their_slots_tell_them_apart(explora
 def test_a_rate_that_no_slots_carry_is_an_answer():
     flat = CapacityModel("linear").fit([[512, 1], [512, 2], [512, 4]], [5e4, 5e4, 5e4 - 1])
     data = cost_risk(flat, 1e6, SlotProfile(1.0, 512))
-    assert data.finding.startswith("No number of slots carries")
+    assert data.finding.startswith("No number of slots sustains")
     check_empty(draw_cost_risk(data))
 
 

@@ -1,0 +1,59 @@
+"""StreamBed's capacity model: one of the paper's forms, fitted by ordinary least squares."""
+
+import numpy as np
+
+from workbench.capacity.model.forms import TRANSFORMS, Floats, fit_least_squares, transform
+from workbench.capacity.model.model import Model
+from workbench.errors import WorkbenchError
+
+
+class CapacityModel(Model):
+    """Capacity as ``a g(memory) + b g(slots) + c``, by least squares.
+
+    Parameters
+    ----------
+    form
+        g: ``"linear"``, ``"log"`` or ``"sqrt"`` as in the paper, or ``"log1p"``, the logarithm of the authors' code.
+    stateful
+        Whether the query has a stateful operator; None: unknown. Only the interval depends on it, see `ScalingModel`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (2,)
+        a and b.
+    intercept_ : float
+        c.
+    law_ : Law or None
+        Source of the interval; None if a rate, a memory or a number of slots was not positive.
+    memory_, slots_ : ndarray
+        Distinct values measured, ascending.
+
+    References
+    ----------
+    StreamBed, section VI, Equations 5-8.
+
+    Examples
+    --------
+    >>> X = [[512, 2], [512, 8], [2048, 2], [2048, 8]]
+    >>> model = CapacityModel("linear").fit(X, [2e5, 8e5, 2e5, 8e5])
+    >>> model.slots_for(4e6, memory_mb=1024)
+    44
+    """
+
+    def __init__(self, form: str = "linear", *, stateful: bool | None = None) -> None:
+        self.form = form
+        self.stateful = stateful
+
+    def _fit(self, points: Floats, rates: Floats) -> None:
+        if self.form not in TRANSFORMS:
+            raise WorkbenchError(
+                f"The form of a capacity model is {self.form!r}; use one of {', '.join(TRANSFORMS)}, or ScalingModel()."
+            )
+        fitted = fit_least_squares(self.form, points, rates)
+        self.coef_, self.intercept_ = np.array([fitted.memory, fitted.slots]), fitted.constant
+
+    def _predict(self, points: Floats) -> Floats:
+        return np.asarray(transform(self.form, points) @ self.coef_ + self.intercept_)
+
+    def _growth(self) -> float:
+        return float(self.coef_[1])

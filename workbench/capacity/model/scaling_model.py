@@ -1,0 +1,69 @@
+"""The workbench's own capacity model, and the choice of a model by the name of its form."""
+
+from workbench.capacity.model.forms import TRANSFORMS, Floats
+from workbench.capacity.model.least_squares import CapacityModel
+from workbench.capacity.model.model import Model
+from workbench.errors import WorkbenchError
+
+SCALING = "scaling"
+
+FORMS = (*TRANSFORMS, SCALING)
+"""Names that `model_of_form` knows."""
+
+
+class ScalingModel(Model):
+    """Capacity by the `Mechanism` if it explains the operators' metrics, else by the `ScalingLaw` of the rates alone.
+
+    A prediction is the median.
+
+    Parameters
+    ----------
+    stateful
+        Whether the query has a stateful operator; None: unknown. There the records of one key meet on one task, so
+        capacity may level off, and the interval allows for it.
+
+    Attributes
+    ----------
+    law_ : Mechanism or ScalingLaw
+        Distribution of the capacity at every budget.
+    memory_, slots_ : ndarray
+        Distinct values measured, ascending.
+
+    Examples
+    --------
+    >>> X = [[512, 2], [512, 8], [2048, 2], [2048, 8]]
+    >>> model = ScalingModel(stateful=False).fit(X, [2e5, 8e5, 2e5, 8e5])
+    >>> low, high = model.interval([[1024, 40]])
+    >>> bool(low[0] < 4e6 < high[0])
+    True
+    """
+
+    form = SCALING
+
+    def __init__(self, *, stateful: bool | None = None) -> None:
+        self.stateful = stateful
+
+    def _fit(self, points: Floats, rates: Floats) -> None:  # noqa: ARG002  the law is all there is to fit
+        if self.law_ is None:
+            raise WorkbenchError(
+                "The scaling law needs positive memory, slots and rates; leave out the runs that sustained nothing."
+            )
+
+    def _predict(self, points: Floats) -> Floats:
+        return self._law(points).quantile(points, 0.5)
+
+    def _growth(self) -> float:
+        return 0.0 if self.law_ is None else self.law_.expected_exponents[1]
+
+
+def model_of_form(form: str, *, stateful: bool | None = None) -> Model:
+    """Return an unfitted model of `form`, one of `FORMS`.
+
+    Raises
+    ------
+    WorkbenchError
+        When the form is unknown.
+    """
+    if form not in FORMS:
+        raise WorkbenchError(f"The form of a capacity model is {form!r}; use one of {', '.join(FORMS)}.")
+    return ScalingModel(stateful=stateful) if form == SCALING else CapacityModel(form, stateful=stateful)
