@@ -1,10 +1,14 @@
-"""Checks of values that a user gives; every message names the thing, the value got and what is allowed."""
+"""Checks of values that you give; every message names the thing, the value and what is allowed."""
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import SupportsFloat
+from numbers import Real
+from typing import Any, Literal, cast
 
 from workbench.errors import WorkbenchError
+
+SLACK = 1e-9
+"""Difference up to which two calculated numbers count as equal."""
 
 _LONGEST = 60
 
@@ -16,7 +20,7 @@ def require(condition: bool, message: str) -> None:
 
 
 def shown(value: object) -> str:
-    """Show a value in an error message, cut where it is long."""
+    """Show a value in an error message; a long one is cut."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no integer of thousands of digits
@@ -24,65 +28,87 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def positive(thing: str, value: SupportsFloat, unit: str = "") -> float:
-    """`value` as a float, finite and above 0."""
-    number = float(value)
-    require(
-        math.isfinite(number) and number > 0,
-        f"{thing} is {shown(value)}{_after(unit)}; it must be a finite number above 0.",
-    )
-    return number
+def finite(value: object) -> bool:
+    """Whether `value` is a number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
-def not_negative(thing: str, value: SupportsFloat, unit: str = "") -> float:
-    """`value` as a float, finite and at least 0."""
-    number = float(value)
-    require(
-        math.isfinite(number) and number >= 0,
-        f"{thing} is {shown(value)}{_after(unit)}; it must be a finite number of at least 0.",
-    )
-    return number
+def integer(value: object) -> int | None:
+    """Return a whole number as an int; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        number = int(cast("float", value))
+    except (ValueError, OverflowError):  # NaN, infinity
+        return None
+    return number if number == value else None
 
 
-def whole(thing: str, value: SupportsFloat, least: int = 1) -> int:
-    """`value` as an int, at least `least`."""
-    number = float(value)
-    require(
-        math.isfinite(number) and number == int(number) and number >= least,
-        f"{thing} is {shown(value)}; it must be a whole number of at least {least}.",
-    )
-    return int(number) if isinstance(value, float) else int(value)  # type: ignore[call-overload]
+def entries(thing: str, values: object) -> tuple[Any, ...]:
+    """Return the entries of a sequence; a text is not a sequence here."""
+    try:
+        found = None if isinstance(values, str | bytes) else tuple(cast("Iterable[object]", values))
+    except TypeError:
+        found = None
+    if found is None:
+        raise WorkbenchError(f"{thing} is {shown(values)}; give a sequence of numbers, one for each.")
+    return found
 
 
 def within(
     thing: str,
-    value: float,
+    value: object,
     low: float,
     high: float,
     unit: str = "",
     *,
-    low_allowed: bool = False,
-    high_allowed: bool = False,
+    ends: Literal["()", "[)", "(]", "[]"] = "()",
 ) -> float:
-    """`value`, between `low` and `high`; the ends themselves only where they are allowed."""
-    above = value >= low if low_allowed else value > low
-    below = value <= high if high_allowed else value < high
-    require(
-        above and below,
-        f"{thing} is {shown(value)}{_after(unit)}; allowed is from {low} "
-        f"({'included' if low_allowed else 'excluded'}) to {high} ({'included' if high_allowed else 'excluded'}). "
-        "Set it within.",
-    )
-    return value
+    """Return a finite `value` between `low` and `high` as a float; a square bracket in `ends` includes that end."""
+    if finite(value):
+        number = float(cast("float", value))
+        if (low < number < high) or (number == low and ends[0] == "[") or (number == high and ends[1] == "]"):
+            return number
+    above = "at least" if ends[0] == "[" else "above"
+    if math.isinf(high):
+        allowed = f"a finite number {'of ' if ends[0] == '[' else ''}{above} {low:g}"
+    else:
+        allowed = f"{above} {low:g} and {'at most' if ends[1] == ']' else 'below'} {high:g}"
+    raise WorkbenchError(f"{thing} is {shown(value)}; it must be {allowed}{f' ({unit})' if unit else ''}.")
+
+
+def positive(thing: str, value: object, unit: str = "") -> float:
+    """Return a finite `value` above 0 as a float."""
+    return within(thing, value, 0, math.inf, unit)
+
+
+def not_negative(thing: str, value: object, unit: str = "") -> float:
+    """Return a finite `value` of at least 0 as a float."""
+    return within(thing, value, 0, math.inf, unit, ends="[)")
+
+
+def whole(thing: str, value: object, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number from `least` to `most` as an int."""
+    number = integer(value)
+    if number is None or number < least:
+        raise WorkbenchError(f"{thing} is {shown(value)}; it must be a whole number of at least {least}.")
+    if most is not None and number > most:
+        raise WorkbenchError(f"{thing} is {shown(value)}; it must be at most {most:,}.")
+    return number
 
 
 def not_negatives(thing: str, values: Iterable[float]) -> list[float]:
-    """Finite numbers of at least 0; `thing` names one of them, with ``{}`` for its index."""
+    """Return finite numbers of at least 0; `thing` names one of them, with ``{}`` for its index."""
     return [not_negative(thing.format(index), value) for index, value in enumerate(values)]
 
 
 def wholes(thing: str, values: Iterable[float], least: int) -> list[int]:
-    """Whole numbers of at least `least`; `thing` names one of them, with ``{}`` for its index."""
+    """Return whole numbers of at least `least`; `thing` names one of them, with ``{}`` for its index."""
     return [whole(thing.format(index), value, least) for index, value in enumerate(values)]
 
 
@@ -93,7 +119,3 @@ def same_length(what: str, count: int, **vectors: Sequence[object]) -> None:
             len(vector) == count,
             f"{name} has {len(vector)} entries for {count} {what}s; give one per {what}, in the same order.",
         )
-
-
-def _after(unit: str) -> str:
-    return f" {unit}" if unit else ""

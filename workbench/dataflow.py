@@ -12,21 +12,10 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, get_args
 
+from workbench.checks import positive, require
 from workbench.errors import WorkbenchError
 
 Partitioning = Literal["shuffle", "forward"]
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise WorkbenchError(message)
-
-
-def _positive(thing: str, value: float, unit: str) -> None:
-    _require(
-        math.isfinite(value) and value > 0,
-        f"{thing} is {value!r}; it must be a finite number above 0 ({unit}).",
-    )
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class Operator:
     stateful: bool = False
 
     def __post_init__(self) -> None:
-        _require(bool(self.name), "An operator's name is empty; give it a name.")
+        require(bool(self.name), "An operator's name is empty; give it a name.")
 
 
 @dataclass(frozen=True)
@@ -61,7 +50,7 @@ class Edge:
 
     def __post_init__(self) -> None:
         allowed = get_args(Partitioning)
-        _require(
+        require(
             self.partitioning in allowed,
             f"Edge {self.upstream} -> {self.downstream} has partitioning {self.partitioning!r}; "
             f"use one of {', '.join(allowed)}.",
@@ -84,12 +73,12 @@ class Dataflow:
 
     def __post_init__(self) -> None:
         names = [operator.name for operator in self.operators]
-        _require(bool(names), f"Dataflow {self.name!r} has no operators; give it at least one.")
+        require(bool(names), f"Dataflow {self.name!r} has no operators; give it at least one.")
         for name in names:
-            _require(names.count(name) == 1, f"Dataflow {self.name!r} has two operators named {name!r}; rename one.")
+            require(names.count(name) == 1, f"Dataflow {self.name!r} has two operators named {name!r}; rename one.")
         for edge in self.edges:
             for end in (edge.upstream, edge.downstream):
-                _require(
+                require(
                     end in names,
                     f"Edge {edge.upstream} -> {edge.downstream} of dataflow {self.name!r} names the unknown "
                     f"operator {end!r}; the operators are {', '.join(names)}.",
@@ -122,8 +111,8 @@ class SlotProfile:
     memory_mb: int
 
     def __post_init__(self) -> None:
-        _positive("A slot's cpus", self.cpus, "cores")
-        _positive("A slot's memory_mb", self.memory_mb, "MiB")
+        positive("A slot's cpus", self.cpus, "cores")
+        positive("A slot's memory_mb", self.memory_mb, "MiB")
 
 
 @dataclass(frozen=True)
@@ -135,11 +124,11 @@ class Budget:
     interval_s: float = 2.0
 
     def __post_init__(self) -> None:
-        _require(
+        require(
             isinstance(self.slots, int) and self.slots >= 1,
             f"slots is {self.slots!r}; it must be a whole number of at least 1.",
         )
-        _positive("The trigger interval", self.interval_s, "seconds")
+        positive("The trigger interval", self.interval_s, "seconds")
 
     @property
     def memory_mb(self) -> int:
@@ -176,7 +165,7 @@ class OperatorProfile:
     def __post_init__(self) -> None:
         values: Mapping[str, float] = vars(self)
         for name, value in values.items():
-            _require(
+            require(
                 math.isfinite(value) and value >= 0,
                 f"{name} of an operator profile is {value!r}; it must be a finite number of at least 0.",
             )

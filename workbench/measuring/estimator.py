@@ -94,9 +94,9 @@ class CapacityEstimator:
 
     def __post_init__(self) -> None:
         within("tolerance", self.tolerance, 0.0, 1.0)
-        within("success", self.success, 0.0, 1.0, high_allowed=True)
-        within("patience_s", self.patience_s, 0.0, math.inf, low_allowed=True)
-        within("max_disturbance", self.max_disturbance, 0.0, 1.0, low_allowed=True, high_allowed=True)
+        within("success", self.success, 0.0, 1.0, ends="(]")
+        within("patience_s", self.patience_s, 0.0, math.inf, ends="[)")
+        within("max_disturbance", self.max_disturbance, 0.0, 1.0, ends="[]")
         within("warmup_change", self.warmup_change, 0.0, 1.0)
         for name in ("min_rate", "max_rate", "settle_s", "window_s", "chunk_s", "warmup_min_s", "warmup_cap_s"):
             value = getattr(self, name)

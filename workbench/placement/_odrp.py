@@ -22,6 +22,7 @@ from typing import Literal
 
 import numpy as np
 
+from workbench.checks import whole
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.placement._effort import deadline
@@ -218,7 +219,7 @@ def _sizes(
 ) -> dict[str, range]:
     """Give the allowed numbers of replicas of every operator."""
     for thing, value in (("workers", workers), ("slots", slots)):
-        _replicas(thing, value)
+        whole(thing, value)
     for table in (fixed, most if isinstance(most, Mapping) else {}):
         for name in table:
             if name not in names:
@@ -229,10 +230,10 @@ def _sizes(
     for name in names:
         highest = most.get(name, slots) if isinstance(most, Mapping) else slots if most is None else most
         if name in fixed:
-            exactly = _replicas(f"The replicas of {name!r}", fixed[name])
+            exactly = whole(f"The replicas of {name!r}", fixed[name])
             sizes[name] = range(exactly, exactly + 1)
         else:
-            sizes[name] = range(1, min(_replicas(f"The replicas of {name!r}", highest), workers * slots) + 1)
+            sizes[name] = range(1, min(whole(f"The replicas of {name!r}", highest), workers * slots) + 1)
     needed = sum(min(allowed) for allowed in sizes.values())
     if needed > workers * slots:
         raise WorkbenchError(
@@ -240,12 +241,6 @@ def _sizes(
             f"{workers * slots}; add workers or slots, or fix fewer replicas."
         )
     return sizes
-
-
-def _replicas(thing: str, value: float) -> int:
-    if isinstance(value, bool) or value != int(value) or value < 1:
-        raise WorkbenchError(f"{thing} is {value!r}; give a whole number from 1 on.")
-    return int(value)
 
 
 def _execution(service_s: float, arriving: float, sizes: Sequence[int], congestion: float) -> dict[int, float]:

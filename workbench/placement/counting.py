@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.checks import entries, integer, shown
 from workbench.errors import WorkbenchError
-from workbench.placement._checks import entries, integer, shown
 from workbench.placement._patterns import number_of_patterns, pattern_costs, patterns
 from workbench.placement.plan import SLACK, CostVector, Counts
 from workbench.placement.problem import PlacementProblem

@@ -22,10 +22,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench.checks import finite, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics
-from workbench.placement._checks import finite, shown
 from workbench.placement.problem import PlacementProblem
 from workbench.simulation import PRESETS, Worker, preset
 from workbench.strict_yaml import parse_yaml

@@ -9,9 +9,9 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
+from workbench.checks import integer, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement._checks import integer, shown
 from workbench.placement._effort import deadline
 from workbench.placement._odrp import OdrpWeights, Setting, odrp
 from workbench.placement._rates import arriving_rates

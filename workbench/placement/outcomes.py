@@ -12,8 +12,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.checks import positive
 from workbench.errors import WorkbenchError
-from workbench.placement._checks import finite, shown
 from workbench.placement.counting import count_plans
 from workbench.placement.exact import optimal
 from workbench.placement.plan import Counts
@@ -220,8 +220,7 @@ def shared(
 
 
 def _check_target(thing: str, target: float) -> None:
-    if not (finite(target) and target > 0):
-        raise WorkbenchError(f"{thing} is {shown(target)}; it must be a finite number above 0, in records/s.")
+    positive(thing, target, "records/s")
 
 
 def _outcome(share: float, target: float) -> Outcome:

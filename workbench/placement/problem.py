@@ -18,15 +18,15 @@ from typing import NamedTuple, Self, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.checks import integer, whole
 from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
 from workbench.errors import WorkbenchError
 from workbench.placement._checks import (
-    integer,
+    MOST,
     loads_by_operator,
     operator_names,
     speeds_by_worker,
     tasks_by_operator,
-    whole,
 )
 from workbench.placement._rates import arriving_rates, fewest_tasks, source_rates
 from workbench.placement.plan import DIMENSIONS, CostVector, Counts, Floats, Plan, Subtask
@@ -98,8 +98,8 @@ class PlacementProblem:
         put = object.__setattr__
         names = operator_names(parallelism, operators)
         put(self, "operators", names)
-        put(self, "workers", whole("workers", workers))
-        put(self, "slots", whole("slots", slots))
+        put(self, "workers", whole("workers", workers, most=MOST))
+        put(self, "slots", whole("slots", slots, most=MOST))
         put(self, "parallelism", tasks_by_operator(parallelism, names))
         for dimension, loads in zip(DIMENSIONS, (cpu, io, net), strict=True):
             put(self, dimension, loads_by_operator(dimension, loads, names))
@@ -205,7 +205,7 @@ class PlacementProblem:
         if parallelism is None:
             tasks = {name: fewest_tasks(name, arriving[name] * profiles[name].cpu_s) for name in placed}
         else:
-            tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name]) for name in placed}
+            tasks = {name: whole(f"The parallelism of {name!r}", parallelism[name], most=MOST) for name in placed}
         per_task = {name: arriving[name] / tasks[name] for name in placed}
         edges = [edge for edge in dataflow.edges if edge.upstream in placed and edge.downstream in placed]
         return cls(

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from workbench.checks import finite, integer, shown
 from workbench.errors import WorkbenchError
-from workbench.placement._checks import finite, integer, shown
 from workbench.placement._effort import Effort, deadline
 from workbench.placement.baselines import flink_evenly, random_slots
 from workbench.placement.caps import explore_plans, search

@@ -17,8 +17,9 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from workbench.checks import whole
 from workbench.errors import WorkbenchError
-from workbench.placement._checks import whole
+from workbench.placement._checks import MOST
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
@@ -180,7 +181,7 @@ def tune_range(
         errors of `tune`.
     """
     if threads is not None:
-        threads = whole("threads", threads)
+        threads = whole("threads", threads, most=MOST)
     cases = {tuple(tasks): problem.with_parallelism(tasks) for tasks in parallelisms}
     with ThreadPoolExecutor(threads) as pool:
         tunings = pool.map(lambda case: tune(case, relaxation, timeout_s, step=step), cases.values())

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from workbench.checks import require
 from workbench.errors import WorkbenchError
-from workbench.scaling._validation import require
 from workbench.scaling.policies import Decision
 from workbench.simulation import Cluster
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from workbench.checks import SLACK, not_negative, require
 from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
-from workbench.scaling._validation import SLACK, not_negative, require
 
 Counters = tuple[float, float, float]  # records processed, records pushed, useful seconds of one instance
 _NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})

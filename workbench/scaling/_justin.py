@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from workbench.scaling._validation import SLACK, not_negative, require, whole
+from workbench.checks import SLACK, not_negative, require, whole
 
 BASE_MEMORY_MB = 158.0
 Guard = Literal["differs", "exceeds"]

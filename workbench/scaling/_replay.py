@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.checks import not_negative, positive, require
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.scaling._answers import answered, decided, interval_of
 from workbench.scaling._justin import StateMetrics
-from workbench.scaling._validation import not_negative, positive, require
 from workbench.scaling.fleet import Fleet, Paid
 from workbench.scaling.policies import Decision, Managed, Policy, Tasks, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline

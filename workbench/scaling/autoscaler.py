@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from workbench.scaling._validation import SLACK, not_negative, require, whole
+from workbench.checks import SLACK, not_negative, require, whole
 
 
 @dataclass(frozen=True)

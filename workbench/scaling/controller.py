@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from workbench.checks import require, whole
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.placement import PlacementProblem, flink_default, flink_evenly, optimal
 from workbench.scaling._ds2 import ds2
-from workbench.scaling._validation import require, whole
 from workbench.scaling.ds2_policy import utilization
 from workbench.scaling.policies import Answer, Decision, Policy, Tasks, Window
 from workbench.simulation import Cluster, Worker, stream

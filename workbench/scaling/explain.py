@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from workbench.checks import SLACK
 from workbench.scaling._justin import PAPER, JustinVariant, MemoryState, StateMetrics, _improved, justin
-from workbench.scaling._validation import SLACK
 
 _NAME = "operator"
 

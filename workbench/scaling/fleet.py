@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from workbench.scaling._validation import not_negative
+from workbench.checks import not_negative
 from workbench.scaling.packing import TaskDemand, WorkerShape, pack_tasks
 from workbench.scaling.policies import Managed, Tasks
 from workbench.simulation import Cluster

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from workbench.checks import positive
 from workbench.scaling._justin import (
     BASE_MEMORY_MB,
     PAPER,
@@ -15,7 +16,6 @@ from workbench.scaling._justin import (
     justin,
     managed_memory_mb,
 )
-from workbench.scaling._validation import positive
 from workbench.scaling.autoscaler import JUSTIN, AutoscalerSettings
 from workbench.scaling.ds2_policy import Ds2Policy, Remembered
 from workbench.scaling.policies import Answer, Decision, Window

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from workbench.scaling._validation import SLACK, not_negative, positive, require, whole
+from workbench.checks import SLACK, not_negative, positive, require, whole
 
 _Size = tuple[float, float]  # cpus, memory as shares of a worker
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from workbench.checks import whole
 from workbench.dataflow import Dataflow
 from workbench.scaling._ds2 import Counters
 from workbench.scaling._justin import StateMetrics
-from workbench.scaling._validation import whole
 from workbench.simulation import Cluster
 
 Tasks = Mapping[str, int]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.simulation.model import require
+from workbench.checks import require
 
 Floats = NDArray[np.float64]
 RESOURCES = ("cpu", "io", "net")

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.checks import require
 from workbench.dataflow import Edge
 from workbench.simulation.cache import block_cache_mb, hit_rate, read_latency_s
 from workbench.simulation.contention import Cluster, Contention
-from workbench.simulation.model import OperatorModel, QueryModel, StateModel, require
+from workbench.simulation.model import OperatorModel, QueryModel, StateModel
 from workbench.simulation.skew import task_shares
 from workbench.simulation.waves import Wave, waves
 

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.simulation.model import require
+from workbench.checks import require
 
 Floats = NDArray[np.float64]
 Change = Literal["shuffle", "wander"]

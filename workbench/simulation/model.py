@@ -11,22 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
+from workbench.checks import not_negative, require, within
 from workbench.dataflow import Dataflow, OperatorProfile
-from workbench.errors import WorkbenchError
 from workbench.simulation.response import StateResponse
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise a `WorkbenchError` with `message` unless `condition`."""
-    if not condition:
-        raise WorkbenchError(message)
-
-
-def _within(thing: str, value: float, low: float, high: float, unit: str) -> None:
-    require(
-        math.isfinite(value) and low <= value <= high,
-        f"{thing} is {value!r}; allowed is {low:g} to {high:g} ({unit}). Set it within.",
-    )
 
 
 @dataclass(frozen=True)
@@ -63,9 +50,9 @@ class StateModel:
 
     def __post_init__(self) -> None:
         for name in ("working_set_mb", "reads", "miss_s", "hit_s"):
-            _within(f"A state's {name}", getattr(self, name), 0.0, math.inf, "finite, from 0 on")
-        _within("A state's cache_share", self.cache_share, 0.0, 1.0, "share of the slot's memory")
-        _within("A state's locality", self.locality, 0.0, 0.99, "exponent")
+            not_negative(f"A state's {name}", getattr(self, name))
+        within("A state's cache_share", self.cache_share, 0.0, 1.0, "share of the slot's memory", ends="[]")
+        within("A state's locality", self.locality, 0.0, 0.99, "exponent", ends="[]")
 
 
 @dataclass(frozen=True)
@@ -101,9 +88,9 @@ class OperatorModel:
 
     def __post_init__(self) -> None:
         for name in ("exchange_s", "emission_s"):
-            _within(f"An operator's {name}", getattr(self, name), 0.0, math.inf, "seconds, finite, from 0 on")
-        _within("An operator's hot_share", self.hot_share, 0.0, 1.0, "share of the records")
-        _within("An operator's imbalance", self.imbalance, 0.0, 0.3, "standard deviation / mean")
+            not_negative(f"An operator's {name}", getattr(self, name), "seconds")
+        within("An operator's hot_share", self.hot_share, 0.0, 1.0, "share of the records", ends="[]")
+        within("An operator's imbalance", self.imbalance, 0.0, 0.3, "standard deviation / mean", ends="[]")
         if self.state is not None and self.state.response is not None:
             best = max(self.state.response.true_rate)
             require(
@@ -132,7 +119,7 @@ class WarmUp:
 
     def __post_init__(self) -> None:
         for name in ("code_s", "slowdown", "cache_s"):
-            _within(f"A warm-up's {name}", getattr(self, name), 0.0, math.inf, "finite, from 0 on")
+            not_negative(f"A warm-up's {name}", getattr(self, name))
 
     @property
     def seconds(self) -> float:
@@ -211,9 +198,9 @@ class QueryModel:
             f"{_list(windowed)}; give window_s if and only if an operator is windowed.",
         )
         if self.window_s is not None:
-            _within(f"window_s of query {self.name!r}", self.window_s, 1e-3, math.inf, "seconds")
-        _within(f"live_mb of query {self.name!r}", self.live_mb, 0.0, math.inf, "MB")
-        _within(f"The noise of query {self.name!r}", self.noise, 0.0, 1.0, "standard deviation / mean")
+            within(f"window_s of query {self.name!r}", self.window_s, 1e-3, math.inf, "seconds", ends="[)")
+        not_negative(f"live_mb of query {self.name!r}", self.live_mb, "MB")
+        within(f"The noise of query {self.name!r}", self.noise, 0.0, 1.0, "standard deviation / mean", ends="[]")
         shares = dict(self.source_shares) or {name: 1 / len(sources) for name in sources}
         require(
             set(shares) == set(sources) and min(shares.values()) >= 0 and math.isclose(sum(shares.values()), 1.0),

@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.checks import require
 from workbench.errors import WorkbenchError
 
 Floats = NDArray[np.float64]
@@ -51,25 +52,25 @@ class StateResponse:
 
     def __post_init__(self) -> None:
         columns = (self.memory_mb, self.hit_rate, self.latency_s, self.true_rate)
-        _require(
+        require(
             len({len(column) for column in columns}) == 1 and len(self.memory_mb) > 0,
             f"A state response has columns of {', '.join(str(len(column)) for column in columns)} rows; give as many "
             "of each, at least one.",
         )
-        _require(
+        require(
             bool(np.all(np.diff([0.0, *self.memory_mb]) > 0)),
             f"The memory of a state response is {list(self.memory_mb)} MB; it must ascend from above 0.",
         )
-        _require(
+        require(
             all(0 <= rate <= 1 for rate in self.hit_rate),
             f"The hit rates of a state response are {list(self.hit_rate)}; each must be a share from 0 to 1.",
         )
-        _require(
+        require(
             all(0 <= wait < math.inf for wait in self.latency_s)
             and all(0 < rate < math.inf for rate in self.true_rate),
             "A state response needs latencies of at least 0 s and true rates above 0 records/s, all finite.",
         )
-        _require(self.tasks >= 1, f"A state response was measured with {self.tasks!r} tasks; it needs at least 1.")
+        require(self.tasks >= 1, f"A state response was measured with {self.tasks!r} tasks; it needs at least 1.")
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], tasks: int = 1) -> Self:
@@ -86,7 +87,7 @@ class StateResponse:
             with Path(path).open(newline="", encoding="utf-8-sig") as file:
                 reader = csv.DictReader(file)
                 missing = [name for name in names if name not in (reader.fieldnames or ())]
-                _require(not missing, f"{path} has no column {', '.join(missing)}; it needs {', '.join(names)}.")
+                require(not missing, f"{path} has no column {', '.join(missing)}; it needs {', '.join(names)}.")
                 for row in reader:
                     try:
                         rows.append(tuple(float(row[name] or "") for name in names))
@@ -96,7 +97,7 @@ class StateResponse:
                         ) from error
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise WorkbenchError(f"The response in {path} cannot be read: {error}. Give a CSV file.") from error
-        _require(bool(rows), f"{path} has no rows; give at least one below the header.")
+        require(bool(rows), f"{path} has no rows; give at least one below the header.")
         memory, hits, waits, rates = (tuple(column) for column in zip(*sorted(rows), strict=True))
         return cls(memory, hits, waits, rates, tasks)
 
@@ -116,8 +117,3 @@ class StateResponse:
         with np.errstate(divide="ignore", invalid="ignore"):
             asked = np.where(shares > 0, memory_mb / (shares * self.tasks), math.inf)
         return np.asarray(np.interp(asked, self.memory_mb, column))
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise WorkbenchError(message)

@@ -13,8 +13,8 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.checks import require
 from workbench.errors import WorkbenchError
-from workbench.simulation.model import require
 
 Floats = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, get_args
 
+from workbench.checks import require
 from workbench.errors import WorkbenchError
 from workbench.simulation import KeyTrace
 from workbench.workload.dataset import check
@@ -68,20 +69,20 @@ class KeyFrequencies:
     partition_shares: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _require(
+        require(
             self.records > 0,
             f"Column {self.column!r} has no key in any row ({self.missing} rows are empty); name another column.",
         )
-        _require(
+        require(
             0 < len(self.keys) == len(self.counts) <= self.distinct,
             f"Column {self.column!r} has {len(self.keys)} keys listed, {len(self.counts)} counts and {self.distinct} "
             "keys in all; give one count for each key, and no more keys than there are.",
         )
-        _require(
+        require(
             min(self.counts) > 0 and list(self.counts) == sorted(self.counts, reverse=True),
             f"The counts of column {self.column!r} must be above 0 and descend.",
         )
-        _require(
+        require(
             self.method in get_args(Method),
             f"method is {self.method!r}; use one of {', '.join(map(repr, get_args(Method)))}.",
         )
@@ -125,7 +126,7 @@ class KeyFrequencies:
         WorkbenchError
             When that number of partitions was not counted.
         """
-        _require(
+        require(
             partitions in self.partition_shares,
             f"{partitions} partitions of column {self.column!r} were not counted; counted are "
             f"{', '.join(map(str, self.partition_shares)) or 'none'}. Count again with partitions=[{partitions}].",
@@ -177,12 +178,12 @@ def count_keys(
     WorkbenchError
         When the data cannot be read, has no such column, or the column no key.
     """
-    _require(top >= 1, f"top is {top!r}; list at least one key.")
-    _require(
+    require(top >= 1, f"top is {top!r}; list at least one key.")
+    require(
         tracked >= top, f"tracked is {tracked!r} and top is {top!r}; the sketch must track at least the keys listed."
     )
-    _require(all(p >= 1 for p in partitions), f"partitions is {list(partitions)!r}; each must be at least 1.")
-    _require(
+    require(all(p >= 1 for p in partitions), f"partitions is {list(partitions)!r}; each must be at least 1.")
+    require(
         method in {"auto", *get_args(Method)},
         f"method is {method!r}; use one of 'auto', {', '.join(map(repr, get_args(Method)))}.",
     )
@@ -194,7 +195,7 @@ def count_keys(
         sql.count(sql.lit(1)), sql.count(key), sql.approx_count_distinct(key, DISTINCT_DEVIATION)
     ).first() or (0, 0, 0)
     present = frame.where(key.isNotNull())
-    _require(records > 0, f"Column {column!r} has no key in any of its {rows} rows; name another column.")
+    require(records > 0, f"Column {column!r} has no key in any of its {rows} rows; name another column.")
     shares = {count: _spread(present, count, records) for count in partitions}
     if method == "sketch" or (method == "auto" and about > MOST_EXACT):
         return _sketched(present, column, top, tracked, int(about), records, rows - records, shares)
@@ -270,8 +271,3 @@ def _sketched(  # noqa: PLR0917 - what was counted before
         0.0 if complete else DISTINCT_DEVIATION,
         shares,
     )
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise WorkbenchError(message)

@@ -209,7 +209,7 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
             ("--method", "magic"),
             "no placement method 'magic'; use one of fastest, optimal, caps-first, caps",
         ),
-        (("--workers", "0"), "workers is 0; give a whole number from 1 on"),
+        (("--workers", "0"), "workers is 0; it must be a whole number of at least 1"),
         (("--workers", "1"), "There are 6 tasks, but 1 workers with 3 slots offer 3 slots"),
         (("--thresholds", "0.1,0.2"), "--thresholds has 2 entries; give three"),
         (("--thresholds", "0.1,0.2,-1"), "net entry of a cost vector is -1.0"),

@@ -82,7 +82,7 @@ def test_bad_arguments_are_refused_with_what_is_allowed(arguments, message):
 
 
 def test_tuning_ahead_of_time_takes_a_thread():
-    with pytest.raises(WorkbenchError, match="threads is 0; give a whole number from 1 on"):
+    with pytest.raises(WorkbenchError, match="threads is 0; it must be a whole number of at least 1"):
         tune_range(example_a(), [(2, 3, 1)], threads=0)
     with pytest.raises(WorkbenchError, match="parallelism has 2 entries for 3 operators"):
         tune_range(example_a(), [(2, 3)])

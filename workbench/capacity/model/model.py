@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
 from workbench.capacity.model.mechanism import fit_mechanism
 from workbench.capacity.model.scaling_law import believe, fit_scaling_law
-from workbench.checks import positive, whole
+from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 
@@ -31,8 +31,6 @@ LEVEL = 0.9
 """Probability with which an interval holds the capacity."""
 
 MAX_SLOTS = 10**9
-
-_SLACK = 1e-9
 
 
 class Law(Protocol):
@@ -194,7 +192,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return float(predicted if risk is None else min(predicted, self._law(point).quantile(point, risk)[0]))
 
         def sustains(slots: int) -> bool:
-            return capacity(slots) >= needed - _SLACK * max(1.0, needed)
+            return capacity(slots) >= needed - SLACK * max(1.0, needed)
 
         found = self._least(sustains, min_slots)
         if found is not None:

@@ -6,7 +6,6 @@ in Spark: what can be set is listed at `micro_batch_layout`.
 """
 
 import math
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +16,7 @@ import pulp
 from numpy.typing import NDArray
 
 from workbench.capacity.allocation import _cbc
+from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
 
 TIE = 1e-6
@@ -68,7 +68,7 @@ class Stage:
                 "so these are two stages."
             )
         if self.max_partitions is not None:
-            _whole(f"max_partitions of stage {self.name!r}", self.max_partitions)
+            whole(f"max_partitions of stage {self.name!r}", self.max_partitions)
 
     def seconds(self, partitions: int, slots: int, source_records: float) -> float:
         """Seconds of the stage in a batch of `source_records`: waves of equal tasks."""
@@ -214,14 +214,14 @@ def micro_batch_layout(
     chain = tuple(stages)
     _check_names([stage.name for stage in chain])
     asked = slots if isinstance(slots, Iterable) else (slots,)
-    counts = sorted({_whole("The slot count", count) for count in asked})
+    counts = sorted({whole("The slot count", count) for count in asked})
     if not counts:
         raise WorkbenchError("There are no slot counts; give at least one.")
-    _positive("The trigger interval", interval_s, "seconds")
+    positive("The trigger interval", interval_s, "seconds")
     if not (math.isfinite(batch_fixed_s) and batch_fixed_s >= 0):
         raise WorkbenchError(f"batch_fixed_s is {batch_fixed_s!r}; it must be a finite number of at least 0.")
     records = [_rate_at(rate, count) * interval_s for count in counts]
-    limit = counts[-1] * _whole("max_waves", max_waves)
+    limit = counts[-1] * whole("max_waves", max_waves)
 
     state = tuple(stage for stage in chain if stage.stateful)
     choices = [state] * bool(state) + [(stage,) for stage in chain if not stage.stateful]
@@ -232,7 +232,7 @@ def micro_batch_layout(
                 f"stateful_partitions is {stateful_partitions!r}, but no stage is stateful; leave it out, or mark the "
                 "stages that share the count."
             )
-        options[0] = [_whole("stateful_partitions", stateful_partitions)]
+        options[0] = [whole("stateful_partitions", stateful_partitions)]
     tables = [_seconds(choice, tried, counts, records) for choice, tried in zip(choices, options, strict=True)]
     best = [table.min(axis=0) for table in tables]
     scale = float(np.sum(best, axis=0).max()) or 1.0
@@ -336,23 +336,7 @@ def _rate_at(rate: float | Mapping[int, float], slots: int) -> float:
                 "all."
             )
         rate = rate[slots]
-    return _positive("The rate", rate, "records/s")
-
-
-def _positive(thing: str, value: float, unit: str) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise WorkbenchError(f"{thing} is {value!r}; it must be a finite number above 0 ({unit}).")
-    return float(value)
-
-
-def _whole(thing: str, value: SupportsIndex) -> int:
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        whole = 0
-    if whole < 1:
-        raise WorkbenchError(f"{thing} is {value!r}; it must be a whole number of at least 1.")
-    return whole
+    return positive("The rate", rate, "records/s")
 
 
 def _check_names(names: Sequence[str]) -> None:

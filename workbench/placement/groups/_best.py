@@ -5,10 +5,11 @@ from functools import partial
 
 import numpy as np
 
+from workbench.checks import SLACK, require
 from workbench.placement.groups._by_task import naive, task_level
 from workbench.placement.groups._local_search import improve
 from workbench.placement.groups._top_down import top_down
-from workbench.placement.groups.job import SLACK, GroupAllocation, Job, Nodes, allocation, require
+from workbench.placement.groups.job import GroupAllocation, Job, Nodes, allocation
 
 DEFAULT_TRIES = 12
 

@@ -8,7 +8,8 @@ placed is skipped; the order of pairs within a pair of groups, which the paper l
 from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
-from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority, allocation, require
+from workbench.checks import require
+from workbench.placement.groups.job import GroupAllocation, Job, Nodes, Priority, allocation
 
 Order = Literal["row", "diagonal"]
 _Task = tuple[int, int]  # group, number within it

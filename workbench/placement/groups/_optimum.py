@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.placement.groups.job import SLACK, GroupAllocation, Job, allocation, checked_capacity, require
+from workbench.checks import SLACK, require
+from workbench.placement.groups.job import GroupAllocation, Job, allocation, checked_capacity
 
 MOST_STEPS = 20_000_000  # states x what one node can hold
 _Load = tuple[int, ...]  # tasks of every group

@@ -16,18 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from workbench.errors import WorkbenchError
+from workbench.checks import SLACK, require
 
-SLACK = 1e-9
 Edge = tuple[int, int, float]
 Priority = Literal["rs", "imc"]
 Counts = Sequence[Sequence[int]]
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise a ``WorkbenchError`` with `message` unless `condition` holds."""
-    if not condition:
-        raise WorkbenchError(message)
 
 
 @dataclass(frozen=True)

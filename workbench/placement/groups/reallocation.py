@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from workbench.checks import SLACK, require
 from workbench.placement.groups._top_down import top_down
-from workbench.placement.groups.job import SLACK, Counts, GroupAllocation, Job, allocation, checked_capacity, require
+from workbench.placement.groups.job import Counts, GroupAllocation, Job, allocation, checked_capacity
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.placement.groups.job import SLACK, Edge, Job, checked_capacity, checked_edges, require
+from workbench.checks import SLACK, require
+from workbench.placement.groups.job import Edge, Job, checked_capacity, checked_edges
 
 QUANTUM = 0.01
 

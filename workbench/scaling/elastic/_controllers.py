@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.scaling._validation import positive, whole
+from workbench.checks import positive, whole
 from workbench.scaling.elastic._evenness import by_chance, overloaded
 from workbench.scaling.elastic._queues import Floats, Ints, Queues
 from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD, assign_cores

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.scaling._validation import SLACK
+from workbench.checks import SLACK
 from workbench.scaling.elastic._core_problem import CoreProblem
 
 _Donor = tuple[float, int]  # cost of taking a core, and from whom

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.scaling._validation import require, same_length, whole, wholes
+from workbench.checks import require, same_length, whole, wholes
 
 
 @dataclass(frozen=True)

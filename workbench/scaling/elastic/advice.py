@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.scaling._validation import not_negative, not_negatives, require, whole
+from workbench.checks import not_negative, not_negatives, require, whole
 from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD
 
 HIGHLY_DYNAMIC = 16.0  # key shuffles per minute of the paper's highly dynamic workload

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from workbench.scaling._validation import not_negatives, positive, require, same_length, wholes
+from workbench.checks import not_negatives, positive, require, same_length, wholes
 from workbench.scaling.elastic._core_moves import greedy
 from workbench.scaling.elastic._core_optimum import optimum
 from workbench.scaling.elastic._core_problem import CoreProblem, core_matrix, local_nodes

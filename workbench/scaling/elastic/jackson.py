@@ -18,7 +18,7 @@ from typing import Literal
 
 from scipy.special import gammaincc
 
-from workbench.scaling._validation import SLACK, not_negative, not_negatives, positive, require, same_length, whole
+from workbench.checks import SLACK, not_negative, not_negatives, positive, require, same_length, whole
 
 _MOST_STEPS = 50_000  # of the recursion, about; 5 ms
 _MOST_BUSY = 1e300  # cores, far from overflow

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workbench.scaling._validation import not_negative, positive, whole
+from workbench.checks import not_negative, positive, whole
 
 
 @dataclass(frozen=True)

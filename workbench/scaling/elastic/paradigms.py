@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from workbench.scaling._validation import positive, require, whole
+from workbench.checks import positive, require, whole
 from workbench.scaling.elastic._controllers import (
     Controller,
     ElasticSettings,

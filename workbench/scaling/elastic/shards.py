@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.scaling._validation import SLACK, not_negative, require, whole
+from workbench.checks import SLACK, not_negative, require, whole
 
 DEFAULT_IMBALANCE = 1.2
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.scaling._validation import not_negatives, require, same_length, wholes
+from workbench.checks import not_negatives, require, same_length, wholes
 from workbench.scaling.elastic._core_problem import core_matrix, local_nodes
 
 

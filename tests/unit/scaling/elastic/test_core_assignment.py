@@ -125,7 +125,7 @@ def test_traffic_is_counted_outside_the_local_node():
         ),
         (
             lambda: migrated_bytes([[1]], [[2]], [-1]),
-            "The state of executor 0 is -1.0; it must be a finite number of at least 0.",
+            "The state of executor 0 is -1; it must be a finite number of at least 0.",
         ),
         (
             lambda: remote_transfer_rate([[1, 2]], [0], [1]),
