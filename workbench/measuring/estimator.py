@@ -326,13 +326,19 @@ class _Session:
 
 
 def _catching_up(observation: Observation, interval_s: float) -> bool:
-    """Whether batches followed each other faster than the interval, to make good a late start.
+    """Whether batches followed each other faster than the interval, to make up for a late start.
 
     Such batches are smaller than an interval's worth, and near the MST they grow by a fraction of a percent each,
-    so the window may end before it shows that the rate is too high.
+    so the window may end before it shows that the rate is too high. It shows too little also when it begins with such
+    a batch and ends with one that takes longer than the interval.
     """
     gaps = len(observation.batches) - 1
-    return gaps * interval_s - observation.elapsed_s > _LATE_START * gaps * interval_s
+    if gaps < MIN_WHOLE_BATCHES:
+        return False
+    first, second, *_, last = observation.batches
+    began_late = second.start_s - first.start_s < (1 - _LATE_START) * interval_s
+    early_s = gaps * interval_s - observation.elapsed_s
+    return early_s > _LATE_START * gaps * interval_s or (began_late and last.duration_s > interval_s)
 
 
 def _settled(chunks: Sequence[Observation], change: float) -> bool:

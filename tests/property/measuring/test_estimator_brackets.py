@@ -3,7 +3,7 @@
 import math
 import random
 
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 from simulated_run import SimulatedRun
 
@@ -39,6 +39,9 @@ def linear_scan(make, grid, lowest, highest):
     above=st.integers(-20, 40),
     warm=st.floats(0.05, 20.0),
 )
+# The window begins while the run catches up and ends when it falls behind.
+@example(fixed=0.001, truth=700.375, interval=5.0, tolerance=0.01, below=0, above=1, warm=9.5)
+@example(fixed=0.001, truth=805.5, interval=5.0, tolerance=0.01, below=0, above=1, warm=9.5)
 def test_without_noise_the_bracket_is_the_linear_scans(*, fixed, truth, interval, tolerance, below, above, warm):
     grid = Grid(tolerance)
     middle = grid.below(truth)
