@@ -54,11 +54,6 @@ def mix(word: int) -> int:
     return word ^ (word >> 31)
 
 
-def draw_one(seed: int, event_id: int, draw: int) -> int:
-    """Return the 64-bit random number `draw` of one event, in plain Python integers."""
-    return mix((mix(seed) + (event_id * DRAWS_PER_EVENT + draw) * GOLDEN) & _MASK)
-
-
 class Draws:
     """The random numbers of many events at once.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from plain_nexmark import draw_one
 
 from workbench.errors import WorkbenchError
 from workbench.workload import EventClock, Generator
@@ -21,7 +22,7 @@ from workbench.workload.nexmark import (
     events,
     query,
 )
-from workbench.workload.nexmark.draws import Draws, draw_one, mix
+from workbench.workload.nexmark.draws import Draws, mix
 from workbench.workload.nexmark.events import adjusted_numbers, hot_id, last_ids
 from workbench.workload.nexmark.inference import ImageGenerator
 from workbench.workload.nexmark.pools import channel_id, pools

@@ -8,7 +8,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from workbench.workload.nexmark.draws import Draw, draw_one
+from workbench.workload.nexmark.draws import DRAWS_PER_EVENT, GOLDEN, Draw, mix
 from workbench.workload.nexmark.pools import ExtraPool, Pool, pools
 from workbench.workload.nexmark.settings import DEFAULTS, NexmarkSettings
 from workbench.workload.query import EventClock
@@ -49,6 +49,11 @@ def event(number: int, settings: NexmarkSettings = DEFAULTS, clock: EventClock |
     row[_KINDS[one.kind]] = record
     row["dateTime"] = _moment(time_us)
     return row
+
+
+def draw_one(seed: int, event_id: int, draw: int) -> int:
+    """Return the 64-bit random number `draw` of one event."""
+    return mix((mix(seed) + (event_id * DRAWS_PER_EVENT + draw) * GOLDEN) % 2**64)
 
 
 def _time_us(number: int, clock: EventClock) -> int:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_nexmark import event
 
 from workbench.workload import EventClock
 from workbench.workload.nexmark import NexmarkGenerator, NexmarkSettings
-from workbench.workload.nexmark.scalar import event
 
 SIZES = st.integers(0, 700)
 SETTINGS = st.builds(
