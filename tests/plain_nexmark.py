@@ -1,7 +1,7 @@
-"""One Nexmark event in plain Python, written from the definition and not for speed.
+"""One Nexmark event in plain Python, written from the definition, not for speed.
 
-It shares the random words and the pools of texts with the fast generator and nothing else, so that comparing the two
-checks the arithmetic of both.
+It shares only the random words and the pools of texts with the fast generator, so a comparison of the two checks the
+arithmetic of both.
 """
 
 import math

@@ -1,9 +1,9 @@
-"""The vocabulary: what is deployed, on what.
+"""The vocabulary: what is deployed, and on what.
 
 A *dataflow* is a directed acyclic graph of *operators*. On Spark an operator is a stage, the chain
-between two exchanges, as CAPSys treats a chain. A *slot* runs one *task* at a time; a *slot profile* says
-how much of a core and of memory it has; a *budget* is a number of slots of one profile and the trigger
-interval they work at.
+between two exchanges, as CAPSys treats a chain. A *slot* runs one *task* at a time. A *slot profile* is a
+slot's share of a core and its memory. A *budget* is a number of slots of one profile, with a trigger
+interval.
 """
 
 import math
@@ -64,7 +64,7 @@ class Dataflow:
     Raises
     ------
     WorkbenchError
-        When a name is used twice, an edge names an unknown operator or the graph has a cycle.
+        If a name is used twice, an edge names an unknown operator, or the graph has a cycle.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Dataflow:
             raise WorkbenchError(message) from error
 
     def topological_order(self) -> tuple[str, ...]:
-        """Operator names, every operator after those that feed it."""
+        """Operator names, each after its upstream operators."""
         sorter: TopologicalSorter[str] = TopologicalSorter({operator.name: () for operator in self.operators})
         for edge in self.edges:
             sorter.add(edge.downstream, edge.upstream)
@@ -105,7 +105,7 @@ class Dataflow:
 
 @dataclass(frozen=True)
 class SlotProfile:
-    """What one slot has: `cpus` cores (a fraction is a CPU quota) and `memory_mb` MiB."""
+    """The resources of one slot: `cpus` cores (a fraction is a CPU quota) and `memory_mb` MiB."""
 
     cpus: float
     memory_mb: int
@@ -117,7 +117,7 @@ class SlotProfile:
 
 @dataclass(frozen=True)
 class Budget:
-    """A number of slots of one profile, working at one trigger interval (seconds)."""
+    """A number of slots of one profile, and the trigger interval (seconds)."""
 
     slots: int
     profile: SlotProfile
@@ -132,18 +132,18 @@ class Budget:
 
     @property
     def memory_mb(self) -> int:
-        """Memory of all slots together, MiB."""
+        """Total memory of the slots, MiB."""
         return self.slots * self.profile.memory_mb
 
     @property
     def cpus(self) -> float:
-        """Cores of all slots together."""
+        """Total cores of the slots."""
         return self.slots * self.profile.cpus
 
 
 @dataclass(frozen=True)
 class OperatorProfile:
-    """Unit costs of one operator, each per input record.
+    """Unit costs of one operator, per input record.
 
     Parameters
     ----------

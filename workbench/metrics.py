@@ -1,8 +1,8 @@
-"""Every metric once: its name, unit, range and meaning; and the values of one observation.
+"""Every metric with its name, unit, range and meaning; and the values of one observation.
 
-``OperatorMetrics`` are what one operator did during an observation, ``Batch`` is one micro-batch,
-``Observation`` is what a testbed saw while a commanded rate was offered. Rates are records/s, times
-seconds, sizes bytes, shares fractions of 1.
+``OperatorMetrics`` describes one operator during an observation, ``Batch`` one micro-batch, and ``Observation``
+everything a testbed recorded at a commanded rate. Rates are in records/s, times in seconds, sizes in bytes,
+shares are fractions of 1.
 """
 
 import math
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Metric:
-    """One entry of the vocabulary; `low` and `high` bound the values it can take."""
+    """One entry of the vocabulary; `low` and `high` bound its values."""
 
     name: str
     unit: str
@@ -26,21 +26,21 @@ _NONNEGATIVE = (0.0, math.inf)
 _SHARE = (0.0, 1.0)
 
 _VOCABULARY = (
-    Metric("tasks", "tasks", 1, math.inf, "tasks of the operator that ran at once at the most"),
+    Metric("tasks", "tasks", 1, math.inf, "most tasks of the operator that ran at once"),
     Metric("records_in", "records", *_NONNEGATIVE, "records the operator's tasks read"),
     Metric("records_out", "records", *_NONNEGATIVE, "records the operator's tasks wrote"),
     Metric(
-        "useful_s", "s", *_NONNEGATIVE, "task seconds spent on records: without source cost, quota waits, scheduling"
+        "useful_s", "s", *_NONNEGATIVE, "task seconds spent on records, without source cost, throttling and scheduling"
     ),
     Metric("busyness", "share", *_SHARE, "useful seconds / (tasks x elapsed seconds)"),
     Metric("true_processing_rate", "records/s per task", *_NONNEGATIVE, "records in / useful seconds"),
     Metric(
-        "cpu_s", "s", *_NONNEGATIVE, "CPU seconds of the operator's tasks, Python workers and garbage collection too"
+        "cpu_s", "s", *_NONNEGATIVE, "CPU seconds of the operator's tasks, with Python workers and garbage collection"
     ),
     Metric("shuffle_bytes", "bytes", *_NONNEGATIVE, "bytes written to the shuffle, compressed"),
     Metric("state_bytes", "bytes", *_NONNEGATIVE, "bytes read from and written to state, before compression"),
-    Metric("state_rows_updated", "rows", *_NONNEGATIVE, "state rows put"),
-    Metric("cache_hit_rate", "share", *_SHARE, "block cache hits / look-ups; undefined while all fits the memtable"),
+    Metric("state_rows_updated", "rows", *_NONNEGATIVE, "state rows written"),
+    Metric("cache_hit_rate", "share", *_SHARE, "block cache hits / look-ups; undefined if the state fits the memtable"),
     Metric("state_latency_s", "s", *_NONNEGATIVE, "mean seconds of one state read"),
     Metric("key_skew", "ratio", 1, math.inf, "records of the fullest task / mean records per task"),
     Metric("fixed_s", "s per task", *_NONNEGATIVE, "a of seconds = a + b x records, one task of one micro-batch"),
@@ -52,7 +52,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric
 
 @dataclass(frozen=True)
 class OperatorMetrics:
-    """What one operator did during an observation; see ``METRICS`` for the unit of each field.
+    """One operator during an observation; see ``METRICS`` for the unit of each field.
 
     ``None`` means undefined (a stateless operator has no cache hit rate), never zero. DS2's identity
     ``records_in / elapsed_s = busyness x true_processing_rate x tasks`` holds by construction.
@@ -82,7 +82,7 @@ class OperatorMetrics:
 
 @dataclass(frozen=True)
 class TaskSample:
-    """Mean work of one task of one operator in one micro-batch: the points behind seconds = a + b x records."""
+    """Mean work of one task of one operator in one micro-batch; seconds = a + b x records is fitted to these points."""
 
     operator: str
     records: float
@@ -102,7 +102,7 @@ class Batch:
     records
         Rows it consumed.
     due
-        Rows that had become due, in all, when it was released.
+        Total rows that had become due when it was released.
     backlog
         Rows due but not yet released right after its release.
     """
@@ -116,11 +116,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What the machine did besides: shares of all cores while an observation lasted.
+    """Interference during an observation, as shares of all cores.
 
-    `steal` was taken by other virtual machines, `other_load` by processes that are not ours, `throttled` is the
-    share of the quota periods in which a quota that is not ours held us back. `slowdown` is the share by which the
-    slots' cores did the same work slower than in the deployment's quickest observation so far.
+    `steal` is taken by other virtual machines and `other_load` by other processes. `throttled` is the share of the
+    quota periods in which an outer quota throttled the measurement. `slowdown` is the share by which the slots' cores
+    were slower than in the deployment's fastest observation so far.
     """
 
     steal: float = 0.0
@@ -135,42 +135,41 @@ class Disturbance:
 
     @property
     def told(self) -> str:
-        """The largest share as the beginning of a sentence."""
+        """The largest share, as the start of a sentence."""
         if self.slowdown == self.worst > 0:
-            return f"The slots' cores were {self.slowdown:.1%} slower than in the deployment's quickest observation"
+            return f"The slots' cores were {self.slowdown:.1%} slower than in the deployment's fastest observation"
         return f"Others took {self.worst:.1%} of the machine"
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a testbed saw while one commanded rate was offered.
+    """Everything a testbed recorded at one commanded rate.
 
-    The whole batches of the observation are ``batches[1:]``: the first one only marks where they begin, so
-    that the rows due between two releases are compared with the rows released by then (nothing is
-    cut in the middle of a batch).
+    The complete batches of the observation are ``batches[1:]``. The first batch only marks their start, so that
+    the rows due between two releases are compared with the rows released between them, and no batch is cut.
 
     Parameters
     ----------
     commanded_rate
-        Records/s asked of the source; inf while the testbed offers as much as fits the interval.
+        Records/s requested from the source; inf if the testbed offers the maximum rate that fits the interval.
     elapsed_s
         From the first release to the last.
     batches
         In order; all completed.
     operators
-        Sums over the whole batches.
+        Sums over the complete batches.
     samples
         Mean work per task, one entry per operator and batch.
     source_rate_limit
-        The highest rate (records/s) that the profiled source alone releases under this budget; inf if unknown.
+        The highest rate (records/s) that the source alone can release under this budget; inf if unknown.
     quota_throttled
-        Share of the quota periods in which our own quota bound; None without a quota.
+        Share of the quota periods in which the slots' own quota throttled them; None without a quota.
     disturbance
-        What the machine did besides.
+        Interference by other load on the machine.
     dropped_late
-        Share of the rows reaching the state that came later than the watermark allows, and were dropped.
+        Share of the rows reaching the state that were dropped as later than the watermark allows.
     edges
-        Which operator feeds which, by name: (upstream, downstream). Empty where the testbed does not tell.
+        Edges between operators by name, (upstream, downstream); empty if the testbed does not report them.
     """
 
     commanded_rate: float
@@ -191,32 +190,32 @@ class Observation:
 
     @property
     def consumed_records(self) -> int:
-        """Rows of the whole batches."""
+        """Rows of the complete batches."""
         return sum(batch.records for batch in self.batches[1:])
 
     @property
     def offered_rate(self) -> float:
-        """Records/s that really became due: what the source's clock demanded."""
+        """Records/s that became due on the source's clock."""
         return self.due_records / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
     def consumed_rate(self) -> float:
-        """Records/s consumed over the whole batches."""
+        """Records/s consumed over the complete batches."""
         return self.consumed_records / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class SourceProfile:
-    """Cost of the rate-limited source alone, kept out of the operators' costs.
+    """Cost of the rate-limited source alone, which the operators' costs exclude.
 
     Parameters
     ----------
     fixed_s
-        CPU seconds of one task of one batch, however few its rows.
+        CPU seconds of one task of one batch, for any number of rows.
     per_record_s
         CPU seconds per record.
     rate_limit
-        Records/s it can release under the budget when the query does nothing else; inf if unknown.
+        Records/s it can release under the budget if the query does nothing else; inf if unknown.
     """
 
     fixed_s: float

@@ -1,6 +1,6 @@
-"""YAML as its writers mean it: a key stands once, and ``1e6`` is a number.
+"""Strict YAML: duplicate keys are refused, and ``1e6`` is a number.
 
-PyYAML keeps the last of two equal keys without a word, and reads YAML 1.1, in which ``1e6`` is a text.
+PyYAML silently keeps the last of two equal keys. It also reads YAML 1.1, in which ``1e6`` is a string.
 """
 
 import re
@@ -34,9 +34,9 @@ def parse_yaml(text: str) -> object:
     Raises
     ------
     ValueError
-        When `text` is not YAML, or holds a date or a number that is none.
+        If `text` is not YAML, or has an invalid date or number.
     WorkbenchError
-        When a mapping has a key twice; the reader says in which file, and what to do.
+        If a mapping has a key twice; the caller adds the file and the next step.
     """
     try:
         loader = _StrictLoader(text)

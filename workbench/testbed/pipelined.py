@@ -1,8 +1,9 @@
 """A run on a simulated clock: rates, backlog and batches of an engine that processes continuously.
 
-A pipelined engine has no batches. So that its observations read like any other, its time is cut into stretches of the
-trigger interval (whole windows, if the query has some): a stretch counts as a batch that lasted as long as the sources
-were busy or stopped in it. A rate is at capacity when that is all of the interval, as with micro-batches.
+A pipelined engine has no batches. To give observations of the usual form, its time is divided into stretches of one
+trigger interval (or of complete windows, if the query has windows). A stretch counts as a batch, and the batch's
+duration is the time in which the sources were busy or stopped. As with micro-batches, a rate is at capacity when the
+duration equals the interval.
 """
 
 import math
@@ -29,13 +30,13 @@ class Named(Protocol):
 
 
 class SimulatedClock:
-    """Seconds since it was made, which pass only when a run lets them; call it to read it."""
+    """Seconds since its creation, advanced only by a run; call it to read it."""
 
     def __init__(self) -> None:
         self._now_s = 0.0
 
     def __call__(self) -> float:
-        """Tell the time, seconds."""
+        """Return the time, seconds."""
         return self._now_s
 
     def advance(self, seconds: float) -> None:
@@ -44,21 +45,21 @@ class SimulatedClock:
 
 
 class Machine(Protocol):
-    """What processes the records, step by step; `batch_s` is a multiple of `step_s`, both seconds."""
+    """Processes records step by step; `batch_s` is a multiple of `step_s`, both in seconds."""
 
     step_s: float
     batch_s: float
 
     def restart(self, rate: float) -> float:
-        """Forget what is queued, for a new `rate`; seconds until what was before no longer matters."""
+        """Empty the queues for a new `rate`; return the seconds until earlier records no longer matter."""
         ...
 
     def step(self, offered: float) -> tuple[float, float]:
-        """Process up to `offered` records in one step: how many it did, and seconds its sources were not free."""
+        """Process up to `offered` records in one step; return how many it did, and the seconds sources were busy."""
         ...
 
     def begin(self) -> None:
-        """Begin to count work anew."""
+        """Reset the counters of work."""
         ...
 
     def sample(self) -> tuple[TaskSample, ...]:
@@ -66,7 +67,7 @@ class Machine(Protocol):
         ...
 
     def operators(self, elapsed_s: float) -> tuple[OperatorMetrics, ...]:
-        """Work since `begin`, which was `elapsed_s` seconds ago."""
+        """Work since `begin` was called, `elapsed_s` seconds ago."""
         ...
 
 
@@ -76,13 +77,13 @@ class PipelinedRun:
     Parameters
     ----------
     budget
-        What was deployed on.
+        Slots, their profile and the trigger interval.
     clock
-        Passes as the run is observed.
+        Advances while the run is observed.
     machine
-        What processes the records.
+        Processes the records.
     facts
-        What it runs on.
+        What the run is on.
     """
 
     def __init__(self, budget: Budget, clock: SimulatedClock, machine: Machine, facts: Mapping[str, str]) -> None:
@@ -109,26 +110,26 @@ class PipelinedRun:
         return None
 
     def set_rate(self, rate: float) -> None:
-        """Offer `rate` records/s, with nothing queued; inf offers as much as fits.
+        """Offer `rate` records/s, with empty queues; inf offers the maximum rate.
 
-        With windows this takes one of them, so that all that follows is of the new rate.
+        If the query has windows, one window passes, so that later observations contain the new rate only.
         """
         if not rate >= 0:
-            raise WorkbenchError(f"The rate is {rate!r} records/s; it must be at least 0, or inf for as much as fits.")
+            raise WorkbenchError(f"The rate is {rate!r} records/s; it must be at least 0, or inf for the maximum rate.")
         self._rate = rate
         self._due = self._consumed = 0.0  # from 0 for every rate, so that rounding repeats
         self.settle(self._machine.restart(rate))
 
     def settle(self, seconds: float) -> None:
-        """Let `seconds` pass unobserved, rounded up to whole steps."""
+        """Let `seconds` pass unobserved, rounded up to full steps."""
         for _ in range(math.ceil(seconds / self._machine.step_s - _ROUNDING)):
             self._step()
 
     def await_quiet(self, most_s: float) -> None:
-        """Do nothing: a simulated machine has no neighbours."""
+        """Do nothing: a simulated machine has no other load."""
 
     def observe(self, seconds: float) -> Observation:
-        """Let `seconds` pass, and more if that is less than three whole batches."""
+        """Let `seconds` pass, and at least three complete batches."""
         batch_s = self._machine.batch_s
         count = max(_FEWEST_BATCHES, math.floor(seconds / batch_s + _ROUNDING))
         self._machine.begin()
@@ -147,7 +148,7 @@ class PipelinedRun:
         return Batch(self.clock(), active_s, records, self._due, max(0.0, self._due - self._consumed))
 
     def _step(self) -> float:
-        """Let one step pass; seconds the sources were not free."""
+        """Let one step pass; return the seconds the sources were busy."""
         if math.isinf(self._rate):
             consumed, active_s = self._machine.step(math.inf)
             self._due += consumed
@@ -160,14 +161,14 @@ class PipelinedRun:
 
 
 class Repeats:
-    """Counts how often each configuration was deployed to the end."""
+    """Counts the completed deployments of each configuration."""
 
     def __init__(self) -> None:
         self._finished: Counter[Hashable] = Counter()
 
     @contextmanager
     def number(self, configuration: Hashable, repeat: int | None) -> Iterator[int]:
-        """Give the number of this deployment, from 0 or `repeat`; one that ends in an error is not counted."""
+        """Give the number of this deployment, from 0, or `repeat`; a deployment that fails is not counted."""
         if repeat is not None and repeat < 0:
             raise WorkbenchError(f"The repeat is {repeat!r}; the first measurement of a configuration has number 0.")
         number = self._finished[configuration] if repeat is None else repeat

@@ -1,8 +1,8 @@
-"""Data at rest as a workload: looped over, with its event times replaced.
+"""Data at rest as a workload: replayed in a loop, with new event times.
 
 A data set is copied once into a memory-mapped Arrow file, so that any task can read any row at the cost of a page
-fault. A row's *lateness* is how far its recorded event time lies behind the latest one before it; on replay its event
-time is the time it is due less that lateness.
+fault. A row's *lateness* is the time by which its recorded event time is behind the latest earlier one. On replay, its
+event time is its due time minus that lateness.
 """
 
 import re
@@ -42,7 +42,7 @@ class Replay:
     event_time
         The replaced column; None when the data has no event time.
     complete
-        Whether it holds the whole data set, or only the first `SAMPLE_BYTES`.
+        Whether it holds the complete data set, or only the first `SAMPLE_BYTES`.
     ticks_us
         Microseconds per unit of an event time that is an integer.
     """
@@ -90,7 +90,7 @@ class Replay:
 
 
 def _ticks_us(source: pads.Dataset, schema: pa.Schema, event_time: str | None) -> int:
-    """Microseconds per unit of an integer event time: seconds, milliseconds or microseconds, told by its size."""
+    """Microseconds per unit of an integer event time; its size shows seconds, milliseconds or microseconds."""
     if event_time is None or not pa.types.is_integer(schema.field(event_time).type):
         return 1
     largest = pc.max(source.head(BATCH_ROWS, columns=[event_time]).column(0)).as_py() or 0
@@ -106,7 +106,7 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
     Raises
     ------
     WorkbenchError
-        When the data set cannot be read, is empty, or has no usable `event_time` column.
+        If the data set cannot be read, is empty, or has no usable `event_time` column.
     """
     with _readable(dataset):
         source = pads.dataset(dataset.path, format=dataset.format)
@@ -120,12 +120,12 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
 
 
 def check(dataset: Dataset, event_time: str | None) -> None:
-    """Refuse a data set that could not be replayed, before anything is started.
+    """Refuse a data set that cannot be replayed, before anything starts.
 
     Raises
     ------
     WorkbenchError
-        As `prepare`, but only the schema and the first rows are read.
+        As for `prepare`, but only the schema and the first rows are read.
     """
     if not Path(dataset.path).exists():
         raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
@@ -139,7 +139,7 @@ def check(dataset: Dataset, event_time: str | None) -> None:
 
 @contextmanager
 def _readable(dataset: Dataset) -> Iterator[None]:
-    """Tell what Arrow cannot read in words that name the data set and the next step."""
+    """Turn Arrow's errors into an error that names the data set and the next step."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
@@ -184,7 +184,7 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
 def _copy(
     source: pads.Dataset, schema: pa.Schema, event_time: str | None, ticks_us: int, target: Path
 ) -> tuple[int, bool]:
-    """Write batches of exactly `BATCH_ROWS` rows; return the rows and whether all of them fitted."""
+    """Write batches of exactly `BATCH_ROWS` rows; return the number of rows and whether the copy is complete."""
     stored = schema.append(pa.field(_LATENESS, pa.int64())) if event_time else schema
     latest_us, rows, written, waiting = -(1 << 62), 0, 0, []
     complete = True
@@ -216,7 +216,7 @@ def _copy(
 
 
 def _typed(table: pa.Table, schema: pa.Schema, event_time: str | None) -> pa.Table:
-    """Give the columns the types of `schema`; what is finer than a microsecond is cut off."""
+    """Convert the columns to the types of `schema`; times are cut to microseconds."""
     columns = []
     for field, column in zip(schema, table.columns, strict=True):
         typed = column
@@ -237,13 +237,13 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _parsed(column: pa.ChunkedArray, event_time: str) -> pa.ChunkedArray:
-    """Read ISO texts that all have a zone or all have none, as the first; without one they are UTC."""
+    """Read ISO times, all with a zone or all without, as the first one shows; without a zone they are UTC."""
     texts = column.cast(pa.string())
     zone = "UTC" if len(texts) and _ZONE.search(texts[0].as_py()) else None
     try:
         try:
             return texts.cast(pa.timestamp("us", zone))
-        except pa.ArrowInvalid:  # finer than microseconds, but of fewer years
+        except pa.ArrowInvalid:  # finer than microseconds, for a smaller range of years
             return texts.cast(pa.timestamp("ns", zone))
     except pa.ArrowInvalid as error:
         reason = str(error).partition(". ")[0].rstrip(".")

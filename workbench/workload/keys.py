@@ -1,7 +1,7 @@
-"""How often each key occurs in the user's own data, counted by Spark: exactly, or by a sketch whose error is stated.
+"""Count the keys of the user's own data with Spark: exactly, or with a sketch whose error is stated.
 
 The sketch is Spark's ``approx_top_k`` (a frequent-items sketch of DataSketches) for the counts and HyperLogLog++
-(``approx_count_distinct``) for the number of keys; either takes one pass and little memory whatever the number of keys.
+(``approx_count_distinct``) for the number of keys. Each takes one pass and little memory for any number of keys.
 """
 
 import math
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Method = Literal["exact", "sketch"]
-MOST_EXACT = 1_000_000  # keys; beyond, an exact count shuffles more than the sketch is worth
+MOST_EXACT = 1_000_000  # keys; for more, the shuffle of an exact count is not worth the precision
 TRACKED = 10_000  # items of the frequent-items sketch
-DISTINCT_DEVIATION = 0.02  # relative standard deviation asked of HyperLogLog++
+DISTINCT_DEVIATION = 0.02  # relative standard deviation requested from HyperLogLog++
 _LOAD_FACTOR = 0.75  # of the sketch's hash map; its size is a power of two
 _ERROR_FACTOR = 3.5  # DataSketches: a count exceeds the true one by at most 3.5 / map size of all records
 
@@ -38,7 +38,7 @@ class KeyFrequencies:
     records
         Rows with a key; exact.
     missing
-        Rows without one (null); exact, and left out of everything else.
+        Rows without a key (null); exact, and excluded from everything else.
     keys
         The most frequent keys as text, most frequent first.
     counts
@@ -48,13 +48,13 @@ class KeyFrequencies:
     method
         ``"exact"`` or ``"sketch"``.
     count_error
-        A count may exceed the true one by so many rows, and is never below it; 0 when exact. A key that is not listed
-        has at most this many rows more than the last one listed.
+        A count may exceed the true count by this many rows, and is never below it; 0 if exact. A key that is not
+        listed has at most this many rows more than the last listed key.
     distinct_deviation
-        Relative standard deviation of `distinct`; 0 when exact.
+        Relative standard deviation of `distinct`; 0 if exact.
     partition_shares
-        For each number of shuffle partitions that was asked for, the share of `records` of every partition, exactly as
-        Spark would spread them.
+        For each requested number of shuffle partitions, the share of `records` in every partition, exactly as Spark
+        would distribute them.
     """
 
     column: str
@@ -94,17 +94,17 @@ class KeyFrequencies:
 
     @property
     def untracked_records(self) -> int:
-        """Rows of the keys that are not listed; with a sketch at least so many."""
+        """Rows of the keys that are not listed; with a sketch, a lower bound."""
         return max(0, self.records - sum(self.counts)) if self.untracked_keys else 0
 
     @property
     def hottest_share(self) -> float:
-        """Share of the rows with the most frequent key, at most 1; with a sketch at most so much."""
+        """Share of the rows with the most frequent key, at most 1; with a sketch, an upper bound."""
         return min(1.0, self.counts[0] / self.records)
 
     @property
     def useful_tasks(self) -> float:
-        """Tasks at which the most frequent key alone has a task's even share: more do not raise the rate."""
+        """Number of tasks at which the most frequent key alone fills one task; more tasks do not raise the rate."""
         return 1 / self.hottest_share
 
     @property
@@ -119,12 +119,12 @@ class KeyFrequencies:
         return -above / math.fsum((a - mean_x) ** 2 for a in x)
 
     def imbalance(self, partitions: int) -> float:
-        """Rows of the fullest of `partitions` shuffle partitions over the mean.
+        """Return the rows of the fullest of `partitions` shuffle partitions, divided by the mean.
 
         Raises
         ------
         WorkbenchError
-            When that number of partitions was not counted.
+            If that number of partitions was not counted.
         """
         require(
             partitions in self.partition_shares,
@@ -136,7 +136,7 @@ class KeyFrequencies:
     def trace(
         self, changes_per_minute: float = 0.0, change: Literal["shuffle", "wander"] = "shuffle", seed: int = 0
     ) -> KeyTrace:
-        """Return the popularity of these keys for a simulation; those not listed share their rows evenly."""
+        """Return the popularity of these keys for a simulation; keys that are not listed share their rows evenly."""
         return KeyTrace.from_counts(
             self.counts, self.untracked_keys, self.untracked_records, changes_per_minute, change, seed
         )
@@ -163,20 +163,20 @@ def count_keys(
     column
         The key.
     method
-        ``"exact"`` groups by the key; ``"sketch"`` takes one pass and bounded memory; ``"auto"`` counts exactly where
-        HyperLogLog++ finds no more than a million keys.
+        ``"exact"`` groups by the key; ``"sketch"`` takes one pass and bounded memory; ``"auto"`` counts exactly if
+        HyperLogLog++ finds at most a million keys.
     top
-        Keys listed, the most frequent ones.
+        Number of keys to list, the most frequent first.
     tracked
-        Items the sketch keeps; more lower its error, which is at most 3.5 rows in so many as its hash map has places
+        Number of items the sketch keeps. Its error is at most 3.5 / n of the rows, where n is the size of its hash map
         (the next power of two above ``tracked / 0.75``).
     partitions
-        Numbers of shuffle partitions to spread the rows over, by Spark's own hash.
+        Numbers of shuffle partitions to distribute the rows over, by Spark's own hash.
 
     Raises
     ------
     WorkbenchError
-        When the data cannot be read, has no such column, or the column no key.
+        If the data cannot be read, has no such column, or the column has no key.
     """
     require(top >= 1, f"top is {top!r}; list at least one key.")
     require(
@@ -213,7 +213,7 @@ def count_keys(
 
 
 def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "DataFrame":
-    """One column, named key."""
+    """Return the column, named key."""
     if isinstance(data, Dataset):
         check(data, None)
         options = {"header": "true", "inferSchema": "true"} if data.format == "csv" else {}
@@ -230,7 +230,7 @@ def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "D
 
 
 def _spread(present: "DataFrame", partitions: int, records: int) -> tuple[float, ...]:
-    """Share of each partition by Spark's hash partitioning: Murmur3 of the key, modulo."""
+    """Return each partition's share under Spark's hash partitioning: Murmur3 of the key, modulo."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     counted = present.groupBy(sql.expr(f"pmod(hash(key), {partitions})").alias("partition")).count().collect()
@@ -251,7 +251,7 @@ def _sketched(  # noqa: PLR0917 - what was counted before
     row = present.selectExpr(f"approx_top_k(key, {tracked}, {tracked})").first()
     items = row[0] if row else []
     places = 2 ** math.ceil(math.log2(math.ceil(tracked / _LOAD_FACTOR)))
-    complete = sum(int(item[1]) for item in items) == records  # no count is too low, so now none is too high
+    complete = sum(int(item[1]) for item in items) == records  # no count is too low, so none is too high
     error = 0 if complete else min(records, math.ceil(_ERROR_FACTOR / places * records))
     listed = sorted(((str(item[0]), int(item[1])) for item in items), key=lambda pair: (-pair[1], pair[0]))[:top]
     if not listed:

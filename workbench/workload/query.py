@@ -1,8 +1,8 @@
-"""What is measured: a streaming query and the rows it is fed.
+"""What is measured: a streaming query and its input rows.
 
-A query is a function from a streaming DataFrame to a streaming DataFrame. Its rows come from a
-`Generator` (made from a row number) or a `Dataset` (data at rest, looped over). Both write event times that an
-`EventClock` gives them: a row's event time is the time it is due, less the row's own lateness.
+A query is a function from a streaming DataFrame to a streaming DataFrame. Its rows come from a `Generator` (made from
+row numbers) or a `Dataset` (data at rest, replayed in a loop). Both take event times from an `EventClock`: a row's
+event time is its due time minus its own lateness.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ class EventClock:
 
 @runtime_checkable
 class Generator(Protocol):
-    """Makes any row from its number, so that any partition can make any range and replays are exact."""
+    """Makes rows from row numbers, so that any partition can make any range and replays are exact."""
 
     def schema(self) -> "pa.Schema":
         """Columns of the batches."""
@@ -79,12 +79,12 @@ class Dataset:
 
     @classmethod
     def at(cls, path: str, event_time: str | None = None) -> "Dataset":
-        """Tell the format by the ending of `path`, or of the first file in it.
+        """Derive the format from the suffix of `path`, or of the first known file in it.
 
         Raises
         ------
         WorkbenchError
-            When nothing is there, or the ending names no known format.
+            If nothing is there, or no suffix is known.
         """
         place = Path(path)
         if not place.exists():
@@ -101,7 +101,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Query:
-    """A streaming query and what feeds it.
+    """A streaming query and its input.
 
     Parameters
     ----------
@@ -110,15 +110,14 @@ class Query:
     build
         Takes the streaming input DataFrame, returns the streaming output DataFrame.
     dataset
-        Where its rows come from.
+        The source of its rows.
     event_time
-        The input column that holds the event time, replaced on replay. Default: the data set's own; None when that
-        has none either.
+        The input column that holds the event time, replaced on replay. Default: the data set's event time, if any.
     output_mode
         ``"append"``, ``"update"`` or ``"complete"``.
     unbounded_state
-        Whether its state grows with every record, as of a join without watermarks: then there is no rate that it
-        sustains for good, only one at a size of the state.
+        Whether its state grows with every record, as in a join without watermarks. Such a query has no maximum rate,
+        only a rate at a given size of the state.
     """
 
     name: str

@@ -1,12 +1,12 @@
 """The rate-limited source: a PySpark data source that releases rows by the clock.
 
-A rate is commanded by a *control file*, read once per micro-batch, so that it changes without restarting the
-query. Rows become *due* as the integral of the commanded rate over time; a batch releases what is due, but
-at most one trigger interval's worth, so that a query which cannot finish its batches within the interval builds up
-a *backlog* (due - released) instead of ever larger, cheaper batches. Each release is logged as one JSON line.
+A *control file*, read once per micro-batch, commands the rate, so that the rate can change without a restart of the
+query. Rows become *due* as the integral of the commanded rate over time. A batch releases the due rows, but at most
+one trigger interval's worth. So a query that cannot finish its batches within the interval builds up a *backlog*
+(due - released) instead of ever larger, cheaper batches. Each release is logged as one JSON line.
 
-Two branches of a query that scan the source twice are two readers: they share the log, and a reader that asks for
-the batch another one has just released gets the same rows.
+If two branches of a query scan the source, they are two readers. They share the log, and a reader that requests the
+batch that another reader has just released gets the same rows.
 """
 
 import fcntl
@@ -29,30 +29,30 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-# Event time begins well after 1970, where Spark's first watermark stands and would drop the row as late.
+# Event time starts well after 1970: Spark's first watermark is 1970 and would drop the row as late.
 EVENT_TIME_ORIGIN_US = 1_700_000_000_000_000
 
-_ON_TRIGGER = 0.9  # a batch that begins with as much of the interval left has begun on the trigger
+_ON_TRIGGER = 0.9  # a batch that starts with this share of the interval left has started on the trigger
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
 class Command:
-    """What the source is told.
+    """A command to the source.
 
     Parameters
     ----------
     epoch
         Changes with every command; a new epoch flushes the queue.
     rate
-        Records/s that become due; None releases `max_records` at every trigger (as much as fits).
+        Records/s that become due; None releases `max_records` at every trigger (the maximum rate).
     max_records
         Admission cap of one batch: one trigger interval's worth of rows.
     event_rate
         Rows per second of event time; None ties event time to the due time (to the wall clock when `rate` is None).
     interval_s
-        Trigger interval, seconds: tells whether a new epoch begins on a trigger; None takes it that it does.
+        Trigger interval, seconds, to determine whether a new epoch starts on a trigger; None assumes that it does.
     """
 
     epoch: int
@@ -84,26 +84,26 @@ class Release:
 def next_release(
     command: Command, previous: Release | None, start: dict[str, int], now_s: float, left: float = 1.0
 ) -> Release:
-    """Decide what the batch that begins at `now_s` releases after the rows up to `start`.
+    """Determine which rows after `start` the batch that starts at `now_s` releases.
 
     Parameters
     ----------
     previous
-        The last release, of whatever epoch; None at the very beginning.
+        The last release, of any epoch; None before the first.
     start
         ``{"n": rows so far, "us": event time so far}``.
     left
-        Share of the trigger interval that is left until the next trigger: nearly 1 on a trigger, less where the batch
+        Share of the trigger interval that is left until the next trigger: almost 1 on a trigger, less if the batch
         before took longer than the interval.
     """
     same_epoch = previous is not None and previous.epoch == command.epoch
     passed_s = now_s - previous.at_s if previous else 0.0
-    if command.rate is None:  # as much as fits: what is released counts as due
+    if command.rate is None:  # the maximum rate: released rows count as due
         take, queue = command.max_records, 0.0
         due = (previous.due if previous and same_epoch else 0.0) + take
     else:
-        # A new epoch begins with one interval's worth; with a single row where that would be late at the next trigger,
-        # for close to the MST a late start takes many batches to make good.
+        # A new epoch starts with one interval's worth of rows, or with a single row if one interval's worth would be
+        # late at the next trigger: close to the MST, a late start takes many batches to recover.
         first = float(min(command.max_records, 1) if left < _ON_TRIGGER else command.max_records)
         arrived = command.rate * passed_s if same_epoch else first
         due = (previous.due if previous and same_epoch else 0.0) + arrived
@@ -122,7 +122,7 @@ def next_release(
 
 
 def _left(interval_s: float | None, wall_s: float) -> float:
-    """Share of the interval until the next trigger; Spark's lie at its multiples on the wall clock."""
+    """Share of the interval until the next trigger; Spark triggers at multiples of the interval on the wall clock."""
     return 1.0 - wall_s / interval_s % 1.0 if interval_s else 1.0
 
 
@@ -134,7 +134,7 @@ def write_command(folder: Path, command: Command) -> None:
 
 
 def read_releases(folder: Path, offset: int = 0) -> tuple[list[Release], int]:
-    """Releases logged after byte `offset`, and the offset behind them; an unfinished last line is left for later."""
+    """Return the releases logged after byte `offset`, and the offset after them; an unfinished last line is left."""
     path = folder / "releases.jsonl"
     if not path.exists():
         return [], offset
@@ -154,9 +154,9 @@ def _last_release(log: IO[bytes]) -> Release | None:
 
 
 def release(folder: Path, start: dict[str, int], clock: Clock, wall: Clock = time.time) -> Release:
-    """Release the next rows after `start`, or return the same ones to a second reader of the same batch.
+    """Release the next rows after `start`; a second reader of the same batch gets the same rows.
 
-    `clock` gives the seconds between releases, `wall` those since 1970.
+    `clock` measures the seconds between releases, `wall` returns the seconds since 1970.
     """
     command = Command(**json.loads((folder / "control.json").read_text()))
     with (folder / "releases.jsonl").open("ab+") as log:
@@ -180,7 +180,7 @@ class _Slice(InputPartition):
 
 
 class _Reader(DataSourceStreamReader):
-    """`latestOffset` and `partitions` run beside the driver, `read` in the executors' Python workers."""
+    """`latestOffset` and `partitions` run next to the driver, `read` in the executors' Python workers."""
 
     def __init__(self, generator: Generator, folder: Path, partitions: int) -> None:
         self._generator = generator
@@ -203,8 +203,8 @@ class _Reader(DataSourceStreamReader):
         return [_Slice(lo, hi, clock) for lo, hi in pairwise(bounds) if hi > lo]
 
     def read(self, partition: _Slice) -> "Iterator[pa.RecordBatch]":  # type: ignore[override]
-        # Spark's workers collect garbage after every task, which costs more than many a task: keep them from
-        # walking the imported libraries each time.
+        # Spark's workers collect garbage after every task, which can cost more than the task: freezing keeps the
+        # imported libraries out of each collection.
         if not gc.get_freeze_count():
             gc.freeze()
         return self._generator.batches(partition.first, partition.last, partition.clock)
@@ -212,9 +212,9 @@ class _Reader(DataSourceStreamReader):
 
 @dataclass(frozen=True)
 class RowsOnly:
-    """Makes every row of `generator` but hands over one byte for it: what the source costs by itself.
+    """Makes every row of `generator` but transfers one byte per row, to measure the cost of the source alone.
 
-    Handing over and decoding columns belongs to the query's scan, as it would with any other source.
+    The transfer and decoding of columns belong to the query's scan, as with any other source.
     """
 
     generator: Generator
@@ -226,7 +226,7 @@ class RowsOnly:
         return pa.schema([("row", pa.int8())])
 
     def batches(self, first: int, last: int, clock: EventClock) -> "Iterator[pa.RecordBatch]":
-        """One row for each row of the generator, made and thrown away."""
+        """Make each row of the generator, discard it, and give one narrow row for it."""
         import pyarrow as pa  # noqa: PLC0415
 
         for batch in self.generator.batches(first, last, clock):
@@ -234,7 +234,7 @@ class RowsOnly:
 
 
 def rate_source(generator: Generator, folder: Path, partitions: int, name: str = "workbench") -> type[DataSource]:
-    """Make a data source class that replays `generator` under the control file in `folder`.
+    """Return a data source class that replays `generator` under the control file in `folder`.
 
     Register it with ``spark.dataSource.register`` and read it with ``spark.readStream.format(name)``.
 

@@ -1,7 +1,8 @@
 """The driver process of one deployment: ``python -m workbench.testbed.spark.driver FD``.
 
-It holds the Spark session and obeys its owner over a pipe: ``("rate", records/s)``, ``("settle", seconds)``,
-``("observe", seconds)``. When the pipe closes, whatever the reason, the deployment ends.
+It holds the Spark session and takes commands from its owner over a pipe: ``("rate", records/s)``,
+``("settle", seconds)``, ``("await quiet", seconds)``, ``("observe", seconds)``. When the pipe closes, for any reason,
+the deployment ends.
 """
 
 import math
@@ -20,7 +21,16 @@ from pyspark.errors import PySparkRuntimeError
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.live import FIRST_BATCH_ROWS, LEAST_BATCH_ROWS, POLL_S, Done, LiveQuery, Meter, now_s, pump
+from workbench.testbed.spark.live import (
+    FIRST_BATCH_ROWS,
+    LEAST_BATCH_ROWS,
+    POLL_S,
+    CompletedBatch,
+    LiveQuery,
+    Meter,
+    now_s,
+    pump,
+)
 from workbench.testbed.spark.machine import Load, load, session_processes
 from workbench.testbed.spark.operators import (
     SourceCost,
@@ -32,11 +42,11 @@ from workbench.testbed.spark.operators import (
     overhead,
     scans,
 )
-from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
-from workbench.testbed.spark.speed import Pace, Stopwatch
+from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe
 from workbench.workload import Generator
 from workbench.workload.source import RowsOnly
 
@@ -44,8 +54,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LEAST_BATCHES = 3
-# Just-in-time compilation goes on for minutes: a query that seemed steady after 40 s got a quarter faster in the next.
-# While its compiler is busy, code waits for it that will run a third faster.
+# Just-in-time compilation takes minutes: a query that looked steady after 40 s was a quarter faster 40 s later.
+# While the compiler is busy, code that would run a third faster is still waiting for it.
 SMALL_BATCHES = 30
 LARGE_BATCHES = 5
 JIT_STEADY = 0.03
@@ -53,7 +63,7 @@ JIT_IDLE = 0.3  # of a core
 SOURCE_BATCHES = 3
 SOURCE_WARM_S = 15.0
 SOURCE_GROWTH = 3
-TELLING_S = 0.2
+DISTINCT_S = 0.2
 LONG_S = 1.0
 LEAST_SOURCE_ROWS = 1_000
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
@@ -66,41 +76,41 @@ _FULL = 0.9
 
 
 class OwnerGoneError(Exception):
-    """The pipe was closed: end the deployment."""
+    """The owner closed the pipe, so the deployment ends."""
 
 
 class Driver:
     """Serves one deployment."""
 
-    def __init__(self, connection: Connection, order: Order) -> None:
+    def __init__(self, connection: Connection, spec: DeploymentSpec) -> None:
         self._connection = connection
-        self._order = order
-        self._cpus = order.budget.profile.cpus
+        self._spec = spec
+        self._cpus = spec.budget.profile.cpus
         self._source = SourceCost()
         self._profile = SourceProfile(0.0, 0.0, math.inf)
-        self._slot_cores = order.slot_cores
+        self._slot_cores = spec.slot_cores
         self._other_cores = frozenset(os.sched_getaffinity(0)) - self._slot_cores
         self._spark: SparkSession | None = None
-        self._pace = Pace(Stopwatch(order.slot_cores).time, now_s)
+        self._interference = InterferenceProbe(CoreTimer(spec.slot_cores).time, now_s)
 
     def deploy(self) -> dict[str, Any]:
-        """Start Spark, the query, and bring both to working temperature."""
-        order = self._order
+        """Start Spark and the query, and warm up both."""
+        spec = self._spec
         self._say("starting Spark")
-        spark = self._spark = start_session(order)
+        spark = self._spark = start_session(spec)
         self._executor = self._find_executor()
-        if order.quota:
-            order.quota.add(self._executor)
-        log_file = next((order.folder / "eventlog").iterdir())
+        if spec.quota:
+            spec.quota.add(self._executor)
+        log_file = next((spec.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
-        self._meter = Meter(order.quota, self._executor)
+        self._meter = Meter(spec.quota, self._executor)
         self._queries: list[LiveQuery] = []
         self._say("warming up the query's code, without a quota")
         rows = self._warm_code()
         self._divide_cores()
         self._say("measuring the source alone")
         rows = self._profile_source(rows)
-        self._live = self._start("query", order.generator, order.budget.interval_s, order.build, order.output_mode)
+        self._live = self._start("query", spec.generator, spec.budget.interval_s, spec.build, spec.output_mode)
         self._live.expect(rows)
         jvm = spark._jvm  # noqa: SLF001 - py4j's only door
         java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
@@ -117,7 +127,7 @@ class Driver:
             self._tick()
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait until neighbours are gone, about `most_s` seconds at most."""
+        """Wait for other load on the machine to end, about `most_s` seconds at most."""
         before = self._load()
 
         def others() -> float:
@@ -126,31 +136,31 @@ class Driver:
             taken, before = now.disturbance_since(before).worst, now
             return taken
 
-        self._pace.wait(self._live.commanded_rate, most_s, self._tick, others)
+        self._interference.wait(self._live.commanded_rate, most_s, self._tick, others)
 
     def observe(self, seconds: float) -> Observation:
-        """Wait `seconds` and for enough whole batches, and report them."""
-        live, order = self._live, self._order
+        """Wait `seconds`, and longer if needed for enough complete batches; report these batches."""
+        live, spec = self._live, self._spec
         begin = now_s()
-        cap = begin + max(60.0, seconds + 30 * order.budget.interval_s)
+        cap = begin + max(60.0, seconds + 30 * spec.budget.interval_s)
         epoch, seen = live.epoch, len(live.done)
         before, periods = self._load(), self._periods()
 
-        def window() -> list[Done]:
+        def window() -> list[CompletedBatch]:
             fresh = live.done[seen:]
             return [done for done in fresh if done.release.at_s >= begin and done.release.epoch == epoch]
 
-        self._pace.sample()
+        self._interference.sample()
         while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
             self._tick()
-            self._pace.sample()
-        slower = self._pace.end(live.commanded_rate)
+            self._interference.sample()
+        slower = self._interference.end(live.commanded_rate)
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
         if len(chosen) < least and live.epoch > 0 and not self._idle():
             took = now_s() - begin
             raise WorkbenchError(
-                f"Query {order.name!r} completed {len(chosen)} batches in {took:.0f} s; at least {least} "
+                f"Query {spec.name!r} completed {len(chosen)} batches in {took:.0f} s; at least {least} "
                 "are needed. Its batches take too long: give it more slots, or a longer interval (--interval)."
             )
         after, bound = self._load(), self._periods()
@@ -158,10 +168,12 @@ class Driver:
         works = [done.work for done in chosen[1:]]
         logs = [work.log for work in works]
         names = fullest_names(done.work.log for done in live.done) if live.done else None
-        borne = overhead(done.work for done in live.done)
-        operators, samples = operator_metrics(works, elapsed, self._cpus, self._source, names, borne=borne)
+        overhead_rate = overhead(done.work for done in live.done)
+        operators, samples = operator_metrics(
+            works, elapsed, self._cpus, self._source, names, overhead_rate=overhead_rate
+        )
         self._check_executor()
-        check_read(order.name, logs)
+        check_read(spec.name, logs)
         passed = bound[0] - periods[0]
         rate = live.commanded_rate
         return Observation(
@@ -171,9 +183,9 @@ class Driver:
             operators=operators,
             samples=samples,
             source_rate_limit=self._profile.rate_limit / max([1, *(len(scans(log)) for log in logs[-1:])]),
-            quota_throttled=(bound[1] - periods[1]) / passed if order.quota and passed else None,
+            quota_throttled=(bound[1] - periods[1]) / passed if spec.quota and passed else None,
             disturbance=replace(after.disturbance_since(before), slowdown=slower),
-            dropped_late=dropped_late(order.name, logs, operators),
+            dropped_late=dropped_late(spec.name, logs, operators),
             edges=operator_edges(logs, names or ()),
         )
 
@@ -185,7 +197,7 @@ class Driver:
             end_session(self._spark)
 
     def serve(self) -> None:
-        """Obey until the pipe closes."""
+        """Carry out commands until the pipe closes."""
         while True:
             while not self._connection.poll(POLL_S):
                 pump(self._queries, self._events, self._meter)
@@ -204,18 +216,18 @@ class Driver:
                 self._connection.send(("result", result))
 
     def jvm_said(self) -> str:
-        """Give the last line that Spark's JVM has written."""
-        log = self._order.folder / "jvm.log"
+        """Return the last line that Spark's JVM has written."""
+        log = self._spec.folder / "jvm.log"
         return last_line(log.read_text(errors="replace")) if log.exists() else ""
 
     def _divide_cores(self) -> None:
-        """Give the slots their cores, and keep what is no slot's work off these where there are others.
+        """Pin the slots to their cores, and everything else to the other cores if there are any.
 
-        Not before the code is warm: both Sparks and their compilers have most to do then.
+        This waits until the code is warm, because the driver, the executor and their compilers are busiest before.
         """
-        executor, quota = self._executor, self._order.quota
+        executor, quota = self._executor, self._spec.quota
         apart = COMPILERS if quota and quota.exempt(executor, COMPILERS) else ()
-        pin_family(executor, self._slot_cores)  # its Python workers too: they are older than this division
+        pin_family(executor, self._slot_cores)  # its Python workers too: they started before
         if self._other_cores:
             pin(executor, self._other_cores, apart)
             for process in set(family(os.getpid())) - set(family(executor)):
@@ -229,37 +241,37 @@ class Driver:
         build: "Callable[[DataFrame], DataFrame]",
         mode: str,
     ) -> LiveQuery:
-        order = self._order
+        spec = self._spec
         assert self._spark is not None  # noqa: S101 - for the type checker
-        live = LiveQuery(order.name, order.folder / folder, interval_s, self._events, self._meter)
-        live.start(self._spark, generator, order.source_partitions, build, mode)
+        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter)
+        live.start(self._spark, generator, spec.source_partitions, build, mode)
         self._queries.append(live)
         return live
 
     def _profile_source(self, rows: int) -> int:
-        """Read with nothing else to do: what the source costs, and the rate it could feed within the interval.
+        """Profile the source alone: its cost, and the highest rate it can feed within the interval.
 
-        `rows` is what the warm query consumed within an interval without a quota: it tells which batch sizes matter.
-        The return value is what it may consume with the quota.
+        `rows` is what the warm query consumed in one interval without a quota; it determines which batch sizes matter.
+        The return value is the number of rows it may consume under the quota.
         """
-        order = self._order
-        interval = order.budget.interval_s
-        alone = self._start("source", RowsOnly(order.generator), _READ_INTERVAL_S, _as_it_is, "append")
-        at_once = min(order.budget.slots, len(self._slot_cores | self._other_cores))
-        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, order.budget.cpus / at_once)))
+        spec = self._spec
+        interval = spec.budget.interval_s
+        alone = self._start("source", RowsOnly(spec.generator), _READ_INTERVAL_S, _unchanged, "append")
+        at_once = min(spec.budget.slots, len(self._slot_cores | self._other_cores))
+        expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, spec.budget.cpus / at_once)))
         rows = max(LEAST_SOURCE_ROWS, expected)
         alone.fixed_batches(rows)
-        warm_s = now_s() + min(SOURCE_WARM_S, order.warmup_cap_s)
+        warm_s = now_s() + min(SOURCE_WARM_S, spec.warmup_cap_s)
         self._batches(alone, 1)  # starts the Python workers
-        # Records must weigh as much as the fixed part, or what is told of them is noise.
+        # The records must cost as much as the fixed part, or their cost is lost in noise.
         least_s = fastest_s = self._fastest_s(alone)
-        while fastest_s < min(LONG_S, least_s + TELLING_S) and now_s() < warm_s:
+        while fastest_s < min(LONG_S, least_s + DISTINCT_S) and now_s() < warm_s:
             rows *= SOURCE_GROWTH
             alone.fixed_batches(rows)
             fastest_s = self._fastest_s(alone)
         self._until_steady(alone, SOURCE_BATCHES, warm_s)  # without a quota
         self._limit(quota=True)
-        kept: list[Done] = []
+        kept: list[CompletedBatch] = []
         for share in (0.5, 1.5, 1.0):
             alone.fixed_batches(int(rows * share))
             kept += self._batches(alone, SOURCE_BATCHES)[1:]
@@ -278,7 +290,7 @@ class Driver:
         return min(done.batch.duration_s for done in self._batches(live, 2))
 
     def _retire(self, live: LiveQuery) -> None:
-        """End a query once its batches are done: tasks that are cancelled may hold their slots for a minute or more."""
+        """End a query once its batches are complete: cancelled tasks may hold their slots for a minute or more."""
         live.command(0.0)
         end = now_s() + DRAIN_S
         quiet_since = now_s()
@@ -290,20 +302,21 @@ class Driver:
         self._queries.remove(live)
 
     def _warm_code(self) -> int:
-        """Run without a quota, on all cores, until batches cost no less CPU and the compiler has little left to do.
+        """Run without a quota, on all cores, until the CPU cost of batches is steady and the compiler is nearly idle.
 
-        Returns the rows that a batch of one interval then takes.
+        Returns the number of rows that fill one interval afterwards.
 
-        Code is compiled after so many calls. What runs once per batch needs many small batches, what runs once per
-        record large ones: first small ones follow each other at once, then they grow until they fill the interval.
+        The JVM compiles code after a number of calls. Code that runs once per batch needs many small batches, and code
+        that runs once per record needs large ones. So small batches come first, without a pause, and then they grow
+        until they fill the interval.
         """
-        order = self._order
-        live = self._start("warming", order.generator, _READ_INTERVAL_S, order.build, order.output_mode)
-        cap = now_s() + order.warmup_cap_s
+        spec = self._spec
+        live = self._start("warming", spec.generator, _READ_INTERVAL_S, spec.build, spec.output_mode)
+        cap = now_s() + spec.warmup_cap_s
         live.fixed_batches(FIRST_BATCH_ROWS)
-        self._until_steady(live, SMALL_BATCHES, now_s() + order.warmup_cap_s / 2)
+        self._until_steady(live, SMALL_BATCHES, now_s() + spec.warmup_cap_s / 2)
         rows, last = FIRST_BATCH_ROWS, self._batches(live, 1)[-1].batch
-        full = max(order.budget.interval_s, 2 * last.duration_s)  # records must be at least half of the work
+        full = max(spec.budget.interval_s, 2 * last.duration_s)  # records must be at least half of the work
         while last.duration_s < _FULL * full and now_s() < cap:
             rows = int(rows * min(4.0, max(1.5, full / last.duration_s)))
             live.fixed_batches(rows)
@@ -313,10 +326,10 @@ class Driver:
         self._until_steady(live, LARGE_BATCHES, cap)
         done = live.done[-1].batch
         self._retire(live)
-        return int(done.records * min(1.0, order.budget.interval_s / done.duration_s))
+        return int(done.records * min(1.0, spec.budget.interval_s / done.duration_s))
 
     def _until_steady(self, live: LiveQuery, count: int, end_s: float) -> None:
-        """Run on until `count` batches cost about as much CPU as the `count` before, or the clock shows `end_s`."""
+        """Run until `count` batches cost about as much CPU as the `count` before them, or the clock reaches `end_s`."""
         costs: list[float] = []
         while now_s() < end_s:
             done = self._batches(live, 1)[-1]
@@ -327,35 +340,35 @@ class Driver:
                     return
 
     def _compiling(self, live: LiveQuery) -> float:
-        """Share of a core that the executor's compiler takes during some batches."""
+        """Share of a core that the executor's compiler uses during some batches."""
         begun, before = now_s(), threads_cpu_s(self._executor, COMPILERS)
         self._batches(live, LARGE_BATCHES)
         return (threads_cpu_s(self._executor, COMPILERS) - before) / (now_s() - begun)
 
-    def _batches(self, live: LiveQuery, count: int) -> list[Done]:
-        """Wait until `count` more batches of the present command have been committed."""
+    def _batches(self, live: LiveQuery, count: int) -> list[CompletedBatch]:
+        """Wait until `count` more batches of the current command are committed."""
         epoch, seen = live.epoch, len(live.done)
-        give_up = now_s() + PATIENCE_S + 10 * self._order.budget.interval_s
+        give_up = now_s() + PATIENCE_S + 10 * self._spec.budget.interval_s
         while True:
             fresh = [done for done in live.done[seen:] if done.release.epoch == epoch]
             if len(fresh) >= count:
                 return fresh
             if now_s() > give_up:
                 raise WorkbenchError(
-                    f"Query {self._order.name!r} completed {len(fresh)} of {count} batches in {PATIENCE_S:.0f} s. "
-                    "Its batches take too long for a trial: give it more slots, or look at what it waits for."
+                    f"Query {self._spec.name!r} completed {len(fresh)} of {count} batches in {PATIENCE_S:.0f} s. "
+                    "Its batches take too long to measure: give it more slots, or check what it waits for."
                 )
             self._tick()
 
     def _tick(self) -> None:
         if self._connection.poll(POLL_S):
-            raise OwnerGoneError  # nobody speaks during an observation but to end it
+            raise OwnerGoneError  # during an observation the owner sends nothing and only closes the pipe
         pump(self._queries, self._events, self._meter)
         for query in self._queries:
             query.check()
 
     def _find_executor(self) -> int:
-        """Process id of the executor, which may start a little after the session."""
+        """Process id of the executor, which may start shortly after the session."""
         end = now_s() + EXECUTOR_S
         while now_s() < end:
             if self._connection.poll(POLL_S):
@@ -369,10 +382,10 @@ class Driver:
         )
 
     def _check_executor(self) -> None:
-        """Refuse what was seen when the executor was replaced: the new one is outside its quota and cold."""
+        """Refuse the observation if the executor was replaced: the new one is cold and outside the quota."""
         if executor_process(self._spark) != self._executor:
             raise WorkbenchError(
-                f"Spark's executor was lost while {self._order.name!r} ran, most likely for lack of memory; "
+                f"Spark's executor was lost while {self._spec.name!r} ran, most likely for lack of memory; "
                 "give the slots more of it (--memory-mb), then run the same command again."
             )
 
@@ -380,15 +393,15 @@ class Driver:
         return self._live.commanded_rate == 0
 
     def _limit(self, *, quota: bool) -> None:
-        if self._order.quota:
-            self._order.quota.limit(self._order.budget.cpus if quota else None)
+        if self._spec.quota:
+            self._spec.quota.limit(self._spec.budget.cpus if quota else None)
 
     def _load(self) -> Load:
         slots = self._slot_cores if self._other_cores else ()
         return load(session_processes(os.getsid(0)), now_s(), slots, self._meter.used_s()[0])
 
     def _periods(self) -> tuple[int, int]:
-        return self._order.quota.periods() if self._order.quota else (0, 0)
+        return self._spec.quota.periods() if self._spec.quota else (0, 0)
 
     def _say(self, text: str) -> None:
         self._connection.send(("progress", text))
@@ -398,28 +411,28 @@ class Driver:
         return message
 
 
-def _as_it_is(stream: "DataFrame") -> "DataFrame":
+def _unchanged(stream: "DataFrame") -> "DataFrame":
     return stream
 
 
-def _load(data: bytes) -> Order:
+def _load(data: bytes) -> DeploymentSpec:
     try:
-        order: Order = pickle.loads(data)  # noqa: S301 - from our own parent, over our own pipe
+        spec: DeploymentSpec = pickle.loads(data)  # noqa: S301 - from our own parent, over our own pipe
     except (ImportError, AttributeError) as error:
         raise WorkbenchError(
             f"The query cannot be loaded in Spark's driver process: {error}. Put its function into a module that can "
             "be imported from the current folder."
         ) from error
-    return order
+    return spec
 
 
 def main(descriptor: int) -> None:
-    """Serve the deployment ordered over the pipe `descriptor`."""
+    """Serve the deployment that is specified over the pipe `descriptor`."""
     connection = Connection(descriptor)
     driver = None
     try:
-        order = _load(connection.recv_bytes())
-        driver = Driver(connection, order)
+        spec = _load(connection.recv_bytes())
+        driver = Driver(connection, spec)
         connection.send(("ready", driver.deploy()))
         driver.serve()
     except (EOFError, OwnerGoneError, BrokenPipeError, ConnectionResetError):
@@ -427,11 +440,11 @@ def main(descriptor: int) -> None:
     except WorkbenchError as error:
         connection.send(("error", str(error)))
     except (Py4JError, PySparkRuntimeError, ConnectionRefusedError) as error:
-        last = driver.jvm_said() if driver is not None else ""  # the query's module may have started a Spark of its own
+        last = driver.jvm_said() if driver is not None else ""  # the query's module may have started a separate Spark
         said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last)))
         text = f"Spark's driver JVM ended or refused: {said}. Free memory, then run the same again"
-        connection.send(("error", f"{text}; 'workbench doctor' tells what else may lack."))
-    except Exception:  # noqa: BLE001 - the owner shows it; here nobody would see it
+        connection.send(("error", f"{text}; 'workbench doctor' shows what else may be missing."))
+    except Exception:  # noqa: BLE001 - the owner shows it
         connection.send(("crash", traceback.format_exc()))
     finally:
         if driver is not None:

@@ -1,8 +1,8 @@
-"""Spark's event log, read while it is written: exact metrics of every stage of every micro-batch.
+"""Read Spark's event log while Spark writes it: exact metrics of every stage of every micro-batch.
 
 The log maps jobs to batches (``SparkListenerJobStart.Properties``), plan nodes to accumulators
-(``SparkListenerSQLExecutionStart.sparkPlanInfo``) and carries each task's metrics. Stages that failed or were
-cancelled, and batches without a progress event, are left out.
+(``SparkListenerSQLExecutionStart.sparkPlanInfo``) and has each task's metrics. Failed or cancelled stages and batches
+without a progress event are left out.
 """
 
 import json
@@ -36,7 +36,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Task:
-    """One task: its partition, the records it read and what it took."""
+    """One task: its partition, the records it read and its cost."""
 
     partition: int
     records_in: int
@@ -74,7 +74,7 @@ class BatchLog:
 
     @property
     def last_row(self) -> int:
-        """The row number behind the batch's last row."""
+        """The row number after the batch's last row."""
         return _row_number(self.progress["sources"][0]["endOffset"])
 
     @property
@@ -96,7 +96,7 @@ def _row_number(offset: str | dict[str, int] | None) -> int:
 
 @dataclass
 class EventLog:
-    """Tails one event log file; `poll` returns the batches of query `run_id` that were committed since."""
+    """Follows one event log file; `poll` returns the batches that were committed since the last call."""
 
     path: Path
     _position: int = 0
@@ -108,7 +108,7 @@ class EventLog:
     _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def poll(self) -> list[tuple[str, BatchLog]]:
-        """Read what was written since the last call; pairs of query id and batch, in order of commit."""
+        """Read new events; return pairs of query id and batch, in order of commit."""
         with self.path.open("rb") as log:
             log.seek(self._position)
             text = log.read()
@@ -117,11 +117,11 @@ class EventLog:
         return [batch for line in whole.splitlines() if (batch := self._take(json.loads(line)))]
 
     def failure(self, query_id: str) -> str | None:
-        """Why the query ended by itself; None while it has not."""
+        """Why the query ended on its own; None while it runs."""
         return self._failures.get(query_id)
 
     def unread(self, query_id: str) -> Sequence[int]:
-        """Rows that were released to each of the query's last batches, as far back as these read none of them."""
+        """Rows released to each of the query's latest consecutive batches that read none of them."""
         return self._unread.get(query_id, ())
 
     def _take(self, event: dict[str, Any]) -> tuple[str, BatchLog] | None:

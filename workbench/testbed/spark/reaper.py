@@ -1,4 +1,4 @@
-"""The last one out: removes what a deployment leaves when its driver process ends, however it ends.
+"""Clean up after a deployment when its driver process ends, for any reason.
 
 ``python -m workbench.testbed.spark.reaper FD SESSION FOLDER FOLDER [GROUP ...]`` waits until the pipe FD closes (the
 driver process holds its other end), ends every process of the driver's session, and removes its control groups and
@@ -56,11 +56,11 @@ def _alive(pid: int) -> bool:
 
 
 def reap(descriptor: int, leader: int, folders: list[Path], groups: list[Path]) -> None:
-    """Wait for the driver's end, then clean up after it."""
+    """Wait until the driver ends, then clean up after it."""
     os.read(descriptor, 1)  # returns at the end of the pipe
     _kill(leader, groups)
     for group in groups:
-        for _ in range(100):  # the kernel needs a moment after the last process
+        for _ in range(100):  # the kernel needs a moment after the last process ends
             try:
                 group.rmdir()
             except FileNotFoundError:

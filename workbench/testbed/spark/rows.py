@@ -1,4 +1,4 @@
-"""What became of the rows that were released: whether all were read, and how many came too late to count."""
+"""Check the released rows: whether the query read all of them, and how many it dropped as late."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ MOST_LATE = 0.5
 
 
 def check_read(name: str, batches: Sequence[BatchLog]) -> None:
-    """Refuse to count rows that were released but never read.
+    """Refuse an observation in which released rows were never read.
 
     Raises
     ------
     WorkbenchError
-        When the tasks read fewer rows than the source released.
+        If the tasks read fewer rows than the source released.
     """
     released, read = 0, 0.0
     for batch in batches:
@@ -30,21 +30,20 @@ def check_read(name: str, batches: Sequence[BatchLog]) -> None:
 
 
 def not_read(name: str, released: int, read: float) -> WorkbenchError:
-    """Tell that query `name` read only `read` of the `released` rows."""
+    """Return the error for query `name`, which read only `read` of the `released` rows."""
     return WorkbenchError(
-        f"The source of query {name!r} released {released:,} rows, of which the query read {read:,.0f}: no rate "
-        "can be told. A generator must make every row of the range it is asked for; a query must not stop reading "
-        "(limit)."
+        f"The source of query {name!r} released {released:,} rows, but the query read {read:,.0f}, so its rate is "
+        "unknown. A generator must make every row of the requested range; a query must not stop reading (limit)."
     )
 
 
 def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[OperatorMetrics]) -> float:
-    """Share of the rows reaching the state that were dropped as later than the watermark allows.
+    """Return the share of the rows that reach the state and are dropped as later than the watermark allows.
 
     Raises
     ------
     WorkbenchError
-        When most of them were: that must not pass for throughput.
+        If most of them are dropped, because dropped rows are not throughput.
     """
     dropped = sum(
         int(state.get("numRowsDroppedByWatermark") or 0)
@@ -57,7 +56,7 @@ def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[Ope
     if share > MOST_LATE:
         raise WorkbenchError(
             f"Query {name!r} drops {share:.0%} of what reaches its state as later than its "
-            "watermark allows, so its rate would mean nothing. Name the event-time column (--event-time), sort the "
+            "watermark allows, so its rate has no meaning. Name the event-time column (--event-time), sort the "
             "data by it, or allow more delay in withWatermark."
         )
     return share

@@ -15,22 +15,22 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
-from workbench.testbed.spark.order import Order
+from workbench.testbed.spark.spec import DeploymentSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Of a deployment's memory (slots x memory per slot) RocksDB gets this share, the heap the rest.
+# RocksDB's share of a deployment's memory (slots x memory per slot); the heap gets the rest.
 ROCKSDB_SHARE = 0.4
 LEAST_HEAP_MB = 600
-# A job that runs for days has all of its code compiled; a run of minutes would still interpret what a batch calls once.
-# So code is compiled after a tenth of the usual calls.
+# A job that runs for days has all its code compiled, but a run of minutes would still interpret the code that a batch
+# calls once. So the JVM compiles code after a tenth of the usual calls.
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
 
 
 @dataclass(frozen=True)
 class Memory:
-    """How the memory of a budget is divided, MiB."""
+    """The parts of a budget's memory, MiB."""
 
     rocksdb_mb: int
     heap_mb: int
@@ -42,7 +42,7 @@ def divide_memory(budget: Budget) -> Memory:
     Raises
     ------
     WorkbenchError
-        When the heap would be smaller than Spark needs.
+        If the heap would be smaller than Spark needs.
     """
     rocksdb = int(budget.memory_mb * ROCKSDB_SHARE)
     heap = budget.memory_mb - rocksdb
@@ -56,13 +56,13 @@ def divide_memory(budget: Budget) -> Memory:
 
 
 def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) -> dict[str, str]:
-    """Spark's configuration for a deployment on `budget`; see `Order` for the folders."""
+    """Spark's configuration for a deployment on `budget`; see `DeploymentSpec` for the folders."""
     memory = divide_memory(budget)
     state = "spark.sql.streaming.stateStore."
     return {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
-        "spark.executor.syncLogLevel.enabled": "true",  # else executors write a page of log for every batch
+        "spark.executor.syncLogLevel.enabled": "true",  # otherwise executors write a page of log for every batch
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -87,7 +87,7 @@ def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) 
         state + "rocksdb.boundedMemoryUsage": "true",
         state + "rocksdb.maxMemoryUsageMB": str(memory.rocksdb_mb),
         state + "rocksdb.trackTotalNumberOfRows": "false",
-        state + "rocksdb.changelogCheckpointing.enabled": "false",  # deltas make cycles of 40 batches
+        state + "rocksdb.changelogCheckpointing.enabled": "false",  # changelogs make the cost swing over 40 batches
         "spark.driver.extraClassPath": str(folder / "classes"),
         "spark.executor.extraClassPath": str(folder / "classes"),
         "spark.hadoop.fs.file.impl": FILE_SYSTEM,
@@ -100,20 +100,20 @@ def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) 
     }
 
 
-def start_session(order: Order) -> "SparkSession":
+def start_session(spec: DeploymentSpec) -> "SparkSession":
     """Start the JVM and the session; JVM output goes to ``jvm.log`` in the deployment's folder.
 
-    The master ``"local"`` is one executor JVM beside the driver's, on loopback; anything else is passed to Spark.
+    The master ``"local"`` starts one executor JVM next to the driver's, on loopback; any other is passed to Spark.
     """
     import pyspark  # noqa: PLC0415 - only the driver process loads Spark
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    budget, folder, disk = order.budget, order.folder, order.disk
+    budget, folder, disk = spec.budget, spec.folder, spec.disk
     for name in ("classes", "eventlog", "home"):
         (folder / name).mkdir(exist_ok=True)
-    # local-cluster writes into SPARK_HOME/work: give it a home of links, not the installed package.
+    # local-cluster writes into SPARK_HOME/work, so its home is a folder of links, not the installed package.
     for name in ("bin", "jars", "python"):
         (folder / "home" / name).symlink_to(Path(pyspark.__file__).parent / name)
     os.environ.update(
@@ -126,12 +126,12 @@ def start_session(order: Order) -> "SparkSession":
     conf = (
         SparkConf()
         .setAppName("workbench")
-        .setAll(list(spark_conf(budget, folder, disk, order.state_partitions).items()))
+        .setAll(list(spark_conf(budget, folder, disk, spec.state_partitions).items()))
     )
-    if order.master == "local":
+    if spec.master == "local":
         conf.setMaster(f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]")
     else:
-        conf.setMaster(order.master)
+        conf.setMaster(spec.master)
     with (folder / "jvm.log").open("ab") as log:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     compile_into(folder / "classes", gateway.jvm)
@@ -141,7 +141,7 @@ def start_session(order: Order) -> "SparkSession":
 
 
 def executor_process(spark: "SparkSession | None") -> int | None:
-    """Process id of the executor's JVM; None while there is none."""
+    """Process id of the executor's JVM; None if there is none."""
     if spark is None:
         return None
     jvm = spark._jvm  # noqa: SLF001 - py4j's only door
@@ -156,7 +156,7 @@ def executor_process(spark: "SparkSession | None") -> int | None:
 
 
 def last_line(text: str) -> str:
-    """Last line of a log that is not empty; "" when there is none."""
+    """Last line of a log that is not empty; "" if there is none."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
@@ -174,7 +174,7 @@ def end_session(spark: "SparkSession") -> None:
 
 @contextmanager
 def batch_session() -> "Iterator[SparkSession]":
-    """Spark in this process, on all cores, with what it prints put aside: to look at data at rest."""
+    """Give a session in this process, on all cores, for data at rest; its output goes to a file."""
     with tempfile.TemporaryDirectory(prefix="workbench-batch-") as folder:
         os.environ.update(
             JAVA_HOME=find_java(Path(folder)).home, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
@@ -202,5 +202,5 @@ def batch_session() -> "Iterator[SparkSession]":
             yield spark
         finally:
             end_session(spark)
-            # another session of this process starts anew
+            # so that this process can start another session
             SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001

@@ -1,15 +1,17 @@
-"""How fast the slots' cores are while a query is observed.
+"""Measure the speed of the slots' cores while a query is observed.
 
-Other tenants of a machine share its last cache and its memory, and often the other half of a core. What they take of
-these shows in no counter of the processor's time: a query's seconds of CPU per row rise, and neither steal nor other
-load does. So a small piece of work is timed on the slots' cores a few times a second: arithmetic within the first
-cache, and reads at random places of a table larger than most caches. On a virtual machine (2 cores of an AMD EPYC) the
-arithmetic's time and q1's CPU time per row went up and down together over 26 windows of 10 s (correlation 0.92): where
-the one took 29 % longer, the other took 60 % more. Windows in which the reads took 14 to 70 % longer were those in
-which q5 took 12 to 28 % more CPU per row. Neither took longer under the queries' own load than on an idle machine.
+Other tenants of a machine share its last-level cache and its memory, and often the second thread of a core. No CPU
+counter shows this interference: a query's CPU seconds per row rise, but steal and other load do not. So a probe runs
+on the slots' cores a few times a second and times two things: arithmetic within the first cache, and reads at random
+places of a table larger than most caches.
 
-Such neighbours come for seconds or stay for minutes. After an observation that they disturbed one can wait until the
-cores are as quick and free again as they were: of a probe made in between nothing is learnt.
+On a virtual machine (2 cores of an AMD EPYC) the arithmetic's time and q1's CPU time per row rose and fell together
+over 26 windows of 10 s (correlation 0.92): when the arithmetic took 29 % longer, q1 took 60 % more. In the windows in
+which the reads took 14 to 70 % longer, q5 took 12 to 28 % more CPU per row. Neither took longer under the queries' own
+load than on an idle machine.
+
+Such interference lasts for seconds or minutes. After a disturbed observation, `InterferenceProbe.wait` waits until the
+cores are fast and free again, because a probe during the interference would give no result.
 """
 
 import os
@@ -22,42 +24,42 @@ from statistics import median
 import numpy as np
 
 _TIME_EVERY_S = 0.25
-_QUIET_S = 4.0  # what lasts shorter is a gap between two bursts
-_NOTABLE = 0.05  # as much as a verdict allows by default
+_QUIET_S = 4.0  # a shorter quiet time is a gap between two bursts
+_NOTABLE = 0.05  # a verdict allows this much by default
 _CELLS = 8 * 2**20  # of 8 bytes: larger than a core's share of any last cache
 _READS = 20_000
-_STRIDE = 1_299_709  # a prime: the next reads are of other cells, which no cache holds
+_STRIDE = 1_299_709  # a prime, so that the next reads hit other cells, which no cache holds
 _NUMBERS = 1_000
 _ROUNDS = 150
-_COMPARABLE = 0.8  # of the rate: under less load a query leaves caches and memory freer
-# What slower reads cost a query that keeps much state, at the least that was seen: see the module's text.
+_COMPARABLE = 0.8  # of the rate: at a lower load the query itself uses less of the caches and the memory
+# The least that slower reads cost a query with a large state, as measured (see the module's docstring).
 _OF_READS = 0.5
 
 
 @dataclass(frozen=True)
 class Timing:
-    """CPU seconds that the two halves of the work took."""
+    """CPU seconds of the two halves of the timed work."""
 
     arithmetic_s: float
     reads_s: float
 
 
 def typical(timings: Sequence[Timing]) -> Timing:
-    """Median of each half: one read in a hundred takes a hundred times as long, whatever the neighbours do."""
+    """Return the median of each half: one read in a hundred takes a hundred times as long on any machine."""
     return Timing(median(one.arithmetic_s for one in timings), median(one.reads_s for one in timings))
 
 
-class Stopwatch:
-    """Times the work on some cores.
+class CoreTimer:
+    """Times the probe's work on some cores.
 
     Parameters
     ----------
     cores
-        Where; the calling thread is moved there meanwhile. Empty: where it is.
+        Cores that the calling thread moves to for the work; empty: it stays where it is.
     cpu_s
         CPU seconds of the calling thread.
     cells, seed
-        Size of the table, and which places are read.
+        Size of the table, and the seed of the places that are read.
     """
 
     def __init__(
@@ -70,13 +72,13 @@ class Stopwatch:
         self._cores = cores
         self._cpu_s = cpu_s
         self._numbers = np.linspace(1.0, 2.0, _NUMBERS)
-        self._table = np.arange(cells, dtype=float)  # pages of one content may be merged by the host
+        self._table = np.arange(cells, dtype=float)  # distinct values: the host may merge pages with equal content
         self._places = np.random.default_rng(seed).integers(0, cells, _READS)
 
     def time(self) -> Timing:
         """Do the work once."""
         before = os.sched_getaffinity(0)
-        with suppress(OSError):  # cores that have been taken away: the work is timed where the thread is
+        with suppress(OSError):  # the cores were taken away: the thread stays where it is
             os.sched_setaffinity(0, self._cores or before)
         try:
             self._places = (self._places + _STRIDE) % len(self._table)
@@ -92,18 +94,18 @@ class Stopwatch:
 
 
 def slowdown(seen: Sequence[tuple[float, Timing]]) -> float:
-    """Share by which the slots' cores were slower in the last observation than in the quickest that is comparable.
+    """Return the share by which the slots' cores were slower in the last observation than in the fastest comparable.
 
     Parameters
     ----------
     seen
-        Of each observation of a deployment, oldest first: the commanded rate (records/s; inf for as much as fits) and
-        the typical timing. Comparable are those at no less than 0.8 of the last one's rate.
+        The commanded rate (records/s; inf for the maximum rate) and the typical timing of each observation of a
+        deployment, oldest first. Observations at 0.8 of the last one's rate or more are comparable.
 
     Returns
     -------
     float
-        The larger of what the arithmetic took longer and half of what the reads did; at most 1.
+        The larger of the arithmetic's slowdown and half of the reads' slowdown; at most 1.
     """
     if not seen:
         return 0.0
@@ -116,8 +118,8 @@ def slowdown(seen: Sequence[tuple[float, Timing]]) -> float:
     return min(1.0, max(longer, _OF_READS * reads_longer))
 
 
-class Pace:
-    """The speed of a deployment's cores, observation by observation.
+class InterferenceProbe:
+    """Tracks the speed of a deployment's cores, observation by observation.
 
     Parameters
     ----------
@@ -134,29 +136,29 @@ class Pace:
         self._due_s = 0.0
 
     def sample(self) -> None:
-        """Time the work, if it is time again."""
+        """Time the work if the next sample is due."""
         if self._clock() >= self._due_s:
             self._now.append(self._time_once())
             self._due_s = self._clock() + _TIME_EVERY_S
 
     def end(self, rate: float) -> float:
-        """End an observation at `rate` (records/s): its slowdown."""
+        """End an observation at `rate` (records/s) and return its slowdown."""
         self._now = self._now or [self._time_once()]
         self._seen.append((rate, typical(self._now)))
         self._now = []
         return slowdown(self._seen)
 
     def wait(self, rate: float, most_s: float, tick: Callable[[], None], others: Callable[[], float]) -> None:
-        """Wait until the cores have been quick and free for some seconds, about `most_s` seconds at most.
+        """Wait until the cores have been fast and free for some seconds, about `most_s` seconds at most.
 
         Parameters
         ----------
         rate
-            At which the query runs meanwhile, records/s.
+            Rate at which the query runs in the meantime, records/s.
         tick
-            Called over and over; must take a moment.
+            Called repeatedly; must take a moment.
         others
-            Gives the share of the machine that others took since it was called before.
+            Returns the share of the machine that others took since its last call.
         """
         end = self._clock() + most_s
         while self._clock() < end:

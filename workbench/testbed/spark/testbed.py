@@ -1,4 +1,4 @@
-"""``SparkTestbed``: deploys queries on Spark, each in a driver process of its own."""
+"""``SparkTestbed``: deploys queries on Spark, each in a separate driver process."""
 
 import os
 import re
@@ -24,12 +24,12 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
-from workbench.testbed.spark.order import Order
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory, last_line
+from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.workload import Dataset, Query, Replay, prepare
 
-# The driver needs a core's worth of time too: at most this share of the machine's cores becomes slots.
+# The driver needs CPU time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8
 LEAST_INTERVAL_S = 0.1
 LEAST_CORES = 0.05
@@ -40,7 +40,7 @@ _CHECK_S = 0.25
 
 
 def _go_on() -> None:
-    """Let the deployment go on."""
+    """Let the deployment continue."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class SparkRun:
     _said: Callable[[], str] = str
 
     def set_rate(self, rate: float) -> None:
-        """Offer `rate` records/s from the next batch on; inf offers as much as fits the interval."""
+        """Offer `rate` records/s from the next batch on; inf offers the maximum rate that fits the interval."""
         self._ask("rate", rate)
 
     def settle(self, seconds: float) -> None:
@@ -63,11 +63,11 @@ class SparkRun:
         self._ask("settle", seconds)
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait until neighbours are gone who disturb what is observed, about `most_s` seconds at most."""
+        """Wait for disturbing load on the machine to end, about `most_s` seconds at most."""
         self._ask("await quiet", most_s)
 
     def observe(self, seconds: float) -> Observation:
-        """Let `seconds` pass and report the whole batches in them."""
+        """Let `seconds` pass and report the complete batches in them."""
         observation: Observation = self._ask("observe", seconds)
         return observation
 
@@ -86,16 +86,16 @@ class SparkTestbed:
     Parameters
     ----------
     master
-        ``"local"``: one executor JVM on this machine. Clusters are not served yet.
+        ``"local"``: one executor JVM on this machine. Clusters are not supported yet.
     slot_cpus
-        ``"auto"`` takes the budget's cpus as a CPU quota where this machine permits, and refuses fractions of a core
-        where it does not. ``"cores"`` asks for whole cores without a quota.
+        ``"auto"`` applies the budget's cpus as a CPU quota if this machine permits it, and otherwise refuses fractions
+        of a core. ``"cores"`` requires whole cores and sets no quota.
     warmup_cap_s
-        A deployment runs without a quota until its code is compiled, at most so many seconds.
+        A deployment runs without a quota until its code is compiled, at most this many seconds.
     progress
         Called with one line of text at each step of a deployment.
     check_owner
-        Called several times a second while Spark works; what it raises ends the deployment.
+        Called several times a second while Spark works; an exception that it raises ends the deployment.
     """
 
     master: str = "local"
@@ -106,7 +106,7 @@ class SparkTestbed:
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
+        """What a measurement depends on apart from the query and the budget; only equal identities may be mixed."""
         with tempfile.TemporaryDirectory(prefix="java-") as folder:
             java = find_java(Path(folder)).version
         machine = describe()
@@ -116,22 +116,22 @@ class SparkTestbed:
         )
 
     def operators(self, query: Query) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
-        """None: the stages of a micro-batch take turns at all slots."""
+        """Return nothing: the stages of a micro-batch share all slots in turn."""
         return ()
 
     def check(self, budget: Budget) -> None:
-        """Refuse a budget this machine cannot serve, before anything starts.
+        """Refuse a budget that this machine cannot provide, before anything starts.
 
         Raises
         ------
         WorkbenchError
-            When it asks for more cores than there are, for less memory than Spark needs, or for fractions of a core
-            where no quota is permitted.
+            If it needs more cores than there are, has less memory than Spark needs, or has fractions of a core and no
+            quota is permitted.
         """
         divide_memory(budget)
         if self.master != "local":
             raise WorkbenchError(
-                f"The master {self.master!r} is not served yet: a measurement runs on this machine. Use master 'local'."
+                f"The master {self.master!r} is not supported yet: measurements run on this machine. Use 'local'."
             )
         if budget.interval_s < LEAST_INTERVAL_S:
             raise WorkbenchError(
@@ -140,7 +140,7 @@ class SparkTestbed:
             )
         if budget.cpus < LEAST_CORES:
             raise WorkbenchError(
-                f"{budget.slots} slots of {budget.profile.cpus:g} cores are {budget.cpus:g} cores in all; "
+                f"{budget.slots} slots of {budget.profile.cpus:g} cores are {budget.cpus:g} cores in total; "
                 f"a quota must be at least {LEAST_CORES:g} cores (--slot-cpus, --slots)."
             )
         cores = usable_cores()
@@ -170,17 +170,17 @@ class SparkTestbed:
         *,
         repeat: int | None = None,  # noqa: ARG002 - the protocol's; a real machine needs no seed
     ) -> Iterator[SparkRun]:
-        """Deploy `query` on `budget`; leaving the context removes every process, control group and folder.
+        """Deploy `query` on `budget`; on exit the context removes every process, control group and folder.
 
         Parameters
         ----------
         query, budget
-            What runs, and on what.
+            The query, and the budget it runs on.
         layout
-            Partitions: ``"source"`` those of the source, ``"state"`` the one number of all stateful operators. Each is
-            the number of slots by default.
+            Numbers of partitions: ``"source"`` of the source, ``"state"`` of all stateful operators. Each is the number
+            of slots by default.
         repeat
-            Without effect.
+            Has no effect.
         """
         self.check(budget)
         partitions = _partitions(layout or {}, budget)
@@ -193,7 +193,7 @@ class SparkTestbed:
             generator = query.dataset
             if isinstance(generator, Dataset):
                 generator = prepare(generator, query.event_time, disk)
-            order = Order(
+            spec = DeploymentSpec(
                 query.name,
                 query.build,
                 generator,
@@ -207,17 +207,17 @@ class SparkTestbed:
                 *partitions,
             )
             try:
-                driver.connection.send_bytes(cloudpickle.dumps(order))
+                driver.connection.send_bytes(cloudpickle.dumps(spec))
             except BrokenPipeError as error:
                 raise _ended(driver.said()) from error
             facts = _answer(driver.connection, self.progress, self.check_owner, driver.said)
             source = facts.pop("source")
             facts = {**describe(), **facts, "output mode": query.output_mode}
             facts["event time"] = "due time and own lateness"
-            driver_apart = len(order.slot_cores) < len(os.sched_getaffinity(0))
+            driver_apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
             facts["slots are"] = (
-                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {len(order.slot_cores)} of the "
-                f"machine's cores, the driver {'on others' if driver_apart else 'beside them'}"
+                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {len(spec.slot_cores)} of the "
+                f"machine's cores, the driver {'on others' if driver_apart else 'on the same cores'}"
                 f"{', the compiler apart' * quota.v1}"
                 if quota
                 else "whole cores, no quota"
@@ -242,7 +242,7 @@ class SparkTestbed:
 
 
 def _partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:
-    """Partitions of the source and of the state."""
+    """Return the numbers of partitions of the source and of the state."""
     unknown = layout.keys() - {"source", "state"}
     wrong = [count for count in layout.values() if not isinstance(count, int) or count < 1]
     if unknown or wrong:
@@ -254,16 +254,16 @@ def _partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:
 
 
 class _Driver:
-    """The driver process and its reaper; ends both on leaving."""
+    """The driver process and its reaper; both end when the context is left."""
 
     def __init__(self, folder: Path, disk: Path, quota: CpuQuota | None) -> None:
         self.connection, theirs = Pipe()
         alive_read, alive_write = os.pipe()
-        # The user's modules are found as they are here, in the driver and in Spark's Python workers.
+        # The driver and Spark's Python workers must find the same modules as this process.
         paths = [str(Path.cwd()), *filter(None, sys.path)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         with (folder / "driver.log").open("ab") as log:
-            self._log = (folder / "driver.log").open(errors="replace")  # the reaper removes it, but not what is open
+            self._log = (folder / "driver.log").open(errors="replace")  # stays readable after the reaper removed it
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -277,7 +277,7 @@ class _Driver:
             self._reaper = subprocess.Popen(
                 [
                     sys.executable,
-                    "-I",  # nothing in the user's folder or path can break it
+                    "-I",  # so that nothing in the user's folder or path can break it
                     str(Path(__file__).with_name("reaper.py")),
                     str(alive_read),
                     str(self._process.pid),
@@ -300,7 +300,7 @@ class _Driver:
         return self
 
     def said(self) -> str:
-        """Give what the process has written, also when it is gone."""
+        """Return the output of the process, also after it has ended."""
         self._log.seek(0)
         return self._log.read()
 
@@ -316,7 +316,7 @@ class _Driver:
 
 
 def _ended(said: str) -> WorkbenchError:
-    """Tell that the driver process is gone, and why where what it `said` does."""
+    """Return the error for a driver process that has ended, with the cause if its output `said` names one."""
     last = last_line(said)
     hidden = _hidden(Path.cwd())
     if hidden and re.match(r"\w+Error\b", last):
@@ -324,15 +324,15 @@ def _ended(said: str) -> WorkbenchError:
             f"Spark's driver process ended by itself: {last.rstrip('.')}. Python may take {', '.join(hidden)} in the "
             "current folder for a module of the same name: rename it, then run the same command again."
         )
-    told = f" ({last.rstrip('.')})" if re.match(r"[\w.]+Error\b", last) else ""
+    cause = f" ({last.rstrip('.')})" if re.match(r"[\w.]+Error\b", last) else ""
     return WorkbenchError(
-        f"Spark's driver process ended by itself{told}, most likely for lack of memory; "
+        f"Spark's driver process ended by itself{cause}, most likely for lack of memory; "
         "close other programs or use smaller slots (--memory-mb), then run the same command again."
     )
 
 
 def _hidden(folder: Path) -> list[str]:
-    """Files and packages of `folder` that bear the name of a module of Python's or of an installed package."""
+    """Files and packages in `folder` with the name of a standard module or of an installed package."""
     names = sys.stdlib_module_names | packages_distributions().keys() - {"workbench"}
     found = (path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists())
     return sorted(path.name for path in found if path.stem in names)
@@ -349,7 +349,7 @@ def _answer(
     Raises
     ------
     WorkbenchError
-        With the driver's message, or when the driver process has died.
+        With the driver's message, or if the driver process has died.
     """
     while True:
         try:
@@ -378,7 +378,7 @@ def _memory_folder() -> bool:
 
 
 def remove_stale_groups(base: Path = Path("/sys/fs/cgroup")) -> None:
-    """Remove empty control groups of deployments whose owner is gone."""
+    """Remove empty control groups of deployments whose owner has ended."""
     for hierarchy in (base, base / "cpu", base / "cpuacct"):
         for group in hierarchy.glob(f"{_GROUP_PREFIX}*"):
             owner = group.name.removeprefix(_GROUP_PREFIX).split("-")[0]

@@ -1,7 +1,7 @@
 """Random numbers that depend only on a seed, an event and the purpose of the draw.
 
 A counter-based generator (splitmix64 over ``64 * event id + draw``): any partition can make any range of events, a
-replay gives the same numbers, and changing how many numbers one record needs leaves every other record alone.
+replay gives the same numbers, and a change in the draws of one record does not affect other records.
 """
 
 from enum import IntEnum
@@ -19,7 +19,7 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Draw(IntEnum):
-    """What a random number of an event is for; the value is its place among the event's numbers."""
+    """The purpose of a random number of an event; the value is its place among the event's numbers."""
 
     LATE = 0
     LATE_DELAY = 1
@@ -71,7 +71,7 @@ class Draws:
         self._base += np.uint64(mix(seed))
 
     def words(self, draw: int) -> Words:
-        """64 random bits for each event."""
+        """Return 64 random bits for each event."""
         words = self._base + np.uint64(draw * GOLDEN & _MASK)
         words ^= words >> np.uint64(30)
         words *= np.uint64(_FIRST)

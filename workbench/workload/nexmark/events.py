@@ -1,14 +1,14 @@
 """Nexmark events: a pure function from an event number to a row, many rows at a time.
 
 One table as in the public Flink suite: ``event_type`` (0 person, 1 auction, 2 bid), the nested records ``person``,
-``auction`` and ``bid`` of which one is present, and the event time ``dateTime``. Where we differ from the public
-generators, and why:
+``auction`` and ``bid`` of which one is present, and the event time ``dateTime``. Differences from the public
+generators, with the reasons:
 
 - rows depend on (seed, event id) only, so runs repeat and any partition can make any range (the Flink generator has
   no seed);
 - the first person and auction id is added to a bidder once (Flink adds it twice);
 - the first event id is 0, so the first person and auction exist (Flink starts at 2);
-- the event-time spacing comes from a clock, in fractions of a microsecond, apart from the emission rate;
+- the event-time spacing comes from a clock, in fractions of a microsecond, and is independent of the emission rate;
 - texts are picked from pools (see `workbench.workload.nexmark.pools`).
 """
 
@@ -43,7 +43,7 @@ PERSON, AUCTION, BID = 0, 1, 2
 
 FIRST_CATEGORY, CATEGORIES = 10, 5
 ID_LEAD = 10
-"""People and auctions may be referred to this many ids before they appear."""
+"""Events may refer to people and auctions this many ids before they appear."""
 
 HOT_CHANNEL_RATIO = 2
 BASE_TIME_US = 1_436_918_400_000_000
@@ -113,7 +113,7 @@ class NexmarkGenerator:
     def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
         """Events `first` to `last` (exclusive) in the order of emission.
 
-        The event time of an event is the clock's time for its place before shuffling, less its delay if it is late.
+        An event's event time is the clock's time for its place before shuffling, minus its delay if it is late.
         """
         for start in range(first, last, BATCH_ROWS):
             yield _batch(np.arange(start, min(start + BATCH_ROWS, last), dtype=np.int64), clock, self.settings)
@@ -139,10 +139,10 @@ def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Ta
     Raises
     ------
     WorkbenchError
-        When `first` is negative or above `last`.
+        If `first` is negative or above `last`.
     """
     if not 0 <= first <= last:
-        message = f"Nexmark events {first} to {last} were asked for; give 0 <= first <= last."
+        message = f"The range of Nexmark events is {first} to {last}; it must satisfy 0 <= first <= last."
         raise WorkbenchError(message)
     return pa.Table.from_batches(NexmarkGenerator(settings).batches(first, last, DEFAULT_CLOCK), SCHEMA)
 
@@ -150,7 +150,7 @@ def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Ta
 def average_row_bytes(settings: NexmarkSettings = DEFAULTS) -> float:
     """Return the real average size of a row: 8 bytes a number or time, 4 for the kind, texts by their length.
 
-    Unlike the averages among the settings it counts a bid's channel and url. Taken over a few thousand events.
+    Unlike the averages in the settings, it counts a bid's channel and url. It is taken over a few thousand events.
     """
     rows = settings.total * max(1, 10_000 // settings.total)
     table = events(0, rows, settings)
@@ -171,7 +171,7 @@ def adjusted_numbers(numbers: Integers, group_size: int) -> Integers:
 
 
 def last_ids(event_ids: Integers, settings: NexmarkSettings) -> tuple[Integers, Integers]:
-    """Latest person and auction at each event, before the first ids are added."""
+    """Return the latest person and auction at each event, before the first ids are added."""
     epoch, offset = np.divmod(event_ids, settings.total)
     people, auctions = settings.people, settings.auctions
     person = epoch * people + np.minimum(offset, people - 1)
@@ -181,12 +181,12 @@ def last_ids(event_ids: Integers, settings: NexmarkSettings) -> tuple[Integers, 
 
 
 def hot_id(last: Integers, batch: int) -> Integers:
-    """First id of the hot batch that `last` lies in."""
+    """Return the first id of the hot batch that contains `last`."""
     return last // batch * batch
 
 
 class _Spread:
-    """Puts the values of one kind of record at the rows of that kind, nulls at the others."""
+    """Puts the values of one kind of record into the rows of that kind, and nulls into the other rows."""
 
     def __init__(self, mask: npt.NDArray[np.bool_]) -> None:
         self.positions = np.flatnonzero(mask)
@@ -196,7 +196,7 @@ class _Spread:
         np.cumsum(mask, out=self._before[1:])
 
     def _column(self, kind: pa.DataType, values: "Integers | pa.StringArray") -> pa.Array:
-        if isinstance(values, pa.StringArray):  # the offsets repeat over rows of other kinds, the text is shared
+        if isinstance(values, pa.StringArray):  # offsets repeat over rows of other kinds, so the text is shared
             _, offsets, data = values.buffers()
             spread = np.frombuffer(offsets, dtype=np.int32, count=len(values) + 1)[self._before]
             buffers = [self._valid, pa.py_buffer(spread), data if data is not None else pa.py_buffer(b"")]
@@ -220,7 +220,7 @@ class _Rows:
         self.last_person, self.last_auction = last_ids(event_ids, settings)
 
     def price(self, draw: int) -> Integers:
-        """Log-uniform cents from 100 to 1e8."""
+        """Return log-uniform prices from 100 to 1e8 cents."""
         return np.floor(np.exp(self.draws.uniform(draw) * _SIX_DECADES) * 100 + 0.5).astype(np.int64)
 
     def hot(self, draw: int, ratio: int) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""An inference pipeline on images, after the third query of CAPSys: CPU-bound stages apart by shuffles.
+"""An inference pipeline on images, after the third query of CAPSys: CPU-bound stages separated by shuffles.
 
 Rows are compressed grayscale images of handwritten digits. Stages: decode and transform, shuffle, resize and compress,
 shuffle, infer with a scikit-learn model trained on the digits that ship with scikit-learn. Images come from a pool
@@ -26,11 +26,11 @@ CELL = 8
 """Side of the digits the model reads; images are a multiple of it."""
 
 TRAINING = 1_297
-"""The first so many digits train the model, the other 500 make images."""
+"""Number of digits that train the model; the other 500 make the images."""
 
 BATCH_ROWS = 1_000
 
-_GREYS, _STEP = 16, 15  # a digit's pixel is 0 to 16; an image's 15 times that, with noise below 15
+_GREYS, _STEP = 16, 15  # a digit's pixel is 0 to 16; an image's pixel is 15 times as large, plus noise below 15
 _TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [("image_id", pa.int64()), ("label", pa.int32()), ("side", pa.int32()), ("image", pa.binary()), ("dateTime", _TIME)]
@@ -65,7 +65,7 @@ class ImageGenerator:
 
     def __post_init__(self) -> None:
         if self.side % CELL or not CELL <= self.side <= 1024:
-            message = f"Images of side {self.side} were asked for; use a multiple of {CELL} from {CELL} to 1024."
+            message = f"The side of the images is {self.side}; it must be a multiple of {CELL} from {CELL} to 1024."
             raise WorkbenchError(message)
 
     def schema(self) -> pa.Schema:
@@ -110,7 +110,7 @@ def _digits() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
 
 @lru_cache(maxsize=1)
 def trained_model() -> Any:  # noqa: ANN401  scikit-learn has no types
-    """Train the classifier of digits; the same coefficients every time."""
+    """Train the classifier of digits, with the same coefficients every time."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  slow to import
 
     digits, labels = _digits()

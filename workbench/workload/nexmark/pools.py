@@ -1,9 +1,9 @@
-"""The texts of Nexmark records, cut in advance.
+"""The texts of Nexmark records, made in advance.
 
-The original draws every text anew. Here each text column is picked from a pool made once per settings (4,096
-addresses, card numbers, item names and descriptions; every channel with its url; `extra` by its exact length with up
-to 64 variants each): the lengths and characters are distributed as in the original, but texts repeat. Picking is what
-lets one core make millions of rows a second.
+The original draws a new text for every record. Here each text is picked from a pool that is made once per settings:
+4,096 addresses, card numbers, item names and descriptions; every channel with its url; and for each length of `extra`
+up to 64 variants. Lengths and characters have the original's distributions, but texts repeat. With pools, one core
+makes millions of rows a second.
 """
 
 from dataclasses import dataclass
@@ -138,7 +138,7 @@ def channel_id(number: int) -> int:
 
 
 class _Maker:
-    """Hands out fresh random words for one purpose, a stream of its own under each seed."""
+    """Gives random words for one purpose, as a separate stream for each seed."""
 
     def __init__(self, seed: int, purpose: str) -> None:
         self._seed, self._next = mix(seed) ^ crc32(purpose.encode()), 0
@@ -199,7 +199,7 @@ def _texts(seed: int) -> _Texts:
 
 @lru_cache(maxsize=32)
 def _extra(seed: int, average: int, smallest: int, largest: int, which: Characters) -> ExtraPool:
-    """Make the filling texts for records of `smallest` to `largest` bytes that are to have `average` bytes."""
+    """Make the filling texts that bring records of `smallest` to `largest` bytes to `average` bytes."""
     make = _Maker(seed, f"extra {average} {smallest} {largest}")
     low, steps = extra_bounds(average, np.arange(smallest, largest + 1))
     shortest, longest = int(low.min()), int((low + steps - 1).max())

@@ -1,10 +1,10 @@
 """Nexmark queries on the one-table row layout, each as a streaming DataFrame built from a streaming DataFrame.
 
 Windows span 10 s of event time (q5 every 2 s) and the watermark trails by 4 s, as in the public Flink suite. Spark
-reads the source once for every branch of a plan, so queries are written with a single scan wherever that is
-possible; q3 and q6 join two branches and read their input twice.
+reads the source once for every branch of a plan, so queries use a single scan if possible; q3 and q6 join two branches
+and read their input twice.
 
-PySpark is imported where a query is built: the generator and the catalogue work without it.
+PySpark is imported when a query is built; the generator and the catalogue work without it.
 """
 
 import difflib
@@ -56,8 +56,8 @@ def build_q3(rows: "DataFrame") -> "DataFrame":
     """Find local items: name, city, state and auction of category 10 whose seller lives in OR, ID or CA.
 
     An unbounded join as specified: every such person and auction stays in the state. A streaming aggregation cannot
-    emit a pair once, when its second half arrives, so this one needs a join of two branches and reads its input
-    twice. It has no watermark and drops nothing, however late.
+    emit a pair exactly once, when its second half arrives, so this query joins two branches and reads its input twice.
+    It has no watermark and never drops late rows.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -74,9 +74,9 @@ def build_q5(rows: "DataFrame") -> "DataFrame":
     """Find hot items: the auctions with the most bids in each sliding window, ties included.
 
     Two aggregations chained in append mode over one scan: bids are counted by window and auction, then the counts of
-    a closed window are collected and those that reach its maximum kept. The original joins the counts with their
-    maximum; in Spark a self-join would read and count the input twice, which doubles the load. One group per sliding
-    window is had by a tumbling window of the slide, since windows end once per slide.
+    a closed window are collected, and the counts that equal its maximum are kept. The original joins the counts with
+    their maximum; in Spark a self-join would read and count the input twice, which doubles the load. Windows end once
+    per slide, so a tumbling window of the slide gives one group per sliding window.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -96,11 +96,11 @@ def build_q5(rows: "DataFrame") -> "DataFrame":
 def build_q6(rows: "DataFrame") -> "DataFrame":
     """Average the prices of each seller's last ten winning bids, whenever one of its auctions closes.
 
-    The Beam suite's definition: of the bids before an auction's expiry that meet its reserve the highest wins, the
-    earliest of equals; the last ten are the latest by time, then price; the average is rounded. A bid may precede its
-    auction.
+    The definition of the Beam suite: among the bids before an auction's expiry that meet its reserve, the highest wins,
+    and among equal bids the earliest. The last ten are the latest by time, then price. The average is rounded. A bid
+    may precede its auction.
 
-    A bid does not say who sells, so auctions and bids are joined on the auction (two branches: the input is read
+    A bid does not name the seller, so auctions and bids are joined on the auction (two branches: the input is read
     twice) before the winners are kept per seller by an operator with arbitrary state. The join's state is bounded by
     event time: a bid counts from 10 s before its auction starts and auctions are cut after 60 s. Generated bids
     precede their auction by a few hundred events at most, and generated auctions last at most 2 * 1,666 event
@@ -208,7 +208,7 @@ def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
     name
         ``"q1"``, ``"q2"``, ``"q3"``, ``"q5"``, ``"q6"``, ``"q8"``, ``"q11"``, ``"q11:tumbling"`` or ``"inference"``.
     settings
-        What the stream contains; of these the inference pipeline, which has images for rows, uses the seed only.
+        What the stream contains; the inference pipeline, whose rows are images, uses the seed only.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def query(name: str, settings: NexmarkSettings = DEFAULTS) -> Query:
     Raises
     ------
     WorkbenchError
-        When there is no such query.
+        If there is no such query.
     """
     if name not in _BUILDS:
         near = difflib.get_close_matches(name, NAMES, n=1)

@@ -1,7 +1,7 @@
 """What a Nexmark stream contains: proportions, skew, sizes, order and lateness.
 
-The defaults are those of the public generators (1 : 3 : 46 people, auctions and bids; hot ratios 2, 4, 4; 200, 500
-and 100 bytes), with first event id 0 and every event in order.
+The defaults are the public generators' (1 : 3 : 46 people, auctions and bids; hot ratios 2, 4, 4; 200, 500 and 100
+bytes), with first event id 0 and every event in order.
 """
 
 import math
@@ -13,7 +13,7 @@ from workbench.errors import WorkbenchError
 Characters = Literal["letters", "original"]
 
 ORDER_STEP = 953
-"""Step of the out-of-order permutation; group sizes that it divides are not permuted but collapsed."""
+"""Step of the out-of-order permutation; a group size that it divides would give all events of a group one id."""
 
 _RANGES = {
     "seed": (0, 2**63 - 1),
@@ -43,31 +43,31 @@ class NexmarkSettings:
     Parameters
     ----------
     seed
-        Two streams of the same settings and seed are equal, row for row.
+        Two streams with the same settings and seed are equal, row for row.
     people, auctions, bids
-        How many of each follow one another in a repeating pattern.
+        Number of each in the repeating pattern of events.
     person_bytes, auction_bytes, bid_bytes
         Average record size that `extra` fills up to. As in the original the channel and the url of a bid are not
         counted; `average_row_bytes` reports what a row really holds.
     hot_auction_ratio, hot_seller_ratio, hot_bidder_ratio
-        All but one in `ratio` references go to the hot one; 1 means no hot one.
+        One in `ratio` references is not to the hot one; 1 means that there is no hot one.
     hot_batch
-        The hot auction, seller and bidder change every so many ids.
+        The hot auction, seller and bidder change after this many ids.
     auctions_in_flight
-        A bid that is not hot goes to one of so many latest auctions (or a few to come).
+        A bid that is not hot goes to one of this many latest auctions (or a few future ones).
     active_people
-        A bidder or seller that is not hot is one of so many latest people (or a few to come).
+        A bidder or seller that is not hot is one of this many latest people (or a few future ones).
     group_size
-        Events are shuffled within groups of this many; 1 means in order. No multiple of 953, the shuffle's step, and
-        a divisor of 952 (2, 4, 7, 8, 14, ...) leaves them in order, too.
+        Events are shuffled within groups of this size; 1 means in order. Multiples of 953, the shuffle's step, are
+        refused, and a divisor of 952 (2, 4, 7, 8, 14, ...) also leaves the events in order.
     first_event_id
         Id of event number 0. Ids decide kind and content, numbers decide the time.
     first_person_id, first_auction_id
         Added once to every person and auction id.
     late_probability
-        Share of the events whose event time lies before the time they are due.
+        Share of the events whose event time is before their due time.
     late_delay_s
-        The most such an event is late; uniform from 1 ms.
+        The largest lateness of such an event; uniform from 1 ms.
     characters
         Of `extra`: ``"letters"`` (a to z) or ``"original"`` (the original's uneven set from H to z, in which about
         48 % of the characters lie below "a").
@@ -130,12 +130,12 @@ class NexmarkSettings:
 
     @property
     def lookahead(self) -> int:
-        """Events until as many auctions as are in flight have appeared (1,666 by default)."""
+        """Events until `auctions_in_flight` auctions have appeared (1,666 by default)."""
         return self.auctions_in_flight * self.total // self.auctions
 
     @property
     def late_delay_ms(self) -> int:
-        """The most a late event is late, in whole milliseconds."""
+        """The largest lateness of an event, in milliseconds."""
         return max(1, round(self.late_delay_s * 1000))
 
 

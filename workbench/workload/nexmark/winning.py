@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 BID_LEAD = "10 seconds"
-"""How long before its auction a bid may come."""
+"""The longest time by which a bid may precede its auction."""
 
 LONGEST_AUCTION = "60 seconds"
-"""After this an auction takes no more bids."""
+"""After this time an auction accepts no more bids."""
 
 LAST = 10
 RESULT = "auction long, seller long, price long"
@@ -51,7 +51,7 @@ class Winners:
         self.recent = recent
 
     def offer(self, bid: Candidate) -> None:
-        """Take `bid` as its auction's best if it is higher, or as high and earlier."""
+        """Make `bid` the best of its auction if it is higher, or equal and earlier."""
         best = self.leading.get(bid.auction)
         if best is None or (bid.price, -bid.time_us) > (best.price, -best.time_us):
             self.leading[bid.auction] = bid
@@ -66,7 +66,7 @@ class Winners:
             yield Closed(bid.auction, (2 * total + len(self.recent)) // (2 * len(self.recent)))
 
     def next_expiry_ms(self) -> "int | None":
-        """Return the millisecond by which the next auction has expired; None when none is open."""
+        """Return the millisecond by which the next auction has expired; None if no auction is open."""
         return min((-(-bid.expires_us // 1000) for bid in self.leading.values()), default=None)
 
 

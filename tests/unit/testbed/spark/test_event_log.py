@@ -234,12 +234,14 @@ def test_samples_bear_what_the_executor_does_per_batch_at_one_rate_for_all_batch
     little, much = (BatchWork(batch, used, 0.1, quota=True) for used in (0.6, 1.0))
     rate = overhead([little, much])
     assert rate == pytest.approx((0.3 + 0.7) / (2 * 0.2))
-    one, other = (operator_metrics([work], 2.0, 0.2, SourceCost(), borne=rate)[1] for work in (little, much))
+    one, other = (operator_metrics([work], 2.0, 0.2, SourceCost(), overhead_rate=rate)[1] for work in (little, much))
     assert one == other
     apart, further = (operator_metrics([work], 2.0, 0.2, SourceCost())[1] for work in (little, much))
     assert apart != further
     # the metrics of an observation still share out all that was used
-    assert sum(o.cpu_s for o in operator_metrics([much], 2.0, 0.2, SourceCost(), borne=rate)[0]) == pytest.approx(1.0)
+    assert sum(
+        o.cpu_s for o in operator_metrics([much], 2.0, 0.2, SourceCost(), overhead_rate=rate)[0]
+    ) == pytest.approx(1.0)
 
 
 def test_what_the_executor_does_besides_is_no_cost_of_the_source(batch):

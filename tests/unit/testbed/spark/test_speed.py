@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from workbench.testbed.spark import speed
-from workbench.testbed.spark.speed import Pace, Stopwatch, Timing, slowdown, typical
+from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe, Timing, slowdown, typical
 
 
 def took(arithmetic=1.0, reads=1.0):
@@ -48,7 +48,7 @@ def test_one_stalled_read_does_not_disturb():
 
 def test_each_half_is_what_the_clock_says():
     times = iter([1.0, 1.5, 1.6])
-    timing = Stopwatch(cpu_s=lambda: next(times), cells=1000).time()
+    timing = CoreTimer(cpu_s=lambda: next(times), cells=1000).time()
     assert timing.arithmetic_s == pytest.approx(0.5)
     assert timing.reads_s == pytest.approx(0.1)
 
@@ -57,24 +57,24 @@ def test_the_work_is_done_on_the_slots_cores_and_the_thread_moved_back():
     cores = os.sched_getaffinity(0)
     there = []
     chosen = {max(cores)}
-    Stopwatch(chosen, cpu_s=lambda: there.append(os.sched_getaffinity(0)) or 0.0, cells=1000).time()
+    CoreTimer(chosen, cpu_s=lambda: there.append(os.sched_getaffinity(0)) or 0.0, cells=1000).time()
     assert there == [chosen] * 3
     assert os.sched_getaffinity(0) == cores
 
 
 def test_cores_that_are_gone_do_not_end_the_measurement():
     cores = os.sched_getaffinity(0)
-    assert Stopwatch({10_000}, cells=1000).time().reads_s >= 0
+    assert CoreTimer({10_000}, cells=1000).time().reads_s >= 0
     assert os.sched_getaffinity(0) == cores
 
 
 def test_each_time_other_cells_are_read():
-    stopwatch = Stopwatch(cells=speed._CELLS)
-    stopwatch.time()
-    before = stopwatch._places
-    stopwatch.time()
-    assert len(np.intersect1d(before, stopwatch._places)) < 0.01 * len(before)
-    assert stopwatch._places.max() < speed._CELLS
+    timer = CoreTimer(cells=speed._CELLS)
+    timer.time()
+    before = timer._places
+    timer.time()
+    assert len(np.intersect1d(before, timer._places)) < 0.01 * len(before)
+    assert timer._places.max() < speed._CELLS
 
 
 class Cores:
@@ -82,7 +82,7 @@ class Cores:
 
     def __init__(self, took_at):
         self.took_at, self.now, self.timed = took_at, 0.0, 0
-        self.pace = Pace(self.time, lambda: self.now)
+        self.interference = InterferenceProbe(self.time, lambda: self.now)
 
     def time(self):
         self.timed += 1
@@ -92,14 +92,14 @@ class Cores:
         self.now += 0.1
 
     def wait(self, most_s=240.0, others=lambda: 0.0):
-        self.pace.wait(1000.0, most_s, self.tick, others)
+        self.interference.wait(1000.0, most_s, self.tick, others)
 
     def observe(self, rate=1000.0, seconds=10.0):
         end = self.now + seconds
         while self.now < end:
             self.tick()
-            self.pace.sample()
-        return self.pace.end(rate)
+            self.interference.sample()
+        return self.interference.end(rate)
 
 
 def test_an_observation_times_the_work_four_times_a_second():

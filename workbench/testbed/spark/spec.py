@@ -1,4 +1,4 @@
-"""What crosses the pipe to a driver process, once."""
+"""The specification of a deployment, which crosses the pipe to its driver process once."""
 
 import math
 import os
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Order:
-    """What to deploy, and where it lives.
+class DeploymentSpec:
+    """What to deploy, and its folders.
 
-    `folder` holds checkpoint, logs and control files, in memory where the machine permits, so that the latency of
-    this machine's disk is no part of a batch; `disk` holds state beyond RocksDB's memory and shuffle files.
+    `folder` holds checkpoint, logs and control files, in memory if the machine permits it, so that batches do not
+    include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory.
     """
 
     name: str
@@ -38,10 +38,10 @@ class Order:
 
     @property
     def slot_cores(self) -> frozenset[int]:
-        """Cores that the slots run on: as few as hold them, lowest numbers first.
+        """Cores that the slots run on: the fewest that hold them, lowest numbers first.
 
-        On more, tasks that share one core's worth of quota run at once or in turns, as chance has it, and at once they
-        slow each other down where the cores are threads of one real core or share its caches.
+        On more cores, tasks that share one core's quota would run at once or in turns by chance. At once, they slow
+        each other down if the cores are threads of one physical core or share its caches.
         """
         allowed = sorted(os.sched_getaffinity(0))
         return frozenset(allowed[: max(1, math.ceil(round(self.budget.cpus, 6)))])
