@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.scaling import CAPSYS, Controller, Decision, Ds2Policy, ds2, replay
+from workbench.scaling import AutoscalerSettings, Controller, Decision, Ds2Policy, ds2, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, Worker
 
 NAMES = ("read", "transform", "compress", "inference", "sink")
@@ -82,7 +82,7 @@ def table_4(strategy, seed):
     """Four pairs: target met, no task too many."""
     trace = RateTrace.steps([(600.0, rate) for rate in RATES])
     start = controller(Ds2Policy(), "CAPSys", 0).begin(FLOW, Decision(least(RATES[0])), {"source": RATES[0]})
-    once = At(Ds2Policy(CAPSYS), tuple(600.0 * step + 120.0 for step in range(1, 5)))
+    once = At(Ds2Policy(AutoscalerSettings()), tuple(600.0 * step + 120.0 for step in range(1, 5)))
     line = replay(trace, MODEL, controller(once, strategy, seed), start, step_s=1.0)
     cells = []
     for step in range(1, 5):
@@ -97,7 +97,7 @@ def figure_9(strategy, seed, high=2880.0, low=720.0):
     periods = [high, low] * 3
     trace = RateTrace.steps([(1200.0, rate) for rate in periods])
     ones = Decision(dict.fromkeys(NAMES, 1))
-    line = replay(trace, MODEL, controller(Ds2Policy(CAPSYS), strategy, seed), ones, step_s=1.0)
+    line = replay(trace, MODEL, controller(Ds2Policy(AutoscalerSettings()), strategy, seed), ones, step_s=1.0)
     times = np.array([change.at_s for change in line.reconfigurations])
     decisions = [int(((times >= 1200 * i) & (times < 1200 * (i + 1))).sum()) for i in range(len(periods))]
     surplus = [int(line.tasks[1200 * (i + 1) - 1]) - sum(least(rate).values()) for i, rate in enumerate(periods)]

@@ -1,20 +1,16 @@
-"""Scaling policies: functions from metrics to a configuration."""
+"""Scaling policies: functions from metrics to a configuration, and their replay on a load that changes."""
 
 from workbench.scaling._ds2 import Ds2Decision, ds2
-from workbench.scaling._justin import JustinVariant, MemoryState, StateMetrics, justin, managed_memory_mb
-from workbench.scaling._replay import compare, replay
-from workbench.scaling.autoscaler import (
-    CAPSYS,
-    FLINK,
-    JUSTIN,
-    AutoscalerSettings,
-    LimitedProposal,
-    PendingScaleDown,
-    is_due,
-    limit_parallelism,
-    needs_scaling,
-    planned_rates,
+from workbench.scaling._justin import (
+    JustinDecision,
+    JustinVariant,
+    MemoryState,
+    StateMetrics,
+    justin,
+    justin_decisions,
 )
+from workbench.scaling._replay import replay
+from workbench.scaling.autoscaler import FLINK, JUSTIN, AutoscalerSettings
 from workbench.scaling.controller import Controller, Strategy
 from workbench.scaling.ds2_policy import Ds2Policy
 from workbench.scaling.elastic import (
@@ -27,23 +23,18 @@ from workbench.scaling.elastic import (
     assign_cores,
     erlang_c,
     jackson_latency,
-    migrated_bytes,
     rebalance_shards,
-    remote_transfer_rate,
-    shard_migration_bytes,
 )
-from workbench.scaling.explain import JustinExplanation, explain_justin
 from workbench.scaling.fleet import Fleet
 from workbench.scaling.justin_policy import JustinPolicy
-from workbench.scaling.packing import Packing, TaskDemand, WorkerShape, pack_tasks
-from workbench.scaling.policies import Answer, Decision, Policy, Scheduled, Static, Window
+from workbench.scaling.packing import WorkerShape
+from workbench.scaling.policies import AnyPolicy, Decision, Policy, Static, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline
 
 __all__ = [
-    "CAPSYS",
     "FLINK",
     "JUSTIN",
-    "Answer",
+    "AnyPolicy",
     "Assignment",
     "AutoscalerSettings",
     "Controller",
@@ -53,42 +44,27 @@ __all__ = [
     "Ds2Policy",
     "ExecutorAdvice",
     "Fleet",
-    "JustinExplanation",
+    "JustinDecision",
     "JustinPolicy",
     "JustinVariant",
-    "LimitedProposal",
     "MemoryState",
-    "Packing",
-    "PendingScaleDown",
     "Policy",
     "Reconfiguration",
-    "Scheduled",
     "ShardPlan",
     "StateMetrics",
     "Static",
     "Strategy",
-    "TaskDemand",
     "Timeline",
     "Window",
     "WorkerShape",
     "advise_executors",
     "allocate_cores",
     "assign_cores",
-    "compare",
     "ds2",
     "erlang_c",
-    "explain_justin",
-    "is_due",
     "jackson_latency",
     "justin",
-    "limit_parallelism",
-    "managed_memory_mb",
-    "migrated_bytes",
-    "needs_scaling",
-    "pack_tasks",
-    "planned_rates",
+    "justin_decisions",
     "rebalance_shards",
-    "remote_transfer_rate",
     "replay",
-    "shard_migration_bytes",
 ]

@@ -1,68 +1,65 @@
-"""What a policy says, checked: it may be a user's own."""
+"""Checks of what a policy returns: it may be your own policy."""
 
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
 
 from workbench.checks import require
 from workbench.errors import WorkbenchError
-from workbench.scaling.policies import Decision
+from workbench.scaling.policies import Answer, Decision, Memory, Tasks
 from workbench.simulation import Cluster
 
 MOST_TASKS = 100_000
 
 
 def interval_of(policy: object) -> float:
-    """Seconds from one question to the next.
+    """Return the seconds from one call of `policy` to the next.
 
     Raises
     ------
     WorkbenchError
-        When `policy` is none: it has no ``decide``, or its ``interval_s`` is no finite number above 0.
+        When `policy` has no ``decide``, or its ``interval_s`` is not a finite number above 0.
     """
     who = _name(policy)
     require(
         callable(getattr(policy, "decide", None)) and not isinstance(policy, type),
-        f"{who} is no policy: it has no method decide(window, memory); give an object that has one, and interval_s.",
+        f"{who} is not a policy: it has no method decide(window, memory). Give an object with decide and interval_s.",
     )
-    require(
-        hasattr(policy, "interval_s"), f"Policy {who} has no interval_s; give it the seconds between two questions."
-    )
+    require(hasattr(policy, "interval_s"), f"Policy {who} has no interval_s; set it to the seconds between two calls.")
     seconds = policy.interval_s  # type: ignore[attr-defined]
-    if not (_is_number(seconds) and 0 < seconds < math.inf):  # asked at every step: no text is made in vain
+    if not (_is_number(seconds) and 0 < seconds < math.inf):  # called at every step: build no text without need
         raise WorkbenchError(
-            f"Policy {who} has interval_s = {_shown(seconds)}; it must be a finite number above 0, seconds."
+            f"Policy {who} has interval_s = {_shown(seconds)}; it must be a finite number of seconds above 0."
         )
     return float(seconds)
 
 
-def answered(policy: object, answer: Any, operators: Sequence[str]) -> tuple[Decision | None, Any]:  # noqa: ANN401
-    """Take what ``decide`` returned apart: what to deploy, None for nothing else, and what to remember.
+def answered(policy: object, answer: Answer[Memory], operators: Sequence[str]) -> tuple[Decision | None, Memory]:
+    """Split what ``decide`` returned into what to deploy (None for no change) and what to remember.
 
     Raises
     ------
     WorkbenchError
-        When it is no such pair, or no deployment of these operators.
+        When it is not such a pair, or not a deployment of these operators.
     """
     who = f"Policy {_name(policy)}"
-    if not (isinstance(answer, tuple) and len(answer) == len(("wanted", "memory"))):  # its text can be long
+    if not (isinstance(answer, tuple) and len(answer) == len(("wanted", "memory"))):  # building its text can take long
         raise WorkbenchError(
-            f"{who} decided {_shown(answer)}; decide must return a pair: tasks by operator, a Decision or None, and "
-            "what to remember."
+            f"{who} decided {_shown(answer)}; decide must return a pair: first the tasks by operator, a Decision or "
+            "None, then what to remember."
         )
     wanted, memory = answer
     return None if wanted is None else decided(who, wanted, operators), memory
 
 
-def decided(who: str, wanted: Any, operators: Sequence[str]) -> Decision:  # noqa: ANN401
-    """Take tasks by operator, or a `Decision`, as one that can be deployed; `who` gave it.
+def decided(who: str, wanted: Tasks | Decision, operators: Sequence[str]) -> Decision:
+    """Return tasks by operator, or a `Decision`, as a checked `Decision`; errors name `who` as its author.
 
     Raises
     ------
     WorkbenchError
-        When operators are missing or unknown, tasks are no whole numbers of at least 1 or too many, or managed memory
-        or the placement are of a wrong kind.
+        When operators are missing or unknown, tasks are not whole numbers of at least 1 or are too many, or managed
+        memory or the placement have the wrong type.
     """
     decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
     tasks, managed = decision.tasks, decision.managed_mb
@@ -80,7 +77,7 @@ def decided(who: str, wanted: Any, operators: Sequence[str]) -> Decision:  # noq
     require(
         together <= MOST_TASKS,
         f"{who} gave {together:,} tasks; a replay takes at most {MOST_TASKS:,}. Lower the rates, or limit the policy, "
-        "such as by max_parallelism.",
+        "for example with max_parallelism.",
     )
     require(
         managed is None or isinstance(managed, Mapping),

@@ -21,7 +21,7 @@ _NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Ds2Decision:
-    """What DS2 read out of the counters, and what it proposes.
+    """What DS2 derives from the counters, and what it proposes.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ class Ds2Decision:
         ``(processing, output)`` per operator, records/s, summed over its instances: what they would process and push
         if they were useful all the time. Sources are left out.
     optimal_output
-        Records/s per operator, sources too, when every operator keeps up with the source rates.
+        Records/s per operator, including sources, if every operator keeps up with the source rates.
     parallelism
-        Tasks per operator; sources keep theirs and are left out.
+        Tasks per operator; sources keep their tasks and are left out.
     selectivity
-        Records out per record in of every operator, the last known one where the counters tell none.
+        Records out per record in of every operator; the last known value if the counters give none.
     uninformed
-        Operators whose counters tell nothing, so that they keep their tasks.
+        Operators without informative counters; they keep their tasks.
     """
 
     true_rates: Mapping[str, tuple[float, float]]
@@ -54,19 +54,19 @@ def ds2(
 ) -> Ds2Decision:
     """Propose the least parallelism at which every operator keeps up with the source rates.
 
-    An operator that does not keep up hides the load of those behind it; the pass undoes that by following the rates
-    the operators will push once they do. Sources send their full output to every consumer.
+    An operator that does not keep up hides the load of its downstream operators. The pass follows the rates that
+    operators push when they keep up. Sources send their full output to every consumer.
 
-    An instance without useful seconds or without input has no true rate: the others stand for it. When no instance
-    of an operator has one, the operator keeps its tasks, is passed with `last_selectivity` (1 if unknown) and is
-    named in ``Ds2Decision.uninformed``.
+    An instance without useful seconds or without input has no true rate; the other instances stand for it. If no
+    instance of an operator has a true rate, the operator keeps its tasks, passes records on with `last_selectivity` (1
+    if unknown), and is listed in ``Ds2Decision.uninformed``.
 
     Parameters
     ----------
     dataflow
         Operators of kind ``"source"`` are the sources.
     counters
-        Of one window, per operator that is not a source: ``(processed, pushed, useful_s)`` for each instance.
+        Counters of one window, per operator that is not a source: ``(processed, pushed, useful_s)`` of each instance.
     source_rates
         Target records/s per source.
     last_selectivity
@@ -89,13 +89,13 @@ def ds2(
             output[name] = source_rates[name]
             continue
         need = sum(output[edge.upstream] for edge in dataflow.edges if edge.downstream == name)
-        telling = [instance for instance in counters[name] if instance[0] > 0 and instance[2] > 0]
-        processing = sum(processed / useful for processed, _, useful in telling)
-        pushing = sum(pushed / useful for _, pushed, useful in telling)
+        informative = [instance for instance in counters[name] if instance[0] > 0 and instance[2] > 0]
+        processing = sum(processed / useful for processed, _, useful in informative)
+        pushing = sum(pushed / useful for _, pushed, useful in informative)
         true_rates[name] = (processing, pushing)
-        if telling:
+        if informative:
             selectivity[name] = pushing / processing
-            parallelism[name] = max(1, _ceil(need * len(telling) / processing))
+            parallelism[name] = max(1, _ceil(need * len(informative) / processing))
         else:
             selectivity[name] = last_selectivity.get(name, 1.0)
             parallelism[name] = len(counters[name])
@@ -105,7 +105,7 @@ def ds2(
 
 
 def _ceil(value: float) -> int:
-    """Round up, but not what rounding errors put above a whole number."""
+    """Round up, but ignore a rounding error above a whole number."""
     return math.ceil(value - SLACK * max(1.0, value))
 
 
@@ -118,7 +118,7 @@ def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], sourc
     for name in scaled:
         require(
             any(edge.downstream == name for edge in dataflow.edges),
-            f"Operator {name!r} has no upstream and is not of kind 'source', so no rate reaches it; "
+            f"Operator {name!r} has no upstream and is not of kind 'source', so its rate is unknown; "
             "add the edge that feeds it, or make it a source.",
         )
         require(len(counters[name]) > 0, f"Operator {name!r} has no counters; give those of each of its instances.")

@@ -8,12 +8,40 @@ References
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, get_args
 
 from workbench.checks import SLACK, not_negative, require, whole
 
 BASE_MEMORY_MB = 158.0
 Guard = Literal["differs", "exceeds"]
+Case = Literal[
+    "stateless",
+    "unchanged",
+    "shrinks",
+    "grow again",
+    "top level",
+    "roll back",
+    "scale up",
+    "pressure at the top",
+    "scale out",
+    "gives back",
+]
+REASONS: Mapping[Case, str] = MappingProxyType(
+    {
+        "stateless": "it keeps no state, so it takes DS2's tasks and needs no managed memory",
+        "unchanged": "DS2 proposes the tasks it has, so nothing changes",
+        "shrinks": "DS2 proposes fewer tasks and this variant lets it shrink",
+        "grow again": "the memory of the last decision helped, so it gets more memory instead of more tasks",
+        "top level": "the memory of the last decision helped, but there is no higher level, so it takes DS2's tasks",
+        "roll back": "the memory of the last decision did not help, so it goes back and takes DS2's tasks instead",
+        "scale up": "its state accesses are slow, so it gets more memory instead of more tasks",
+        "pressure at the top": "its state accesses are slow, but there is no higher level, so it takes DS2's tasks",
+        "scale out": "its state accesses are fast, so memory is not what it lacks and it takes DS2's tasks",
+        "gives back": "it shrinks and hits its cache often enough to give one level of memory back",
+    }
+)
+"""Which lines of Algorithm 1 applied, and why, in words."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +53,9 @@ class MemoryState:
     tasks
         p, at least 1.
     level
-        m: each task has the base memory x 2^m of managed memory; None has none (stateless).
+        m: each task has the base memory x 2^m of managed memory; None for no managed memory (stateless).
     scaled_up
-        v: the last decision gave it a level more.
+        v: whether the last decision raised the level.
     """
 
     tasks: int
@@ -47,9 +75,9 @@ class StateMetrics:
     Parameters
     ----------
     hit_rate
-        theta: cache hits / look-ups; None without any, which counts as 1.0.
+        theta: cache hits / look-ups; None without look-ups, which counts as 1.0.
     latency_s
-        tau: mean seconds of one access; None when unknown, which is no pressure.
+        tau: mean seconds of one access; None if unknown, which counts as no pressure.
     """
 
     hit_rate: float | None
@@ -72,19 +100,19 @@ class StateMetrics:
 
 @dataclass(frozen=True)
 class JustinVariant:
-    """Departures from Algorithm 1; the default has none.
+    """Deviations from Algorithm 1; the default has none.
 
     Parameters
     ----------
     guard
-        ``"differs"`` is the paper's p* != p'. With ``"exceeds"`` (p* > p') an operator that should shrink shrinks,
-        whereas the paper's guard gives it more memory when it is under pressure.
+        ``"differs"`` is the paper's p* != p'. With ``"exceeds"`` (p* > p'), an operator that needs fewer tasks shrinks;
+        the paper's guard gives it more memory if it is under pressure.
     min_gain
-        Hysteresis (the paper's footnote 1): more memory helped only if the hit rate rose or the latency fell by more
-        than this share of itself.
+        Hysteresis (the paper's footnote 1): more memory helped only if the hit rate rose, or the latency fell, by more
+        than this relative amount.
     give_back_hit_rate
-        An operator that shrinks without pressure gives one level back when its hit rate is at least this; None (the
-        paper) gives memory back only after a scale-up that did not help.
+        An operator that shrinks without pressure gives one level back if its hit rate is at least this. None (the
+        paper): memory is given back only after a scale-up that did not help.
     """
 
     guard: Guard = "differs"
@@ -108,11 +136,42 @@ PAPER = JustinVariant()
 
 
 def managed_memory_mb(level: int | None, base_mb: float = BASE_MEMORY_MB) -> float:
-    """Compute the managed memory of one task, MB: `base_mb` doubled `level` times, 0 without a level."""
+    """Return the managed memory of one task, MB: `base_mb` doubled `level` times; 0 without a level."""
     return 0.0 if level is None else base_mb * 2.0**level
 
 
-def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 beside its four inputs
+@dataclass(frozen=True)
+class JustinDecision:
+    """What Justin decides for one operator, and why.
+
+    Parameters
+    ----------
+    previous, proposed
+        The configuration that was measured, and DS2's number of tasks.
+    state
+        The new configuration.
+    case
+        Which lines of Algorithm 1 applied.
+    tests
+        The comparisons made, in words with their numbers, in the order of the algorithm.
+    seen
+        State metrics of the window; None for a stateless operator.
+    """
+
+    previous: MemoryState
+    proposed: int
+    state: MemoryState
+    case: Case
+    tests: tuple[str, ...] = ()
+    seen: StateMetrics | None = None
+
+    @property
+    def reason(self) -> str:
+        """The case in words."""
+        return REASONS[self.case]
+
+
+def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 and its four inputs
     previous: Mapping[str, MemoryState],
     proposal: Mapping[str, int],
     now: Mapping[str, StateMetrics],
@@ -125,6 +184,8 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 beside its fo
 ) -> dict[str, MemoryState]:
     """Replace scale-outs that DS2 proposes by more memory per task where state accesses are slow (Algorithm 1).
 
+    `justin_decisions` takes the same arguments and returns the reasons too.
+
     Parameters
     ----------
     previous
@@ -132,14 +193,14 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 beside its fo
     proposal
         DS2's number of tasks for the same operators.
     now, before
-        State metrics of the window just ended and of the one before it. An operator absent from `now` is stateless
-        and gets no managed memory; absent from `before`, it has not improved.
+        State metrics of the window just ended and of the window before it. An operator absent from `now` is stateless
+        and gets no managed memory. An operator absent from `before` has not improved.
     max_level
         Number of levels: 3 gives levels 0, 1 and 2, which are 158, 316 and 632 MB.
     hit_rate, latency_s
-        An operator is under pressure when its hit rate is below the one or its latency above the other.
+        An operator is under pressure if its hit rate is below `hit_rate` or its latency is above `latency_s`.
     variant
-        Named departures from the paper.
+        Named deviations from the paper.
 
     Raises
     ------
@@ -153,17 +214,44 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 beside its fo
 
     - Its guard is ``p* != p'`` although the comment says "capacity insufficient": a scale-in under pressure becomes
       a scale-up. ``JustinVariant(guard="exceeds")`` follows the comment.
-    - Right after a scale-up that helped, the next one needs no pressure: memory grows again at a fine hit rate.
-    - Memory is given back only by a scale-up that did not help; ``give_back_hit_rate`` changes that.
+    - Right after a scale-up that helped, the next one needs no pressure: memory grows again even at a high hit rate.
+    - Memory is given back only after a scale-up that did not help; ``give_back_hit_rate`` changes that.
     - The paths reported for Q8 and Q11, (1; 158) -> (1; 316) -> more tasks at 316 MB, cannot happen with three
-      levels: after a scale-up that helped there is still room for 632 MB, otherwise the level returns to 158 MB.
-      They need ``max_level=2``.
+      levels: after a scale-up that helped, 632 MB comes next; after one that did not, the level returns to 158 MB.
+      The paths need ``max_level=2``.
 
-    An operator that turns stateful counts as one at level 0.
+    A stateful operator without a level counts as one at level 0.
+    """
+    decisions = justin_decisions(previous, proposal, now, before, max_level, hit_rate, latency_s, variant=variant)
+    return {name: one.state for name, one in decisions.items()}
+
+
+def justin_decisions(  # noqa: PLR0917 - as `justin`
+    previous: Mapping[str, MemoryState],
+    proposal: Mapping[str, int],
+    now: Mapping[str, StateMetrics],
+    before: Mapping[str, StateMetrics],
+    max_level: int = 3,
+    hit_rate: float = 0.8,
+    latency_s: float = 0.001,
+    *,
+    variant: JustinVariant = PAPER,
+) -> dict[str, JustinDecision]:
+    """Decide as `justin` does, and return each operator's decision with its reason.
+
+    Parameters
+    ----------
+    previous, proposal, now, before, max_level, hit_rate, latency_s, variant
+        As in `justin`.
+
+    Raises
+    ------
+    WorkbenchError
+        As `justin`.
     """
     whole("max_level", max_level, 1)
     _check_names(previous, proposal, now, before)
-    decision = {}
+    decisions = {}
     for name, proposed in proposal.items():
         state = previous[name]
         require(
@@ -172,36 +260,61 @@ def justin(  # noqa: PLR0917 - the three parameters of Algorithm 1 beside its fo
             "Raise max_level or start the operator lower.",
         )
         if name not in now:
-            decision[name] = MemoryState(proposed, None)
+            decisions[name] = JustinDecision(state, proposed, MemoryState(proposed, None), "stateless")
             continue
-        seen = now[name]
-        pressure = seen.hits < hit_rate - SLACK or (
-            seen.latency_s is not None and seen.latency_s > latency_s * (1 + SLACK)
-        )
-        improved = _improved(seen, before.get(name), variant.min_gain)
-        decision[name] = _decide(state, proposed, max_level, pressure=pressure, improved=improved, guard=variant.guard)
-        if not pressure and _gives_back(state, decision[name], seen.hits, variant.give_back_hit_rate):
-            decision[name] = MemoryState(proposed, (state.level or 0) - 1)
-    return decision
+        seen, earlier = now[name], before.get(name)
+        pressure = _pressed(seen, hit_rate, latency_s)
+        improved = _improved(seen, earlier, variant.min_gain)
+        case = _case(state, proposed, max_level, pressure=pressure, improved=improved, guard=variant.guard)
+        after = _configured(case, state, proposed)
+        if not pressure and _gives_back(state, after, seen.hits, variant.give_back_hit_rate):
+            case = "gives back"
+            after = _configured(case, state, proposed)
+        tests = [f"DS2 proposes {proposed} task{'s' * (proposed != 1)}, it has {state.tasks}"]
+        if case not in {"unchanged", "shrinks"}:
+            tests.append(_comparison(seen, earlier) if state.scaled_up else _against_limits(seen, hit_rate, latency_s))
+            if case in _AT_LEVEL_LIMIT:
+                tests.append(f"level {(state.level or 0) + 1} of at most {max_level - 1}")
+        decisions[name] = JustinDecision(state, proposed, after, case, tuple(tests), seen)
+    return decisions
 
 
-def _decide(
-    state: MemoryState, proposed: int, max_level: int, *, pressure: bool, improved: bool, guard: Guard
-) -> MemoryState:
-    """Lines 6 to 18 of Algorithm 1, for a stateful operator."""
+_AT_LEVEL_LIMIT = frozenset({"scale up", "grow again", "pressure at the top", "top level"})
+
+
+def _case(state: MemoryState, proposed: int, max_level: int, *, pressure: bool, improved: bool, guard: Guard) -> Case:
+    """Follow lines 6 to 18 of Algorithm 1, for a stateful operator."""
+    if proposed == state.tasks:  # line 6
+        return "unchanged"
+    if guard == "exceeds" and proposed < state.tasks:
+        return "shrinks"
+    higher = (state.level or 0) + 1 < max_level
+    if state.scaled_up:  # line 7
+        if not improved:  # line 8
+            return "roll back"
+        return "grow again" if higher else "top level"  # line 9
+    if pressure:  # line 15
+        return "scale up" if higher else "pressure at the top"
+    return "scale out"
+
+
+def _configured(case: Case, state: MemoryState, proposed: int) -> MemoryState:
+    """Return the configuration that a case of a stateful operator leads to."""
     level = state.level or 0
-    if proposed == state.tasks or (guard == "exceeds" and proposed < state.tasks):  # line 6
-        return MemoryState(proposed, level)
-    if state.scaled_up and not improved:  # lines 7, 8
-        return MemoryState(proposed, max(0, level - 1))  # line 13: roll back
-    helps = state.scaled_up or pressure  # line 7 or line 15
-    if helps and level + 1 < max_level:  # lines 9, 15
+    if case in {"scale up", "grow again"}:
         return MemoryState(state.tasks, level + 1, scaled_up=True)
+    if case in {"roll back", "gives back"}:  # line 13
+        return MemoryState(proposed, max(0, level - 1))
     return MemoryState(proposed, level)
 
 
+def _pressed(seen: StateMetrics, hit_rate: float, latency_s: float) -> bool:
+    slow = seen.latency_s is not None and seen.latency_s > latency_s * (1 + SLACK)
+    return seen.hits < hit_rate - SLACK or slow
+
+
 def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float) -> bool:
-    """Line 8; equal counts as not, so does a latency that one of the windows lacks."""
+    """Evaluate line 8; equal values are no improvement, and neither is a latency that one of the windows lacks."""
     if earlier is None:
         return False
     if seen.hits > earlier.hits * (1 + min_gain) + SLACK:
@@ -214,6 +327,22 @@ def _improved(seen: StateMetrics, earlier: StateMetrics | None, min_gain: float)
 def _gives_back(state: MemoryState, decision: MemoryState, hits: float, least: float | None) -> bool:
     shrinks = decision.tasks < state.tasks and decision.level == state.level
     return shrinks and bool(state.level) and least is not None and hits >= least - SLACK
+
+
+def _against_limits(seen: StateMetrics, hit_rate: float, latency_s: float) -> str:
+    latency = "unknown" if seen.latency_s is None else f"{seen.latency_s * 1e3:.3g} ms"
+    return (
+        f"hit rate {seen.hits:.1%} against at least {hit_rate:.0%}, latency {latency} against at most "
+        f"{latency_s * 1e3:.3g} ms"
+    )
+
+
+def _comparison(seen: StateMetrics, earlier: StateMetrics | None) -> str:
+    if earlier is None:
+        return "no window before the last decision to compare with"
+    latencies = [None if one.latency_s is None else one.latency_s * 1e3 for one in (earlier, seen)]
+    latency = "unknown" if None in latencies else f"{latencies[0]:.3g} to {latencies[1]:.3g} ms"
+    return f"hit rate {earlier.hits:.1%} to {seen.hits:.1%}, latency {latency}, since the last decision"
 
 
 def _check_names(

@@ -1,13 +1,12 @@
 """Replay a load against a deployment under a policy, on the fluid engine.
 
-The engine owns time: it lets steps pass, asks the policy at its interval, and carries a reconfiguration out: nothing
-runs for the restart and while the state moves, what arrives meanwhile waits, and the new deployment begins cold.
+The engine owns time. It advances step by step, calls the policy at its interval, and carries out reconfigurations:
+nothing runs during the restart and while state moves, arriving records wait, and the new deployment begins cold.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.scaling._answers import answered, decided, interval_of
 from workbench.scaling._justin import StateMetrics
 from workbench.scaling.fleet import Fleet, Paid
-from workbench.scaling.policies import Decision, Managed, Policy, Tasks, Window
+from workbench.scaling.policies import Decision, Managed, Memory, Policy, Tasks, Window
 from workbench.scaling.timeline import Reconfiguration, Timeline
 from workbench.scaling.waiting import waited
 from workbench.simulation import (
@@ -43,7 +42,7 @@ _ROUNDING = 1e-9
 def replay(
     trace: RateTrace,
     dataflow: QueryModel | Dataflow,
-    policy: Policy,
+    policy: Policy[Memory],
     tasks: Tasks | Decision,
     *,
     profiles: Mapping[str, OperatorProfile] | None = None,
@@ -61,45 +60,44 @@ def replay(
     Parameters
     ----------
     dataflow
-        The query and what its records cost: a `QueryModel`; or a `Dataflow` and `profiles`, so that capacity is in
-        proportion to the tasks.
+        The query and the costs of its records: a `QueryModel`, or a `Dataflow` with `profiles`, whose capacity is
+        proportional to the tasks.
     policy
         Decides what to deploy; see `Policy`.
     tasks
-        Tasks per operator at the beginning; or a `Decision`, with managed memory per operator and a placement. A
-        policy with a method ``begin(dataflow, decision, source_rates)``, such as `Controller`, may complete it.
+        Tasks per operator at the beginning, or a `Decision` with managed memory per operator and a placement. A policy
+        with a method ``begin(dataflow, decision, source_rates)``, such as `Controller`, may complete it.
     profiles
-        Unit costs by operator, with a `Dataflow` alone; a source may do without.
+        Unit costs by operator, only with a `Dataflow`; a source may have none.
     memory_mb
-        Memory of a slot, MB; with managed memory per operator, what a slot has beside it.
+        Memory of a slot, MB. With managed memory per operator: the rest of the slot.
     slot_cpus
         Cores of a slot; a task uses at most one.
     restart_s
-        Seconds nothing runs at a reconfiguration, state aside.
+        Downtime of a reconfiguration, seconds, without moving state.
     state_bytes_per_s
-        Speed at which state moves; all state of an operator whose tasks, memory or workers change moves, as on
+        Speed at which state moves. When an operator's tasks, memory or workers change, all its state moves, as with
         savepoint and restore.
     step_s
         Longest step.
     speed
-        How fast everything works, 1 being the model.
+        Speed of the machines relative to the model.
     fleet
-        Workers that are paid as a whole; without it slots alone are paid for, `slot_cpus` and `memory_mb` each.
+        Workers that are paid as a whole. Without it only slots are paid, `slot_cpus` and `memory_mb` each.
     keys
-        Popularity of the keys over time, by operator; the records of the others spread as the model says.
+        Popularity of the keys over time, by operator; the records of other operators spread as the model says.
 
     Raises
     ------
     WorkbenchError
-        When tasks are missing, a number is out of its range, the policy answers with what cannot be deployed, or
-        places no tasks where a placement counts.
+        When tasks are missing, a number is out of its range, or the policy returns what cannot be deployed or leaves
+        out a placement that counts.
     """
     model = _model(dataflow, profiles)
     interval_of(policy)
-    positive("speed", speed)
+    for name, value in (("speed", speed), ("state_bytes_per_s", state_bytes_per_s), ("step_s", step_s)):
+        positive(name, value)
     not_negative("restart_s", restart_s)
-    positive("state_bytes_per_s", state_bytes_per_s)
-    positive("step_s", step_s)
     step = whole_step(min(step_s, trace.duration_s), model.window_s)
     arrivals = np.asarray(trace.per_step(step), dtype=float)
     deployment = _first(model, policy, tasks, trace.rate_at(0.0), memory_mb, slot_cpus)
@@ -111,7 +109,8 @@ def replay(
     consumed, backlog = np.zeros(len(arrivals)), np.zeros(len(arrivals))
     paid, sizes = [_paid(deployment, fleet)], [deployment.size]  # from each deployment to the next
     since = [0]
-    waiting, down_until_s, deployed_s, asked_s, memory = 0.0, 0.0, 0.0, 0.0, None
+    waiting, down_until_s, deployed_s, asked_s = 0.0, 0.0, 0.0, 0.0
+    memory: Memory | None = None
     for number, arrived in enumerate(arrivals.tolist()):
         begin_s = number * step
         deployment = popularity.at(begin_s, deployment)
@@ -122,20 +121,19 @@ def replay(
             consumed[number] = done.consumed
             waiting = max(0.0, waiting - done.consumed)
             meter.add(done, up_s)
-        meter.arrived += arrived * up_s / step  # downtime is no part of a window
+        meter.arrived += arrived * up_s / step  # windows do not include downtime
         backlog[number] = waiting
         now_s = begin_s + step
         if now_s < asked_s + interval_of(policy) - 1e-9 or now_s <= down_until_s or meter.up_s <= 0:
             continue
-        window = _seen(deployment, meter, waiting, now_s, deployed_s)
+        window = _window(deployment, meter, waiting, now_s, deployed_s)
         wanted, memory = answered(policy, policy.decide(window, memory), model.modelled)
         asked_s, meter = now_s, _Meter(deployment)
-        after = None if wanted is None else _next(deployment, wanted)
-        if after is None:
+        if wanted is None or (after := _next(deployment, wanted)) is None:
             continue
         moved = _moved_bytes(deployment, after)
         downtime = restart_s + moved / state_bytes_per_s
-        changes.append(Reconfiguration(now_s, downtime, moved, dict(after.tasks), after.managed_mb))
+        changes.append(Reconfiguration(now_s, downtime, moved, dict(after.tasks), after.managed_mb, wanted.reasons))
         after = popularity.at(now_s, after)
         state, deployment = carry(state, deployment, after), after
         meter = _Meter(deployment)
@@ -161,27 +159,12 @@ def replay(
     )
 
 
-def compare(
-    trace: RateTrace,
-    dataflow: QueryModel | Dataflow,
-    policies: Mapping[str, Policy],
-    tasks: Tasks | Decision,
-    **options: Any,  # noqa: ANN401
-) -> dict[str, dict[str, float]]:
-    """Replay the same trace under several policies; one row of `Timeline.summary` by name, all of the same columns.
-
-    Share of time at target, latencies, task-, core- and GB-hours, reconfigurations, moved state, downtime, and with a
-    price the cost. `options` are those of `replay`.
-    """
-    require(bool(policies), "There are no policies to compare; give at least one.")
-    return {name: replay(trace, dataflow, policy, tasks, **options).summary() for name, policy in policies.items()}
-
-
 def _model(dataflow: QueryModel | Dataflow, profiles: Mapping[str, OperatorProfile] | None) -> QueryModel:
-    """Take the query, or build it of its operators' unit costs."""
+    """Return the query model, or build it from the operators' unit costs."""
     if isinstance(dataflow, QueryModel):
         require(
-            profiles is None, f"The query model {dataflow.name!r} says what its operators cost; leave profiles out."
+            profiles is None,
+            f"The query model {dataflow.name!r} includes the costs of its operators; leave profiles out.",
         )
         return dataflow
     require(
@@ -190,16 +173,21 @@ def _model(dataflow: QueryModel | Dataflow, profiles: Mapping[str, OperatorProfi
     )
     require(
         isinstance(profiles, Mapping) and all(isinstance(one, OperatorProfile) for one in profiles.values()),
-        f"The dataflow {dataflow.name!r} does not say what its operators cost; give profiles, a mapping with an "
+        f"The dataflow {dataflow.name!r} does not include the costs of its operators; give profiles, a mapping with an "
         "OperatorProfile for each, or a QueryModel.",
     )
     return QueryModel(dataflow, {name: OperatorModel(profile) for name, profile in (profiles or {}).items()})
 
 
 def _first(  # noqa: PLR0917 - private, called once
-    model: QueryModel, policy: Policy, tasks: Tasks | Decision, rate_per_s: float, memory_mb: float, slot_cpus: float
+    model: QueryModel,
+    policy: Policy[Memory],
+    tasks: Tasks | Decision,
+    rate_per_s: float,
+    memory_mb: float,
+    slot_cpus: float,
 ) -> Deployment:
-    """Build the deployment at the beginning."""
+    """Build the first deployment."""
     start = decided("The start of the replay", tasks, model.modelled)
     begin = getattr(policy, "begin", None)
     if begin is not None:
@@ -209,7 +197,7 @@ def _first(  # noqa: PLR0917 - private, called once
 
 
 def _next(present: Deployment, decision: Decision) -> Deployment | None:
-    """Build the deployment a policy wants, None if it is the present one."""
+    """Build the deployment that a policy wants; None if it is the present one."""
     managed = present.managed_mb if decision.managed_mb is None else dict(decision.managed_mb)
     tasks = dict(decision.tasks)
     same = tasks == dict(present.tasks) and managed == present.managed_mb
@@ -217,21 +205,21 @@ def _next(present: Deployment, decision: Decision) -> Deployment | None:
         return None
     if present.cluster is not None and decision.cluster is None:
         raise WorkbenchError(
-            "The policy changes the tasks of a deployment whose placement counts, but places none; return a Decision "
-            "with a cluster, or wrap the policy in a Controller."
+            "The policy changes the tasks of a deployment with a placement, but places none. Return a Decision with a "
+            "cluster, or wrap the policy in a Controller."
         )
     return replace(present, tasks=tasks, managed_mb=managed, cluster=decision.cluster, key_shares=None)
 
 
 class _Popularity:
-    """Deployments whose records spread as the keys are popular at the time."""
+    """Spread of the records over tasks, by the popularity of the keys at the time."""
 
     def __init__(self, keys: Mapping[str, KeyTrace]) -> None:
         self._keys = keys
         self._until_s = -math.inf
 
     def at(self, time_s: float, deployment: Deployment) -> Deployment:
-        """Give `deployment` the shares that hold at `time_s`; itself if they still do."""
+        """Return `deployment` with the shares at `time_s`; unchanged if they still hold."""
         if not self._keys or (time_s < self._until_s and deployment.key_shares is not None):
             return deployment
         epochs = {name: trace.epoch_at(time_s) for name, trace in self._keys.items()}
@@ -239,14 +227,15 @@ class _Popularity:
         unknown = [name for name in self._keys if name not in deployment.tasks]
         require(
             not unknown,
-            f"There are keys for {', '.join(unknown)}, no operator with tasks; use {', '.join(deployment.tasks)}.",
+            f"There are keys for {', '.join(unknown)}, which is not an operator with tasks; "
+            f"use {', '.join(deployment.tasks)}.",
         )
         shares = {name: trace.task_shares(epochs[name], deployment.tasks[name]) for name, trace in self._keys.items()}
         return replace(deployment, key_shares=shares)
 
 
 def _paid(deployment: Deployment, fleet: Fleet | None) -> Paid:
-    """Count what is paid for while a deployment runs."""
+    """Return what is paid while a deployment runs."""
     if fleet is not None:
         return fleet.paid(deployment.tasks, deployment.managed_mb, deployment.cluster)
     slot = 0.0 if math.isinf(deployment.memory_mb) else deployment.memory_mb
@@ -256,7 +245,7 @@ def _paid(deployment: Deployment, fleet: Fleet | None) -> Paid:
 
 
 class _Meter:
-    """Work since the policy was asked last."""
+    """Work since the previous call of the policy."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.records = np.zeros(deployment.size)
@@ -281,9 +270,9 @@ class _Meter:
     def bound_s(self) -> Floats:
         """Useful seconds, as if each task could work in both phases: while windows emit, and while the sources flow.
 
-        A task that is useful all of one phase bounds the rate though it idles in the other, in which its work cannot
-        be done. So it counts as useful in both as much as in the phase in which it is more so. If nobody is asked for
-        more than a share of its time then, both phases together take no more than that share.
+        A task that is busy for a complete phase bounds the rate even if it idles in the other phase, in which its work
+        cannot be done. So it counts as useful in both phases as much as in its busier one. If no task then needs more
+        than a share of its time, both phases together take no more than that share.
         """
         flowing_s = self._active_s - self._emitting_s
         if self._emitting_s <= 0 or flowing_s <= _ROUNDING * self._active_s:
@@ -294,12 +283,12 @@ class _Meter:
         return bound
 
 
-def _seen(deployment: Deployment, meter: _Meter, waiting: float, now_s: float, deployed_s: float) -> Window:
-    """Metrics of the window that ends now.
+def _window(deployment: Deployment, meter: _Meter, waiting: float, now_s: float, deployed_s: float) -> Window:
+    """Return the metrics of the window that ends now.
 
-    Deviation from DS2, whose useful time leaves all waiting out: `_Meter.bound_s` is told instead. Windows emit and the
-    sources flow one after the other, so rates that an operator would reach if it worked all the time are out of reach,
-    and DS2 would give tasks back that it has to ask for again, for ever. Without windows there is no difference.
+    Deviation from DS2, whose useful time excludes all waiting: `_Meter.bound_s` is reported instead. Windows emit and
+    sources flow one after the other, so an operator cannot reach the rate of continuous work. DS2 would give tasks
+    back and request them again forever. Without windows there is no difference.
     """
     model = deployment.model
     pushed = np.where(deployment.windowed, meter.results, meter.records * deployment.selectivity)
@@ -329,7 +318,7 @@ def _seen(deployment: Deployment, meter: _Meter, waiting: float, now_s: float, d
 
 
 def _state_metrics(deployment: Deployment, age_s: float) -> dict[str, StateMetrics]:
-    """State accesses of the stateful operators; where the model has no state that could miss, all of them hit."""
+    """Return the state metrics of the stateful operators; without a model of state, all accesses hit."""
     access = deployment.state_access(age_s)
     stateful = (operator.name for operator in deployment.model.dataflow.operators if operator.stateful)
     metrics = {name: StateMetrics(1.0, 0.0) for name in stateful if name in deployment.tasks}
@@ -337,7 +326,7 @@ def _state_metrics(deployment: Deployment, age_s: float) -> dict[str, StateMetri
 
 
 def _moved_bytes(old: Deployment, new: Deployment) -> float:
-    """State of the operators whose tasks, memory or workers change."""
+    """Return the size of the state of the operators whose tasks, memory or workers change."""
     return sum(
         model.state.working_set_mb * _MB
         for name, model in old.model.operators_in_order()

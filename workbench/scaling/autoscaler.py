@@ -1,7 +1,7 @@
-"""When an autoscaler may act and how far it may go: the settings of papers and production around a scaling policy.
+"""When an autoscaler may act and how far it may go: settings of papers and of production for a scaling policy.
 
-All functions are pure: the caller owns the clock and remembers what they return. Options carry the names of the Flink
-autoscaler where it has them.
+All functions are pure: the caller owns the clock and remembers what they return. Settings have the names of the Flink
+autoscaler's options if it has them.
 """
 
 import math
@@ -14,34 +14,34 @@ from workbench.checks import SLACK, not_negative, require, whole
 
 @dataclass(frozen=True)
 class AutoscalerSettings:
-    """Settings of an autoscaler; the defaults are CAPSys's for DS2 (section 6.4), without any limits.
+    """Settings of an autoscaler; the defaults are those of DS2 in CAPSys (section 6.4), without limits.
 
     Parameters
     ----------
     activation_s
-        No decision until this long after a (re)deployment (Flink: stabilization.interval).
+        Seconds without a decision after a (re)deployment (Flink: stabilization.interval).
     policy_interval_s
         Seconds from one decision to the next.
     metrics_window_s
-        Seconds of metrics a decision averages over (Flink: metrics.window).
+        Seconds of metrics that a decision averages over (Flink: metrics.window).
     utilization_target
-        Busyness planned for: rates are divided by it (Flink: utilization.target).
+        Planned busyness: rates are divided by it (Flink: utilization.target).
     utilization_min, utilization_max
-        While the share of every operator that is asked for is within, nothing changes (Flink: utilization.min,
-        utilization.max); None has no such bound, and without both every decision is carried out.
+        While the utilization of every operator is within these bounds, nothing changes (Flink: utilization.min,
+        utilization.max). None for no bound; without both, every decision is carried out.
     min_parallelism, max_parallelism
         Bounds of every operator's tasks (Flink: vertex.min-parallelism, vertex.max-parallelism).
     scale_up_max_factor, scale_down_max_factor
-        One decision adds at most this share of an operator's tasks, or takes it away (Flink: scale-up.max-factor,
+        One decision adds or removes at most this share of an operator's tasks (Flink: scale-up.max-factor,
         scale-down.max-factor).
     scale_down_interval_s
-        Fewer tasks only after they sufficed for this long; then the most that were proposed meanwhile
+        Fewer tasks only after fewer were enough for this long; then the most that were proposed in this time
         (Flink: scale-down.interval).
     restart_s
-        Downtime of a redeployment that the plan makes up for (Flink: restart.time).
+        Downtime of a redeployment that the plan compensates for (Flink: restart.time).
     catch_up_s
-        Time to work off the backlog and what arrives during the restart; inf plans for neither
-        (Flink: catch-up.duration, where 0 means that).
+        Time to process the backlog and the records that arrive during the restart; inf to plan for neither
+        (Flink: catch-up.duration, where 0 has this meaning).
     """
 
     activation_s: float = 90.0
@@ -70,7 +70,7 @@ class AutoscalerSettings:
             require(
                 self.utilization_min <= self.utilization_max,
                 f"utilization_min is {self.utilization_min!r}, above utilization_max, {self.utilization_max!r}; "
-                "nothing lies between them. Exchange them.",
+                "no value is between them. Exchange them.",
             )
         require(self.utilization_target > 0, "utilization_target is 0; it must be a share above 0.")
         for name in ("scale_up_max_factor", "catch_up_s"):
@@ -103,7 +103,7 @@ FLINK = AutoscalerSettings(
 
 @dataclass(frozen=True)
 class PendingScaleDown:
-    """A wish for fewer tasks: when it came up, and the most tasks proposed since."""
+    """A pending scale-down: when it was first proposed, and the most tasks proposed since then."""
 
     since_s: float
     parallelism: int
@@ -115,20 +115,20 @@ _NOTHING_PENDING: Mapping[str, PendingScaleDown] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class LimitedProposal:
-    """Tasks per operator within the limits, and the scale-downs that still wait."""
+    """Tasks per operator within the limits, and the scale-downs that are pending."""
 
     parallelism: Mapping[str, int]
     pending: Mapping[str, PendingScaleDown]
 
 
 def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decided_s: float | None = None) -> bool:
-    """Whether a decision may be taken at `now_s`, after the last deployment and the last decision (if any)."""
+    """Return whether a decision may be taken at `now_s`, after the last deployment and the last decision (if any)."""
     active = now_s >= deployed_s + settings.activation_s - SLACK
     return active and (decided_s is None or now_s >= decided_s + settings.policy_interval_s - SLACK)
 
 
 def needs_scaling(settings: AutoscalerSettings, utilization: Mapping[str, float]) -> bool:
-    """Whether less than ``utilization_min`` of some operator is asked for, or more than ``utilization_max``.
+    """Return whether the utilization of an operator is below ``utilization_min`` or above ``utilization_max``.
 
     Always true without both bounds, as for DS2 without a trigger.
     """
@@ -142,10 +142,10 @@ def needs_scaling(settings: AutoscalerSettings, utilization: Mapping[str, float]
 def planned_rates(
     settings: AutoscalerSettings, source_rates: Mapping[str, float], backlog: Mapping[str, float] = _NO_BACKLOG
 ) -> dict[str, float]:
-    """Rates to plan for, records/s per source: head room, the backlog, and what a restart adds to it.
+    """Return the rates to plan for, records/s per source: with head-room, the backlog, and a restart's addition to it.
 
-    ``rate / utilization_target + (backlog + rate x restart_s) / catch_up_s``, as the Flink autoscaler does per vertex;
-    here at the sources, which is the same because DS2's needs are linear in the source rates.
+    ``rate / utilization_target + (backlog + rate x restart_s) / catch_up_s``. The Flink autoscaler calculates this per
+    vertex. At the sources the result is the same, because DS2's needs are linear in the source rates.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def planned_rates(
     source_rates
         Records/s per source now.
     backlog
-        Records waiting per source.
+        Records that wait per source.
     """
     return {
         source: rate / settings.utilization_target
@@ -170,20 +170,20 @@ def limit_parallelism(
     now_s: float,
     pending: Mapping[str, PendingScaleDown] = _NOTHING_PENDING,
 ) -> LimitedProposal:
-    """Keep a proposal within the factors and bounds, and hold fewer tasks back until their delay has passed.
+    """Keep a proposal within the factors and bounds, and delay scale-downs.
 
-    A scale-down that waits is forgotten as soon as as many tasks as now are proposed again.
+    A pending scale-down is dropped as soon as the present number of tasks, or more, is proposed again.
 
     Parameters
     ----------
     settings
         See ``AutoscalerSettings``.
     current, proposal
-        Tasks per operator now, and as the policy wants them.
+        Tasks per operator now, and those that the policy proposes.
     now_s
         Seconds on the caller's clock.
     pending
-        ``LimitedProposal.pending`` of the decision before.
+        ``LimitedProposal.pending`` of the previous decision.
     """
     parallelism: dict[str, int] = {}
     waiting: dict[str, PendingScaleDown] = {}

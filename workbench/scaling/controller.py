@@ -1,16 +1,16 @@
 """The CAPSys controller: a scaling policy decides how many tasks, a placement strategy where they go (sections 4, 5.1).
 
-Operators are profiled once, each alone on a worker; their unit costs times the rates to come are the loads that the
-placement balances. The scaling policy goes on reading live metrics. If tasks get into each other's way, those
-metrics say that tasks are slow, and the policy asks for more of them than are needed: that is what a placement that
-knows no loads does to an autoscaler (section 6.4).
+Operators are profiled once, each alone on a worker. Their unit costs times the expected rates are the loads that the
+placement balances. The scaling policy continues to read live metrics. If tasks contend for a worker, these metrics show
+slow tasks, and the policy requests more tasks than necessary: the effect on an autoscaler of a placement that ignores
+loads (section 6.4).
 """
 
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass, field, replace
+from typing import Generic, Literal, get_args
 
 import numpy as np
 
@@ -19,46 +19,48 @@ from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.placement import PlacementProblem, flink_default, flink_evenly, optimal
 from workbench.scaling._ds2 import ds2
 from workbench.scaling.ds2_policy import utilization
-from workbench.scaling.policies import Answer, Decision, Policy, Tasks, Window
+from workbench.scaling.policies import Answer, Decision, Memory, Policy, Tasks, Window
 from workbench.simulation import Cluster, Worker, stream
 
 Strategy = Literal["caps", "default", "evenly"]
-LEAST_GAIN = (
-    0.01  # a redeployment within full slots that serves the least served by less is not worth it; not in CAPSys
-)
-
-
-class _Memory(NamedTuple):
-    scaling: Any
-    placements: int
+# With all slots in use, a redeployment must serve the least served operator better by this share. Not in CAPSys.
+LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True)
-class Controller:
-    """Scale, place, deploy.
+class ControllerMemory(Generic[Memory]):
+    """What `Controller` remembers: the memory of its scaling policy, and how often it has placed tasks."""
+
+    scaling: Memory | None = None
+    placements: int = 0
+
+
+@dataclass(frozen=True)
+class Controller(Generic[Memory]):
+    """A policy that scales, places and deploys.
 
     Parameters
     ----------
     scaling
-        Decides on the tasks, `Ds2Policy` in CAPSys.
+        Decides on the tasks; `Ds2Policy` in CAPSys.
     profiles
         Unit costs of every operator, as profiled.
     workers, slots
-        The cluster; it does not grow. When the policy wants more tasks than it has slots, they are dealt out so that
-        the least served operator is served best, and deployed only if it is served better than now.
+        The cluster; it does not grow. If the policy wants more tasks than there are slots, the slots are assigned so
+        that the least served operator is served best. This is deployed only if it serves that operator better.
     worker
         Capacities of a worker.
     strategy
-        ``"caps"`` balances the loads of the resources that a worker could run short of: the plan of the least worst
+        ``"caps"`` balances the loads of the resources that a worker could exhaust: the plan with the least maximum
         cost, proven within `gap`. ``"default"`` fills one worker after the other and ``"evenly"`` spreads tasks, both
         in random order, as Flink does.
     seed
-        Of the random orders; decision n has its own.
+        Seed of the random orders; each decision has its own order.
     gap
-        How far from the least worst cost is near enough.
+        Largest relative distance to the optimum.
     """
 
-    scaling: Policy
+    scaling: Policy[Memory]
     profiles: Mapping[str, OperatorProfile]
     workers: int
     slots: int
@@ -77,21 +79,21 @@ class Controller:
 
     @property
     def interval_s(self) -> float:
-        """Seconds from one look at the metrics to the next: the scaling policy's."""
+        """Seconds from one call to the next: those of the scaling policy."""
         return self.scaling.interval_s
 
     def begin(self, dataflow: Dataflow, start: Decision, source_rates: Mapping[str, float]) -> Decision:
-        """Place the tasks of a deployment that is yet to begin, unless it is placed."""
+        """Place the tasks of the first deployment, unless they are placed."""
         if start.cluster is not None:
             return start
-        return Decision(start.tasks, start.managed_mb, self.place(dataflow, start.tasks, source_rates, 0))
+        return replace(start, cluster=self.place(dataflow, start.tasks, source_rates, 0))
 
-    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
-        """Let the scaling policy decide, and place what it wants."""
-        before: _Memory = memory or _Memory(None, 0)
+    def decide(self, window: Window, memory: ControllerMemory[Memory] | None) -> Answer[ControllerMemory[Memory]]:
+        """Let the scaling policy decide, and place its tasks."""
+        before = memory or ControllerMemory[Memory]()
         wanted, remembered = self.scaling.decide(window, before.scaling)
         if wanted is None:
-            return None, _Memory(remembered, before.placements)
+            return None, ControllerMemory(remembered, before.placements)
         decision = wanted if isinstance(wanted, Decision) else Decision(wanted)
         need = needed_tasks(window)
         tasks = self.fitting(decision.tasks, need)
@@ -99,13 +101,13 @@ class Controller:
         trimmed = tasks != dict(decision.tasks)
         no_better = trimmed and served(tasks, need) <= served(window.tasks, need) * (1 + LEAST_GAIN)
         if same_memory and (tasks == dict(window.tasks) or no_better):
-            return None, _Memory(remembered, before.placements)
+            return None, ControllerMemory(remembered, before.placements)
         number = before.placements + 1
         cluster = self.place(window.dataflow, tasks, window.source_rates, number)
-        return Decision(tasks, decision.managed_mb, cluster), _Memory(remembered, number)
+        return replace(decision, tasks=tasks, cluster=cluster), ControllerMemory(remembered, number)
 
     def place(self, dataflow: Dataflow, tasks: Tasks, source_rates: Mapping[str, float], number: int = 0) -> Cluster:
-        """Place tasks for these rates (records/s per source); `number` tells one random order from another.
+        """Place tasks for these rates (records/s per source); each `number` has its own random order.
 
         Raises
         ------
@@ -114,7 +116,7 @@ class Controller:
         """
         problem = self._problem(dataflow, tasks, source_rates, (True, True, True))
         if self.strategy == "caps":
-            # A resource that no placement can exhaust must not outweigh those that some can.
+            # A resource that no placement can exhaust must not outweigh one that some placement can.
             limits = (self.worker.cpus, self.worker.io_bytes_per_s, self.worker.net_bytes_per_s)
             scarce = tuple((problem.ideal + problem.span > np.array(limits)).tolist())
             if any(scarce) and not all(scarce):
@@ -129,7 +131,7 @@ class Controller:
     def _problem(
         self, dataflow: Dataflow, tasks: Tasks, source_rates: Mapping[str, float], counting: Sequence[bool]
     ) -> PlacementProblem:
-        """Build the placement problem with the loads of the counting resources: cpu, io, net."""
+        """Build the placement problem with the loads of the resources that count, of cpu, io and net."""
         cpu, io, net = counting
         profiles = {
             name: OperatorProfile(one.cpu_s * cpu, one.state_bytes * io, one.output_bytes * net, one.selectivity)
@@ -143,17 +145,18 @@ class Controller:
     def fitting(self, tasks: Tasks, need: Mapping[str, float] | None = None) -> dict[str, int]:
         """Keep as many tasks as there are slots, so that the least served operator is served best.
 
-        Every operator keeps one task; each further slot goes to the one with the least ``kept / need`` (ties: the
-        first) that wants more. That is optimal: to serve the least served better, a split must take a task from
-        another operator, which got its last one when it was served no better than the least served is in the end.
+        Every operator keeps one task. Each further slot goes to the operator with the least ``kept / need`` that wants
+        more; ties go to the first. This is optimal: to serve the least served operator better, another split would take
+        a task from another operator. That operator got its last task when it was served no better than the least served
+        operator is in the end.
 
         Parameters
         ----------
         tasks
-            As the policy wants them; nobody gets more.
+            Tasks that the policy wants; no operator gets more.
         need
-            Tasks each operator needs, fractions included, in one unit; the wanted ones by default. One that is not
-            named keeps what is wanted of it as far as every other operator can still have one task.
+            Tasks that each operator needs, fractions included; `tasks` by default. An operator that is not named keeps
+            its wanted tasks as long as every other operator can have one.
 
         Raises
         ------
@@ -162,7 +165,8 @@ class Controller:
         """
         room = self.workers * self.slots
         require(
-            len(tasks) <= room, f"There are {room} slots for {len(tasks)} operators; add workers until each has a slot."
+            len(tasks) <= room,
+            f"There are {room} slots for {len(tasks)} operators; add workers, one slot per operator at least.",
         )
         if sum(tasks.values()) <= room:
             return dict(tasks)
@@ -182,9 +186,9 @@ class Controller:
 
 
 def needed_tasks(window: Window) -> dict[str, float]:
-    """Tasks, fractions included, that keep up with the source rates at the window's true rates (DS2, before rounding).
+    """Return the tasks that keep up with the source rates at the window's true rates: DS2 before rounding.
 
-    Operators whose counters tell no true rate are left out, and so are sources.
+    Sources are left out, and so are operators without a known true rate.
     """
     found = ds2(window.dataflow, window.counters, window.source_rates)
     shares = utilization(window, window.source_rates)
@@ -192,7 +196,7 @@ def needed_tasks(window: Window) -> dict[str, float]:
 
 
 def served(tasks: Tasks, need: Mapping[str, float]) -> float:
-    """Share of its need that the least served operator gets, above 1 with room to spare."""
+    """Return the share of its need that the least served operator gets; above 1 if all have tasks to spare."""
     return min((_ratio(tasks[name], wanted) for name, wanted in need.items()), default=math.inf)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +22,18 @@ _ROUNDING_S = 1e-6
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """What the policy remembers: windows not yet averaged over, and its last decision."""
+class Ds2Memory:
+    """What `Ds2Policy` remembers.
+
+    Parameters
+    ----------
+    windows
+        Windows that the next decision averages over.
+    decided_s
+        When it last decided; None before the first decision.
+    selectivity, pending
+        Selectivity and pending scale-downs of the last decision.
+    """
 
     windows: tuple[Window, ...] = ()
     decided_s: float | None = None
@@ -34,14 +43,14 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Tasks per operator within the limits, and the metrics they follow from."""
+    """Tasks per operator within the limits, and the metrics that they are based on."""
 
     tasks: Tasks
     window: Window
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether the tasks are those of the window."""
+        """Whether the tasks equal those of the window."""
         return dict(self.tasks) == dict(self.window.tasks)
 
 
@@ -50,13 +59,13 @@ class Ds2Policy:
     """DS2 within the limits of an autoscaler.
 
     It decides on the metrics of a full window that began after the activation time, at most once per policy interval,
-    and only while some operator that it would change is not as busy as wanted. How busy is counted from what the
-    sources send and what is to be caught up with, as in Flink: a saturated operator is asked for more than it has, and
-    one behind it for more than reaches it.
+    and only if the utilization of an operator that it would change is out of bounds. As in Flink, utilization is
+    calculated from the source rates and the backlog to catch up with: above 1 for a saturated operator, and for
+    operators downstream of it more than the records that reach them.
 
-    Where windows emit in bursts, true rates depend on what part of a burst a metrics window holds, above all while a
-    backlog is worked off. Give it several windows' length, and a `scale_down_interval_s` as long as a backlog lasts:
-    otherwise tasks are given back and asked for again.
+    When windows emit in bursts, true rates depend on the part of a burst that a metrics window covers, mostly while a
+    backlog is worked off. Set `metrics_window_s` to several windows of the query and `scale_down_interval_s` to the
+    time that a backlog lasts. Otherwise tasks are given back and requested again.
 
     Parameters
     ----------
@@ -68,18 +77,18 @@ class Ds2Policy:
 
     @property
     def interval_s(self) -> float:
-        """Seconds from one look at the metrics to the next: twice a metrics window, so that one begins soon enough."""
+        """Seconds from one call to the next: two per metrics window, so that a window begins soon enough."""
         spans = (self.settings.policy_interval_s, self.settings.metrics_window_s / 2)
         return min((span for span in spans if span > 0), default=1.0)
 
-    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
-        """Decide as DS2 does, unless it is too early or every operator's busyness is as wanted."""
+    def decide(self, window: Window, memory: Ds2Memory | None) -> Answer[Ds2Memory]:
+        """Decide as DS2 does, unless it is too early or every operator's utilization is within bounds."""
         proposal, after = self.propose(window, memory)
         return (None if proposal is None or proposal.changes_nothing else proposal.tasks), after
 
-    def propose(self, window: Window, memory: Any) -> tuple[Proposal | None, Remembered]:  # noqa: ANN401
-        """Like `decide`, with the metrics it was decided on; None where nothing asks for a decision."""
-        before: Remembered = memory or Remembered()
+    def propose(self, window: Window, memory: Ds2Memory | None) -> tuple[Proposal | None, Ds2Memory]:
+        """Decide as `decide` does, and return the metrics too; None if no decision is due."""
+        before = memory or Ds2Memory()
         seen = self._collect(window, before)
         if not self._due(seen, before.decided_s):
             return None, replace(before, windows=seen)
@@ -87,8 +96,8 @@ class Ds2Policy:
         rates_now, waiting = whole.source_rates, whole.backlog
         rates = planned_rates(self.settings, rates_now, waiting)
         found = ds2(whole.dataflow, whole.counters, rates, last_selectivity=before.selectivity)
-        after = Remembered(seen, whole.now_s, found.selectivity)
-        # Only operators that would change count: a sink of one task that is hardly busy asks for nothing.
+        after = Ds2Memory(seen, whole.now_s, found.selectivity)
+        # Only operators that would change count: an idle sink of one task must not trigger a decision.
         at_once = replace(self.settings, scale_down_interval_s=0.0)
         wanted = limit_parallelism(at_once, whole.tasks, found.parallelism, whole.now_s).parallelism  # without sources
         asked = utilization(whole, planned_rates(replace(self.settings, utilization_target=1.0), rates_now, waiting))
@@ -99,11 +108,11 @@ class Ds2Policy:
         limited = limit_parallelism(self.settings, whole.tasks, found.parallelism, whole.now_s, before.pending)
         return Proposal({**whole.tasks, **limited.parallelism}, whole), replace(after, pending=limited.pending)
 
-    def _collect(self, window: Window, before: Remembered) -> tuple[Window, ...]:
-        """Add a window to those a decision averages over: of this deployment, after its activation.
+    def _collect(self, window: Window, before: Ds2Memory) -> tuple[Window, ...]:
+        """Add a window to those that a decision averages over: windows of this deployment, after its activation.
 
-        These are the fewest latest ones that fill the metrics window; the first may begin before it, as looks need not
-        come at even times.
+        Keep the fewest latest windows that fill the metrics window. The first may begin before it, because calls need
+        not be evenly spaced.
         """
         if window.now_s - window.seconds < window.deployed_s + self.settings.activation_s - _ROUNDING_S:
             return ()
@@ -116,26 +125,26 @@ class Ds2Policy:
         return tuple(reversed(kept))
 
     def _due(self, seen: Sequence[Window], decided_s: float | None) -> bool:
-        """Whether the metrics suffice for a decision and none was taken too recently."""
+        """Whether the metrics suffice for a decision and the last decision is long enough ago."""
         if not seen or not is_due(self.settings, seen[-1].now_s, seen[-1].deployed_s, decided_s):
             return False
         return sum(window.seconds for window in seen) >= self.settings.metrics_window_s - _ROUNDING_S
 
 
 def utilization(window: Window, rates: Mapping[str, float]) -> dict[str, float]:
-    """Share of its true processing rate that each operator is asked for at source `rates`; busyness where unknown."""
+    """Return the share of its true processing rate that each operator needs at source `rates`; busyness if unknown."""
     found = ds2(window.dataflow, window.counters, rates)
     asked = {}
     for name, (processing, _) in found.true_rates.items():
         arriving = sum(found.optimal_output[edge.upstream] for edge in window.dataflow.edges if edge.downstream == name)
-        telling = sum(processed > 0 and useful > 0 for processed, _, useful in window.counters[name])
-        whole = processing * len(window.counters[name]) / telling if telling else 0.0
+        informative = sum(processed > 0 and useful > 0 for processed, _, useful in window.counters[name])
+        whole = processing * len(window.counters[name]) / informative if informative else 0.0
         asked[name] = arriving / whole if whole > 0 else window.busyness[name]
     return asked
 
 
 def averaged(windows: Sequence[Window]) -> Window:
-    """Average successive windows of one deployment; time, tasks and backlog are those of the last."""
+    """Average successive windows of one deployment; time, tasks and backlog are those of the last window."""
     last = windows[-1]
     if len(windows) == 1:
         return last

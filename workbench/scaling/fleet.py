@@ -1,4 +1,4 @@
-"""What a configuration costs: its tasks packed into whole workers of one shape (Justin, section 4.3)."""
+"""The cost of a configuration: its tasks packed into complete workers of one shape (Justin, section 4.3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from workbench.simulation import Cluster
 
 
 class Paid(NamedTuple):
-    """What is paid for at a time: workers, their cores and their memory (MB)."""
+    """Paid resources at one time: workers, their cores and their memory (MB)."""
 
     workers: int
     cpus: float
@@ -27,11 +27,11 @@ class Fleet:
     shape
         Cores and memory of a worker.
     task_memory_mb
-        Memory of a task beside its managed memory (heap, network, its part of the framework's), MB.
+        Memory of a task without its managed memory (heap, network, its share of the framework's), MB.
     task_cpus
         Cores of a task.
     price_per_hour
-        Of one worker; None if it is not known.
+        Price of one worker; None if unknown.
     """
 
     shape: WorkerShape
@@ -46,7 +46,7 @@ class Fleet:
             not_negative("price_per_hour", self.price_per_hour)
 
     def paid(self, tasks: Tasks, managed_mb: Managed | None = None, cluster: Cluster | None = None) -> Paid:
-        """Count the workers that run these tasks: those of the cluster that have any, else as few as hold them.
+        """Return the workers that run these tasks: those of the cluster that have tasks, or else as few as possible.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class Fleet:
         return Paid(workers, workers * self.shape.cpus, workers * self.shape.memory_mb)
 
     def demands(self, tasks: Tasks, managed_mb: Managed | None = None) -> dict[str, TaskDemand]:
-        """Give what the tasks of each operator need, managed memory included."""
+        """Return the needs of the tasks of each operator, including managed memory."""
         given: Mapping[str, float | None] = managed_mb or {}
         return {
             name: TaskDemand(count, self.task_memory_mb + (given.get(name) or 0.0), self.task_cpus)

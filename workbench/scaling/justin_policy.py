@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
 
 from workbench.checks import positive
 from workbench.scaling._justin import (
@@ -13,19 +12,29 @@ from workbench.scaling._justin import (
     JustinVariant,
     MemoryState,
     StateMetrics,
-    justin,
+    justin_decisions,
     managed_memory_mb,
 )
 from workbench.scaling.autoscaler import JUSTIN, AutoscalerSettings
-from workbench.scaling.ds2_policy import Ds2Policy, Remembered
+from workbench.scaling.ds2_policy import Ds2Memory, Ds2Policy
 from workbench.scaling.policies import Answer, Decision, Window
 
 
 @dataclass(frozen=True)
-class _History:
-    """What DS2 remembers, the configuration it was measured in, and the state metrics at the decision before."""
+class JustinMemory:
+    """What `JustinPolicy` remembers.
 
-    ds2: Remembered = field(default_factory=Remembered)
+    Parameters
+    ----------
+    ds2
+        What DS2 remembers.
+    states
+        The configuration of the last decision; None before the first.
+    before
+        State metrics at the last decision.
+    """
+
+    ds2: Ds2Memory = field(default_factory=Ds2Memory)
     states: Mapping[str, MemoryState] | None = None
     before: Mapping[str, StateMetrics] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -34,15 +43,15 @@ class _History:
 class JustinPolicy:
     """Justin on top of DS2.
 
-    Asked only when DS2's trigger fires (section 4.2). Every operator begins at the level of its managed memory, at
-    level 0 where memory is not split; stateless ones lose theirs with the first decision.
+    It decides only when DS2's trigger fires (section 4.2). Every operator begins at the level of its managed memory,
+    or at level 0 if memory is not split. Stateless operators lose their managed memory with the first decision.
 
     Parameters
     ----------
     settings
-        DS2's; the default is section 5's.
+        DS2's settings; the default is that of section 5.
     variant
-        Named departures from Algorithm 1.
+        Named deviations from Algorithm 1.
     max_level, hit_rate, latency_s
         As for `justin`.
     base_mb
@@ -61,17 +70,17 @@ class JustinPolicy:
 
     @property
     def interval_s(self) -> float:
-        """Seconds from one look at the metrics to the next."""
+        """Seconds from one call to the next."""
         return Ds2Policy(self.settings).interval_s
 
-    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
-        """Let DS2 propose tasks, then Algorithm 1 decide on tasks and memory."""
-        history: _History = memory or _History()
+    def decide(self, window: Window, memory: JustinMemory | None) -> Answer[JustinMemory]:
+        """Let DS2 propose tasks, then decide on tasks and memory by Algorithm 1."""
+        history = memory or JustinMemory()
         proposal, remembered = Ds2Policy(self.settings).propose(window, history.ds2)
         if proposal is None:
             return None, replace(history, ds2=remembered)
         now = dict(proposal.window.state)
-        wanted = justin(
+        found = justin_decisions(
             history.states or self._begin(window),
             proposal.tasks,
             now,
@@ -81,15 +90,16 @@ class JustinPolicy:
             self.latency_s,
             variant=self.variant,
         )
-        after = _History(remembered, wanted, now)
-        tasks = {name: state.tasks for name, state in wanted.items()}
-        managed = {name: managed_memory_mb(state.level, self.base_mb) or None for name, state in wanted.items()}
+        states = {name: one.state for name, one in found.items()}
+        after = JustinMemory(remembered, states, now)
+        tasks = {name: state.tasks for name, state in states.items()}
+        managed = {name: managed_memory_mb(state.level, self.base_mb) or None for name, state in states.items()}
         if tasks == dict(window.tasks) and managed == window.managed_mb:
             return None, after
-        return Decision(tasks, managed), after
+        return Decision(tasks, managed, reasons=MappingProxyType(found)), after
 
     def _begin(self, window: Window) -> dict[str, MemoryState]:
-        """Read the levels off the managed memory."""
+        """Derive the levels from the managed memory."""
         given = window.managed_mb or {}
         top = self.max_level - 1
         return {

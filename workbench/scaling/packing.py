@@ -1,8 +1,8 @@
-"""Tasks of unequal memory in workers of one shape: how many whole workers a configuration costs (Justin, 4.3).
+"""Tasks of unequal memory in workers of one shape: how many complete workers a configuration needs (Justin, 4.3).
 
-Multidimensional bin packing by best fit decreasing: the largest task first, into the worker that is left with the
-least room; a new worker when none has room. "Largest" has several meanings with two resources; four are tried and the
-fewest workers win.
+Multidimensional bin packing by best fit decreasing: the largest task first, into the worker that it fills most; a new
+worker if none has room. With two resources "largest" has several meanings. Four are tried, and the packing with the
+fewest workers is returned.
 """
 
 import math
@@ -16,7 +16,7 @@ _Size = tuple[float, float]  # cpus, memory as shares of a worker
 
 @dataclass(frozen=True)
 class WorkerShape:
-    """What one worker has: cores and memory (MB) for its tasks."""
+    """Cores and memory (MB) of one worker for its tasks."""
 
     cpus: float
     memory_mb: float
@@ -28,7 +28,7 @@ class WorkerShape:
 
 @dataclass(frozen=True)
 class TaskDemand:
-    """`tasks` equal tasks and what each needs: all its memory (MB), managed or not, and cores."""
+    """Needs of `tasks` equal tasks: the complete memory (MB) and the cores of each."""
 
     tasks: int
     memory_mb: float
@@ -42,20 +42,20 @@ class TaskDemand:
 
 @dataclass(frozen=True)
 class Packing:
-    """Where tasks go, in whole workers.
+    """Tasks packed into complete workers.
 
     Parameters
     ----------
     counts
         Per operator, its tasks on each worker.
     workers
-        Workers in use; they cost as a whole.
+        Workers in use.
     started
-        How many of them were not running before.
+        Workers in use that were not running before.
     bound
-        No packing has fewer workers than this.
+        Lower bound of the workers of any packing.
     shape
-        Of every worker.
+        Shape of every worker.
     """
 
     counts: Mapping[str, tuple[int, ...]]
@@ -66,28 +66,28 @@ class Packing:
 
     @property
     def cpus(self) -> float:
-        """Cores of the workers, used or not."""
+        """Cores of the workers, including unused ones."""
         return self.workers * self.shape.cpus
 
     @property
     def memory_mb(self) -> float:
-        """Memory of the workers, used or not, MB."""
+        """Memory of the workers, including unused memory, MB."""
         return self.workers * self.shape.memory_mb
 
 
 def pack_tasks(demands: Mapping[str, TaskDemand], shape: WorkerShape, running: int = 0) -> Packing:
     """Pack all tasks into few workers of one shape.
 
-    Ties: operators in their order, workers by lowest index; the same input gives the same packing.
+    Ties: operators in their order, workers by lowest index. The same input gives the same packing.
 
     Parameters
     ----------
     demands
-        Per operator.
+        Needs per operator.
     shape
-        Of the workers there are and of those that can be started.
+        Shape of every worker, running or not.
     running
-        Workers there are; more are started when they do not suffice.
+        Running workers; more are started if these are not enough.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def _best_fit(
                 chosen = len(workers)
                 workers.append({})
                 used.append((0.0, 0.0))
-            # The next equal task fits nowhere better: the worker has become fuller still.
+            # The next equal task fits best here too, because this worker has become fuller.
             while left and _fits(used[chosen], sizes[name]):
                 workers[chosen][name] = workers[chosen].get(name, 0) + 1
                 used[chosen] = (used[chosen][0] + sizes[name][0], used[chosen][1] + sizes[name][1])

@@ -1,7 +1,7 @@
 """Policies as functions of metrics: what they see, what they decide, and what they remember.
 
-A policy owns no clock and no state: `replay` hands it the metrics of a window and what it said to remember, and it
-answers with what to deploy and with what to remember next. Two members make one, so users can write their own::
+A policy owns no clock and no state. `replay` hands it the metrics of a window and what it last returned to remember.
+It answers with what to deploy and what to remember next. Two members make a policy, so you can write your own::
 
     class Doubling:
         interval_s = 60.0
@@ -15,46 +15,46 @@ answers with what to deploy and with what to remember next. Two members make one
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from workbench.checks import whole
 from workbench.dataflow import Dataflow
 from workbench.scaling._ds2 import Counters
-from workbench.scaling._justin import StateMetrics
+from workbench.scaling._justin import JustinDecision, StateMetrics
 from workbench.simulation import Cluster
 
 Tasks = Mapping[str, int]
 Managed = Mapping[str, float | None]
+Memory = TypeVar("Memory")  # what a policy remembers from one decision to the next
 
 
 @dataclass(frozen=True)
 class Window:
-    """Metrics since the policy was asked last.
+    """Metrics since the previous call of a policy.
 
     Parameters
     ----------
     now_s, deployed_s
-        Now, and when the present deployment began to run, seconds of the replay.
+        Now, and when the present deployment began to run, in seconds of the replay.
     dataflow
         The query.
     tasks
-        Tasks per operator now; sources are among them only if the model has tasks for them.
+        Tasks per operator now; sources are included only if the model gives them tasks.
     source_rates
         Records/s that arrived per source.
     backlog
         Records that wait per source.
     counters
-        ``(processed, pushed, useful_s)`` per instance of every operator but the sources, as `ds2` takes them.
+        ``(processed, pushed, useful_s)`` per instance of every operator except the sources, as `ds2` takes them.
     busyness
-        Share of their time that the tasks of each of these operators worked.
+        Share of time that the tasks of each of these operators worked.
     seconds
-        Length of the window, downtime left out.
+        Length of the window without downtime.
     state
         Hit rate and latency of the state accesses of every stateful operator.
     managed_mb
-        Managed memory of one task by operator, MB; None where a slot's memory is not split.
+        Managed memory of one task by operator, MB; None if a slot's memory is not split.
     cluster
-        Where the tasks run; None where that does not matter.
+        Where the tasks run; None if placement does not count.
     """
 
     now_s: float
@@ -80,34 +80,41 @@ class Decision:
     tasks
         Tasks per operator.
     managed_mb
-        Managed memory of one task by operator, MB, None for none; left out, as it is.
+        Managed memory of one task by operator, MB; an operator with None has none. Without it, memory stays as it is.
     cluster
-        Where the tasks go; left out, nowhere in particular.
+        Where the tasks run; None if placement does not count.
+    reasons
+        Why tasks or memory were chosen, by operator, from policies that weigh one against the other.
     """
 
     tasks: Tasks
     managed_mb: Managed | None = None
     cluster: Cluster | None = None
+    reasons: Mapping[str, JustinDecision] = field(default_factory=lambda: MappingProxyType({}))
 
 
-Answer = tuple[Tasks | Decision | None, Any]
+Answer: TypeAlias = tuple[Tasks | Decision | None, Memory]
 
 
-class Policy(Protocol):
-    """Decides what to deploy; `memory` is what it returned the last time, None at first.
+class Policy(Protocol[Memory]):
+    """Decides what to deploy; `memory` is what it returned last time, None at first.
 
-    One that places tasks may also have ``begin(dataflow, decision, source_rates) -> Decision``, which places those at
-    the beginning.
+    A policy that places tasks may also have ``begin(dataflow, decision, source_rates) -> Decision``, which places the
+    first deployment.
     """
 
     @property
     def interval_s(self) -> float:
-        """Seconds from one question to the next."""
+        """Seconds from one call to the next."""
         ...
 
-    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401 - the policy's own
-        """Give the tasks per operator, or a `Decision`, or None to leave everything; and what to remember."""
+    def decide(self, window: Window, memory: Memory | None) -> Answer[Memory]:
+        """Return the tasks per operator, or a `Decision`, or None to change nothing; and what to remember."""
         ...
+
+
+AnyPolicy: TypeAlias = Policy[Any]
+"""A policy whose memory only the policy itself reads."""
 
 
 @dataclass(frozen=True)
@@ -116,20 +123,6 @@ class Static:
 
     interval_s: float = 60.0
 
-    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401, ARG002
-        """Leave the tasks."""
+    def decide(self, window: Window, memory: None) -> Answer[None]:  # noqa: ARG002
+        """Change nothing."""
         return None, None
-
-
-@dataclass(frozen=True)
-class Scheduled:
-    """Changes tasks at given times, for comparisons with a plan made by hand: pairs of (seconds, tasks)."""
-
-    changes: tuple[tuple[float, Tasks], ...]
-    interval_s: float = 1.0
-
-    def decide(self, window: Window, memory: Any) -> Answer:  # noqa: ANN401
-        """Give the tasks of the last change that has come; `memory` counts those carried out."""
-        done = whole("The number of changes made", memory or 0, 0)
-        come = sum(at <= window.now_s for at, _ in self.changes)
-        return (self.changes[come - 1][1] if come > done else None), come

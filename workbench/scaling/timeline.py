@@ -1,10 +1,13 @@
-"""What happened in a replay, and its summary: one row of a comparison."""
+"""The result of a replay, and its summary: one row of a comparison."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.scaling._justin import JustinDecision
 from workbench.scaling.policies import Managed, Tasks
 from workbench.scaling.waiting import Waits
 
@@ -26,14 +29,23 @@ COLUMNS = (
     "downtime_s",
     "cost",
 )
-"""Of a comparison, in order; the cost only where a price is known."""
+"""Columns of a comparison, in order; the cost only if the price is known."""
 
 
 @dataclass(frozen=True)
 class Reconfiguration:
-    """A change of the deployment: when it began, how long nothing ran, bytes of state that moved, and what runs after.
+    """A change of the deployment.
 
-    `managed_mb` is the managed memory of one task by operator; None where memory is not split.
+    Parameters
+    ----------
+    at_s, downtime_s
+        When it began, and how long nothing ran, seconds.
+    moved_bytes
+        State that moved.
+    tasks, managed_mb
+        Tasks by operator after it, and the managed memory of one task, MB; None if memory is not split.
+    reasons
+        Why, by operator, from policies that give reasons.
     """
 
     at_s: float
@@ -41,11 +53,12 @@ class Reconfiguration:
     moved_bytes: float
     tasks: Tasks
     managed_mb: Managed | None = None
+    reasons: Mapping[str, JustinDecision] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """What happened; arrays have one entry per step.
+    """What happened over time; arrays have one entry per step.
 
     Parameters
     ----------
@@ -56,21 +69,21 @@ class Timeline:
     backlog
         Records that wait at the end of a step.
     latency_s
-        Seconds that the records consumed last in a step had waited at the sources.
+        Seconds that the last records consumed in a step had waited at the sources.
     tasks
         Tasks of all operators together.
     reconfigurations
-        In order.
+        All changes, in order.
     memory_mb
-        Memory of one slot at the beginning, MB; 0 if that is not limited.
+        Memory of one slot at the beginning, MB; 0 if it is unlimited.
     paid_cpus, paid_memory_mb
-        Cores and memory (MB) that were paid for: those of whole workers, or of the slots alone.
+        Cores and memory (MB) that were paid: those of complete workers, or of the slots only.
     workers
-        Workers paid for.
+        Workers that were paid.
     price_per_hour
-        Of one worker; None if it is not known.
+        Price of one worker; None if unknown.
     window_s
-        Of the query; None without windows.
+        Window of the query, seconds; None without windows.
     """
 
     step_s: float
@@ -89,21 +102,21 @@ class Timeline:
 
     @property
     def times_s(self) -> Floats:
-        """Begin of every step."""
+        """Beginning of every step, seconds."""
         return np.arange(len(self.offered), dtype=np.float64) * self.step_s
 
     def summary(self) -> dict[str, float]:
-        """One row of a comparison, by `COLUMNS`.
+        """Return one row of a comparison, by `COLUMNS`.
 
-        ``at_target`` is the share of time in which the sources' queue was short, or was long for no more than a span:
-        a window of the query, as sources stand still while windows emit, at least 5 s. Short is up to a hundredth of
-        what arrives in a span.
+        ``at_target`` is the share of time in which the sources' queue was short, or was long for at most a span. A span
+        is a window of the query, because sources stop while windows emit, and at least 5 s. A queue is short up to a
+        hundredth of what arrives in a span.
 
-        Latencies are waits at the sources, over all records that arrived (mean, p50, p99, seconds); a record that is
-        not consumed by the end counts with its wait until then, the least it can be.
+        Latencies are waits at the sources over all records that arrived (mean, p50, p99, seconds). A record that is not
+        consumed by the end counts with its wait until then, a lower bound.
 
-        Then hours of tasks, cores and GB; reconfigurations, bytes of state moved and seconds of downtime until the end
-        of the replay; with a price, the cost.
+        Then follow hours of tasks, cores and GB; reconfigurations, bytes of state moved and seconds of downtime until
+        the end of the replay; and the cost if the price is known.
         """
         waits = Waits.of(self.offered * self.step_s, self.consumed * self.step_s, self.step_s)
         hours = self.step_s / 3600
@@ -125,7 +138,7 @@ class Timeline:
         return row
 
     def _at_target(self) -> float:
-        """Share of time without the stretches longer than a span in which the backlog was long."""
+        """Return the share of time without the stretches of long backlog that exceed a span."""
         span_s = max(_SPAN_S, self.window_s or 0.0)
         long = self.backlog > (1 - _AT_TARGET) * self.offered * span_s + 1e-6
         edges = np.flatnonzero(np.diff(np.concatenate([[False], long, [False]]).astype(int)))
@@ -135,5 +148,5 @@ class Timeline:
 
 
 def _above_rounding(wait_s: float) -> float:
-    """0 for what the sums of a day leave by rounding."""
+    """Return 0 for a wait that is only the rounding error of a day's sums."""
     return wait_s if wait_s > _ROUNDING_S else 0.0

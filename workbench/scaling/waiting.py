@@ -1,7 +1,7 @@
-"""How long records wait at the sources: the horizontal distance of cumulative arrivals and consumption.
+"""How long records wait at the sources: the horizontal distance between cumulative arrivals and consumption.
 
-Both are piecewise linear over the steps, and the first record in is the first out. Between two break points of either
-curve the wait is linear in the record's number, so means and quantiles over records are exact for these curves.
+Both curves are piecewise linear over the steps, and records are consumed first in, first out. Between two break points
+of either curve the wait is linear in the record's number, so means and quantiles over records are exact.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _HALVINGS = 60
-_ROUNDING = 1e-13  # of all records
+_ROUNDING = 1e-13  # share of all records
 
 
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """Waits of records in cohorts, shape (cohorts,): how many, and the waits of the first and the last, seconds."""
+    """Waits of records in cohorts, shape (cohorts,): their number, and the waits of the first and the last, seconds."""
 
     records: Floats
     first_s: Floats
@@ -25,12 +25,12 @@ class Waits:
 
     @classmethod
     def of(cls, arrivals: Floats, consumed: Floats, step_s: float) -> "Waits":
-        """Follow every record; one that is not consumed by the end has waited until then, and will wait longer.
+        """Calculate the waits of all records; a record not consumed by the end has waited until then, at least.
 
         Parameters
         ----------
         arrivals, consumed
-            Records in each step, shape (steps,); each spread evenly over its step.
+            Records of each step, shape (steps,), spread evenly over the step.
         step_s
             Length of a step, seconds.
         """
@@ -49,12 +49,12 @@ class Waits:
 
     @property
     def mean_s(self) -> float:
-        """Mean over records; 0 without any."""
+        """Mean over records, seconds; 0 without records."""
         total = float(self.records.sum())
         return float(self.records @ (self.first_s + self.last_s) / 2 / total) if total > 0 else 0.0
 
     def quantile_s(self, share: float) -> float:
-        """Least wait that this share of the records does not exceed; 0 without records."""
+        """Return the least wait that this share of the records does not exceed; 0 without records."""
         if not self.records.size:
             return 0.0
         shortest, longest = np.minimum(self.first_s, self.last_s), np.maximum(self.first_s, self.last_s)
@@ -72,10 +72,10 @@ class Waits:
 
 
 def waited(arrivals: Floats, consumed: Floats, step_s: float) -> Floats:
-    """Seconds since the record consumed last in each step arrived: first in, first out."""
+    """Return the seconds since the arrival of the last record consumed in each step: first in, first out."""
     ends = np.arange(len(arrivals) + 1) * step_s
     arrived = np.concatenate([[0.0], np.cumsum(arrivals)])
-    # Where nothing arrives the curve is flat: the earliest time at which so many had arrived.
+    # The curve is flat while nothing arrives: take the earliest time with as many arrivals.
     rising = np.concatenate([[True], np.diff(arrived) > 0])
     since = np.interp(np.cumsum(consumed), arrived[rising], ends[rising])
     seconds: Floats = np.maximum(0.0, ends[1:] - since)
@@ -83,7 +83,7 @@ def waited(arrivals: Floats, consumed: Floats, step_s: float) -> Floats:
 
 
 def _time_of(records: Floats, inside: Floats, curve: Floats, times: Floats) -> Floats:
-    """When a cumulative curve reaches these record numbers, on the piece that also holds `inside`."""
+    """Return when a cumulative curve reaches these record numbers, on the piece that contains `inside`."""
     piece = np.searchsorted(curve, inside, side="right") - 1
     height = curve[piece + 1] - curve[piece]
     share = np.clip((records - curve[piece]) / height, 0.0, 1.0)

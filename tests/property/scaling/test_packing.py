@@ -6,7 +6,7 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.scaling import TaskDemand, WorkerShape, pack_tasks
+from workbench.scaling.packing import TaskDemand, WorkerShape, pack_tasks
 
 DEMANDS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=3)
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.scaling import (
+from workbench.scaling.autoscaler import (
     CAPSYS,
     FLINK,
     JUSTIN,

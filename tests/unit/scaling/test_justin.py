@@ -1,7 +1,8 @@
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.scaling import JustinVariant, MemoryState, StateMetrics, justin, managed_memory_mb
+from workbench.scaling import JustinVariant, MemoryState, StateMetrics, justin
+from workbench.scaling._justin import managed_memory_mb
 
 MS = 1e-3
 FINE, PRESSED = StateMetrics(0.9, 0.3 * MS), StateMetrics(0.72, 0.3 * MS)

@@ -1,7 +1,9 @@
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.scaling import TaskDemand, WorkerShape, managed_memory_mb, pack_tasks
+from workbench.scaling import WorkerShape
+from workbench.scaling._justin import managed_memory_mb
+from workbench.scaling.packing import TaskDemand, pack_tasks
 
 TASK_MANAGER = WorkerShape(cpus=4, memory_mb=2048)  # Justin, section 5
 HEAP_MB = 200

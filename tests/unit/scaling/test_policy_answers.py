@@ -3,10 +3,11 @@
 import math
 
 import pytest
+from replayed import compare
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.scaling import AutoscalerSettings, Controller, Decision, Ds2Policy, Static, compare, replay
+from workbench.scaling import AutoscalerSettings, Controller, Decision, Ds2Policy, Static, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace
 
 FLOW = Dataflow(
@@ -35,7 +36,7 @@ class Says:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, r"Policy Says decided None; decide must return a pair: tasks by operator, a Decision or None, and what"),
+        (None, r"Policy Says decided None; decide must return a pair: first the tasks by operator, a Decision or None"),
         ({"a": 2, "b": 2}, r"Policy Says decided \{'a': 2, 'b': 2\}; decide must return a pair"),
         ((ONE, 1, 2), r"Policy Says decided .*; decide must return a pair"),
         ((7, None), r"Policy Says gave 7; tasks must be a mapping with one number for each of a, b\."),
@@ -64,7 +65,7 @@ def test_an_answer_that_cannot_be_deployed_is_refused(answer, message):
 def test_an_interval_must_be_seconds(interval):
     policy = Says((None, None))
     policy.interval_s = interval
-    with pytest.raises(WorkbenchError, match=r"Policy Says has interval_s = .*; it must be a finite number above 0"):
+    with pytest.raises(WorkbenchError, match=r"Policy Says has interval_s = .*; it must be a finite number of seconds"):
         replay(LOAD, MODEL, policy, ONE)
 
 
@@ -76,7 +77,7 @@ def test_what_is_no_policy_is_refused():
     with pytest.raises(WorkbenchError, match="Policy Timeless has no interval_s"):
         replay(LOAD, MODEL, Timeless(), ONE)
     for nothing, name in ((None, "NoneType"), ("ds2", "str"), (Static, "Static")):
-        with pytest.raises(WorkbenchError, match=f"{name} is no policy: it has no method decide"):
+        with pytest.raises(WorkbenchError, match=f"{name} is not a policy: it has no method decide"):
             replay(LOAD, MODEL, nothing, ONE)
 
 
@@ -90,7 +91,7 @@ def test_too_many_tasks_are_refused_from_the_start_and_from_ds2():
     with pytest.raises(WorkbenchError, match="The start of the replay gave 1,000,000,001 tasks"):
         replay(LOAD, MODEL, Static(), {"a": 10**9, "b": 1})
     boundless = AutoscalerSettings(activation_s=5.0, utilization_target=1e-9)
-    with pytest.raises(WorkbenchError, match=r"Policy Ds2Policy gave [\d,]+ tasks; .* such as by max_parallelism"):
+    with pytest.raises(WorkbenchError, match=r"Policy Ds2Policy gave [\d,]+ tasks; .* limit the policy"):
         replay(LOAD, MODEL, Ds2Policy(boundless), ONE)
 
 
@@ -106,7 +107,7 @@ def test_a_dataflow_with_profiles_is_a_query():
     assert line.summary() == known.summary()
     assert compare(LOAD, FLOW, {"static": Static()}, ONE, profiles=PROFILES) == {"static": known.summary()}
     for dataflow, options, message in (
-        (FLOW, {}, "'pair' does not say what its operators cost; give profiles"),
+        (FLOW, {}, "'pair' does not include the costs of its operators; give profiles"),
         (FLOW, {"profiles": {"a": 1.0}}, "give profiles, a mapping with an OperatorProfile for each"),
         (FLOW, {"profiles": {"a": PROFILES["a"]}}, "no model for operator 'b'"),
         (MODEL, {"profiles": PROFILES}, "leave profiles out"),

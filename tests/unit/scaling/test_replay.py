@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from replayed import Scheduled, compare
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.scaling import AutoscalerSettings, Ds2Policy, Scheduled, Static, compare, replay
+from workbench.scaling import AutoscalerSettings, Ds2Policy, Static, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
 
 FLOW = Dataflow(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from replayed import Scheduled, compare
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -18,12 +19,10 @@ from workbench.scaling import (
     Fleet,
     JustinPolicy,
     JustinVariant,
-    Scheduled,
     StateMetrics,
     Static,
     Window,
     WorkerShape,
-    compare,
     replay,
 )
 from workbench.scaling.ds2_policy import averaged, utilization
@@ -354,7 +353,7 @@ def test_a_hot_key_slows_the_task_it_is_on_wherever_it_wanders():
 
 
 def test_keys_of_an_unknown_operator_are_refused():
-    with pytest.raises(WorkbenchError, match="keys for join, no operator with tasks; use map, count"):
+    with pytest.raises(WorkbenchError, match="keys for join, which is not an operator with tasks; use map, count"):
         replay(RateTrace.constant(1, 10), MODEL, Static(), ONE, keys={"join": KeyTrace.zipf(10, 1.0)})
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replayed import Scheduled
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.scaling import Scheduled, Static, replay
+from workbench.scaling import Static, replay
 from workbench.scaling.waiting import Waits
 from workbench.simulation import Deployment, OperatorModel, QueryModel, RateTrace, preset, steady_state
 from workbench.study.scaling import initial_tasks

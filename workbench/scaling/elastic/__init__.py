@@ -7,7 +7,6 @@ from workbench.scaling.elastic.jackson import CoreAllocation, allocate_cores, er
 from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
 from workbench.scaling.elastic.paradigms import PARADIGMS, Paradigm, ParadigmRun, compare_paradigms, simulate_paradigm
 from workbench.scaling.elastic.shards import ShardPlan, rebalance_shards
-from workbench.scaling.elastic.traffic import migrated_bytes, remote_transfer_rate, shard_migration_bytes
 
 __all__ = [
     "PARADIGMS",
@@ -26,9 +25,6 @@ __all__ = [
     "compare_paradigms",
     "erlang_c",
     "jackson_latency",
-    "migrated_bytes",
     "rebalance_shards",
-    "remote_transfer_rate",
-    "shard_migration_bytes",
     "simulate_paradigm",
 ]

@@ -1,10 +1,10 @@
-"""What each paradigm does with what it measured: nothing, repartition keys, or move cores and shards."""
+"""How each paradigm reacts to the measured load: not at all, by repartitioning keys, or by moving cores and shards."""
 
 import heapq
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,33 +17,33 @@ from workbench.scaling.elastic.jackson import allocate_cores, jackson_latency
 from workbench.scaling.elastic.keyed_operator import ElasticCluster, KeyedOperator
 from workbench.scaling.elastic.shards import DEFAULT_IMBALANCE, rebalance_shards
 
-LEAST_GAIN = 0.05  # a global synchronisation that lowers the imbalance by less is not worth it; not in the paper
-KEEP = 0.9  # cores are kept when they meet the target and at least this share may be needed; not in the paper
+LEAST_GAIN = 0.05  # a global synchronisation must lower the imbalance by at least this share; not in the paper
+KEEP = 0.9  # cores that meet the target are kept if at least this share of them may be needed; not in the paper
 
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """How often, and at what price, elasticity acts; defaults as far as Elasticutor states them.
+    """How often elasticity acts, and at what cost; the defaults are Elasticutor's where the paper states them.
 
     Parameters
     ----------
     window_s, rebalance_s, threshold
-        Load is measured over sliding windows of 1 s, shards are moved every 0.5 s while the imbalance exceeds 1.2
-        (section 3.1) and either more than chance explains or a core is nearly saturated (not in the paper, which
-        would move shards for ever at low rates; see ``_evenness``).
+        Load is measured over sliding windows of 1 s. Shards move every 0.5 s while the imbalance exceeds 1.2
+        (section 3.1), if chance does not explain the imbalance or a core is nearly saturated. The paper does not have
+        this condition and would move shards forever at low rates; see ``_evenness``.
     schedule_s
-        Seconds between two decisions of the core scheduler; not stated, 1 s here.
+        Seconds between two decisions of the core scheduler; not stated in the paper, 1 s here.
     sync_s
-        To redirect one shard inside an executor, 2 ms (figure 12).
+        Time to redirect one shard inside an executor: 2 ms (figure 12).
     upstream_sync_s
-        For a repartitioning of the operator, per upstream executor: 20 ms, so that 32 of them take 0.64 s, the middle
-        of the "2-3 orders of magnitude" above 2 ms (figure 12).
+        Time of a repartitioning of the operator per upstream executor: 20 ms, so that 32 of them take 0.64 s, the
+        middle of the "2-3 orders of magnitude" above 2 ms (figure 12).
     moves_per_sync
-        Shards that one such synchronisation moves; None: all of a plan at once.
+        Shards that one such synchronisation moves; None for all shards of a plan at once.
     target_latency
         T_max as a multiple of the service time.
     data_threshold
-        phi to start with, bytes/s per core.
+        Initial phi, bytes/s per core.
     """
 
     window_s: float = 1.0
@@ -64,7 +64,7 @@ class ElasticSettings:
 
 
 class LoadWindow:
-    """Records admitted in the last seconds, and their spread over the shards then."""
+    """Records admitted in the last seconds, and their spread over the shards at the time."""
 
     def __init__(self, window_s: float) -> None:
         self.window_s = window_s
@@ -72,22 +72,22 @@ class LoadWindow:
         self._since = 0.0
 
     def add(self, now: float, admitted: float, shares: Floats) -> None:
-        """Take the records of a step that ended `now`."""
+        """Add the records of a step that ended `now`."""
         self._steps.append((now, admitted, shares))
         while self._steps[0][0] <= now - self.window_s + 1e-9:
             self._steps.popleft()
 
     def clear(self, now: float) -> None:
-        """Forget everything: what was measured before holds no more."""
+        """Discard all measurements: the shards have moved since."""
         self._steps.clear()
         self._since = now
 
     def full(self, now: float) -> bool:
-        """Whether a whole window was measured."""
+        """Whether a complete window was measured."""
         return now - self._since >= self.window_s - 1e-9
 
     def counts(self, shards: int) -> Floats:
-        """Count the records of each shard in the window, as its share says."""
+        """Return the records of each shard in the window, by the shares at the time."""
         total = np.zeros(shards)
         parts: dict[int, tuple[Floats, float]] = {}
         for _, admitted, shares in self._steps:
@@ -97,8 +97,8 @@ class LoadWindow:
         return total
 
 
-class Controller(Protocol):
-    """A paradigm: called after every step, with the load measured every `rebalance_s`."""
+class ParadigmController(Protocol):
+    """A paradigm at work: called after every step, and with the measured load every `rebalance_s`."""
 
     core_moves: int
     repartitions: int
@@ -110,32 +110,33 @@ class Controller(Protocol):
     def measured(self, counts: Floats, demand: float | None) -> None:
         """Act on the load of each shard in the last window, in records.
 
-        `demand` scales it to what the sources had; None: they were held back, and would send more than is known.
+        `demand` scales it to the records that the sources had. None: the sources were held back, and their demand is
+        unknown.
         """
 
     def step(self) -> None:
-        """Go on with what takes several steps."""
+        """Continue an action that takes several steps."""
 
 
 class StaticExecutors:
-    """One executor per core, keys bound to it for good."""
+    """One executor per core, with fixed keys."""
 
     def __init__(self, queues: Queues) -> None:
         self.cores_used, self.core_moves, self.repartitions = queues.cluster.cores, 0, 0
 
     def measured(self, counts: Floats, demand: float | None) -> None:
-        """Nothing to decide."""
+        """Do nothing."""
 
     def step(self) -> None:
-        """Nothing to go on with."""
+        """Do nothing."""
 
 
 class ResourceCentric:
-    """One executor per core, shards repartitioned over all of them under a global synchronisation.
+    """One executor per core; shards are repartitioned over all executors under a global synchronisation.
 
-    The sources stop, records in flight are worked off while routing tables change upstream, state moves, the sources
-    go on. All moves of a plan share one synchronisation by default, which favours this paradigm: Elasticutor's figure
-    11 gives the time per shard.
+    The sources stop, records in flight are processed while upstream routing tables change, state moves, and the sources
+    continue. By default all moves of a plan share one synchronisation, which favours this paradigm: Elasticutor's
+    figure 11 gives the time per shard.
     """
 
     def __init__(self, queues: Queues, window: LoadWindow, settings: ElasticSettings) -> None:
@@ -145,7 +146,7 @@ class ResourceCentric:
         self._until = 0.0
 
     def measured(self, counts: Floats, demand: float | None) -> None:
-        """Stop the sources when moving shards makes the cores' work more even."""
+        """Stop the sources if moving shards makes the work of the cores more even."""
         del demand
         queues = self.queues
         if queues.stopped or not self.window.full(queues.now) or not counts.any():
@@ -165,7 +166,7 @@ class ResourceCentric:
             queues.stopped = True
 
     def step(self) -> None:
-        """Move the shards once nothing is in flight, resume once they have arrived."""
+        """Move the shards when no record is in flight, and resume when they have arrived."""
         queues = self.queues
         if not queues.stopped:
             return
@@ -178,10 +179,10 @@ class ResourceCentric:
 
 
 class ExecutorCentric:
-    """Elastic executors: shards bound to executors, cores move between them.
+    """Elastic executors: shards belong to executors, and cores move between executors.
 
-    `optimised` False is the paper's naive executor-centric variant: cores are taken anywhere, at random, without
-    regard to migrated state and locality.
+    `optimised` False is the paper's naive executor-centric variant: cores are taken at random, without regard to
+    migrated state and locality.
     """
 
     def __init__(self, queues: Queues, settings: ElasticSettings, *, optimised: bool, rng: np.random.Generator) -> None:
@@ -201,7 +202,7 @@ class ExecutorCentric:
         return int((self.owner >= 0).sum())
 
     def measured(self, counts: Floats, demand: float | None) -> None:
-        """Schedule cores when it is time, then even out the work inside the executors."""
+        """Schedule cores if a decision is due, then balance the work inside the executors."""
         if not counts.any():
             return
         queues = self.queues
@@ -211,19 +212,19 @@ class ExecutorCentric:
         self._rebalance(counts)
 
     def step(self) -> None:
-        """Nothing to go on with: shards move while the others work."""
+        """Do nothing: shards move while others are processed."""
 
     def _schedule(self, counts: Floats, demand: float | None) -> None:
         operator, cluster = self.queues.operator, self.queues.cluster
         arrivals = np.bincount(self.executor, counts) / self.settings.window_s * (demand or 1.0)
         held = self._matrix()
-        if demand is None:  # the model would ask for what back-pressure lets through
+        if demand is None:  # the model would allocate only for the records that back-pressure lets through
             required = _proportional(arrivals, cluster.cores)
         else:
             required = self._required(arrivals, held.sum(axis=0))
         if (required == held.sum(axis=0)).all():
             return
-        # cores that nobody needs belong to one more executor without state: giving them back costs what moving costs
+        # idle cores belong to an additional executor without state, so that returning a core costs as much as a move
         idle = cluster.node_cores - held.sum(axis=1)
         current = np.column_stack([held, idle])
         required = np.append(required, cluster.cores - required.sum())
@@ -246,7 +247,7 @@ class ExecutorCentric:
         self._take(matrix[:, :-1], held, counts)
 
     def _required(self, arrivals: Floats, held: Ints) -> Ints:
-        """Cores per executor for the target latency; all cores, evenly used, when that is out of reach."""
+        """Return the cores per executor for the target latency; all cores, in proportion, if it is out of reach."""
         operator, supply = self.queues.operator, self.queues.cluster.cores
         services = [1 / operator.cpu_s] * len(arrivals)
         target, window = self.settings.target_latency * operator.cpu_s, self.settings.window_s
@@ -264,7 +265,7 @@ class ExecutorCentric:
         return held if usual is None or usual.sum() >= KEEP * held.sum() else usual
 
     def _anywhere(self, current: Ints, required: Ints) -> Ints:
-        """Take every surplus core and give it to an executor that lacks some, at random (naive executor-centric)."""
+        """Give surplus cores to executors that lack some, at random (naive executor-centric)."""
         matrix, nodes = current.copy(), np.arange(len(current))
         surplus = []
         for j, cores in enumerate(current.sum(axis=0) - required):
@@ -276,7 +277,7 @@ class ExecutorCentric:
         return matrix
 
     def _take(self, matrix: Ints, current: Ints, counts: Floats) -> None:
-        """Turn numbers of cores into cores; shards of lost cores go to the least loaded core of their executor."""
+        """Assign cores by their numbers; shards of lost cores go to the least loaded core of their executor."""
         queues = self.queues
         lost = []
         for node, executor in np.argwhere(matrix < current):
@@ -321,7 +322,7 @@ class ExecutorCentric:
             queues.move(zip(shards[moved].tolist(), mine[new[moved]].tolist(), strict=True), self.settings.sync_s)
 
     def _matrix(self) -> NDArray[np.int64]:
-        """Cores [node][executor]."""
+        """Return the cores [node][executor]."""
         cluster = self.queues.cluster
         matrix = np.zeros((cluster.nodes, len(self.home)), dtype=np.int64)
         taken = self.owner >= 0
@@ -334,7 +335,7 @@ class ExecutorCentric:
 
 
 def even_owners(cluster: ElasticCluster, executors: int) -> Ints:
-    """Executor of each core, equally many each, on its own node as far as they go."""
+    """Return the executor of each core: equal numbers of cores, on the executor's own node as far as possible."""
     quota = np.full(executors, cluster.cores // executors)
     quota[: cluster.cores % executors] += 1
     owner = np.full(cluster.cores, -1)
@@ -351,7 +352,7 @@ def even_owners(cluster: ElasticCluster, executors: int) -> Ints:
 
 
 def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
-    """Core of each shard, the shards of an executor in turn over its cores."""
+    """Return the core of each shard: the shards of an executor take its cores in turn."""
     shards = np.arange(operator.executors * operator.shards)
     route = np.zeros(len(shards), dtype=np.int64)
     for executor in range(operator.executors):
@@ -361,15 +362,15 @@ def even_route(operator: KeyedOperator, owner: Ints) -> Ints:
     return route
 
 
-def _overloaded(queues: Queues, load: NDArray[Any], mean: Floats, settings: ElasticSettings) -> NDArray[np.bool_]:
-    """Which cores have too much of the work of the last window, see `overloaded`."""
+def _overloaded(queues: Queues, load: Floats | Ints, mean: Floats, settings: ElasticSettings) -> NDArray[np.bool_]:
+    """Return which cores had too much work in the last window; see `overloaded`."""
     operator = queues.operator
     full = settings.window_s / operator.cpu_s
     return overloaded(load, mean, threshold=settings.threshold, variation=operator.variation, full=full)
 
 
 def _proportional(arrivals: Floats, cores: int) -> Ints:
-    """One core each, every further one to the executor with most work per core."""
+    """Return one core per executor, and every further core for the executor with most work per core."""
     given = np.ones(len(arrivals), dtype=np.int64)
     most = [(-float(rate), j) for j, rate in enumerate(arrivals)]
     heapq.heapify(most)

@@ -1,9 +1,9 @@
-"""Algorithm 1 of Elasticutor, repaired: one core at a time, the cheapest move first.
+"""Algorithm 1 of Elasticutor with corrections: one core at a time, the cheapest move first.
 
-Faults of the printed algorithm, and what is done instead: the loop runs by intensity descending (printed: "non-
-descending"); over- and under-provisioned executors are found anew after every move; free cores are used; a core is
-taken only where its executor has one; remote cores of data-intensive executors are released first, or constraint (c)
-stays violated; an executor that had to give up a core it needs is served again later.
+Corrections of the printed algorithm: the loop runs by descending intensity (printed: "non-descending"); over- and
+under-provisioned executors are determined again after every move; free cores are used; a core is taken only where its
+executor has one; remote cores of data-intensive executors are released first, because constraint (c) stays violated
+otherwise; an executor that had to give up a core it needs is served again later.
 """
 
 import heapq
@@ -19,7 +19,7 @@ _Donor = tuple[float, int]  # cost of taking a core, and from whom
 
 
 def greedy(problem: CoreProblem, threshold: float) -> NDArray[np.int64] | None:
-    """Cores [node][executor], or None when an executor finds no core (FAIL): phi is too low.
+    """Return cores [node][executor], or None if an executor finds no core (FAIL): phi is too low.
 
     Takes O(cores moved x nodes) steps: the cheapest donor of a node is kept until one of its executors changes.
     """
@@ -61,11 +61,11 @@ class _Work:
         self.donors: list[_Donor | None] = [self._spare_core(node) for node in range(len(self.on_node))]
 
     def lacks(self, j: int) -> bool:
-        """X_j < k_j."""
+        """Return whether X_j < k_j."""
         return self.totals[j] < self.problem.required[j]
 
     def local_core(self, j: int) -> tuple[int, int | None] | None:
-        """Where a data-intensive executor gets its next core: its local node, from whom (None: a free core)."""
+        """Return the local node of a data-intensive executor and the donor of its next core (None: a free core)."""
         node = self.problem.local_node[j]
         if self.free[node]:
             return node, None
@@ -73,7 +73,7 @@ class _Work:
         return None if donor is None else (node, donor[1])
 
     def cheapest_core(self, j: int) -> tuple[int, int | None] | None:
-        """Least C-_iq + C+_ij over free cores and cores to spare; ties by node, free cores first, then executor."""
+        """Return the least C-_iq + C+_ij over free and spare cores; ties by node, free cores first, then executor."""
         total = self.totals[j]
         # C+_ij = s_j (X_j - x_ij) / (X_j (X_j + 1)); no state yet: nothing moves
         state = self.problem.state_bytes[j] / (total * (total + 1)) if total else 0.0
@@ -91,7 +91,7 @@ class _Work:
         return best
 
     def move(self, node: int, donor: int | None, taker: int) -> None:
-        """One core of `node` passes from `donor` (None: a free one) to `taker`, which lacks cores."""
+        """Move one core of `node` from `donor` (None: a free core) to `taker`, which lacks cores."""
         held = self.on_node[node]
         self.totals[taker] += 1
         held[taker] = held.get(taker, 0) + 1
@@ -103,11 +103,11 @@ class _Work:
         held[donor] -= 1
         if not held[donor]:
             del held[donor]
-        for other in affected:  # its cores cost something else now, on every node
+        for other in affected:  # the cost of its cores has changed on every node
             self.donors[other] = self._spare_core(other)
 
     def matrix(self) -> NDArray[np.int64]:
-        """X, shape (nodes, executors)."""
+        """Return X, shape (nodes, executors)."""
         matrix = np.zeros((len(self.on_node), len(self.totals)), dtype=np.int64)
         entries = [(node, j, cores) for node, held in enumerate(self.on_node) for j, cores in held.items()]
         if entries:
@@ -116,17 +116,17 @@ class _Work:
         return matrix
 
     def _spare_core(self, node: int) -> _Donor | None:
-        """Cheapest core on `node` of an over-provisioned executor."""
+        """Return the cheapest core on `node` of an over-provisioned executor."""
         held, required, totals = self.on_node[node], self.problem.required, self.totals
         return min(((self._release_cost(node, q), q) for q in held if totals[q] > required[q]), default=None)
 
     def _victim(self, node: int) -> _Donor | None:
-        """Cheapest core on `node` that another executor needs, but not its last one."""
+        """Return the cheapest core on `node` that another executor needs, but not its last core."""
         held = self.on_node[node]
         others = (q for q in held if not self.intensive[q] and self.totals[q] > 1)
         return min(((self._release_cost(node, q), q) for q in others), default=None)
 
     def _release_cost(self, node: int, q: int) -> float:
-        """C-_iq = s_q (X_q - x_iq) / (X_q (X_q - 1)); the last core takes all state along."""
+        """Return C-_iq = s_q (X_q - x_iq) / (X_q (X_q - 1)); all state leaves with the last core."""
         state, total = self.problem.state_bytes[q], self.totals[q]
         return state * (total - self.on_node[node][q]) / (total * (total - 1)) if total > 1 else state

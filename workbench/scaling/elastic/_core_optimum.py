@@ -1,8 +1,8 @@
 """The integer programme of Elasticutor, section 4.2, solved exactly.
 
-The share x_ij / X_j is not linear. It becomes so by choosing the total: z_jK = 1 when executor j has K cores in all,
-x_ijK cores of it on node i then. An executor has at most its requirement and all spare cores, so that few totals are
-possible. HiGHS solves it; for one version of it the result is the same every time.
+The share x_ij / X_j is not linear. It becomes linear by choosing the total: z_jK = 1 if executor j has K cores in all,
+and x_ijK is their number on node i. An executor has at most its requirement and all spare cores, so few totals are
+possible. HiGHS solves the programme; one version of HiGHS always returns the same result.
 """
 
 import math
@@ -21,7 +21,7 @@ _TIME_LIMIT, _INFEASIBLE = 1, 2
 def optimum(
     problem: CoreProblem, threshold: float, timeout_s: float | None
 ) -> tuple[NDArray[np.int64] | None, float | None]:
-    """Cores [node][executor] with the least migrated bytes and the proven bound; (None, None) if there are none.
+    """Return the cores [node][executor] with the least migrated bytes, and the bound; (None, None) if infeasible.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def optimum(
 
 
 class _Programme:
-    """Variables and rows of the programme; state in units of the largest one."""
+    """Variables and rows of the programme; state in units of the largest state."""
 
     def __init__(self, problem: CoreProblem, intensive: list[bool], scale: float) -> None:
         self.costs: list[float] = []
@@ -71,7 +71,7 @@ class _Programme:
             self._rows.append((row, 0.0, float(cores)))
 
     def constraints(self) -> LinearConstraint:
-        """All rows as one sparse constraint."""
+        """Return all rows as one sparse constraint."""
         entries = [(i, column, value) for i, (row, _, _) in enumerate(self._rows) for column, value in row.items()]
         rows, columns, values = (np.asarray(part) for part in zip(*entries, strict=True))
         matrix = coo_array((values, (rows, columns)), shape=(len(self._rows), len(self.costs)))

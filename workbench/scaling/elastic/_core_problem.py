@@ -21,14 +21,14 @@ class CoreProblem:
     data_intensity: Sequence[float]
 
     def intensive(self, threshold: float) -> list[bool]:
-        """E(phi): which executors take local cores only."""
+        """Return E(phi): which executors take local cores only."""
         return [intensity > threshold for intensity in self.data_intensity]
 
 
 def core_matrix(
     name: str, matrix: Sequence[Sequence[float]] | NDArray[np.int64], nodes: int, executors: int
 ) -> NDArray[np.int64]:
-    """Verify the shape of `matrix` and that its numbers of cores are whole and at least 0."""
+    """Return `matrix` as integers, after checks of its shape and of its numbers."""
     rows = list(matrix)
     same_length("node", nodes, **{name: rows})
     for node, row in enumerate(rows):
@@ -43,7 +43,7 @@ def core_matrix(
 
 
 def local_nodes(local_node: Sequence[float], nodes: int) -> list[int]:
-    """Verify that every executor's local node is one of `nodes`."""
+    """Return every executor's local node, after a check that it is one of `nodes`."""
     homes = wholes("The local node of executor {}", local_node, 0)
     for executor, home in enumerate(homes):
         require(home < nodes, f"The local node of executor {executor} is {home}; the nodes are 0 to {nodes - 1}.")

@@ -1,35 +1,37 @@
 """Whether a core has so much more work than others that shards should move: noise of a short window is no reason.
 
 Elasticutor moves shards when the fullest core exceeds theta = 1.2 times the mean in a window of 1 s (section 3.1). At
-low rates a window holds few records and perfectly even keys exceed that by chance, for ever. So one of two things
-must hold besides, which the paper, whose sources are saturated, does not need:
+low rates a window contains few records, and perfectly even keys exceed the threshold by chance again and again. So one
+of two conditions must hold too. The paper, with saturated sources, does not need them:
 
-- The excess is not explained by counting. The CPU time of the records that reach a core in a window is a compound
+- Counting noise does not explain the excess. The CPU time of the records that reach a core in a window is a compound
   Poisson sum, here gamma-distributed: with mean m records and variance m (1 + variation). The fullest of n cores with
   even work exceeds the gamma quantile of 1 - FALSE_ALARM / n with probability of at most FALSE_ALARM.
-- The core is nearly saturated: it worked NEAR_SATURATION of the window, so that even chance makes records wait.
+- The core is nearly saturated: it worked NEAR_SATURATION of the window, so chance alone makes records wait.
 
-Cores are given back by the same measure: when the target is met without them even if the window held fewer records
-than usual by chance.
+Cores are given back by the same measure: if the target is met without them even when the window contained fewer
+records than usual by chance.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv
 
-from workbench.scaling.elastic._queues import Floats
+from workbench.scaling.elastic._queues import Floats, Ints
 
 FALSE_ALARM = 1e-4
 NEAR_SATURATION = 0.9
 
 
-def overloaded(load: Floats, mean: Floats, *, threshold: float, variation: float, full: float) -> NDArray[np.bool_]:
-    """Tell which cores have so much more work than `mean` that it calls for moving shards.
+def overloaded(
+    load: Floats | Ints, mean: Floats, *, threshold: float, variation: float, full: float
+) -> NDArray[np.bool_]:
+    """Return which cores have so much more work than `mean` that shards should move.
 
     Parameters
     ----------
     load, mean
-        Records of mean cost in the window, of each core and on average over the cores it shares them with, shape
+        Records of mean cost in the window: of each core, and on average over the cores that share them, shape
         (cores,).
     threshold
         theta.
@@ -43,6 +45,6 @@ def overloaded(load: Floats, mean: Floats, *, threshold: float, variation: float
 
 
 def by_chance(mean: Floats, variation: float) -> Floats:
-    """Work that any of these cores or executors exceeds with probability of at most FALSE_ALARM; unit: records."""
+    """Return the work, in records, that any of these exceeds with a probability of at most FALSE_ALARM."""
     scale = 1.0 + variation  # variance / mean
     return np.asarray(scale * gammainccinv(np.maximum(mean, 1e-9) / scale, FALSE_ALARM / len(mean)), dtype=np.float64)

@@ -1,11 +1,11 @@
-"""Records that wait at cores and network cards, and state on its way: one operator, in short steps.
+"""Records that wait at cores and network cards, and state that migrates: one operator, in short steps.
 
 Every core and every direction of a node's network card is a server with a bounded queue of work, counted in seconds.
-A record needs some work of each server on its way; the fullest queue decides how many records the sources may send
+A record needs work of each server on its path. The fullest queue limits how many records the sources may send
 (back-pressure, as in Storm). Service times vary: the work that reaches a core in a step is gamma-distributed with the
-mean and variance of a compound Poisson sum. State that migrates takes at least half of a network card while records
-need it too. Records of a shard that is being moved are held until its old core has worked off what it has, the routing
-is changed and the state has arrived.
+mean and variance of a compound Poisson sum. Migrating state takes at least half of a network card while records also
+need it. Records of a moving shard are held until its old core has processed its queue, the routing has changed and the
+state has arrived.
 """
 
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NETWORK_QUEUE_S = 0.1  # seconds of records a network card's queue holds; not in the paper
-STATE_SHARE = 0.5  # of a network card, for state that migrates while records wait too
+STATE_SHARE = 0.5  # share of a network card for migrating state while records also wait
 _EPS = 1e-12
 _SIDES = np.array([[0], [1]])  # of a network card: in, out
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one step did; latencies by core, for the records admitted in it."""
+class QueueStep:
+    """The result of one step; latencies by core, for the records admitted in it."""
 
     admitted: float
     served: float
@@ -37,7 +37,7 @@ class Step:
 
 
 class Queues:
-    """The operator while time passes."""
+    """The state of the operator over time."""
 
     def __init__(
         self, cluster: ElasticCluster, operator: KeyedOperator, route: Ints, step_s: float, rng: np.random.Generator
@@ -45,52 +45,54 @@ class Queues:
         self.cluster, self.operator, self.step_s = cluster, operator, step_s
         self.node = np.arange(cluster.cores) // cluster.node_cores
         self.route = route.copy()  # core of each shard
-        self.home: Ints | None = None  # node of each core's main process; None: its own (no elastic executors)
+        self.home: Ints | None = (
+            None  # node of each core's main process; None: the core's own node (no elastic executors)
+        )
         self.shares = np.full(len(route), 1.0 / len(route))
         self.now = 0.0
         self.backlog = np.zeros(cluster.cores)
         self.network = np.zeros((2, cluster.nodes))  # records: in, out
         self.state = np.zeros((2, cluster.nodes))  # state that waits: in, out
-        self.stopped = False  # the sources are told to wait
+        self.stopped = False  # whether the sources must wait
         self.moves = 0
         self.migrated_bytes = 0.0
         self._drained = np.zeros((2, cluster.nodes))
         self._moving: Ints = np.zeros(0, dtype=np.int64)  # shards
         self._held = np.zeros(len(route))
-        self._routed_at = np.zeros(len(route))  # the old core is done with its records, and routing changed
-        self._arrives = np.zeros((2, len(route)))  # when so much state has been drained, in and out
+        self._routed_at = np.zeros(len(route))  # when the old core has processed its records and routing has changed
+        self._arrives = np.zeros((2, len(route)))  # drained state, in and out, at which the shard has arrived
         self._cards = np.zeros((2, len(route)), dtype=np.int64)
         self._rng = rng
         self._queue_s = max(operator.queue * operator.cpu_s, 2 * step_s)
         self._route_changed()
 
     def set_shares(self, shares: Floats) -> None:
-        """Share of the records of each shard, shape (shards,)."""
+        """Set the share of the records of each shard, shape (shards,)."""
         self.shares = shares
         self._route_changed()
 
     def set_homes(self, home: Ints) -> None:
-        """Node of the main process that the records of each core pass, shape (cores,)."""
+        """Set the node of the main process that the records of each core pass, shape (cores,)."""
         self.home = home
         self._route_changed()
 
     @property
     def moving(self) -> Ints:
-        """Shards on their way."""
+        """Shards that are moving."""
         return self._moving
 
     @property
     def settled(self) -> bool:
-        """No shard is on its way."""
+        """Whether no shard is moving."""
         return not self._moving.size
 
     @property
     def empty(self) -> bool:
-        """No record waits for a core."""
+        """Whether no record waits for a core."""
         return bool(self.backlog.max() <= _EPS) and not self._held.any()
 
     def move(self, moves: Iterable[tuple[int, int]], sync_s: float) -> None:
-        """Send shards to other cores: (shard, core). State crosses the network only between nodes."""
+        """Move shards to other cores: (shard, core). State crosses the network only between nodes."""
         rate = self.cluster.network_bytes_per_s
         moved = []
         for shard, core in moves:
@@ -110,8 +112,8 @@ class Queues:
             self._moving = np.union1d(self._moving, np.asarray(moved, dtype=np.int64))
             self._route_changed()
 
-    def advance(self, offered: float) -> Step:
-        """Let one step pass in which at most `offered` records come."""
+    def advance(self, offered: float) -> QueueStep:
+        """Advance one step, in which at most `offered` records arrive."""
         step, work = self.step_s, self.operator.cpu_s
         open_for_records = np.where(self.state > 0, 1 - STATE_SHARE, 1.0) * step
         held = np.bincount(self.route[self._moving], self._held[self._moving], self.cluster.cores)
@@ -132,10 +134,10 @@ class Queues:
         self._pass_network(admitted)
         self.now += step
         self._finish_moves()
-        return Step(admitted, float(served.sum()) / work, latency, weight, remote)
+        return QueueStep(admitted, float(served.sum()) / work, latency, weight, remote)
 
     def _latencies(self) -> Floats:
-        """Seconds of a record that comes now: by core, then by shard on its way (shape cores + moving)."""
+        """Return the seconds of a record that arrives now: by core, then by moving shard (shape cores + moving)."""
         at_core = self.backlog + self.operator.cpu_s
         home = self.node if self.home is None else self.home
         remote = home != self.node
@@ -172,7 +174,7 @@ class Queues:
             self._route_changed()
 
     def _route_changed(self) -> None:
-        """Work per admitted record at every server, after the routing or the popularity changed."""
+        """Update the work per admitted record at every server after the routing or the popularity changed."""
         cluster, operator = self.cluster, self.operator
         share = np.bincount(self.route, self.shares, cluster.cores)
         self._held_shares = self.shares[self._moving]

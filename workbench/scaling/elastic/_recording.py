@@ -1,10 +1,10 @@
-"""What goes into a simulated operator and what comes out: the source, latencies, totals, a series by the second."""
+"""Input and output of a simulated operator: the source, latencies, totals, and a series by the second."""
 
 import math
 
 import numpy as np
 
-from workbench.scaling.elastic._queues import Floats, Step
+from workbench.scaling.elastic._queues import Floats, QueueStep
 from workbench.simulation import RateTrace
 
 _PER_DECADE = 200  # a bin is 1.2 % wide
@@ -20,19 +20,19 @@ class LatencyRecord:
         self._sum = 0.0
 
     def add(self, latency_s: Floats, weight: Floats) -> None:
-        """Take records, `weight` of each latency."""
+        """Add records, `weight` of each latency."""
         place = np.log10(np.maximum(latency_s, _LEAST) / _LEAST) * _PER_DECADE
         self._weights += np.bincount(np.minimum(place.astype(np.int64), _BINS - 1), weight, _BINS)
         self._sum += float(latency_s @ weight)
 
     @property
     def mean(self) -> float:
-        """Seconds; nan without records."""
+        """Mean seconds; nan without records."""
         total = float(self._weights.sum())
         return self._sum / total if total else math.nan
 
     def quantile(self, share: float) -> float:
-        """Seconds that `share` of the records do not exceed; nan without records."""
+        """Return the seconds that `share` of the records do not exceed; nan without records."""
         total = float(self._weights.sum())
         if not total:
             return math.nan
@@ -41,7 +41,7 @@ class LatencyRecord:
 
 
 class Source:
-    """Records by the clock, first in, first out; without a rate as many as back-pressure admits."""
+    """Records by the clock, first in, first out; without a rate, as many as back-pressure admits."""
 
     def __init__(self, rate: RateTrace | None, step_s: float) -> None:
         self.sent = 0.0
@@ -58,7 +58,7 @@ class Source:
         return max(0.0, self._due_by(step + 1) - self.sent)
 
     def demand(self, step: int, window_s: float, counted: float) -> float | None:
-        """Divide the records due in the last window by those `counted`, at least 1; None: the source is held back."""
+        """Return the records due in the last window over those `counted`, at least 1; None for a source held back."""
         if self._due is None or self.wait_s > window_s:
             return None
         due = self._due_by(step + 1) - self._due_by(max(0, step + 1 - round(window_s / self._step_s)))
@@ -73,14 +73,14 @@ class Source:
 
 
 class Totals:
-    """Sums over all steps."""
+    """Sums over steps."""
 
     def __init__(self) -> None:
         self.latency = LatencyRecord()
         self.served = self.remote_bytes = self.cores = 0.0
 
-    def add(self, step: Step, latency_s: Floats, cores: int) -> None:
-        """Take a step in which `cores` were in use."""
+    def add(self, step: QueueStep, latency_s: Floats, cores: int) -> None:
+        """Add a step in which `cores` were in use."""
         self.latency.add(latency_s, step.weight)
         self.served += step.served
         self.remote_bytes += step.remote_bytes
@@ -95,8 +95,8 @@ class Series:
         self._taken, self._served, self._waited, self._sent = 0, 0.0, 0.0, 0.0
         self._rows: list[tuple[float, float, float]] = []
 
-    def add(self, step: Step, latency_s: Floats) -> None:
-        """Take a step; the last second counts only if it is complete."""
+    def add(self, step: QueueStep, latency_s: Floats) -> None:
+        """Add a step; the last second counts only if it is complete."""
         self._taken += 1
         self._served += step.served
         self._waited += float(latency_s @ step.weight)

@@ -10,7 +10,7 @@ from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD
 HIGHLY_DYNAMIC = 16.0  # key shuffles per minute of the paper's highly dynamic workload
 LEAST_SHARDS, MOST_SHARDS = 256, 1024
 SHARDS_PER_TASK = 8  # 4 to 8 balance well (section 3.1)
-HEADROOM = 2  # an executor may come to hold twice its even share of the cores
+HEADROOM = 2  # an executor may grow to twice its even share of the cores
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,27 @@ def advise_executors(
     untracked_keys: int = 0,
     untracked_records: float = 0.0,
 ) -> ExecutorAdvice:
-    """Executors and shards for one operator by the rules of section 5.3.
+    """Return the executors and shards for one operator by the rules of section 5.3.
 
-    One executor per node, two where records are large or the key popularity shifts often: an operator with few
-    executors then pays for remote cores and migration. Never as many executors as cores, which would be the static
-    paradigm. Shards: eight per task an executor may come to have, between 256 and 1024, in powers of two.
+    One executor per node; two if records are large or the popularity of keys changes often, because an operator with
+    few executors then pays for remote cores and migration. Never as many executors as cores, which would be the static
+    paradigm. Shards: eight per task that an executor may grow to, between 256 and 1024, in powers of two.
 
     Parameters
     ----------
     nodes, node_cores
         Nodes of the cluster and cores of each.
     operator_cores
-        Cores the operator needs; the whole cluster by default.
+        Cores that the operator needs; all cores of the cluster by default.
     data_intensity
         Bytes/s in and out per core.
     shuffles_per_minute
         How often the popularity of keys changes abruptly.
     key_counts
-        Frequency of each key, when known: a key is never split, so there are no more useful shards than keys and no
+        Frequency of each key, if known: a key is never split, so there are no more useful shards than keys and no
         more useful cores than total / largest.
     untracked_keys, untracked_records
-        Keys beyond those in `key_counts`, and the records of all of them together (as ``KeyFrequencies`` says).
+        Keys that `key_counts` does not list, and their records in total, as in ``KeyFrequencies``.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def advise_executors(
         reasons.append("one executor per node: each can grow on its own node")
     if executors > max(1, cores // 2):
         executors = max(1, cores // 2)
-        reasons.append(f"no more than {executors}: with fewer than two cores each, executors could not shrink or grow")
+        reasons.append(f"at most {executors}: with fewer than two cores each, executors could not shrink or grow")
     tasks = max(node_cores, math.ceil(HEADROOM * cores / executors))
     shards = min(MOST_SHARDS, max(LEAST_SHARDS, 2 ** math.ceil(math.log2(SHARDS_PER_TASK * tasks))))
     reasons.append(f"{shards} shards each: {SHARDS_PER_TASK} per task, within {LEAST_SHARDS} to {MOST_SHARDS}")
@@ -86,9 +86,12 @@ def advise_executors(
 
 
 def _keys(counts: Sequence[float], untracked_keys: int, untracked_records: float) -> tuple[int, float, float]:
-    """Count the keys, their records, and those of the most frequent key."""
+    """Return the number of keys, their records, and the records of the most frequent key."""
     counted = not_negatives("The count of key {}", counts)
-    require(len(counted) > 0 and max(counted) > 0, "key_counts has no key with a count above 0; leave it out or count.")
+    require(
+        len(counted) > 0 and max(counted) > 0,
+        "key_counts has no key with a count above 0. Count the keys, or leave it out.",
+    )
     rest = whole("untracked_keys", untracked_keys, 0)
     records = math.fsum(counted) + not_negative("untracked_records", untracked_records)
     return sum(count > 0 for count in counted) + rest, records, max(counted)
@@ -98,7 +101,7 @@ def _limited_by_keys(keys: int, useful: float, cores: int, executors: int, shard
     reasons = []
     if keys < executors * shards:
         shards = max(1, keys // executors)
-        reasons.append(f"{shards} shards each suffice: there are only {keys} keys")
+        reasons.append(f"{shards} shards each are enough: there are only {keys} keys")
     if useful < cores:
-        reasons.append(f"the most frequent key alone fills a core at {useful:.3g} cores; more do not help it")
+        reasons.append(f"with {useful:.3g} cores the most frequent key alone fills a core; more cores do not help")
     return shards, reasons

@@ -1,21 +1,23 @@
 """Which core serves which executor: least migrated state, data-intensive executors at home (Elasticutor 4.2).
 
-The number of cores per executor is given; the assignment of cores to executors changes from the current one so that
-little state leaves its node. An executor is data-intensive when each of its cores moves more than a threshold phi of
-bytes/s; such an executor takes cores of its local node only. When no assignment allows that, phi doubles.
+The number of cores per executor is given. The assignment of cores to executors changes so that little state leaves its
+node. An executor is data-intensive if each of its cores moves more than phi bytes/s; such an executor takes cores of
+its local node only. If no assignment allows that, phi doubles.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from workbench.checks import not_negatives, positive, require, same_length, wholes
 from workbench.scaling.elastic._core_moves import greedy
 from workbench.scaling.elastic._core_optimum import optimum
 from workbench.scaling.elastic._core_problem import CoreProblem, core_matrix, local_nodes
-from workbench.scaling.elastic.traffic import migrated_bytes
 
-Method = Literal["greedy", "optimal"]
+AssignmentMethod = Literal["greedy", "optimal"]
 DEFAULT_THRESHOLD = 512 * 1024.0
 
 
@@ -28,11 +30,11 @@ class Assignment:
     matrix
         Shape (nodes, executors).
     migrated_bytes
-        State that leaves its node on the way here, C(X | current).
+        State that leaves its node with this change, C(X | current).
     threshold
-        phi, bytes/s per core, that was finally used.
+        phi that was finally used, bytes/s per core.
     bound
-        Proven least migrated bytes at that threshold; None from the greedy method.
+        Proven lower bound of the migrated bytes at that threshold; None from the greedy method.
     """
 
     matrix: tuple[tuple[int, ...], ...]
@@ -41,7 +43,7 @@ class Assignment:
     bound: float | None = None
 
 
-def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1, and three more
+def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1 and three more
     current: Sequence[Sequence[int]],
     required: Sequence[int],
     node_cores: Sequence[int],
@@ -49,14 +51,14 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1, a
     local_node: Sequence[int],
     data_intensity: Sequence[float],
     threshold: float = DEFAULT_THRESHOLD,
-    method: Method = "greedy",
+    method: AssignmentMethod = "greedy",
     *,
     timeout_s: float | None = None,
 ) -> Assignment:
-    """Give every executor the cores it needs.
+    """Assign every executor the cores that it needs.
 
-    ``"greedy"`` is Algorithm 1 of the paper, repaired: it also uses free cores, releases the remote cores of
-    data-intensive executors first, takes cores only where there are some, and serves executors that lost a core.
+    ``"greedy"`` is Algorithm 1 of the paper with corrections: it also uses free cores, releases the remote cores of
+    data-intensive executors first, takes cores only where an executor has some, and serves executors that lost a core.
     ``"optimal"`` solves the integer programme of section 4.2 exactly.
 
     Parameters
@@ -64,30 +66,31 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1, a
     current
         Cores now, shape (nodes, executors).
     required
-        k_j, the least number of cores per executor; executors may keep more.
+        k_j, the minimum number of cores per executor; executors may keep more.
     node_cores
         c_i, cores per node.
     state_bytes
-        State per executor.
+        State of each executor.
     local_node
         I(j), the node of each executor's main process.
     data_intensity
         Bytes/s in and out per core of each executor.
     threshold
-        phi to start with, bytes/s; 512 KiB/s in the paper.
+        Initial phi, bytes/s; 512 KiB/s in the paper.
     method
         ``"greedy"`` or ``"optimal"``.
     timeout_s
-        Longest time of one exact solution; when it ends, the best assignment found is returned and `bound` says how
-        far from the optimum it can be.
+        Time limit of one exact solution. At the limit the best assignment found is returned, and `bound` limits its
+        distance to the optimum.
 
     Raises
     ------
     WorkbenchError
-        When the executors need more cores than there are, `current` does not fit the nodes, or lengths and ranges
-        are wrong; also when `timeout_s` ends before any assignment is found.
+        When the executors need more cores than there are, `current` does not fit the nodes, lengths or ranges are
+        wrong, or `timeout_s` ends before any assignment is found.
     """
-    require(method in get_args(Method), f"method is {method!r}; use one of {', '.join(map(repr, get_args(Method)))}.")
+    methods = get_args(AssignmentMethod)
+    require(method in methods, f"method is {method!r}; use one of {', '.join(map(repr, methods))}.")
     problem = _checked(current, required, node_cores, state_bytes, local_node, data_intensity)
     phi = positive("threshold", threshold)
     while True:
@@ -99,7 +102,37 @@ def assign_cores(  # noqa: PLR0917 - the arguments of the paper's Algorithm 1, a
         if matrix is not None:
             moved = migrated_bytes(problem.current, matrix, problem.state_bytes)
             return Assignment(tuple(map(tuple, matrix.tolist())), moved, phi, bound)
-        phi *= 2  # ends: at phi >= the largest intensity nothing but the number of cores binds, which was checked
+        phi *= 2  # ends: above the largest intensity only the number of cores binds, which was checked
+
+
+def migrated_bytes(
+    current: Sequence[Sequence[int]] | NDArray[np.int64],
+    new: Sequence[Sequence[int]] | NDArray[np.int64],
+    state_bytes: Sequence[float],
+) -> float:
+    """Return the state that leaves its node when cores move: C(new | current) of section 4.2.
+
+    State moves only between nodes, because tasks of one process share theirs (section 3.1).
+
+    Parameters
+    ----------
+    current, new
+        Cores, shape (nodes, executors). Shards are spread evenly over an executor's cores, so a node holds the share
+        x_ij / X_j of its state; the share of an executor without cores counts as 0.
+    state_bytes
+        State of each executor.
+
+    Raises
+    ------
+    WorkbenchError
+        When the lengths differ, or a number of cores or bytes is out of its range.
+    """
+    state = not_negatives("The state of executor {}", state_bytes)
+    nodes, executors = len(current), len(state)
+    held, kept = (core_matrix(name, one, nodes, executors) for name, one in (("current", current), ("new", new)))
+    # max(1, ...): without cores there is no share, 0 / 1
+    leaving = held / np.maximum(1.0, held.sum(axis=0)) - kept / np.maximum(1.0, kept.sum(axis=0))
+    return float(np.maximum(0.0, leaving).sum(axis=0) @ np.asarray(state))
 
 
 def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
@@ -110,7 +143,7 @@ def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
     local_node: Sequence[int],
     data_intensity: Sequence[float],
 ) -> CoreProblem:
-    """Return the problem in plain numbers, its lengths and ranges verified."""
+    """Check lengths and ranges, and return the problem in plain numbers."""
     executors, nodes = len(required), len(node_cores)
     require(executors > 0, "There are no executors; give at least one.")
     same_length("executor", executors, state_bytes=state_bytes, local_node=local_node, data_intensity=data_intensity)
@@ -122,7 +155,7 @@ def _checked(  # noqa: PLR0917 - the arguments of `assign_cores`
         require(
             used <= available,
             f"The current assignment uses {used:g} cores of node {node}, which has {available}; "
-            "take the cores that are gone out of `current` first.",
+            "remove missing cores from `current` first.",
         )
     require(
         sum(required) <= sum(node_cores),

@@ -1,7 +1,7 @@
 """Latency of a network of elastic executors, and the fewest cores that keep it under a target.
 
-Each executor j is an M/M/k_j station of a Jackson network [1]_: records arrive at rate lambda_j, one core serves
-mu_j of them a second. The offered load lambda_j / mu_j is the number of cores kept busy.
+Each executor j is an M/M/k_j station of a Jackson network [1]_: records arrive at rate lambda_j, and one core serves
+mu_j records/s. The offered load lambda_j / mu_j is the number of busy cores.
 
 References
 ----------
@@ -38,9 +38,8 @@ class CoreAllocation:
     latency
         E[T] with these cores, seconds.
     status
-        ``"ok"``; ``"exhausted"`` when the next core exceeds the supply; ``"insufficient"`` when the least stable
-        allocation already does; ``"unreachable"`` when the target is below the service times alone, so that no
-        number of cores meets it.
+        ``"ok"``; ``"exhausted"`` if the next core exceeds the supply; ``"insufficient"`` if the least stable allocation
+        already does; ``"unreachable"`` if the target is below the service times alone, which no number of cores meets.
     """
 
     cores: tuple[int, ...]
@@ -49,11 +48,11 @@ class CoreAllocation:
 
 
 def erlang_c(servers: int, offered_load: float) -> float:
-    """Probability that an arrival waits in an M/M/k queue (Erlang's C formula).
+    """Return the probability that an arrival waits in an M/M/k queue (Erlang's C formula).
 
-    Computed from Erlang's B by its recursion, whose terms stay in [0, 1] and whose rounding errors shrink from step
-    to step, so that any number of servers is safe; for loads that would take many steps, from its form as a Poisson
-    probability over a sum of them, P(N = k) / P(N <= k).
+    Computed from Erlang's B by its recursion. Its terms stay in [0, 1] and its rounding errors shrink from step to
+    step, so any number of servers is safe. For loads that would take many steps, Erlang's B is computed as a ratio of
+    Poisson probabilities, P(N = k) / P(N <= k).
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ def erlang_c(servers: int, offered_load: float) -> float:
     Returns
     -------
     float
-        In [0, 1]; 1.0 when ``offered_load >= servers``, where the queue grows for ever.
+        In [0, 1]; 1.0 if ``offered_load >= servers``, when the queue grows forever.
 
     Raises
     ------
@@ -82,7 +81,7 @@ def erlang_c(servers: int, offered_load: float) -> float:
 def jackson_latency(
     arrivals: Sequence[float], service_rates: Sequence[float], source_rate: float, cores: Sequence[int]
 ) -> float:
-    """Mean seconds a record of the input stream spends in all executors together (equation 1).
+    """Return the mean seconds that a record of the input stream spends in all executors together (equation 1).
 
     Parameters
     ----------
@@ -94,12 +93,12 @@ def jackson_latency(
     Returns
     -------
     float
-        Seconds; inf when an executor with arrivals has no more cores than its offered load.
+        Seconds; inf if an executor with arrivals has no more cores than its offered load.
 
     Raises
     ------
     WorkbenchError
-        When lengths differ or a rate is negative, zero where it must not be, or not finite.
+        When lengths differ, or a rate is negative, not finite, or zero where it must be positive.
     """
     arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
     same_length("executor", len(arrivals), cores=cores)
@@ -118,11 +117,11 @@ def jackson_latency(
 def allocate_cores(
     arrivals: Sequence[float], service_rates: Sequence[float], source_rate: float, target_latency: float, cores: int
 ) -> CoreAllocation:
-    """Fewest cores that keep the mean latency at or under the target (Elasticutor, section 4.1).
+    """Return the fewest cores that keep the mean latency at or under the target (Elasticutor, section 4.1).
 
-    Every executor starts at floor(lambda_j / mu_j) + 1, the least stable number (the paper prints ``|lambda/mu|``,
-    which is a floor); each further core goes where it lowers E[T] most. E[T_j] is convex in k_j, so the greedy
-    choice is optimal. Ties go to the lowest index.
+    Every executor starts at floor(lambda_j / mu_j) + 1, the least stable number (printed as ``|lambda/mu|`` in the
+    paper). Each further core goes where it lowers E[T] most. E[T_j] is convex in k_j, so the greedy choice is optimal.
+    Ties go to the lowest index.
 
     Parameters
     ----------
@@ -133,12 +132,12 @@ def allocate_cores(
     target_latency
         T_max, seconds.
     cores
-        Cores there are.
+        Available cores.
 
     Raises
     ------
     WorkbenchError
-        When lengths differ or a number is out of its range. A target that cannot be met is an answer, see
+        When lengths differ or a number is out of its range. A target that cannot be met is not an error; see
         ``CoreAllocation.status``.
     """
     arrivals, service_rates, source_rate = _checked(arrivals, service_rates, source_rate)
@@ -188,14 +187,14 @@ def _checked(
 
 
 def _loads(arrivals: Sequence[float], service_rates: Sequence[float]) -> list[float]:
-    """Compute lambda_j / mu_j, cores kept busy."""
+    """Return lambda_j / mu_j, the busy cores."""
     loads = []
     for j, (arrival, service) in enumerate(zip(arrivals, service_rates, strict=True)):
         loads.append(arrival / service)
         require(
             loads[-1] <= _MOST_BUSY,
             f"Executor {j} has an arrival rate of {arrival!r} and a service rate of {service!r}; their ratio, the "
-            f"cores kept busy, must be at most {_MOST_BUSY:g}.",
+            f"number of busy cores, must be at most {_MOST_BUSY:g}.",
         )
     return loads
 
@@ -205,7 +204,7 @@ def _least_stable(load: float) -> int:
 
 
 def _blocking(servers: int, load: float) -> float:
-    """Erlang B: the share of arrivals that an M/M/k/k queue turns away."""
+    """Return Erlang B: the share of arrivals that an M/M/k/k queue rejects."""
     if load > _MOST_STEPS:
         # P(N = k) as exp(-a ((1 + x) ln(1 + x) - x)) / sqrt(2 pi k) with k = a (1 + x), after Stirling: C. Loader,
         # "Fast and Accurate Computation of Binomial Probabilities", 2000; its next term is 1 / 12 k.
@@ -222,17 +221,17 @@ def _blocking(servers: int, load: float) -> float:
 
 
 def _waiting(servers: int, load: float, blocking: float) -> float:
-    """Erlang C from Erlang B: k b / (k - a (1 - b)), written without a difference of near numbers."""
+    """Return Erlang C from Erlang B: k b / (k - a (1 - b)), written without a difference of close numbers."""
     return servers * blocking / ((servers - load) + load * blocking)
 
 
 def _sojourn(servers: int, load: float, service: float, waiting: float) -> float:
-    """E[T_j] = C / (k mu - lambda) + 1 / mu."""
+    """Return E[T_j] = C / (k mu - lambda) + 1 / mu."""
     return (waiting / (servers - load) + 1) / service
 
 
 def _sojourn_times(load: float, service: float) -> Iterator[float]:
-    """E[T_j](k) for the least stable k, then one core more each."""
+    """Yield E[T_j](k) for the least stable k, then for one more core each time."""
     first = _least_stable(load)
     blocking = _blocking(first, load)
     for k in count(first):

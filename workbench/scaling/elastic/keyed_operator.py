@@ -7,14 +7,14 @@ from workbench.checks import not_negative, positive, whole
 
 @dataclass(frozen=True)
 class ElasticCluster:
-    """Nodes of equal size, as many executors as they have cores.
+    """Nodes of equal size.
 
     Parameters
     ----------
     nodes, node_cores
         n and c_i of Elasticutor.
     network_bytes_per_s
-        Of each node, in each direction; 1 Gbit/s in the paper.
+        Network of each node, in each direction; 1 Gbit/s in the paper.
     """
 
     nodes: int = 32
@@ -43,7 +43,7 @@ class KeyedOperator:
     variation
         Squared coefficient of variation of the CPU seconds; N(mu, 0.5 mu) in the paper, in ms.
     record_bytes, output_bytes
-        Bytes a record brings along, and bytes it emits; the paper's operator has no consumer.
+        Size of a record, and of its output; the paper's operator has no consumer.
     shard_bytes
         State of one shard.
     executors, shards
@@ -51,7 +51,7 @@ class KeyedOperator:
     upstream
         Executors that send to this operator, spread evenly over the nodes.
     queue
-        Records that may wait for a core before the sources are held back; 1024 is Storm's receive buffer.
+        Records that may wait for a core before the sources are held back; 1024 as in Storm's receive buffer.
     """
 
     cpu_s: float = 1e-3

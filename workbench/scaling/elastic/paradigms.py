@@ -2,9 +2,10 @@
 
 Elasticutor [1]_ compares four ways to spread the keys of an operator over the cores of a cluster:
 
-- ``"static"``: one executor per core, keys bound to executors for good;
-- ``"resource-centric"``: one executor per core, keys repartitioned over all of them under a global synchronisation;
-- ``"naive-executor-centric"``: elastic executors that get cores anywhere, at random;
+- ``"static"``: one executor per core, with fixed keys;
+- ``"resource-centric"``: one executor per core; keys are repartitioned over all executors under a global
+  synchronisation;
+- ``"naive-executor-centric"``: elastic executors that get cores on random nodes;
 - ``"executor-centric"``: elastic executors with the paper's scheduler (core allocation and assignment).
 
 References
@@ -21,10 +22,10 @@ import numpy as np
 
 from workbench.checks import positive, require, whole
 from workbench.scaling.elastic._controllers import (
-    Controller,
     ElasticSettings,
     ExecutorCentric,
     LoadWindow,
+    ParadigmController,
     ResourceCentric,
     StaticExecutors,
     even_owners,
@@ -38,32 +39,45 @@ from workbench.simulation import KeyTrace, RateTrace
 Paradigm = Literal["static", "resource-centric", "naive-executor-centric", "executor-centric"]
 PARADIGMS: tuple[Paradigm, ...] = get_args(Paradigm)
 DEFAULT_SETTINGS = ElasticSettings()
+TOTALS = (
+    "throughput_per_s",
+    "mean_latency_s",
+    "p99_latency_s",
+    "cores",
+    "shard_moves",
+    "core_moves",
+    "repartitions",
+    "migrated_bytes_per_s",
+    "remote_bytes_per_s",
+    "waiting",
+)
+"""Columns of a comparison, in order."""
 
 
 @dataclass(frozen=True, eq=False)
 class ParadigmRun:
-    """What one paradigm did. Totals leave the warm-up out, the series do not.
+    """The result of one paradigm. Totals exclude the warm-up, series include it.
 
     Parameters
     ----------
     paradigm
         Its name.
     throughput_per_s
-        Records processed a second.
+        Records processed per second.
     mean_latency_s, p99_latency_s
-        From the time a record is due at the source (with a rate) or is sent (without one) to its end.
+        Time from when a record is due at the source (with a rate) or is sent (without a rate) to its completion.
     cores
         Mean number of cores in use.
     shard_moves, core_moves, repartitions
-        How often a shard, a core and the keys of the whole operator moved.
+        How often a shard moved, a core moved, and the keys of the operator were repartitioned.
     migrated_bytes_per_s
         State that changed its node.
     remote_bytes_per_s
         Records between executors and their cores on other nodes.
     waiting
-        Records that are due and not sent in the end; 0 without a rate.
+        Records that are due and not sent at the end; 0 without a rate.
     time_s, throughput_series, latency_series
-        Once a second: its end, records/s, mean seconds of the records sent in it (nan without any).
+        For each second: its end, records/s, and the mean latency of the records sent in it (nan without records).
     """
 
     paradigm: Paradigm
@@ -80,6 +94,10 @@ class ParadigmRun:
     time_s: Floats
     throughput_series: Floats
     latency_series: Floats
+
+    def summary(self) -> dict[str, float]:
+        """Return the totals by name, one row of a comparison."""
+        return {name: getattr(self, name) for name in TOTALS}
 
 
 def simulate_paradigm(
@@ -104,15 +122,15 @@ def simulate_paradigm(
     operator, cluster, keys, settings
         What runs, where, on which keys, and what elasticity costs.
     rate
-        Records/s at the source. None: as many as back-pressure admits, the paper's way.
+        Records/s at the source. None: as many as back-pressure admits, as in the paper.
     seconds
-        Length; that of `rate` by default, 60 s without one.
+        Length of the run: that of `rate` by default, 60 s without a rate.
     warm_up_s
-        Left out of the totals.
+        Seconds at the beginning that the totals exclude.
     step_s
         Length of a step, seconds.
     seed
-        Of the service times and of what is measured and scheduled; the keys have their own.
+        Seed of service times, measurements and scheduling; the keys have their own seed.
 
     Raises
     ------
@@ -123,15 +141,14 @@ def simulate_paradigm(
     require(
         operator.executors <= cluster.cores,
         f"The operator has {operator.executors} executors and the cluster {cluster.cores} cores; "
-        "every executor needs a core of its own.",
+        "every executor needs a core.",
     )
     positive("step_s", step_s)
     length = positive("seconds", seconds if seconds is not None else 60.0 if rate is None else rate.duration_s)
     steps = max(1, round(length / step_s))
     require(
         0 <= warm_up_s < length and round(warm_up_s / step_s) < steps,
-        f"warm_up_s is {warm_up_s:g} and the run lasts {length:g} s; leave time to measure, at least a step of "
-        f"{step_s:g} s.",
+        f"warm_up_s is {warm_up_s:g} and the run lasts {length:g} s; the run must exceed it by a step, {step_s:g} s.",
     )
     first = round(warm_up_s / step_s)
     service, measuring, scheduling = np.random.default_rng(whole("seed", seed, 0)).spawn(3)
@@ -157,7 +174,7 @@ def simulate_paradigm(
         controller.step()
         if queues.now >= next_rebalance - 1e-9:
             next_rebalance += settings.rebalance_s
-            # CPU time spent on each shard, in records of mean cost: a compound Poisson sum, here gamma-distributed
+            # CPU time of each shard, in records of mean cost: a compound Poisson sum, here gamma-distributed
             counts = measuring.gamma(window.counts(shards) / (1 + operator.variation), 1 + operator.variation)
             controller.measured(counts, source.demand(step, settings.window_s, float(counts.sum())))
     measured_s = (steps - first) * step_s
@@ -185,18 +202,51 @@ def compare_paradigms(
     cluster: ElasticCluster,
     keys: KeyTrace,
     paradigms: Sequence[Paradigm] = PARADIGMS,
-    **how: object,
-) -> list[ParadigmRun]:
-    """`simulate_paradigm` for each of `paradigms`, on the same keys, hashing and rate."""
-    return [simulate_paradigm(name, operator, cluster, keys, **how) for name in paradigms]  # type: ignore[arg-type]
+    *,
+    rate: RateTrace | None = None,
+    seconds: float | None = None,
+    warm_up_s: float = 10.0,
+    settings: ElasticSettings = DEFAULT_SETTINGS,
+    step_s: float = 0.01,
+    seed: int = 0,
+) -> tuple[ParadigmRun, ...]:
+    """Run `simulate_paradigm` for each of `paradigms`, on the same keys, hashing and rate.
+
+    Parameters
+    ----------
+    operator, cluster, keys, rate, seconds, warm_up_s, settings, step_s, seed
+        As for `simulate_paradigm`.
+    paradigms
+        Some of `PARADIGMS`.
+
+    Raises
+    ------
+    WorkbenchError
+        As `simulate_paradigm`.
+    """
+    return tuple(
+        simulate_paradigm(
+            name,
+            operator,
+            cluster,
+            keys,
+            rate=rate,
+            seconds=seconds,
+            warm_up_s=warm_up_s,
+            settings=settings,
+            step_s=step_s,
+            seed=seed,
+        )
+        for name in paradigms
+    )
 
 
-def _counters(queues: Queues, controller: Controller) -> tuple[int, int, int, float]:
+def _counters(queues: Queues, controller: ParadigmController) -> tuple[int, int, int, float]:
     return queues.moves, controller.core_moves, controller.repartitions, queues.migrated_bytes
 
 
 def _first_route(paradigm: Paradigm, operator: KeyedOperator, cluster: ElasticCluster) -> Ints:
-    """Core of each shard at the start: even over the cores, or over those of its executor."""
+    """Return the core of each shard at the start: even over all cores, or over those of its executor."""
     if paradigm in {"static", "resource-centric"}:
         return np.arange(operator.executors * operator.shards) % cluster.cores
     return even_route(operator, even_owners(cluster, operator.executors))
@@ -204,7 +254,7 @@ def _first_route(paradigm: Paradigm, operator: KeyedOperator, cluster: ElasticCl
 
 def _controller(
     paradigm: Paradigm, queues: Queues, window: LoadWindow, settings: ElasticSettings, rng: np.random.Generator
-) -> Controller:
+) -> ParadigmController:
     if paradigm == "static":
         return StaticExecutors(queues)
     if paradigm == "resource-centric":

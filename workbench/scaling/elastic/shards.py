@@ -20,7 +20,7 @@ class ShardPlan:
     assignment
         Task of each shard.
     moves
-        ``(shard, from task, to task)`` in the order they were chosen.
+        ``(shard, from task, to task)``, in order.
     imbalance
         Largest task load / mean task load (over all tasks, empty ones too); 1.0 without any load.
     """
@@ -35,24 +35,24 @@ def rebalance_shards(
 ) -> ShardPlan:
     """Move few shards until the fullest task has at most `threshold` times the mean load.
 
-    Each round moves one shard of the fullest task to the emptiest: the one that leaves the least imbalance, ties by
-    lowest index. Besides the threshold, rounds end when no such move lowers the imbalance (the paper has no such rule
-    and need not end). A round takes O(shards) steps.
+    Each round moves one shard from the fullest task to the emptiest: the shard that leaves the least imbalance, ties by
+    lowest index. Rounds end at the threshold, or if no such move lowers the imbalance. The paper does not have the
+    second rule and need not end. A round takes O(shards) steps.
 
-    Two tasks that are equally full end them too, since emptying one lowers nothing: whole-number loads of (1, 1), (1,
-    1), () and () stay as they are, at an imbalance of 2. Going on while fewer tasks are at the maximum would even
-    them out and end as well, but is another rule; measured loads are hardly ever equal.
+    Rounds also end if two tasks are equally full, because emptying one lowers nothing: whole-number loads of (1, 1),
+    (1, 1), () and () stay as they are, at an imbalance of 2. To continue as long as fewer tasks are at the maximum
+    would balance them, but is another rule. Measured loads are rarely equal.
 
     Parameters
     ----------
     loads
-        Work of each shard, in any unit; the paper takes the seconds spent on it in a sliding window of 1 s.
+        Work of each shard, in any unit; in the paper, the seconds spent on it in a sliding window of 1 s.
     assignment
         Task of each shard now.
     tasks
         Number of tasks, one per core.
     threshold
-        theta, the imbalance that is good enough; at least 1.
+        theta, the accepted imbalance; at least 1.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def rebalance_shards(
     """
     tasks = whole("tasks", tasks, 1)
     limit = not_negative("threshold", threshold)
-    require(limit >= 1, f"threshold is {threshold!r}; the imbalance is never below 1, give at least 1.")
+    require(limit >= 1, f"threshold is {threshold!r}; it must be at least 1, because the imbalance is never below 1.")
     weights, owner = _checked(loads, assignment, tasks)
     sums = np.bincount(owner, weights=weights, minlength=tasks)
     mean = float(sums.sum()) / tasks
@@ -108,7 +108,7 @@ def _checked(loads: Sequence[float], assignment: Sequence[int], tasks: int) -> t
         not_negative(f"The load of shard {wrong[0]}", weights[wrong[0]].item())
     with np.errstate(over="ignore"):
         total = float(weights.sum())
-    require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; give a larger unit.")
+    require(math.isfinite(total), f"The loads of the {len(weights)} shards add up to {total}; use a larger unit.")
     astray = np.flatnonzero((owner < 0) | (owner >= tasks) | (owner != np.floor(owner)))
     if astray.size:
         require(

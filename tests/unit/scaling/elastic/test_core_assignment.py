@@ -3,7 +3,8 @@ import random
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.scaling import assign_cores, migrated_bytes, remote_transfer_rate, shard_migration_bytes
+from workbench.scaling import assign_cores
+from workbench.scaling.elastic.assignment import migrated_bytes
 
 KB = 1024.0
 
@@ -101,13 +102,6 @@ def test_greedy_on_random_instances_is_near_the_optimum():
     assert equal >= 0.8 * count
 
 
-def test_traffic_is_counted_outside_the_local_node():
-    matrix = [[2, 1], [3, 0]]
-    assert remote_transfer_rate(matrix, [0, 1], [10.0, 5.0]) == 3 * 10 + 1 * 5
-    moves = ((0, 0, 1), (1, 1, 2), (2, 2, 0))
-    assert shard_migration_bytes(moves, task_node=[0, 0, 1], shard_bytes=[100, 10, 1]) == 11
-
-
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -127,33 +121,9 @@ def test_traffic_is_counted_outside_the_local_node():
             lambda: migrated_bytes([[1]], [[2]], [-1]),
             "The state of executor 0 is -1; it must be a finite number of at least 0.",
         ),
-        (
-            lambda: remote_transfer_rate([[1, 2]], [0], [1]),
-            "matrix[0] has 2 entries for 1 executors; give one per executor, in the same order.",
-        ),
-        (
-            lambda: remote_transfer_rate([[1, 2]], [0, 1], [1, 1]),
-            "The local node of executor 1 is 1; the nodes are 0 to 0.",
-        ),
-        (
-            lambda: remote_transfer_rate([[1]], [0, 0], [1]),
-            "local_node has 2 entries for 1 executors; give one per executor, in the same order.",
-        ),
-        (
-            lambda: shard_migration_bytes([(7, 0, 1)], [0, 1], [5]),
-            "Move 0 names shard 7; there are 1 shards, numbered from 0.",
-        ),
-        (
-            lambda: shard_migration_bytes([(0, 0, 1), (-1, 0, 1)], [0, 1], [5]),
-            "Move 1 names shard -1; there are 1 shards, numbered from 0.",
-        ),
-        (
-            lambda: shard_migration_bytes([(0, 0, 2)], [0, 1], [5]),
-            "Move 0 names task 2; there are 2 tasks, numbered from 0.",
-        ),
     ],
 )
-def test_bad_traffic_is_named(call, text):
+def test_a_faulty_migration_is_named(call, text):
     with pytest.raises(WorkbenchError) as error:
         call()
     assert str(error.value) == text
@@ -171,10 +141,7 @@ def test_bad_traffic_is_named(call, text):
         ),
         (
             {"node_cores": [2, 5]},
-            (
-                "The current assignment uses 3 cores of node 0, which has 2; "
-                "take the cores that are gone out of `current` first."
-            ),
+            ("The current assignment uses 3 cores of node 0, which has 2; remove missing cores from `current` first."),
         ),
         (
             {"local_node": [0, 2]},

@@ -41,10 +41,12 @@ def test_keys_bound_shards_and_cores():
     advice = advise_executors(4, 8, key_counts=[50] + [1] * 50)
     assert advice.shards == 12
     assert advice.reasons[-2:] == (
-        "12 shards each suffice: there are only 51 keys",
-        "the most frequent key alone fills a core at 2 cores; more do not help it",
+        "12 shards each are enough: there are only 51 keys",
+        "with 2 cores the most frequent key alone fills a core; more cores do not help",
     )
-    with pytest.raises(WorkbenchError, match=r"^key_counts has no key with a count above 0; leave it out or count\.$"):
+    with pytest.raises(
+        WorkbenchError, match=r"^key_counts has no key with a count above 0\. Count the keys, or leave it out\.$"
+    ):
         advise_executors(4, 8, key_counts=[0, 0])
 
 
@@ -55,4 +57,4 @@ def test_keys_that_were_not_tracked_count_too():
     )
     few = advise_executors(4, 8, key_counts=[50, 30], untracked_keys=98, untracked_records=20.0)
     assert few.shards == 25
-    assert few.reasons[-1] == "the most frequent key alone fills a core at 2 cores; more do not help it"
+    assert few.reasons[-1] == "with 2 cores the most frequent key alone fills a core; more cores do not help"

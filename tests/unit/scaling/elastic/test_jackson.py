@@ -120,15 +120,15 @@ def test_idle_executors_cost_nothing_but_a_core():
         (
             lambda: allocate_cores([1e300], [1e-300], 1.0, 1.0, 10),
             (
-                "Executor 0 has an arrival rate of 1e+300 and a service rate of 1e-300; their ratio, the cores kept "
-                "busy, must be at most 1e+300."
+                "Executor 0 has an arrival rate of 1e+300 and a service rate of 1e-300; their ratio, the number of "
+                "busy cores, must be at most 1e+300."
             ),
         ),
         (
             lambda: jackson_latency([1.0, 1e300], [1.0, 1e-300], 1.0, [10, 10]),
             (
-                "Executor 1 has an arrival rate of 1e+300 and a service rate of 1e-300; their ratio, the cores kept "
-                "busy, must be at most 1e+300."
+                "Executor 1 has an arrival rate of 1e+300 and a service rate of 1e-300; their ratio, the number of "
+                "busy cores, must be at most 1e+300."
             ),
         ),
         (lambda: jackson_latency([], [], 1.0, []), "There are no executors; give at least one arrival rate."),

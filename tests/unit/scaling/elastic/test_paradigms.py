@@ -198,7 +198,7 @@ def test_quantiles_of_the_latency_record():
     assert record.quantile(0.99) == pytest.approx(0.99, rel=0.012)
 
 
-NO_TIME = "warm_up_s is {} and the run lasts 30 s; leave time to measure, at least a step of 0.02 s."
+NO_TIME = "warm_up_s is {} and the run lasts 30 s; the run must exceed it by a step, 0.02 s."
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ NO_TIME = "warm_up_s is {} and the run lasts 30 s; leave time to measure, at lea
         ),
         (
             lambda: go(EC, dataclasses.replace(OPERATOR, executors=17)),
-            "The operator has 17 executors and the cluster 16 cores; every executor needs a core of its own.",
+            "The operator has 17 executors and the cluster 16 cores; every executor needs a core.",
         ),
         (lambda: go(EC, warm_up_s=30.0), NO_TIME.format("30")),
         (lambda: go(EC, warm_up_s=29.9999), NO_TIME.format("29.9999")),

@@ -89,9 +89,9 @@ def test_rounds_are_those_of_a_plain_reference():
             ((1, 2), (0, 2), 2),
             "Shard 1 is assigned to task 2; the tasks are 0 to 1. Reassign the shards of removed tasks first.",
         ),
-        (((1e308,) * 3, (0,) * 3, 3), "The loads of the 3 shards add up to inf; give a larger unit."),
+        (((1e308,) * 3, (0,) * 3, 3), "The loads of the 3 shards add up to inf; use a larger unit."),
         (((1, 2), (0, 0), 0), "tasks is 0; it must be a whole number of at least 1."),
-        (((1, 2), (0, 0), 2, 0.9), "threshold is 0.9; the imbalance is never below 1, give at least 1."),
+        (((1, 2), (0, 0), 2, 0.9), "threshold is 0.9; it must be at least 1, because the imbalance is never below 1."),
     ],
 )
 def test_bad_input_is_named(arguments, text):
