@@ -108,9 +108,11 @@ def test_runs_and_shows_no_error_card(ran, name):
         ("03_place", "Where do the tasks go?"),
         ("04_scale", "consumed by"),
         ("05_elastic", "How many cores?"),
-        ("05_elastic", "by the optimal one"),
+        ("05_elastic", "the optimal one"),
         ("05_elastic", "How even are the tasks?"),
         ("05_elastic", "executors with"),
+        ("05_elastic", "Which paradigm copes with changing keys?"),
+        ("04_scale", "Why does justin add memory or tasks?"),
     ],
 )
 def test_what_they_are_for_is_shown(ran, name, sentence):

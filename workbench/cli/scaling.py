@@ -1,8 +1,9 @@
-"""``workbench replay``: policies on a load that moves."""
+"""``workbench replay``: policies on a load that changes."""
 
 import argparse
 import json
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from workbench.capacity.planning import read_instances
@@ -10,88 +11,125 @@ from workbench.cli.console import DONE, check_file
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
 from workbench.scaling import Fleet, WorkerShape
-from workbench.simulation import PRESETS, KeyTrace, RateTrace, StateResponse, Worker
+from workbench.scaling.elastic import PARADIGMS, ElasticCluster
+from workbench.simulation import SIMULATED, KeyTrace, RateTrace, StateResponse, Worker
 from workbench.study import (
+    KEYED,
     NAMES,
     POLICIES,
     Pool,
     Start,
+    paradigms_csv,
     planned_start,
-    preset_start,
+    replay_paradigms,
     replay_start,
+    simulated_start,
     timelines_csv,
     with_response,
 )
 from workbench.views import units
+from workbench.workload import read_key_frequencies
 
 _KEYS = 10_000
 _MB = float(1 << 20)
+_NODES = 4
+_NOT_KEYED = ("slots", "plan_rate", "managed_mb", "response", "prices", "instance", "worker_cpus", "worker_io_mb")
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     replayed = commands.add_parser(
         "replay",
-        help="what autoscaling policies would do on a load that moves, simulated",
-        description="Replay a load that moves against a simulated deployment under autoscaling policies: time at the "
-        "target rate, latency, cost and reconfigurations of each.",
+        help="what autoscaling policies would do on a load that changes, simulated",
+        description="Replay a changing load against a simulated deployment under autoscaling policies: time at the "
+        "target rate, latency, cost and reconfigurations of each policy.",
     )
-    replayed.add_argument("query", metavar="QUERY", help=f"a simulated query ({', '.join(PRESETS)}), or a plan's JSON")
+    replayed.add_argument(
+        "query",
+        metavar="QUERY",
+        help=f"a simulated query ({', '.join(SIMULATED)}), the JSON file of a plan, or '{KEYED}': one keyed operator "
+        "under Elasticutor's paradigms",
+    )
     replayed.add_argument("rates", metavar="CSV", help="the load: columns of time (seconds) and rate (records/s)")
     replayed.add_argument("--time-column", default="time_s", metavar="NAME", help="column of the time (%(default)s)")
     replayed.add_argument(
         "--rate-column", default="rate_per_s", metavar="NAME", help="column of the rate (%(default)s)"
     )
-    replayed.add_argument("--slots", type=int, help="slots at the beginning, dealt out by BIDS2 (a plan says its own)")
-    replayed.add_argument("--plan-rate", type=float, metavar="RATE", help="which plan of the file (the last)")
+    replayed.add_argument(
+        "--slots",
+        type=int,
+        help="slots at the beginning, assigned by BIDS2 (default: those of the plan, or of the published deployment of "
+        "a CAPSys query)",
+    )
+    replayed.add_argument("--plan-rate", type=float, metavar="RATE", help="target rate of the plan (the last plan)")
     replayed.add_argument("--memory-mb", type=float, default=2048.0, help="memory of one slot, MiB (2048)")
     replayed.add_argument(
-        "--managed-mb", type=float, help="of it managed memory at the beginning, Justin's level 0 (40 %% with Justin)"
+        "--managed-mb",
+        type=float,
+        help="managed memory of a slot at the beginning, Justin's level 0 (40 %% with Justin; other policies do not "
+        "split a slot unless this is set)",
     )
     replayed.add_argument(
-        "--policy", nargs="+", default=list(POLICIES), metavar="NAME", help=f"of {', '.join(NAMES)} (the first three)"
+        "--policy",
+        nargs="+",
+        metavar="NAME",
+        help=f"some of {', '.join(NAMES)} ({', '.join(POLICIES)}); for '{KEYED}' some of {', '.join(PARADIGMS)} (all)",
     )
     replayed.add_argument(
         "--setting",
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="of the autoscalers but flink's, such as activation_s=90 max_parallelism=40 scale_down_interval_s=600",
+        help="settings of all autoscalers except flink, such as activation_s=90 max_parallelism=40; for "
+        f"'{KEYED}' of the operator and its elasticity, such as cpu_s=0.001 executors=8 shard_bytes=32768",
     )
     replayed.add_argument("--restart", type=float, default=10.0, help="downtime of a reconfiguration, seconds (10)")
     replayed.add_argument(
         "--response",
         nargs=3,
         metavar=("OPERATOR", "FILE", "TASKS"),
-        help="hit rate, latency and true rate against memory as measured with so many tasks, CSV",
+        help="hit rate, latency and true rate against memory, measured with TASKS tasks, CSV",
     )
     _add_workers(replayed)
-    replayed.add_argument(
-        "--hot-key",
-        nargs=3,
-        metavar=("OPERATOR", "SHARE", "PER_MIN"),
-        help="a key with this share of the operator's records wanders so often",
-    )
-    replayed.add_argument(
-        "--shuffle-keys",
-        nargs=3,
-        metavar=("OPERATOR", "ZIPF", "PER_MIN"),
-        help="keys popular by Zipf's law of this exponent are shuffled so often",
-    )
-    replayed.add_argument("--seed", type=int, default=0, help="of random placements and keys (0)")
+    _add_keys(replayed)
+    replayed.add_argument("--seed", type=int, default=0, help="seed of random placements, keys and service times (0)")
     replayed.add_argument("--json", action="store_true", help="print JSON")
-    replayed.add_argument("--output", metavar="FILE", help="every step of every policy as CSV")
+    replayed.add_argument("--output", metavar="FILE", help="write every step of every policy as CSV")
     replayed.set_defaults(command=_replay)
 
 
 def _add_workers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--workers", type=int, help="workers that the capsys policies place on")
-    parser.add_argument("--worker-slots", type=int, default=4, help="slots of each (4)")
+    parser.add_argument("--workers", type=int, help=f"workers of the capsys policies, nodes of '{KEYED}' ({_NODES})")
+    parser.add_argument("--worker-slots", type=int, default=4, help=f"slots of each, cores for '{KEYED}' (4)")
     parser.add_argument("--worker-cpus", type=float, help="cores of each (as many as slots)")
     parser.add_argument("--worker-io-mb", type=float, help="MB/s of state access of each (no limit)")
-    parser.add_argument("--worker-net-mb", type=float, help="MB/s of network output of each (no limit)")
+    parser.add_argument(
+        "--worker-net-mb", type=float, help=f"MB/s of network output of each (no limit; 1 Gbit/s for '{KEYED}')"
+    )
     parser.add_argument("--prices", metavar="FILE", help="price list of instance types, CSV")
-    parser.add_argument("--instance", metavar="NAME", help="pay for whole workers of this type of the price list")
+    parser.add_argument("--instance", metavar="NAME", help="pay for complete workers of this type of the price list")
+
+
+def _add_keys(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--hot-key",
+        nargs=3,
+        metavar=("OPERATOR", "SHARE", "PER_MIN"),
+        help="one key has this share of the operator's records; another key takes its place PER_MIN times a minute",
+    )
+    parser.add_argument(
+        "--shuffle-keys",
+        nargs=3,
+        metavar=("OPERATOR", "ZIPF", "PER_MIN"),
+        help="the popularity of keys follows Zipf's law with this exponent and is shuffled PER_MIN times a minute",
+    )
+    parser.add_argument(
+        "--keys",
+        nargs=3,
+        metavar=("OPERATOR", "FILE", "PER_MIN"),
+        help="the popularity of your own keys, as printed by 'workbench keys DATA COLUMN --json', is shuffled PER_MIN "
+        "times a minute",
+    )
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -99,33 +137,80 @@ def _replay(options: argparse.Namespace) -> int:
     if options.seed < 0:
         raise WorkbenchError(f"--seed is {options.seed}; give a whole number of at least 0.")
     trace = RateTrace.from_csv(options.rates, options.time_column, options.rate_column)
+    settings = dict(_setting(text) for text in options.setting)
+    if options.query == KEYED:
+        return _replay_keyed(options, trace, settings)
     start = _start(options)
     found = replay_start(
         start,
         trace,
-        options.policy,
+        options.policy or list(POLICIES),
         restart_s=options.restart,
         managed_mb=options.managed_mb,
         pool=_pool(options, start.slot_cpus),
         fleet=_fleet(options, start),
         keys=_keys(options),
         seed=options.seed,
-        settings=dict(_setting(text) for text in options.setting),
+        settings=settings,
     )
     if options.output:
         write_whole(options.output, timelines_csv(found.timelines))
-    if options.json:
-        print(json.dumps(found.rows, indent=1))
-        return DONE
-    width = max(len(name) for name in found.rows)
-    for name, row in found.rows.items():
-        cost = f"  cost {row['cost']:,.2f}" if "cost" in row else ""
-        print(
-            f"{name:{width}} at target {units.share(row['at_target']):>7}  p99 latency "
-            f"{units.seconds(row['latency_p99_s']):>10}  {row['core_hours']:,.1f} core-hours  "
-            f"{row['gb_hours']:,.1f} GB-hours{cost}  {row['reconfigurations']:.0f} reconfigurations  "
-            f"{units.size(row['moved_bytes'])} moved"
+    return _report(found.rows, _policy_line, as_json=options.json)
+
+
+def _policy_line(row: Mapping[str, float]) -> str:
+    cost = f"  cost {row['cost']:,.2f}" if "cost" in row else ""
+    return (
+        f"at target {units.share(row['at_target']):>7}  p99 latency "
+        f"{units.seconds(row['latency_p99_s']):>10}  {row['core_hours']:,.1f} core-hours  "
+        f"{row['gb_hours']:,.1f} GB-hours{cost}  {row['reconfigurations']:.0f} reconfigurations  "
+        f"{units.size(row['moved_bytes'])} moved"
+    )
+
+
+def _replay_keyed(options: argparse.Namespace, trace: RateTrace, settings: Mapping[str, float]) -> int:
+    """Replay the load on a keyed operator under Elasticutor's paradigms."""
+    _check_workers(options)
+    given = [name for name in _NOT_KEYED if getattr(options, name) is not None]
+    if given:
+        raise WorkbenchError(
+            f"--{given[0].replace('_', '-')} does not apply to {KEYED!r}. Describe its cluster with --workers and "
+            "--worker-slots, and the operator with --setting."
         )
+    keys = _keys(options)
+    if list(keys) != [KEYED]:
+        raise WorkbenchError(
+            f"The keys of {KEYED!r} are missing. Give --hot-key {KEYED} SHARE PER_MIN, --shuffle-keys {KEYED} ZIPF "
+            f"PER_MIN, or --keys {KEYED} FILE PER_MIN."
+        )
+    network = {} if options.worker_net_mb is None else {"network_bytes_per_s": options.worker_net_mb * _MB}
+    cluster = ElasticCluster(options.workers or _NODES, options.worker_slots, **network)
+    found = replay_paradigms(
+        trace, keys[KEYED], options.policy or PARADIGMS, cluster=cluster, settings=settings, seed=options.seed
+    )
+    if options.output:
+        write_whole(options.output, paradigms_csv(found))
+    return _report(found.rows, _paradigm_line, as_json=options.json)
+
+
+def _paradigm_line(row: Mapping[str, float]) -> str:
+    return (
+        f"{units.rate(row['throughput_per_s']):>15}  p99 latency {units.seconds(row['p99_latency_s']):>10}  "
+        f"{row['cores']:.1f} cores  {row['shard_moves']:.0f} shard moves  {row['core_moves']:.0f} core moves  "
+        f"{row['repartitions']:.0f} repartitions  {units.count(row['waiting'], 'records')} wait"
+    )
+
+
+def _report(
+    rows: Mapping[str, Mapping[str, float]], line: Callable[[Mapping[str, float]], str], *, as_json: bool
+) -> int:
+    """Print one row for each policy or paradigm."""
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return DONE
+    width = max(map(len, rows))
+    for name, row in rows.items():
+        print(f"{name:{width}} {line(row)}")
     return DONE
 
 
@@ -145,7 +230,7 @@ def _start(options: argparse.Namespace) -> Start:
         return start
     operator, path, tasks = options.response
     if not (tasks.isascii() and tasks.isdigit()):
-        raise WorkbenchError(f"--response was measured with {tasks!r} tasks; give a whole number of at least 1.")
+        raise WorkbenchError(f"The TASKS of --response are {tasks!r}; give a whole number of at least 1.")
     return with_response(start, operator, StateResponse.from_csv(path, int(tasks)))
 
 
@@ -153,17 +238,19 @@ def _deployed(options: argparse.Namespace) -> Start:
     if options.query.endswith(".json"):
         return planned_start(Path(options.query), options.plan_rate)
     if options.plan_rate is not None:
-        raise WorkbenchError(f"--plan-rate names a plan of a plan's JSON file, but {options.query!r} is a query.")
-    if options.slots is None:
-        raise WorkbenchError(f"How many slots does {options.query!r} begin with? Give --slots, or a plan's JSON file.")
-    return preset_start(options.query, options.slots, options.memory_mb)
+        raise WorkbenchError(f"--plan-rate needs the JSON file of a plan, but {options.query!r} is a query.")
+    return simulated_start(options.query, options.slots, options.memory_mb)
 
 
-def _pool(options: argparse.Namespace, slot_cpus: float) -> Pool | None:
+def _check_workers(options: argparse.Namespace) -> None:
     for option in ("workers", "worker_slots", "worker_cpus", "worker_io_mb", "worker_net_mb"):
         value = getattr(options, option)
         if value is not None and not value > 0:
             raise WorkbenchError(f"--{option.replace('_', '-')} is {value:g}; it must be above 0.")
+
+
+def _pool(options: argparse.Namespace, slot_cpus: float) -> Pool | None:
+    _check_workers(options)
     if options.workers is None:
         return None
     cpus = slot_cpus * options.worker_slots if options.worker_cpus is None else options.worker_cpus
@@ -175,28 +262,37 @@ def _fleet(options: argparse.Namespace, start: Start) -> Fleet | None:
     if options.instance is None:
         return None
     if options.prices is None:
-        raise WorkbenchError("--instance names a type of a price list; give the list with --prices.")
+        raise WorkbenchError("--instance is a type of a price list; give the list with --prices.")
     listed = {one.name: one for one in read_instances(Path(options.prices))}
     if options.instance not in listed:
-        raise WorkbenchError(f"{options.prices} has no instance type {options.instance!r}; it has {', '.join(listed)}.")
+        raise WorkbenchError(
+            f"{options.prices} has no instance type {options.instance!r}; use one of {', '.join(listed)}."
+        )
     chosen = listed[options.instance]
     return Fleet(WorkerShape(chosen.vcpus, chosen.memory_mb), start.memory_mb, start.slot_cpus, chosen.price_per_hour)
 
 
 def _keys(options: argparse.Namespace) -> dict[str, KeyTrace]:
+    """Return the popularity of the keys by operator."""
     keys: dict[str, KeyTrace] = {}
-    for option, words in (("--hot-key", options.hot_key), ("--shuffle-keys", options.shuffle_keys)):
+    given = {"--hot-key": options.hot_key, "--shuffle-keys": options.shuffle_keys, "--keys": options.keys}
+    for option, words in given.items():
         if words is None:
             continue
-        operator, *numbers = words
+        operator, kind, often = words
         if operator in keys:
-            raise WorkbenchError(f"--hot-key and --shuffle-keys both say how {operator!r} gets its records; give one.")
+            raise WorkbenchError(
+                f"Two of {', '.join(given)} describe the keys of {operator!r}; give one of them for each operator."
+            )
         try:
-            first, per_minute = (float(number) for number in numbers)
+            per_minute = float(often)
+            number = math.nan if option == "--keys" else float(kind)
         except ValueError as error:
-            raise WorkbenchError(f"{option} {' '.join(words)} has what is no number: {error}.") from error
+            raise WorkbenchError(f"{option} {' '.join(words)} must have numbers after OPERATOR: {error}.") from error
         if option == "--hot-key":
-            keys[operator] = KeyTrace.hot_key(_KEYS, first, per_minute, options.seed)
+            keys[operator] = KeyTrace.hot_key(_KEYS, number, per_minute, options.seed)
+        elif option == "--shuffle-keys":
+            keys[operator] = KeyTrace.zipf(_KEYS, number, per_minute, seed=options.seed)
         else:
-            keys[operator] = KeyTrace.zipf(_KEYS, first, per_minute, seed=options.seed)
+            keys[operator] = read_key_frequencies(kind).trace(per_minute, seed=options.seed)
     return keys

@@ -19,12 +19,12 @@ from workbench.study import (
     StudyHistory,
     check_draws,
     planned_start,
-    preset_start,
     read_planned,
     read_study,
     refuse_failures,
     refuse_loss,
     replay_start,
+    simulated_start,
     study_drift,
     study_placement,
 )
@@ -171,7 +171,7 @@ def ask_scaling(
         if value < least:
             raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
     trace = RateTrace.from_csv(rates)
-    start = planned_start(Path(query)) if query.endswith(".json") else preset_start(query, slots, memory_mb)
+    start = planned_start(Path(query)) if query.endswith(".json") else simulated_start(query, slots, memory_mb)
     pool = Pool(workers, worker_slots, Worker(cpus=worker_slots * start.slot_cpus)) if workers else None
     return trace, partial(replay_start, start, policies=policies, restart_s=restart_s, pool=pool)
 

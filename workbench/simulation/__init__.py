@@ -8,6 +8,7 @@ solves what is sustained; ``preset`` gives StreamBed's five queries, ``RateTrace
 from workbench.simulation._steady_state import SteadyState, steady_state
 from workbench.simulation.cache import read_latency_s
 from workbench.simulation.capsys import CAPSYS_QUERIES, ProfiledQuery, capsys_query
+from workbench.simulation.catalogue import SIMULATED, simulated_query
 from workbench.simulation.contention import Cluster, Worker
 from workbench.simulation.deployment import Deployment
 from workbench.simulation.engine import State, Step, advance, carry, whole_step
@@ -21,6 +22,7 @@ from workbench.simulation.trace import RateTrace
 __all__ = [
     "CAPSYS_QUERIES",
     "PRESETS",
+    "SIMULATED",
     "STEADY",
     "Cluster",
     "Deployment",
@@ -41,6 +43,7 @@ __all__ = [
     "carry",
     "preset",
     "read_latency_s",
+    "simulated_query",
     "speed_factor",
     "steady_state",
     "stream",

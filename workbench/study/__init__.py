@@ -15,6 +15,7 @@ from workbench.study.carry_out import (
 from workbench.study.catalogue import find_query
 from workbench.study.change import Change
 from workbench.study.history import StudyHistory
+from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.placing import BLIND, PlacementStudy, check_draws, study_placement
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
@@ -24,9 +25,9 @@ from workbench.study.scaling import (
     Replayed,
     Start,
     planned_start,
-    preset_start,
     replay_policies,
     replay_start,
+    simulated_start,
     timelines_csv,
     with_response,
 )
@@ -34,6 +35,7 @@ from workbench.study.spec import Study, read_study, study_from
 
 __all__ = [
     "BLIND",
+    "KEYED",
     "NAMES",
     "POLICIES",
     "Change",
@@ -43,6 +45,7 @@ __all__ = [
     "Planned",
     "Pool",
     "Replayed",
+    "ReplayedParadigms",
     "Runner",
     "Snapshot",
     "Start",
@@ -55,18 +58,20 @@ __all__ = [
     "find_query",
     "intervals_left_out",
     "measuring",
+    "paradigms_csv",
     "planned_document",
     "planned_start",
     "planning",
     "prepare",
-    "preset_start",
     "read_planned",
     "read_study",
     "refuse_failures",
     "refuse_loss",
+    "replay_paradigms",
     "replay_policies",
     "replay_start",
     "run_study",
+    "simulated_start",
     "study_drift",
     "study_from",
     "study_placement",

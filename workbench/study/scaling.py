@@ -1,4 +1,4 @@
-"""What a replay starts from, policies by name, and its steps as a table."""
+"""Replays by name: the start of a replay, its policies, and its steps as a table."""
 
 import csv
 import io
@@ -15,6 +15,7 @@ from workbench.records import Measurement
 from workbench.scaling import (
     FLINK,
     JUSTIN,
+    AnyPolicy,
     AutoscalerSettings,
     Controller,
     Decision,
@@ -22,13 +23,13 @@ from workbench.scaling import (
     Fleet,
     JustinPolicy,
     JustinVariant,
-    Policy,
     Static,
     Strategy,
     Timeline,
     replay,
 )
 from workbench.simulation import (
+    CAPSYS_QUERIES,
     PRESETS,
     Deployment,
     KeyTrace,
@@ -38,7 +39,9 @@ from workbench.simulation import (
     StateModel,
     StateResponse,
     Worker,
+    capsys_query,
     preset,
+    simulated_query,
     steady_state,
 )
 from workbench.study.carry_out import read_planned
@@ -49,24 +52,24 @@ _EACH_MINUTE = AutoscalerSettings(
     utilization_target=0.8,
     utilization_min=0.5,
     utilization_max=0.9,
-    scale_down_interval_s=600.0,  # what a backlog asked for is kept until the load behind it shows
+    scale_down_interval_s=600.0,  # tasks for a backlog are kept until the load behind it shows
     restart_s=10.0,
     catch_up_s=600.0,
 )
-_JUSTIN_SETTINGS = replace(JUSTIN, utilization_target=0.8)  # the upper end of the band it leaves alone
+_JUSTIN_SETTINGS = replace(JUSTIN, utilization_target=0.8)  # the upper bound of its utilization
 _HYSTERESIS = JustinVariant(min_gain=0.05)
 _GIVES_BACK = JustinVariant("exceeds", 0.05, 0.95)
 
-POLICIES: Mapping[str, Policy] = MappingProxyType(
+POLICIES: Mapping[str, AnyPolicy] = MappingProxyType(
     {
         "static": Static(),
         "ds2": Ds2Policy(_EACH_MINUTE),
         "flink": Ds2Policy(FLINK),
     }
 )
-"""Policies that are compared when none is named: leave everything; DS2 every minute, with a fifth of head-room and ten
-minutes to catch up, at rest while half to nine tenths of an operator are asked for, giving back only what was not
-needed for ten minutes; Flink's autoscaler as shipped."""
+"""Policies that are compared by default. ``static`` changes nothing. ``ds2`` decides every minute, with a fifth of
+head-room and ten minutes to catch up; it changes nothing while every operator needs half to nine tenths of its tasks,
+and gives back only tasks that were not needed for ten minutes. ``flink`` is Flink's autoscaler as shipped."""
 _JUSTIN: Mapping[str, JustinVariant] = MappingProxyType(
     {"justin": JustinVariant(), "justin-hysteresis": _HYSTERESIS, "justin-gives-back": _GIVES_BACK}
 )
@@ -74,17 +77,18 @@ _CONTROLLERS: Mapping[str, Strategy] = MappingProxyType(
     {"capsys": "caps", "capsys-default": "default", "capsys-evenly": "evenly"}
 )
 NAMES = (*POLICIES, *_JUSTIN, *_CONTROLLERS)
-"""All policies there are: Justin; with a hysteresis of 5 %; one that also shrinks when DS2 says so and gives memory
-back at a hit rate of 95 %; DS2 every minute with CAPSys's placement, or Flink's two."""
+"""All policies. ``justin`` is Algorithm 1; ``justin-hysteresis`` has a hysteresis of 5 %; ``justin-gives-back`` also
+shrinks if DS2 proposes it, and gives memory back at a hit rate of 95 %. ``capsys`` is DS2 every minute with CAPSys's
+placement, ``capsys-default`` and ``capsys-evenly`` with Flink's two."""
 
 COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
 _AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
-_MANAGED_SHARE = 0.4  # of a slot's memory, as Flink's default
+_MANAGED_SHARE = 0.4  # share of a slot's memory; Flink's default
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Workers that a controller places tasks on: how many, slots of each, and what one can give."""
+    """Workers that a controller places tasks on: their number, slots of each, and capacities of each."""
 
     workers: int
     slots: int
@@ -93,7 +97,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Start:
-    """What runs at the beginning: a query, tasks per operator on slots of this memory (MB) and so many cores."""
+    """The deployment at the beginning: a query, its tasks per operator, memory (MB) and cores of a slot."""
 
     model: QueryModel
     tasks: Mapping[str, int]
@@ -103,7 +107,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """A load replayed under policies: the simulated query, the load, the tasks at the beginning, what happened."""
+    """A load replayed under policies: the simulated query, the load, the tasks at the beginning, and the timelines."""
 
     query: str
     trace: RateTrace
@@ -125,14 +129,14 @@ def replay_policies(
     policies: Sequence[str] = tuple(POLICIES),
     restart_s: float = 10.0,
 ) -> Replayed:
-    """Replay `trace` on the simulated `query` under each of `policies`, from the same deployment.
+    """Replay `trace` on the simulated `query` under each of `policies`; see `replay_start`.
 
     Raises
     ------
     WorkbenchError
         When there is no such query or policy, or there are fewer slots than operators.
     """
-    return replay_start(preset_start(query, slots, memory_mb), trace, policies, restart_s=restart_s)
+    return replay_start(simulated_start(query, slots, memory_mb), trace, policies, restart_s=restart_s)
 
 
 def replay_start(
@@ -148,52 +152,53 @@ def replay_start(
     seed: int = 0,
     settings: Mapping[str, float] = _AS_THEY_ARE,
 ) -> Replayed:
-    """Replay `trace` under policies by name, from the same deployment.
+    """Replay `trace` under policies by name, from the same tasks on the same slots.
+
+    The row of a policy does not depend on the other policies.
 
     Parameters
     ----------
     managed_mb
-        Managed memory of every task at the beginning, MB, part of a slot's; Justin's level 0. By default four tenths
-        if a Justin is among the policies, else memory is not split.
+        Part of a slot's memory that is managed at the beginning, MB; Justin's level 0. By default Justin begins with
+        four tenths of the slot, and the other policies do not split a slot's memory.
     pool
-        Workers, for the policies that place tasks. The others run as if tasks never got into each other's way.
+        Workers, for the policies that place tasks. The other policies run without contention between tasks.
     fleet
-        Workers that are paid as a whole; a task takes its slot's memory of them.
+        Workers that are paid as a whole; a task takes the memory of its slot.
     keys
         As for `replay`.
     seed
-        Of the random placements.
+        Seed of random placements.
     settings
-        Fields of `AutoscalerSettings` that all policies but ``static`` and ``flink`` shall have otherwise.
+        Fields of `AutoscalerSettings` to change for all policies except ``static`` and ``flink``.
 
     Raises
     ------
     WorkbenchError
-        When there is no such policy, or it needs workers and there are none.
+        When there is no such policy, or a policy needs workers and there are none.
     """
     managed = _MANAGED_SHARE * start.memory_mb if managed_mb is None else managed_mb
-    split = managed_mb is not None or any(name in _JUSTIN for name in policies)
-    if split and not 0 < managed < start.memory_mb:
-        raise WorkbenchError(
-            f"Managed memory of {managed:g} MB is no part of a slot of {start.memory_mb:g} MB; give less than the slot."
-        )
     made = named_policies(policies, start.model, managed, pool=pool, seed=seed, settings=settings)
-    beside = start.memory_mb - managed if split else start.memory_mb
-    first = Decision(start.tasks, dict.fromkeys(start.tasks, managed) if split else None)
-    lines = {
-        name: replay(
+    if managed_mb is not None and not 0 < managed < start.memory_mb:
+        raise WorkbenchError(
+            f"Managed memory of {managed:g} MB does not fit in a slot of {start.memory_mb:g} MB; it must be above 0 "
+            "and below the memory of the slot."
+        )
+    lines = {}
+    for name, policy in made.items():
+        split = managed_mb is not None or name in _JUSTIN
+        unmanaged = start.memory_mb - managed if split else start.memory_mb
+        lines[name] = replay(
             trace,
             start.model,
             policy,
-            first,
-            memory_mb=beside,
+            Decision(start.tasks, dict.fromkeys(start.tasks, managed) if split else None),
+            memory_mb=unmanaged,
             slot_cpus=start.slot_cpus,
             restart_s=restart_s,
-            fleet=fleet and replace(fleet, task_memory_mb=beside),
+            fleet=fleet and replace(fleet, task_memory_mb=unmanaged),
             keys=keys,
         )
-        for name, policy in made.items()
-    }
     return Replayed(start.model.name, trace, start.tasks, lines)
 
 
@@ -205,19 +210,19 @@ def named_policies(
     pool: Pool | None = None,
     seed: int = 0,
     settings: Mapping[str, float] = _AS_THEY_ARE,
-) -> dict[str, Policy]:
-    """Make the policies of these names; `base_mb` is Justin's level 0, the rest as for `replay_start`."""
+) -> dict[str, AnyPolicy]:
+    """Return the policies of these names; `base_mb` is Justin's level 0, the rest as for `replay_start`."""
     known = [one.name for one in fields(AutoscalerSettings)]
     strange = [name for name in settings if name not in known]
     if strange:
-        raise WorkbenchError(f"There is no setting {strange[0]!r} of an autoscaler; there are {', '.join(known)}.")
-    # `replace` takes what the check above let through; the settings check the values.
+        raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {', '.join(known)}.")
+    # The names are checked above; the settings check their values.
     each_minute, justin = (replace(one, **settings) for one in (_EACH_MINUTE, _JUSTIN_SETTINGS))  # type: ignore[arg-type]
     unknown = [name for name in names if name not in NAMES]
     if unknown or not names:
         missing = f"There is no policy {unknown[0]!r}" if unknown else "There are no policies"
         raise WorkbenchError(f"{missing}; use one of {', '.join(NAMES)}.")
-    made: dict[str, Policy] = {}
+    made: dict[str, AnyPolicy] = {}
     for name in names:
         if name in _JUSTIN:
             made[name] = JustinPolicy(justin, _JUSTIN[name], base_mb=base_mb)
@@ -233,14 +238,27 @@ def named_policies(
     return made
 
 
-def preset_start(query: str, slots: int, memory_mb: float) -> Start:
-    """Begin with `slots` slots of a preset, dealt out by BIDS2."""
-    model = preset(query.removeprefix("nexmark:"))
-    return Start(model, initial_tasks(model, slots, memory_mb), memory_mb)
+def simulated_start(query: str, slots: int | None, memory_mb: float) -> Start:
+    """Begin with `slots` slots for a simulated query, assigned by BIDS2.
+
+    Without `slots`, one of CAPSys's queries begins with its published tasks.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no such query, there are fewer slots than operators, or the number of slots is missing.
+    """
+    name = query.removeprefix("nexmark:")
+    model = simulated_query(name)
+    if slots is not None:
+        return Start(model, initial_tasks(model, slots, memory_mb), memory_mb)
+    if name not in CAPSYS_QUERIES:
+        raise WorkbenchError(f"The number of slots for {query!r} is missing. Give --slots, or the JSON file of a plan.")
+    return Start(model, dict(capsys_query(name).tasks), memory_mb)
 
 
 def with_response(start: Start, operator: str, response: StateResponse) -> Start:
-    """Let the state of an operator respond to memory as it was measured, instead of as the model computes.
+    """Replace the modelled response of an operator's state to memory by a measured one.
 
     Raises
     ------
@@ -250,8 +268,8 @@ def with_response(start: Start, operator: str, response: StateResponse) -> Start
     operators = dict(start.model.operators)
     if operator not in operators:
         raise WorkbenchError(
-            f"A response was measured for {operator!r}, no operator of {start.model.name}; there are "
-            f"{', '.join(operators)}."
+            f"The response is for {operator!r}, which is not an operator of {start.model.name}; "
+            f"use one of {', '.join(operators)}."
         )
     state = operators[operator].state or StateModel(0.0)
     operators[operator] = replace(operators[operator], state=replace(state, response=response))
@@ -261,20 +279,20 @@ def with_response(start: Start, operator: str, response: StateResponse) -> Start
 def planned_start(path: Path, rate: float | None = None) -> Start:
     """Begin with a deployment that ``workbench plan`` planned.
 
-    A plan made on the fluid testbed is of a preset; another query is modelled by what its operators cost in the run
-    nearest to the plan, so its capacity is in proportion to its tasks.
+    A plan from the fluid testbed is for a preset. Another query is modelled by the unit costs of its operators in the
+    run nearest to the plan, so its capacity is proportional to its tasks.
 
     Parameters
     ----------
     path
-        What ``workbench plan --output`` wrote.
+        File that ``workbench plan --output`` wrote.
     rate
-        Which plan, by the rate it was made for; by default the last.
+        Target rate of the plan to use; the last plan by default.
 
     Raises
     ------
     WorkbenchError
-        When the file holds no such plan, or no run says what its operators cost.
+        When the file has no such plan, or no run contains the costs of its operators.
     """
     planned = read_planned(path)
     plans = [one for one in planned.plans if rate is None or math.isclose(one.rate, rate, rel_tol=1e-6)]
@@ -318,7 +336,7 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
 
 
 def initial_tasks(model: QueryModel, slots: int, memory_mb: float) -> dict[str, int]:
-    """Deal `slots` out to the operators by BIDS2, with the model's own costs of one task each.
+    """Assign `slots` to the operators by BIDS2, with the model's costs of one task each.
 
     Raises
     ------

@@ -1,25 +1,27 @@
-"""Cards of elastic executors: which cores they get, and how many executors to have."""
+"""Cards of elastic executors: which cores they get, how many executors to have, and how the paradigms compare."""
 
 from collections.abc import Sequence
 
 from workbench.scaling import Assignment, ExecutorAdvice
+from workbench.study import ReplayedParadigms
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table
+from workbench.views.figures.paradigms import draw_paradigms, paradigms
 
 
 def assignment_card(
     current: Sequence[Sequence[int]], greedy: Assignment, optimal: Assignment, executors: Sequence[str]
 ) -> Card:
-    """Compare the cores of every executor now, by the greedy choice and by the exact one.
+    """Compare the present cores of every executor with those of the greedy and of the optimal assignment.
 
     Parameters
     ----------
     current
-        Cores now, shape (nodes, executors), as `assign_cores` takes them.
+        Present cores, shape (nodes, executors), as `assign_cores` takes them.
     greedy, optimal
-        Its answers.
+        The results of `assign_cores`.
     executors
-        Their names.
+        Names of the executors.
     """
     columns = (
         Column("Executor"),
@@ -34,20 +36,62 @@ def assignment_card(
         for node, cores in enumerate(current)
     )
     finding = (
-        f"By the greedy choice {units.size(greedy.migrated_bytes)} of state move to another node, by the optimal one "
+        f"The greedy assignment moves {units.size(greedy.migrated_bytes)} of state to another node, the optimal one "
         f"{units.size(optimal.migrated_bytes)}."
     )
     if greedy.threshold != optimal.threshold:
         finding += (
-            f" They are not alike: the greedy one lets executors of up to {units.size(greedy.threshold)}/s per core "
-            f"leave their node, the optimal one of up to {units.size(optimal.threshold)}/s."
+            f" Their thresholds differ: executors with at most {units.size(greedy.threshold)}/s per core may leave "
+            f"their node in the greedy assignment, with at most {units.size(optimal.threshold)}/s in the optimal one."
         )
     return Card("cores-by-node", "Which cores?", finding, table=Table("Cores by node", columns, rows, opened=True))
 
 
 def advice_card(advice: ExecutorAdvice) -> Card:
-    """Say how many executors and shards to have, and why."""
+    """Show how many executors and shards to have, and why."""
     rows = tuple((reason,) for reason in advice.reasons)
     finding = f"{units.count(advice.executors)} executors with {units.count(advice.shards)} shards each."
-    table = Table("Why so many", (Column("Reason"),), rows, opened=True)
+    table = Table("Reasons", (Column("Reason"),), rows, opened=True)
     return Card("executors", "How many executors?", finding, table=table)
+
+
+def paradigm_cards(replayed: ReplayedParadigms) -> list[Card]:
+    """Compare Elasticutor's paradigms on one load."""
+    data = paradigms(replayed.runs)
+    columns = (
+        Column("Paradigm"),
+        Column("Throughput", "records/s"),
+        Column("Latency, mean", "ms"),
+        Column("Latency, p99", "ms"),
+        Column("Cores"),
+        Column("Shards moved"),
+        Column("Cores moved"),
+        Column("Repartitions"),
+        Column("State to other nodes", "bytes/s"),
+        Column("Records to remote cores", "bytes/s"),
+        Column("Records waiting at the end"),
+    )
+    rows = tuple(
+        (
+            run.paradigm,
+            run.throughput_per_s,
+            1e3 * run.mean_latency_s,
+            1e3 * run.p99_latency_s,
+            run.cores,
+            run.shard_moves,
+            run.core_moves,
+            run.repartitions,
+            run.migrated_bytes_per_s,
+            run.remote_bytes_per_s,
+            run.waiting,
+        )
+        for run in data.runs
+    )
+    operator, cluster, trace = replayed.operator, replayed.cluster, replayed.trace
+    finding = (
+        f"{data.finding}. Simulated: {units.rate(trace.mean_per_s)} on average, "
+        f"{units.count(cluster.nodes)} nodes of {units.count(cluster.node_cores)} cores, "
+        f"{units.seconds(operator.cpu_s)} per record."
+    )
+    table = Table("Paradigms on the same load", columns, rows, opened=True)
+    return [Card("paradigms", "Which paradigm copes with changing keys?", finding, draw_paradigms(data), table)]

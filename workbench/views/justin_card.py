@@ -1,81 +1,67 @@
-"""One card for Justin's decisions on one operator: what was measured at each amount of memory, and what followed."""
+"""One card for Justin's decisions in a replay: what it measured, what it decided, and why."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from workbench.scaling import JustinExplanation, StateMetrics
+from workbench.scaling import JustinDecision, Timeline
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table
 
+QUIET = frozenset({"stateless", "unchanged"})
+"""Cases that need no explanation."""
 
-@dataclass(frozen=True)
-class MemoryWindow:
-    """One measured window of one operator and Justin's decision on it.
 
-    Parameters
-    ----------
-    memory_mb
-        Managed memory of one task.
-    state
-        Hit rate and latency of the window.
-    true_rate
-        Records/s of one busy task.
-    explanation
-        The decision.
+def justin_card(policy: str, line: Timeline) -> Card | None:
+    """Explain each decision between memory and tasks; None if the policy gave no reasons.
+
+    Operators without state, and operators that keep their tasks, are left out.
     """
-
-    memory_mb: float
-    state: StateMetrics
-    true_rate: float
-    explanation: JustinExplanation
-
-
-def justin_card(operator: str, windows: Sequence[MemoryWindow]) -> Card:
-    """Explain Justin's decisions on successive windows of an operator."""
-    last = windows[-1].explanation
+    found = [
+        (change.at_s, operator, one)
+        for change in line.reconfigurations
+        for operator, one in change.reasons.items()
+        if one.case not in QUIET
+    ]
+    if not found:
+        return None
     columns = (
+        Column("At", "s"),
+        Column("Operator"),
         Column("Tasks"),
-        Column("Managed memory", "MB per task"),
         Column("Cache hit rate", "%"),
         Column("State latency", "ms"),
-        Column("True rate", "records/s per task"),
         Column("DS2 proposes", "tasks"),
         Column("Justin decides"),
         Column("Because"),
     )
     rows = tuple(
         (
-            one.explanation.previous.tasks,
-            one.memory_mb,
-            None if one.state.hit_rate is None else 100 * one.state.hit_rate,
-            None if one.state.latency_s is None else 1e3 * one.state.latency_s,
-            one.true_rate,
-            one.explanation.proposed,
-            _decided(one.explanation),
-            "; ".join((*one.explanation.tests, one.explanation.reason)),
+            at_s,
+            operator,
+            one.previous.tasks,
+            None if one.seen is None or one.seen.hit_rate is None else 100 * one.seen.hit_rate,
+            None if one.seen is None or one.seen.latency_s is None else 1e3 * one.seen.latency_s,
+            one.proposed,
+            decided(one),
+            "; ".join((*one.tests, one.reason)),
         )
-        for one in windows
+        for at_s, operator, one in found
     )
-    finding = f"{operator}: {_decided(last)}, for {last.reason}."
-    if len(windows) > 1:
-        gain = windows[-1].true_rate / windows[0].true_rate - 1
-        finding += (
-            f" From {units.number(windows[0].memory_mb)} to {units.number(windows[-1].memory_mb)} MB per task the true "
-            f"rate changed by {gain:+.0%}."
-        )
+    raised = sum(one.state.scaled_up for _, _, one in found)
+    at_s, operator, last = found[-1]
+    finding = (
+        f"{units.count(len(found))} decisions on operators with state: {units.count(raised)} for more memory, "
+        f"{units.count(len(found) - raised)} for other tasks. The last, at {units.seconds(at_s)}, gives {operator} "
+        f"{decided(last)}: {last.reason}."
+    )
     return Card(
-        "justin",
-        "More memory or more tasks?",
-        finding,
-        table=Table("Windows measured, and the decision on each", columns, rows, opened=True),
+        f"reasons-{policy}", f"Why does {policy} add memory or tasks?", finding, table=Table("Decisions", columns, rows)
     )
 
 
-def _decided(explanation: JustinExplanation) -> str:
-    decision, previous = explanation.decision, explanation.previous
-    tasks = f"{decision.tasks} tasks" if decision.tasks != 1 else "1 task"
-    if decision.level is None:
+def decided(decision: JustinDecision) -> str:
+    """Return a decision in words."""
+    state, previous = decision.state, decision.previous
+    tasks = f"{state.tasks} tasks" if state.tasks != 1 else "1 task"
+    if state.level is None:
         return f"{tasks} without managed memory"
-    change = (decision.level or 0) - (previous.level or 0)
+    change = state.level - (previous.level or 0)
     memory = {0: "the same memory each", 1: "twice the memory each", -1: "half the memory each"}[change]
     return f"{tasks} with {memory}"

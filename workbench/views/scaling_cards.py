@@ -1,17 +1,18 @@
-"""The cards of a replay: policies compared, and what each did over time."""
+"""The cards of a replay: policies compared, and the timeline and the reasons of each."""
 
 from workbench.study import Replayed
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, gather
 from workbench.views.figures.policies import draw_policies, policies
 from workbench.views.figures.timeline import POINTS, draw_timeline, timeline
+from workbench.views.justin_card import justin_card
 
-_DECIMALS = 6  # a microsecond is below what a simulation tells
-_ALL_POINTS = 3 * POINTS  # of all timelines of a page together: it is to stay small enough to send round
+_DECIMALS = 6  # a simulation is less precise than a microsecond
+_ALL_POINTS = 3 * POINTS  # of all timelines of a page together, so that the page is small enough to send
 
 
 def cards(replayed: Replayed) -> list[Card]:
-    """Make all cards; one that cannot be made becomes an error card and never hides the others."""
+    """Make all cards; a card that cannot be made becomes an error card and does not hide the others."""
     return gather((_compared, _timelines, _load), replayed)
 
 
@@ -59,15 +60,17 @@ def _timelines(replayed: Replayed) -> list[Card]:
         )
         table = Table(f"Reconfigurations by {name}", columns, rows) if rows else None
         made.append(Card(f"timeline-{name}", f"What does {name} do?", f"{data.finding}.", draw_timeline(data), table))
+        reasons = justin_card(name, line)
+        made += [] if reasons is None else [reasons]
     return made
 
 
 def _load(replayed: Replayed) -> list[Card]:
     trace = replayed.trace
     finding = (
-        f"The load has {units.rate(trace.mean_per_s)} in the mean and {units.rate(trace.peak_per_s)} at its peak over "
+        f"The load has a mean of {units.rate(trace.mean_per_s)} and a peak of {units.rate(trace.peak_per_s)} over "
         f"{units.seconds(trace.duration_s)}. {replayed.query} was simulated, beginning with "
-        f"{sum(replayed.tasks.values())} slots; nothing here was measured on a cluster."
+        f"{sum(replayed.tasks.values())} slots; nothing was measured on a cluster."
     )
     rows = tuple(replayed.tasks.items())
     table = Table("Tasks at the beginning", (Column("Operator"), Column("Tasks")), rows, opened=True)

@@ -1,7 +1,7 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
 from workbench.workload.dataset import Replay, prepare
-from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys
+from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys, read_key_frequencies
 from workbench.workload.query import Dataset, EventClock, Generator, OutputMode, Query
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "Replay",
     "count_keys",
     "prepare",
+    "read_key_frequencies",
 ]

@@ -4,10 +4,12 @@ The sketch is Spark's ``approx_top_k`` (a frequent-items sketch of DataSketches)
 (``approx_count_distinct``) for the number of keys. Each takes one pass and little memory for any number of keys.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from workbench.checks import require
@@ -140,6 +142,28 @@ class KeyFrequencies:
         return KeyTrace.from_counts(
             self.counts, self.untracked_keys, self.untracked_records, changes_per_minute, change, seed
         )
+
+
+def read_key_frequencies(path: str | Path) -> KeyFrequencies:
+    """Read the frequencies that ``workbench keys DATA COLUMN --json`` printed.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be read or does not contain frequencies of keys.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        known = {one.name: document[one.name] for one in fields(KeyFrequencies)}
+        shares = {int(count): tuple(one) for count, one in known["partition_shares"].items()}
+        lists = {"keys": tuple(known["keys"]), "counts": tuple(known["counts"])}
+        return KeyFrequencies(**{**known, **lists, "partition_shares": shares})
+    except OSError as error:
+        raise WorkbenchError(f"The keys file {path} cannot be read: {error.strerror}. Check the path.") from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise WorkbenchError(
+            f"The file {path} does not contain frequencies of keys. Write it with: workbench keys DATA COLUMN --json."
+        ) from error
 
 
 def count_keys(

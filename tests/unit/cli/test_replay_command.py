@@ -1,14 +1,17 @@
 """``workbench replay``: starts, policies by name, tables, and what it refuses."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from workbench.cli import main
 from workbench.journal import Journal
-from workbench.simulation import Deployment, preset, steady_state
+from workbench.scaling.elastic import PARADIGMS
+from workbench.simulation import CAPSYS_QUERIES, Deployment, capsys_query, preset, steady_state
 from workbench.study import NAMES, Study, planned_start, run_study, write_planned
 from workbench.study.scaling import measured_model
+from workbench.workload import KeyFrequencies
 
 
 @pytest.fixture
@@ -116,19 +119,25 @@ def test_the_table_is_readable(rates, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["q11", "RATES"], "How many slots does 'q11' begin with? Give --slots, or a plan's JSON file."),
+        (["q11", "RATES"], "The number of slots for 'q11' is missing. Give --slots, or the JSON file of a plan."),
         (["q11", "RATES", "--slots", "9", "--policy", "capsys"], "'capsys' places tasks on workers; give their number"),
         (["q11", "RATES", "--slots", "9", "--policy", "magic"], f"no policy 'magic'; use one of {', '.join(NAMES)}."),
-        (["q11", "RATES", "--slots", "9", "--managed-mb", "4096"], "is no part of a slot of 2048 MB"),
+        (["q11", "RATES", "--slots", "9", "--managed-mb", "4096"], "does not fit in a slot of 2048 MB"),
         (["q11", "RATES", "--slots", "9", "--instance", "big"], "give the list with --prices"),
         (
             ["q11", "RATES", "--slots", "9", "--hot-key", "sessions", "much", "1"],
-            "sessions much 1 has what is no",
+            "--hot-key sessions much 1 must have numbers",
         ),
-        (["q11", "RATES", "--slots", "9", "--hot-key", "join", "0.1", "1"], "keys for join, no operator with tasks"),
+        (
+            ["q11", "RATES", "--slots", "9", "--hot-key", "join", "0.1", "1"],
+            "for join, which is not an operator",
+        ),
         (["missing.json", "RATES"], "missing.json cannot be read"),
         (["q11", "RATES", "--slots", "9", "--seed", "-1"], "--seed is -1; give a whole number of at least 0."),
-        (["q11", "RATES", "--slots", "9", "--plan-rate", "5"], "a plan's JSON file, but 'q11' is a query."),
+        (
+            ["q11", "RATES", "--slots", "9", "--plan-rate", "5"],
+            "needs the JSON file of a plan, but 'q11' is a query.",
+        ),
         (
             [
                 "q11",
@@ -144,7 +153,7 @@ def test_the_table_is_readable(rates, capsys):
                 "1",
                 "1",
             ],
-            "--hot-key and --shuffle-keys both say how 'sessions' gets its records; give one.",
+            "Two of --hot-key, --shuffle-keys, --keys describe the keys of 'sessions'; give one",
         ),
         (
             ["q11", "RATES", "--slots", "9", "--policy", "ds2", "--setting", "utilization_min=0.95"],
@@ -213,10 +222,10 @@ def test_a_measured_response_feeds_the_replay(rates, tmp_path, capsys):
     measured = rows_of([*base, "--response", "sessions", str(table), "8"], capsys)
     assert measured != rows_of(base, capsys)
     assert main(["replay", *base, "--response", "join", str(table), "8"]) == 2
-    assert "measured for 'join', no operator of q11; there are filter, sessions" in capsys.readouterr().err
+    assert "for 'join', which is not an operator of q11; use one of filter, sessions" in capsys.readouterr().err
     for tasks in ("few", "²"):
         assert main(["replay", *base, "--response", "sessions", str(table), tasks]) == 2
-        assert f"measured with {tasks!r} tasks" in capsys.readouterr().err
+        assert f"The TASKS of --response are {tasks!r}" in capsys.readouterr().err
     assert main(["replay", *base, "--response", "sessions", str(table), "0"]) == 2
     assert "with 0 tasks; it needs at least 1" in capsys.readouterr().err
 
@@ -227,8 +236,102 @@ def test_an_autoscalers_settings_are_options(rates, capsys):
     hasty = rows_of([*base, "--setting", "scale_down_interval_s=0"], capsys)["ds2"]
     assert calm["reconfigurations"] < hasty["reconfigurations"]
     assert main(["replay", *base, "--setting", "speed=2"]) == 2
-    assert "no setting 'speed' of an autoscaler; there are activation_s" in capsys.readouterr().err
+    assert "An autoscaler has no setting 'speed'; it has activation_s" in capsys.readouterr().err
     assert main(["replay", *base, "--setting", "activation_s"]) == 2
     assert "--setting activation_s is not NAME=VALUE" in capsys.readouterr().err
     assert main(["replay", *base, "--setting", "utilization_target=0"]) == 2
     assert "utilization_target" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("policies", [["ds2", "justin"], ["justin", "ds2", "static"]])
+def test_a_policys_row_does_not_depend_on_the_others(rates, capsys, policies):
+    together = rows_of(["q11", rates, "--slots", "12", "--policy", *policies], capsys)
+    for name in policies:
+        assert rows_of(["q11", rates, "--slots", "12", "--policy", name], capsys) == {name: together[name]}
+
+
+def test_managed_memory_is_split_for_every_policy_on_request(rates, capsys):
+    base = ["q11", rates, "--slots", "12", "--policy", "ds2"]
+    assert rows_of([*base, "--managed-mb", "400"], capsys) != rows_of(base, capsys)
+
+
+@pytest.mark.parametrize("name", CAPSYS_QUERIES)
+def test_capsys_queries_begin_as_published(tmp_path, capsys, name):
+    published = capsys_query(name)
+    load = tmp_path / "load.csv"
+    load.write_text(f"time_s,rate_per_s\n0,{published.rate}\n300,{published.rate}\n", encoding="utf-8")
+    rows = rows_of([name, str(load), "--policy", "static", "--restart", "0"], capsys)
+    assert rows["static"]["at_target"] == 1.0
+    assert rows["static"]["task_hours"] == pytest.approx(sum(published.tasks.values()) / 6)
+    rows = rows_of([name, str(load), "--slots", "40", "--policy", "ds2"], capsys)
+    assert rows["ds2"]["at_target"] == 1.0
+
+
+def test_q3_is_replayed(rates, capsys):
+    rows = rows_of(["nexmark:q3", rates, "--slots", "4", "--policy", "static", "ds2"], capsys)
+    assert rows["static"]["at_target"] < rows["ds2"]["at_target"]
+
+
+@pytest.fixture
+def minute(tmp_path):
+    path = tmp_path / "minute.csv"
+    path.write_text("time_s,rate_per_s\n0,6000\n30,9000\n60,9000\n", encoding="utf-8")
+    return str(path)
+
+
+KEYED = ["--workers", "2", "--worker-slots", "8", "--setting", "shards=64"]
+
+
+def test_paradigms_are_policies_of_a_keyed_operator(minute, tmp_path, capsys):
+    out = tmp_path / "seconds.csv"
+    command = ["keyed", minute, *KEYED, "--hot-key", "keyed", "0.05", "6", "--output", str(out)]
+    rows = rows_of(command, capsys)
+    assert tuple(rows) == PARADIGMS
+    assert rows["static"]["shard_moves"] == 0 < rows["executor-centric"]["shard_moves"]
+    assert rows["executor-centric"]["p99_latency_s"] < rows["static"]["p99_latency_s"]
+    header, *seconds = out.read_text().splitlines()
+    assert header == "paradigm,time_s,throughput_per_s,latency_s"
+    assert len(seconds) == 90 * len(PARADIGMS)
+    assert main(["replay", *command, "--policy", "static", "executor-centric"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["static", "executor-centric"]
+    assert all(word in lines[1] for word in ("records/s", "p99 latency", "cores", "shard moves"))
+
+
+def test_your_own_keys_are_replayed(rates, minute, tmp_path, capsys):
+    counted = KeyFrequencies("user", 1000, 0, ("a", "b"), (700, 100), 22)
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps({**asdict(counted), "advice": {}}), encoding="utf-8")
+    keyed = rows_of(["keyed", minute, *KEYED, "--keys", "keyed", str(path), "0", "--policy", "static"], capsys)
+    assert keyed["static"]["throughput_per_s"] < 1.05 * 1000 / 0.7  # the hottest key fills a core
+    base = ["q11", rates, "--slots", "30", "--policy", "static"]
+    skewed = rows_of([*base, "--keys", "sessions", str(path), "0"], capsys)
+    assert skewed["static"]["at_target"] < rows_of(base, capsys)["static"]["at_target"]
+    path.write_text('{"column": "user"}', encoding="utf-8")
+    assert main(["replay", *base, "--keys", "sessions", str(path), "0"]) == 2
+    assert "does not contain frequencies of keys. Write it with: workbench keys" in capsys.readouterr().err
+    assert main(["replay", *base, "--keys", "sessions", str(tmp_path / "none.json"), "0"]) == 2
+    assert "cannot be read: No such file or directory. Check the path." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "The keys of 'keyed' are missing. Give --hot-key keyed SHARE PER_MIN"),
+        (["--hot-key", "sessions", "0.1", "1"], "The keys of 'keyed' are missing."),
+        (["--hot-key", "keyed", "0.1", "1", "--slots", "4"], "--slots does not apply to 'keyed'."),
+        (["--hot-key", "keyed", "0.1", "1", "--policy", "ds2"], "There is no paradigm 'ds2'; use one of static"),
+        (["--hot-key", "keyed", "0.1", "1", "--setting", "speed=2"], "has no setting 'speed'; it has cpu_s"),
+        (["--hot-key", "keyed", "0.1", "1", "--workers", "0"], "--workers is 0; it must be above 0."),
+    ],
+)
+def test_what_a_keyed_operator_lacks_is_named(minute, capsys, arguments, message):
+    assert main(["replay", "keyed", minute, *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_day_of_a_keyed_operator_is_refused(tmp_path, capsys):
+    path = tmp_path / "day.csv"
+    path.write_text("time_s,rate_per_s\n0,6000\n86400,9000\n", encoding="utf-8")
+    assert main(["replay", "keyed", str(path), "--hot-key", "keyed", "0.1", "1"]) == 2
+    assert "a keyed operator is replayed for at most 3600 s. Cut the load" in capsys.readouterr().err

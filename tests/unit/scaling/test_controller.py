@@ -9,7 +9,7 @@ from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.scaling import Controller, Decision, Static, Window
 from workbench.scaling.controller import needed_tasks, served
 from workbench.simulation import Deployment, RateTrace, Worker, steady_state
-from workbench.study import Pool, preset_start, replay_start
+from workbench.study import Pool, replay_start, simulated_start
 
 FLOW = Dataflow(
     "two",
@@ -102,7 +102,7 @@ def test_memory_that_changes_is_deployed_with_full_slots():
 
 
 def test_three_times_the_load_on_full_slots_gets_better_layouts_only_and_ends_near_the_best():
-    start = preset_start("q5", 14, 2048.0)
+    start = simulated_start("q5", 14, 2048.0)
 
     def capacity(tasks):
         return steady_state(Deployment(start.model, tasks, start.memory_mb, start.slot_cpus)).rate
@@ -113,4 +113,4 @@ def test_three_times_the_load_on_full_slots_gets_better_layouts_only_and_ends_ne
     sustained = [capacity(tasks) for tasks in (start.tasks, *(change.tasks for change in line.reconfigurations))]
     assert 2 <= len(sustained) <= 3
     assert sustained == sorted(sustained)
-    assert sustained[-1] >= 0.99 * capacity(preset_start("q5", 24, 2048.0).tasks)
+    assert sustained[-1] >= 0.99 * capacity(simulated_start("q5", 24, 2048.0).tasks)

@@ -20,7 +20,7 @@ def answers():
 
 def test_cores_of_every_executor_on_every_node(answers):
     card = assignment_card(CURRENT, *answers, ["count", "join"])
-    assert card.finding == "By the greedy choice 5 MiB of state move to another node, by the optimal one 4 MiB."
+    assert card.finding == "The greedy assignment moves 5 MiB of state to another node, the optimal one 4 MiB."
     assert card.table.rows == (
         ("count", "node 0", 2, 2, 2),
         ("count", "node 1", 0, 0, 0),
@@ -34,8 +34,8 @@ def test_answers_at_unequal_thresholds_are_not_compared_tacitly(answers):
     greedy, optimal = answers
     card = assignment_card(CURRENT, replace(greedy, threshold=2 * optimal.threshold), optimal, ["count", "join"])
     assert card.finding.endswith(
-        "They are not alike: the greedy one lets executors of up to 1 MiB/s per core leave their node, the optimal one "
-        "of up to 512 KiB/s."
+        "Their thresholds differ: executors with at most 1 MiB/s per core may leave their node in the greedy "
+        "assignment, with at most 512 KiB/s in the optimal one."
     )
 
 

@@ -12,6 +12,7 @@ from workbench.views.figures.exploration import Convergence, convergence, draw_c
 from workbench.views.figures.latency import LatencyCores, draw_latency_cores, latency_cores
 from workbench.views.figures.model_forms import ModelForms, draw_model_forms, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
+from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
 from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
 from workbench.views.figures.policies import Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_probes, probes
@@ -42,6 +43,7 @@ __all__ = [
     "LatencyCores",
     "ModelForms",
     "Operators",
+    "Paradigms",
     "PlacementMap",
     "Policies",
     "Probes",
@@ -70,6 +72,7 @@ __all__ = [
     "draw_latency_cores",
     "draw_model_forms",
     "draw_operators",
+    "draw_paradigms",
     "draw_pareto",
     "draw_placement_map",
     "draw_policies",
@@ -86,6 +89,7 @@ __all__ = [
     "model_forms",
     "observed_graph",
     "operators",
+    "paradigms",
     "placement_map",
     "plan_at",
     "policies",

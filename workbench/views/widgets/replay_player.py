@@ -1,4 +1,4 @@
-"""The replay player: a load and what a policy made of it, played, stepped through, policy against policy."""
+"""The replay player: play a load under a policy, step through it, and compare policies."""
 
 import math
 from bisect import bisect_right
@@ -13,6 +13,7 @@ from workbench.scaling import Timeline
 from workbench.views import units
 from workbench.views.figures.policies import draw_policies, policies
 from workbench.views.figures.timeline import draw_timeline, timeline
+from workbench.views.justin_card import QUIET, decided
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, whole_slider
 from workbench.views.widgets.full_width import FullWidth
@@ -24,27 +25,32 @@ _FRAME_MS = 400
 
 
 def moment(line: Timeline, time_s: float) -> str:
-    """Say how it stood at the end of the step that `time_s` lies in."""
+    """Describe the end of the step that contains `time_s`."""
     step = min(len(line.offered) - 1, max(0, math.ceil(time_s / line.step_s) - 1))
     done = [change for change in line.reconfigurations if change.at_s < time_s]  # at its end the next one begins
     text = (
         f"After {units.seconds(time_s)}: {units.rate(float(line.offered[step]))} offered, "
         f"{units.rate(float(line.consumed[step]))} consumed by {int(line.tasks[step])} tasks; "
         f"{units.count(float(line.backlog[step]), 'records')} wait, "
-        f"the last ones had waited {units.seconds(float(line.latency_s[step]))}."
+        f"the last ones consumed had waited {units.seconds(float(line.latency_s[step]))}."
     )
     if not done:
         return f"{text} Nothing has been reconfigured yet."
     last = done[-1]
-    down = " It is still down." if time_s < last.at_s + last.downtime_s else ""
+    down = " The query is still down." if time_s < last.at_s + last.downtime_s else ""
+    because = "".join(
+        f" {operator} gets {decided(one)}: {one.reason}."
+        for operator, one in last.reasons.items()
+        if one.case not in QUIET
+    )
     return (
         f"{text} Reconfiguration {len(done)} of {len(line.reconfigurations)} came at {units.seconds(last.at_s)}, to "
-        f"{sum(last.tasks.values())} tasks.{down}"
+        f"{sum(last.tasks.values())} tasks.{because}{down}"
     )
 
 
 def frame_times(line: Timeline, frames: int = _FRAMES) -> tuple[float, ...]:
-    """Give the ends of about `frames` frames, seconds: whole steps, the last one the end of the replay."""
+    """Return the ends of about `frames` frames, seconds: complete steps, the last one the end of the replay."""
     steps = len(line.offered)
     each = max(1, math.ceil(steps / frames))
     ends = [*range(each, steps, each), steps]
@@ -52,7 +58,7 @@ def frame_times(line: Timeline, frames: int = _FRAMES) -> tuple[float, ...]:
 
 
 def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
-    """Give the frame in which the next reconfiguration after `frame` begins; the last one if none does."""
+    """Return the frame in which the next reconfiguration after `frame` begins; the last frame if there is none."""
     later = [change.at_s for change in line.reconfigurations if change.at_s >= times[frame]]
     return bisect_right(times, later[0], hi=len(times) - 1) if later else len(times) - 1
 
@@ -68,7 +74,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(self, lines: Mapping[str, Timeline]) -> None:
         if not lines:
-            raise WorkbenchError("There is no replay to play; give at least one timeline, by the name of its policy.")
+            raise WorkbenchError("There is no replay to play. Give at least one timeline by the name of its policy.")
         self.lines = dict(lines)
         self.alarm = Alarm()
         first = next(iter(self.lines))
@@ -78,7 +84,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.policy = choice("Policy", [(name, name) for name in self.lines], first)
         self.play = ipywidgets.Play(value=last, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
         self.frame = whole_slider("Shown until (frame)", last, 0, last)
-        self.jump = button("To the next reconfiguration", "Show all up to the next change of tasks", "step-forward")
+        self.jump = button("To the next reconfiguration", "Show all until the next change of tasks", "step-forward")
         self.start = button("To the start", "Show the first frame", "fast-backward")
         self.text = ipywidgets.HTML()
         self.chart = LiveChart(self._figure())
@@ -101,25 +107,25 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
                 FullWidth(),
             ]
         )
-        self._tell()
+        self._describe()
 
     @property
     def line(self) -> Timeline:
-        """The timeline that is shown."""
+        """The present timeline."""
         return self.lines[self.policy.value]
 
     def refresh(self) -> None:
         """Show everything up to the present frame."""
-        self._tell()
+        self._describe()
         self.chart.show(self._figure())
 
     def _figure(self) -> go.Figure:
-        """Draw what happened until the present frame, on the axes of the whole."""
+        """Draw what happened until the present frame, on the axes of the complete replay."""
         return draw_timeline(self._data.until(self.times[self.frame.value]))
 
-    def _tell(self) -> None:
-        said = escape(moment(self.line, self.times[self.frame.value]))
-        self.text.value = f'<div class="workbench-state" role="status">{said}</div>'
+    def _describe(self) -> None:
+        described = escape(moment(self.line, self.times[self.frame.value]))
+        self.text.value = f'<div class="workbench-state" role="status">{described}</div>'
 
     def _choose(self) -> None:
         share = (self.frame.value + 1) / len(self.times)

@@ -26,8 +26,8 @@ def test_a_moment_in_words(lines):
     first = line.reconfigurations[0]
     assert "Nothing has been reconfigured yet." in moment(line, first.at_s)
     assert f"Reconfiguration 1 of {len(line.reconfigurations)}" in moment(line, first.at_s + 1)
-    assert "It is still down." in moment(line, first.at_s + 1)
-    assert "It is still down." not in moment(line, first.at_s + first.downtime_s + 1) or len(line.reconfigurations) > 1
+    assert "The query is still down." in moment(line, first.at_s + 1)
+    assert "still down" not in moment(line, first.at_s + first.downtime_s + 1) or len(line.reconfigurations) > 1
     assert "300 k records/s offered" in moment(line, 100)
     assert "900 k records/s offered" in moment(line, 1300)
 
@@ -104,5 +104,5 @@ def test_a_policy_changes_the_figure(lines):
 
 
 def test_nothing_to_play_is_said():
-    with pytest.raises(WorkbenchError, match="There is no replay to play; give at least one timeline"):
+    with pytest.raises(WorkbenchError, match=r"There is no replay to play\. Give at least one timeline"):
         ReplayPlayer({})

@@ -1,0 +1,69 @@
+"""The queries that can be simulated by name: StreamBed's five, Nexmark's q3, and CAPSys's six."""
+
+from functools import lru_cache
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.errors import WorkbenchError
+from workbench.simulation.capsys import CAPSYS_QUERIES, capsys_query
+from workbench.simulation.model import OperatorModel, QueryModel, StateModel
+from workbench.simulation.presets import PRESETS, preset
+
+SIMULATED: tuple[str, ...] = (*PRESETS, "q3", *CAPSYS_QUERIES)
+"""Names that `simulated_query` knows."""
+
+_PERSONS, _AUCTIONS = 0.02, 0.06  # Nexmark's shares of all events
+_FILTER_S = 0.25e-6
+_STATE_MB = 8.0
+
+
+def simulated_query(name: str) -> QueryModel:
+    """Return the model of a query by its name, one of `SIMULATED`.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no such query.
+    """
+    if name in PRESETS:
+        return preset(name)
+    if name in CAPSYS_QUERIES:
+        return capsys_query(name).model
+    if name == "q3":
+        return _q3()
+    raise WorkbenchError(f"There is no simulated query {name!r}; use one of {', '.join(SIMULATED)}.")
+
+
+@lru_cache(maxsize=1)
+def _q3() -> QueryModel:
+    """Return Nexmark's q3, an incremental join of persons and auctions.
+
+    The cost of a joined record is the one that CAPSys profiled for the same join (Q4-join). The state of q3 grows
+    without bound, so every rate belongs to a state size: here 8 MB, which fits memory, as in Justin's experiments.
+    """
+    join = capsys_query("Q4-join").profiles["incremental join"]
+    flow = Dataflow(
+        "q3",
+        (
+            Operator("source", "source"),
+            Operator("filter persons", "filter"),
+            Operator("filter auctions", "filter"),
+            Operator("join", "join", stateful=True),
+            Operator("sink", "sink"),
+        ),
+        (
+            Edge("source", "filter persons"),
+            Edge("source", "filter auctions"),
+            Edge("filter persons", "join"),
+            Edge("filter auctions", "join"),
+            Edge("join", "sink"),
+        ),
+    )
+    return QueryModel(
+        flow,
+        {
+            "filter persons": OperatorModel(OperatorProfile(_FILTER_S, 0, 100 * _PERSONS, _PERSONS)),
+            "filter auctions": OperatorModel(OperatorProfile(_FILTER_S, 0, 100 * _AUCTIONS, _AUCTIONS)),
+            "join": OperatorModel(join, state=StateModel(_STATE_MB)),
+            "sink": OperatorModel(OperatorProfile(0.15e-6, 0, 0, 0)),
+        },
+    )

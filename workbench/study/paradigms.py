@@ -1,0 +1,125 @@
+"""Elasticutor's paradigms on one load: a keyed operator, its cluster and its keys, by names and numbers."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from workbench.errors import WorkbenchError
+from workbench.scaling.elastic import (
+    PARADIGMS,
+    ElasticCluster,
+    ElasticSettings,
+    KeyedOperator,
+    ParadigmRun,
+    compare_paradigms,
+)
+from workbench.simulation import KeyTrace, RateTrace
+
+KEYED = "keyed"
+"""Name of the keyed operator, as a query of ``workbench replay``."""
+MOST_SECONDS = 3600.0  # a paradigm is simulated in steps of 10 ms
+SERIES = ("paradigm", "time_s", "throughput_per_s", "latency_s")
+_WARM_UP_SHARE, _WARM_UP_S = 0.1, 10.0
+_AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
+Group = TypeVar("Group", KeyedOperator, ElasticSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayedParadigms:
+    """A load on a keyed operator under several paradigms."""
+
+    trace: RateTrace
+    operator: KeyedOperator
+    cluster: ElasticCluster
+    runs: tuple[ParadigmRun, ...]
+
+    @property
+    def rows(self) -> dict[str, dict[str, float]]:
+        """One row of `ParadigmRun.summary` by paradigm."""
+        return {run.paradigm: run.summary() for run in self.runs}
+
+
+def replay_paradigms(
+    trace: RateTrace,
+    keys: KeyTrace,
+    paradigms: Sequence[str] = PARADIGMS,
+    *,
+    cluster: ElasticCluster | None = None,
+    settings: Mapping[str, float] = _AS_THEY_ARE,
+    seed: int = 0,
+) -> ReplayedParadigms:
+    """Replay `trace` on one keyed operator under each of `paradigms`, with the same keys.
+
+    The totals exclude the first 10 s, or the first tenth of a shorter load.
+
+    Parameters
+    ----------
+    trace
+        Records/s at the source, for at most an hour.
+    keys
+        Popularity of the keys over time.
+    paradigms
+        Some of `PARADIGMS`.
+    cluster
+        Nodes, their cores and their network; by default 4 nodes of 8 cores.
+    settings
+        Fields of `KeyedOperator` and `ElasticSettings` that differ from the defaults. The default number of executors
+        is one per node.
+    seed
+        Seed of service times, measurements and scheduling.
+
+    Raises
+    ------
+    WorkbenchError
+        When a paradigm or a setting is unknown, a number is out of its range, or the load is too long.
+    """
+    unknown = [name for name in paradigms if name not in PARADIGMS]
+    if unknown or not paradigms:
+        missing = f"There is no paradigm {unknown[0]!r}" if unknown else "There are no paradigms"
+        raise WorkbenchError(f"{missing}; use one of {', '.join(PARADIGMS)}.")
+    if trace.duration_s > MOST_SECONDS:
+        raise WorkbenchError(
+            f"The load lasts {trace.duration_s:g} s; a keyed operator is replayed for at most {MOST_SECONDS:g} s. "
+            "Cut the load to the part of interest."
+        )
+    known = [one.name for kind in (KeyedOperator, ElasticSettings) for one in fields(kind)]
+    strange = [name for name in settings if name not in known]
+    if strange:
+        raise WorkbenchError(f"A keyed operator has no setting {strange[0]!r}; it has {', '.join(known)}.")
+    nodes = ElasticCluster(nodes=4, node_cores=8) if cluster is None else cluster
+    operator = _with(KeyedOperator(executors=nodes.nodes, upstream=nodes.nodes), settings)
+    runs = compare_paradigms(
+        operator,
+        nodes,
+        keys,
+        [name for name in PARADIGMS if name in paradigms],
+        rate=trace,
+        warm_up_s=min(_WARM_UP_S, _WARM_UP_SHARE * trace.duration_s),
+        settings=_with(ElasticSettings(), settings),
+        seed=seed,
+    )
+    return ReplayedParadigms(trace, operator, nodes, runs)
+
+
+def paradigms_csv(replayed: ReplayedParadigms) -> str:
+    """Write throughput and mean latency of every second of every paradigm as comma-separated text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(SERIES)
+    for run in replayed.runs:
+        columns = (run.time_s.tolist(), run.throughput_series.tolist(), run.latency_series.tolist())
+        writer.writerows((run.paradigm, *row) for row in zip(*columns, strict=True))
+    return text.getvalue()
+
+
+def _with(group: Group, settings: Mapping[str, float]) -> Group:
+    """Return `group` with those of `settings` that it has; whole numbers become integers."""
+    changes: dict[str, Any] = {
+        one.name: int(value) if float(value).is_integer() else value
+        for one in fields(group)
+        if (value := settings.get(one.name)) is not None
+    }
+    return replace(group, **changes)
