@@ -186,7 +186,7 @@ def test_what_is_asked_in_vain_is_a_card_without_a_traceback(newcomer):
         ("01_measure", "data/orders.csv", "data/order.csv", "The dataset '../data/order.csv' does not exist"),
         ("02_plan", '"nexmark:q11"', '"nexmark:q111"', "There is no Nexmark query 'q111'"),
         ("03_place", "placement.yaml", "placment.yaml", "placment.yaml cannot be read: No such file"),
-        ("04_scale", '"q11"', '"q111"', "There is no preset 'q111'; there are q1, q2"),
+        ("04_scale", '"q11"', '"q111"', "There is no simulated query 'q111'; use one of q1, q2"),
         ("05_elastic", '"optimal"', '"optimum"', "method is 'optimum'; use one of"),
     ],
 )
