@@ -15,7 +15,7 @@ within the bound, too, and a get that misses them reads them again (see the hit 
 
 Justin: Nexmark q11 in tumbling windows (bids of each bidder; sessions are merged by scans, whose accesses RocksDB does
 not count as gets, so they have no latency) under a bound and its double. Its hit rate, latency and true rate feed DS2
-and then Justin, whose decisions are printed as one card.
+and then Justin, whose decisions are printed with their reasons.
 
 Rates are those of the operator's own work: rows / (seconds of its updates, removals and commits, all tasks), times
 tasks. Prints figures, asserts nothing. Needs an idle machine with two cores.
@@ -203,8 +203,8 @@ def figure4(bounds=BOUNDS_MB, what="figure4"):
 
 def decide():
     from workbench.dataflow import Dataflow, Edge, Operator
-    from workbench.scaling import MemoryState, StateMetrics, ds2, explain_justin
-    from workbench.views.justin_card import MemoryWindow, justin_card
+    from workbench.scaling import MemoryState, StateMetrics, ds2, justin_decisions
+    from workbench.views.justin_card import decided
 
     low, high = (fresh("q11", bound)["q11"] for bound in JUSTIN_MB)
     target = 1.5 * low["rate"]
@@ -215,15 +215,13 @@ def decide():
     proposals = [
         ds2(flow, {"q11": [(one["rate"], 0.0, 1.0)]}, {"source": target}).parallelism["q11"] for one in (low, high)
     ]
-    begin = explain_justin(MemoryState(1, 0), proposals[0], states[0])
-    after = MemoryState(1, 1, scaled_up=begin.decision.scaled_up)
-    then = explain_justin(after, proposals[1], states[1], states[0])
-    windows = [
-        MemoryWindow(mb, state, one["rate"], explained)
-        for mb, state, one, explained in zip(JUSTIN_MB, states, (low, high), (begin, then), strict=True)
-    ]
-    card = justin_card(f"q11 (tumbling) at {target:,.0f} records/s", windows)
-    print(f"\n{card.title}\n{card.finding}\n{card.table.csv()}")
+    begin = justin_decisions({"q11": MemoryState(1, 0)}, {"q11": proposals[0]}, {"q11": states[0]}, {})["q11"]
+    after = MemoryState(1, 1, scaled_up=begin.state.scaled_up)
+    then = justin_decisions({"q11": after}, {"q11": proposals[1]}, {"q11": states[1]}, {"q11": states[0]})["q11"]
+    print(f"\nJustin's decisions: q11 (tumbling) at {target:,.0f} records/s")
+    for bound, one, decision in zip(JUSTIN_MB, (low, high), (begin, then), strict=True):
+        print(f"{bound} MB, {one['rate']:,.0f} records/s per task: {decided(decision)}")
+        print(f"    {'; '.join((*decision.tests, decision.reason))}")
 
 
 def main(arguments):

@@ -358,7 +358,7 @@ def test_parameters_can_stand_in_a_file_and_are_listed(run, tmp_path):
     code, output = run("scaling", "--parameters", "--json")
     slots = json.loads(output.out)[2]
     assert (slots["name"], slots["kind"], slots["default"]) == ("slots", "int", 30)
-    assert slots["help"].startswith("at the beginning, dealt out by BIDS2")
+    assert slots["help"].startswith("at the beginning, assigned by BIDS2")
 
 
 def test_a_result_names_its_report_itself(run, tmp_path):

@@ -3,9 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from figure_checks import axis_titles, check_empty, check_figure, trace
 
 from workbench.scaling import advise_executors, assign_cores
-from workbench.views.elastic_cards import advice_card, assignment_card
+from workbench.scaling.elastic import PARADIGMS, ElasticCluster
+from workbench.simulation import KeyTrace, RateTrace
+from workbench.study import replay_paradigms
+from workbench.views.elastic_cards import advice_card, assignment_card, paradigm_cards
+from workbench.views.figures.paradigms import draw_paradigms, paradigms
 
 MB = 2**20
 CURRENT = [[2, 1], [0, 2]]
@@ -44,3 +49,31 @@ def test_the_advice_gives_its_reasons():
     assert card.finding == "8 executors with 6 shards each."
     assert card.table.rows[0] == ("two executors per node: frequent shuffles of the keys make remote cores expensive",)
     assert len(card.table.rows) == 4
+
+
+def test_paradigms_side_by_side_on_one_load():
+    cluster = ElasticCluster(nodes=2, node_cores=4)
+    replayed = replay_paradigms(
+        RateTrace.constant(5000.0, 30.0), KeyTrace.hot_key(1000, 0.1, 6.0), cluster=cluster, settings={"shards": 64}
+    )
+    (card,) = paradigm_cards(replayed)
+    figure = check_figure(card.figure)
+    assert [row[0] for row in card.table.rows] == list(PARADIGMS)
+    assert card.finding.startswith(f"{paradigms(replayed.runs).best.paradigm} processes ")
+    assert card.finding.endswith("Simulated: 5 k records/s on average, 2 nodes of 4 cores, 1 ms per record.")
+    assert axis_titles(figure) == {"Time (s)", "Throughput (records/s)", "Mean latency (ms)"}
+    for run in replayed.runs:
+        assert trace(figure, f"paradigms-throughput-{run.paradigm}").y == tuple(run.throughput_series)
+    assert replayed.rows["static"] == replayed.runs[0].summary()
+
+
+def test_the_best_paradigm_keeps_up_before_it_is_quick():
+    runs = replay_paradigms(
+        RateTrace.constant(9000.0, 20.0),
+        KeyTrace.zipf(1000, 0.8),
+        ("static", "executor-centric"),
+        cluster=ElasticCluster(nodes=2, node_cores=4),
+    ).runs
+    slow, quick = replace(runs[0], p99_latency_s=1e-3), replace(runs[1], throughput_per_s=2 * runs[0].throughput_per_s)
+    assert paradigms((slow, quick)).best is quick
+    assert check_empty(draw_paradigms(paradigms(())))

@@ -1,4 +1,4 @@
-"""Latency against cores: what each further core of the elastic executors brings (Elasticutor, section 4.1)."""
+"""Latency over cores: the effect of each further core of elastic executors (Elasticutor, section 4.1)."""
 
 import math
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ class LatencyCores:
     Parameters
     ----------
     cores, latencies
-        Cores in all, from the least stable number on, and the mean latency with the best allocation of so many.
+        Total cores, from the least stable number on, and the mean latency of their best allocation.
     allocations
-        Cores per executor of each.
+        Cores per executor of each allocation.
     executors
-        Their names.
+        Names of the executors.
     service_s
-        Latency that no number of cores goes below: the service times alone.
+        Lower bound of the latency for any number of cores: the service times alone.
     target_s
         The target.
     chosen
-        The fewest cores that meet it, or the reason why none do.
+        The fewest cores that meet the target, or the reason why no number does.
     """
 
     finding: str
@@ -51,20 +51,20 @@ def latency_cores(
     *,
     names: Sequence[str] | None = None,
 ) -> LatencyCores:
-    """Follow the greedy allocation core by core, up to `cores`; parameters as `allocate_cores` takes them.
+    """Follow the greedy allocation core by core, up to `cores`; parameters as for `allocate_cores`.
 
     Raises
     ------
     WorkbenchError
-        As `allocate_cores` does, except that no executors are an answer: not enough data.
+        As `allocate_cores`, except that no executors give an empty figure.
     """
     executors = tuple(names or (f"executor {number}" for number in range(len(arrivals))))
     if not len(arrivals):
-        return LatencyCores("There are no executors to give cores to", (), (), (), (), 0.0, target_latency, None)
+        return LatencyCores("There are no executors", (), (), (), (), 0.0, target_latency, None)
     chosen = allocate_cores(arrivals, service_rates, source_rate, target_latency, cores)
     service_s = sum(a / s for a, s in zip(arrivals, service_rates, strict=True)) / source_rate
     least = sum(allocate_cores(arrivals, service_rates, source_rate, target_latency, 0).cores)
-    # The greedy choice for a target that is never met passes through the best allocation of every number of cores.
+    # For a target that is never met, the greedy choice passes through the best allocation of every number of cores.
     near = max(service_s * (1 + 1e-7), math.ulp(0.0))
     step = max(1, math.ceil((cores - least + 1) / _POINTS))
     followed = [
@@ -86,7 +86,7 @@ def latency_cores(
 
 
 def draw_latency_cores(data: LatencyCores) -> go.Figure:
-    """Draw latency over cores on a logarithmic axis, the target, the floor and the chosen number."""
+    """Draw latency over cores on a logarithmic axis, with the target, the lower bound and the chosen number."""
     figure = theme.figure(data.finding, 420, "Line: mean latency over cores, with the target and the service time.")
     if not data.cores:
         return theme.not_enough(figure, "there are no executors.")
@@ -128,7 +128,7 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
                 x=1,
                 xref="paper",
                 xanchor="right",
-                y=math.log10(1000 * level),  # where annotations are on a logarithmic axis
+                y=math.log10(1000 * level),  # annotations on a logarithmic axis take the logarithm
                 yanchor="bottom" if word == "target" else "top",
                 showarrow=False,
             )
@@ -148,5 +148,5 @@ def _finding(chosen: CoreAllocation, target_s: float, service_s: float, cores: i
     if chosen.status == "exhausted":
         return f"{units.count(cores)} cores give {units.seconds(chosen.latency)}; the target of {target} needs more"
     if chosen.status == "insufficient":
-        return f"{units.count(cores)} cores cannot keep up: {units.count(needed)} are the least for a stable queue"
+        return f"{units.count(cores)} cores cannot keep up: a stable queue needs at least {units.count(needed)}"
     return f"No number of cores reaches {target}: the service times alone take {units.seconds(service_s)}"

@@ -1,4 +1,4 @@
-"""Policies compared on one load: how often they keep up, how long records wait, what they cost, how often they act."""
+"""Policies compared on one load: time at target, latency, cost, and number of reconfigurations."""
 
 import math
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ COLUMNS = (
     ("core_hours", "Cost (core-hours)"),
     ("reconfigurations", "Reconfigurations"),
 )
-"""Fields of `Timeline.summary` that are drawn, and their axes."""
+"""Fields of `Timeline.summary` that are drawn, and the titles of their axes."""
 
 _AS_GOOD = 0.01
-_PANEL, _LETTER, _LEAST_ROOM = 200.0, 7.5, 0.24  # pixels of a panel on a narrow page, and of a letter; share of it
+_PANEL, _LETTER, _LEAST_ROOM = 200.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
 
 
 @dataclass(frozen=True)
 class Policies:
-    """What the figure shows: a row of `Timeline.summary` by policy; `best` is the cheapest that keeps up as well."""
+    """What the figure shows: a row of `Timeline.summary` by policy; `best` is the cheapest that keeps up best."""
 
     finding: str
     names: tuple[str, ...]
@@ -33,10 +33,10 @@ class Policies:
 
 
 def policies(compared: Mapping[str, Timeline | Mapping[str, float]]) -> Policies:
-    """Collect replays of one trace by policy, or the rows that `compare` returns.
+    """Collect replays of one trace by policy, or their summaries.
 
-    The best is the one of the fewest core-hours among those at the target within a hundredth of the time of the best;
-    ties to the first.
+    The best policy has the fewest core-hours among those whose time at the target is within a hundredth of the longest;
+    ties go to the first.
     """
     rows = {name: row.summary() if isinstance(row, Timeline) else row for name, row in compared.items()}
     if not rows:
@@ -46,22 +46,22 @@ def policies(compared: Mapping[str, Timeline | Mapping[str, float]]) -> Policies
     best = min(able, key=lambda name: rows[name]["core_hours"])
     kept, cost = rows[best]["at_target"], rows[best]["core_hours"]
     finding = f"{best} keeps up {units.share(kept)} of the time for {units.number(cost)} core-hours"
-    return Policies(finding + _beside(rows, best), tuple(rows), tuple(rows.values()), best)
+    return Policies(finding + _compared(rows, best), tuple(rows), tuple(rows.values()), best)
 
 
-def _beside(rows: Mapping[str, Mapping[str, float]], best: str) -> str:
-    """Say what the best saves beside the dearest; where it is that itself, what the best of the cheaper ones lacks."""
+def _compared(rows: Mapping[str, Mapping[str, float]], best: str) -> str:
+    """Compare the best with the most expensive policy; if they are the same, with the best of the cheaper policies."""
     cost = rows[best]["core_hours"]
-    dearest = max(rows, key=lambda name: rows[name]["core_hours"])
-    if rows[dearest]["core_hours"] > cost:
-        return f", {units.share(1 - cost / rows[dearest]['core_hours'])} fewer than {dearest}"
+    most = max(rows, key=lambda name: rows[name]["core_hours"])
+    if rows[most]["core_hours"] > cost:
+        return f", {units.share(1 - cost / rows[most]['core_hours'])} fewer than {most}"
     cheaper = [name for name, row in rows.items() if row["core_hours"] < cost]
     if not cheaper:
         return ""
     next_best = max(cheaper, key=lambda name: (rows[name]["at_target"], -rows[name]["core_hours"]))
     row = rows[next_best]
     saved = units.share(1 - row["core_hours"] / cost)
-    return f"; {next_best} takes {saved} fewer, but keeps up {units.share(row['at_target'])} of the time"
+    return f"; {next_best} needs {saved} fewer, but keeps up {units.share(row['at_target'])} of the time"
 
 
 def draw_policies(data: Policies) -> go.Figure:

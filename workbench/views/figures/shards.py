@@ -26,9 +26,9 @@ class ShardBalance:
 def shard_balance(
     loads: Sequence[float], assignment: Sequence[int], plan: ShardPlan, tasks: int, threshold: float = 1.2
 ) -> ShardBalance:
-    """Add up the loads of the shards of every task; the arguments are those of `rebalance_shards` and its answer."""
+    """Add up the loads of the shards of every task; takes the arguments and the result of `rebalance_shards`."""
     if not len(loads) or sum(loads) <= 0:
-        return ShardBalance("The shards carry no load", (), (), (), (), 0, threshold)
+        return ShardBalance("The shards have no load", (), (), (), (), 0, threshold)
     mean = sum(loads) / tasks
 
     def per_task(owners: Sequence[int]) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -51,7 +51,7 @@ def draw_shard_balance(data: ShardBalance) -> go.Figure:
     """Draw two bars per task, the mean and the threshold."""
     figure = theme.figure(data.finding, 400, "Bars: load of every task before and after, as a multiple of the mean.")
     if not data.before:
-        return theme.not_enough(figure, "the shards carry no load.")
+        return theme.not_enough(figure, "the shards have no load.")
     tasks = list(range(len(data.before)))
     series = (
         ("shards-before", "before", data.before, data.shards_before, "#B9B9B9", "/"),

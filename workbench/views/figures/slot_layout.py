@@ -1,4 +1,4 @@
-"""Where the slots go: shares of slot time by operator, or the stages of a micro-batch and their partitions."""
+"""How slots are used: shares of slot time by operator, or the stages of a micro-batch and their partitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from plotly.subplots import make_subplots
 from workbench.capacity import Allocation, BatchLayout
 from workbench.views import theme, units
 
-_CUT = 2.0  # times the source rate at which the bars of operators that carry far more end
+_CUT = 2.0  # multiple of the source rate at which longer bars are cut
 
 
 @dataclass(frozen=True)
 class SlotShares:
-    """What the figure of an allocation shows: tasks by operator, and what they carry (None: nothing bounds it)."""
+    """What the figure of an allocation shows: tasks by operator, and the source rate they sustain (None: any rate)."""
 
     finding: str
     operators: tuple[str, ...]
@@ -36,7 +36,9 @@ class StageLayout:
     slots
         Slot counts, ascending.
     seconds
-        Seconds of a batch by slot count, and with the layout made for that count alone.
+        Seconds of a batch by slot count.
+    best
+        Seconds of a batch with a layout made for that slot count alone.
     """
 
     finding: str
@@ -50,9 +52,9 @@ class StageLayout:
 
 
 def slot_shares(allocation: Allocation | None) -> SlotShares:
-    """Collect an allocation; None where an engine has no tasks per operator."""
+    """Collect an allocation; None for an engine without tasks per operator."""
     if allocation is None or not allocation.tasks:
-        return SlotShares("No slots were dealt out to operators", (), (), (), None)
+        return SlotShares("No slots were assigned to operators", (), (), (), None)
     operators = tuple(allocation.tasks)
     capacities = tuple(_finite(allocation.capacities, name) for name in operators)
     total = sum(allocation.tasks.values())
@@ -66,12 +68,12 @@ def slot_shares(allocation: Allocation | None) -> SlotShares:
 
 
 def draw_slot_shares(data: SlotShares) -> go.Figure:
-    """Draw tasks per operator, and what the tasks of each carry beside the source rate."""
+    """Draw tasks per operator, and the rate that they sustain with the source rate as a line."""
     figure = theme.figure(
-        data.finding, 180 + 34 * len(data.operators), "Bars per operator: tasks, and source rate that they carry."
+        data.finding, 180 + 34 * len(data.operators), "Bars per operator: tasks, and the source rate that they sustain."
     )
     if not data.operators:
-        return theme.not_enough(figure, "no slots were dealt out to operators.")
+        return theme.not_enough(figure, "no slots were assigned to operators.")
     panels = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.05, figure=figure)
     names = [theme.plain(name) for name in data.operators]
     total = sum(data.tasks)
@@ -82,7 +84,7 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
         ("shares-tasks", "Slots (tasks at once)", data.tasks, [f"{n} ({units.share(n / total)})" for n in data.tasks]),
         (
             "shares-capacities",
-            "Carries (records/s of the source; long bars are cut)",
+            "Sustains (records/s of the source; long bars are cut)",
             [most if value is None else min(value, most) for value in data.capacities],
             ["any rate" if value is None else units.scaled(value, "") for value in data.capacities],
         ),
@@ -117,15 +119,19 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
 
 
 def stage_layout(layout: BatchLayout | None) -> StageLayout:
-    """Collect a micro-batch layout; None where the stages' costs were not measured."""
+    """Collect a micro-batch layout; None if the costs of the stages were not measured."""
     if layout is None or not layout.stages:
-        return StageLayout("No layout was made, because the stages' costs are unknown", (), (), (), (), (), (), 0.0)
+        return StageLayout("There is no layout: the costs of the stages are unknown", (), (), (), (), (), (), 0.0)
     slots = tuple(sorted(layout.batch_s))
     frozen = layout.stateful_partitions
     worst = max(slots, key=lambda count: layout.batch_s[count])
     late = f"late at {len(layout.late)} of {len(slots)} slot counts" if layout.late else "within the interval"
-    state = "No state, so all partitions may change later" if frozen is None else f"{frozen} state partitions, for good"
-    finding = f"{state}; batches take {units.seconds(layout.batch_s[worst])} at most, {late}"
+    state = (
+        "No state, so all partitions may change later"
+        if frozen is None
+        else f"{frozen} state partitions, frozen by the checkpoint"
+    )
+    finding = f"{state}; batches take at most {units.seconds(layout.batch_s[worst])}, {late}"
     return StageLayout(
         finding,
         tuple(stage.name for stage in layout.stages),
@@ -139,7 +145,7 @@ def stage_layout(layout: BatchLayout | None) -> StageLayout:
 
 
 def draw_stage_layout(data: StageLayout) -> go.Figure:
-    """Draw partitions per stage on the left, and on the right, for several slot counts, the batch time over them."""
+    """Draw partitions per stage on the left; for several slot counts, draw the batch time over them on the right."""
     several = len(data.slots) > 1
     figure = theme.figure(
         data.finding,
@@ -147,7 +153,7 @@ def draw_stage_layout(data: StageLayout) -> go.Figure:
         "Left: partitions per stage. Right: batch time over slots." if several else "Bars: partitions per stage.",
     )
     if not data.stages:
-        return theme.not_enough(figure, "the stages' costs are unknown.")
+        return theme.not_enough(figure, "the costs of the stages are unknown.")
     panels = make_subplots(cols=1 + several, horizontal_spacing=0.12, figure=figure)
     panels.add_bar(
         uid="layout-partitions",

@@ -1,4 +1,4 @@
-"""A replayed load over time: what was offered and consumed, what ran, what waited, and every reconfiguration."""
+"""A replayed load over time: offered and consumed rates, tasks, backlog, latency, and every reconfiguration."""
 
 import math
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from workbench.scaling import Reconfiguration, Timeline
 from workbench.views import theme, units
 
 POINTS = 1200
-_DEPLOYED = 2  # the row of what ran
-_MARKED = 80  # reconfigurations above which their downtime is not shaded one by one
+_DEPLOYED = 2  # the row of the tasks
+_MARKED = 80  # most reconfigurations whose downtime is shaded one by one
 
 Floats = NDArray[np.float64]
 
 
 class Tops(NamedTuple):
-    """Highest values of a whole replay, for axes that stay while it is played."""
+    """Highest values of a complete replay, for axes that stay fixed while it plays."""
 
     rate: float = 0.0
     tasks: float = 0.0
@@ -34,9 +34,8 @@ class Tops(NamedTuple):
 class TimelineSeries:
     """What the figure shows; times in seconds, one entry per bucket of steps.
 
-    `offered` and `consumed` are means of their bucket (records/s); `tasks`, `backlog` (records), `latency_s` and
-    `memory_mb`, the memory paid for, are its highest values, so that no peak is lost. `tops` are those of the whole
-    replay.
+    `offered` and `consumed` are means of a bucket (records/s). `tasks`, `backlog` (records), `latency_s` and
+    `memory_mb` (paid memory) are maxima of a bucket, so that no peak is lost. `tops` are maxima of the complete replay.
     """
 
     finding: str
@@ -52,7 +51,7 @@ class TimelineSeries:
     tops: Tops = field(default_factory=Tops)
 
     def until(self, time_s: float) -> "TimelineSeries":
-        """Keep what happened before `time_s`; axes stay as they are."""
+        """Return what happened before `time_s`, with the same axes."""
         kept = sum(time < time_s for time in self.times_s)
         cut = {
             name: getattr(self, name)[:kept]
@@ -63,7 +62,7 @@ class TimelineSeries:
 
 
 def timeline(line: Timeline, policy: str = "The policy", *, points: int = POINTS) -> TimelineSeries:
-    """Collect a replay, thinned to at most `points` buckets of steps: by default what a screen can show."""
+    """Collect a replay in at most `points` buckets of steps; the default is what a screen can show."""
     steps = len(line.offered)
     if not steps:
         return TimelineSeries("Nothing was replayed", (), (), (), (), (), (), (), (), 0.0)
@@ -156,13 +155,13 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     panels.update_yaxes(title_text=f"Latency ({waited_unit})", **latency_axis, nticks=5, row=4, col=1)
     panels.update_xaxes(range=[0, data.duration_s / scale])
     panels.update_xaxes(title_text=f"Time ({unit})", row=4, col=1)
-    _say_where_nothing_is(panels, tops)
+    _label_flat_panels(panels, tops)
     theme.room_for_legend(panels)
     return panels
 
 
-def _say_where_nothing_is(panels: go.Figure, tops: Tops) -> None:
-    """Name panels whose line lies on the axis all the time: they are not empty for lack of data."""
+def _label_flat_panels(panels: go.Figure, tops: Tops) -> None:
+    """Label panels whose line is 0 all the time, because they look empty."""
     where = {"x": 0.5, "y": 0.5, "xref": "x domain", "yref": "y domain", "showarrow": False, "font_color": theme.GREY}
     for row, top, text in (
         (3, tops.backlog, "no backlog at any time"),
@@ -173,7 +172,7 @@ def _say_where_nothing_is(panels: go.Figure, tops: Tops) -> None:
 
 
 def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -> None:
-    """Mark reconfigurations: a triangle on the tasks, and their downtime shaded in every panel."""
+    """Mark reconfigurations by a triangle in the panel of tasks, and shade their downtime in every panel."""
     panels.add_scatter(
         uid="timeline-reconfigurations",
         name="reconfiguration",
@@ -223,6 +222,6 @@ def _finding(line: Timeline, policy: str) -> str:
     changes = len(line.reconfigurations)
     often = "never reconfigures" if not changes else f"reconfigures {changes} time{'s' if changes > 1 else ''}"
     return (
-        f"{policy} {often}: the backlog is empty {units.share(row['at_target'])} of the time, 99 of 100 records wait "
-        f"{units.seconds(row['latency_p99_s'])} at most, for {units.number(row['core_hours'])} core-hours"
+        f"{policy} {often}: it is at the target {units.share(row['at_target'])} of the time, 99 of 100 records wait at "
+        f"most {units.seconds(row['latency_p99_s'])}, and it takes {units.number(row['core_hours'])} core-hours"
     )

@@ -174,7 +174,8 @@ def test_a_layout_tells_what_is_frozen_and_when_batches_are_late():
     assert data.stateful == (False, True)
     assert data.slots == (2, 4)
     assert data.finding == (
-        f"{data.partitions[1]} state partitions, for good; batches take {units.seconds(data.seconds[0])} at most, late "
+        f"{data.partitions[1]} state partitions, frozen by the checkpoint; batches take at most "
+        f"{units.seconds(data.seconds[0])}, late "
         "at 1 of 2 slot counts"
     )
     figure = check_figure(draw_stage_layout(data))

@@ -36,8 +36,8 @@ def test_a_timeline_is_thinned_without_losing_a_peak():
     assert data.offered == pytest.approx(np.full(len(data.times_s), 100.0))
     assert data.duration_s == 20_000
     assert data.finding == (
-        "ds2 reconfigures 1 time: the backlog is empty 100 % of the time, 99 of 100 records wait 0 s at most, for "
-        "16.7 core-hours"
+        "ds2 reconfigures 1 time: it is at the target 100 % of the time, 99 of 100 records wait at most 0 s, "
+        "and it takes 16.7 core-hours"
     )
 
 
@@ -134,7 +134,7 @@ def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
     }
     data = policies(rows)
     assert data.finding == (
-        "static keeps up 100 % of the time for 720 core-hours; flink takes 50 % fewer, but keeps up 88 % of the time"
+        "static keeps up 100 % of the time for 720 core-hours; flink needs 50 % fewer, but keeps up 88 % of the time"
     )
     figure = draw_policies(data)
     longest = max(trace(figure, "policies-latency_p99_s").text, key=len)
@@ -159,7 +159,7 @@ def test_latency_follows_the_best_allocation_of_every_number_of_cores():
     [
         (0.001, 60, "No number of cores reaches 1 ms: the service times alone take 3.42 ms"),
         (0.0036, 40, "40 cores give 4.24 ms; the target of 3.6 ms needs more"),
-        (0.0054, 20, "20 cores cannot keep up: 36 are the least for a stable queue"),
+        (0.0054, 20, "20 cores cannot keep up: a stable queue needs at least 36"),
     ],
 )
 def test_a_target_that_is_not_met_is_explained(target, cores, finding):
