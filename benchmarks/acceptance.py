@@ -1,10 +1,10 @@
-"""Everything the project promises, shown one after the other with its figure.
+"""Demonstrate the project's promises in order, each with its figure.
 
-    python benchmarks/acceptance.py [--needs minutes long spark browser] [--issue N] [--only WORDS] [--list]
+    python benchmarks/acceptance.py [--needs minutes long spark browser] [--about PART] [--only WORDS] [--list]
 
-What is shown by what stands in ``acceptance.toml``. Everything takes a day of an idle machine, nearly all on Spark;
-``--needs`` chooses a part, ``--needs minutes`` what takes minutes on any machine. The whole output of each command is
-kept in ``artifacts/acceptance``. Ends with 1 if a command fails or is missing.
+The promises and their commands are in ``acceptance.toml``. All of them take a day on an idle machine, mostly on Spark.
+``--needs`` selects a part; ``--needs minutes`` takes minutes on any machine. The output of each command is kept in
+``artifacts/acceptance``. The exit code is 1 if a command fails or is missing.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "artifacts" / "acceptance"
 NEEDS = ("minutes", "long", "spark", "browser")
+ABOUT = ("measure", "plan", "place", "scale", "look")
 SHOWN, FAILED, MISSING, LEFT_OUT = "shown", "FAILED", "MISSING", "left out"
 _MOST_LINES = 40
 
@@ -28,7 +29,7 @@ _MOST_LINES = 40
 class Promise(NamedTuple):
     """One entry of the file."""
 
-    issue: int
+    about: str
     shows: str
     run: tuple[str, ...]
     needs: str
@@ -36,11 +37,11 @@ class Promise(NamedTuple):
 
     @property
     def name(self):
-        return f"{self.issue}-{'-'.join(re.findall('[a-z0-9]+', self.shows.lower())[:6])}"
+        return f"{self.about}-{'-'.join(re.findall('[a-z0-9]+', self.shows.lower())[:6])}"
 
     @property
     def missing(self):
-        """Scripts and test files that are not there."""
+        """Missing scripts and test files."""
         files = [word for command in self.run for word in shlex.split(command) if word.endswith(".py")]
         return [file for file in files if not (ROOT / file).is_file()]
 
@@ -51,20 +52,20 @@ def promises():
         commands = entry["run"] if isinstance(entry["run"], list) else [entry["run"]]
         if entry["needs"] not in NEEDS:
             raise SystemExit(f"{entry['shows']!r} needs {entry['needs']!r}; use one of {NEEDS}.")
-        yield Promise(entry["issue"], entry["shows"], tuple(commands), entry["needs"], entry.get("figure"))
+        yield Promise(entry["about"], entry["shows"], tuple(commands), entry["needs"], entry.get("figure"))
 
 
 def show(promise):
     """Run a promise's commands; return its outcome, the seconds, and the lines with its figure."""
     if promise.missing:
-        return MISSING, 0.0, [f"not there: {', '.join(promise.missing)}"]
+        return MISSING, 0.0, [f"missing: {', '.join(promise.missing)}"]
     KEPT.mkdir(parents=True, exist_ok=True)
     begun, text, code = time.monotonic(), "", 0
     for command in promise.run:
         done = subprocess.run(
             [sys.executable, *shlex.split(command)],
             cwd=ROOT,
-            env=os.environ | {"CI": "true"},  # a browser that is not there is a failure
+            env=os.environ | {"CI": "true"},  # a missing browser is a failure
             capture_output=True,
             text=True,
             check=False,
@@ -83,26 +84,26 @@ def figure(promise, text, *, failed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Show what the project promises, each with its figure.")
+    parser = argparse.ArgumentParser(description="Demonstrate the project's promises, each with its figure.")
     parser.add_argument("--needs", nargs="+", choices=NEEDS, default=NEEDS, help="only promises that need one of these")
-    parser.add_argument("--issue", type=int, help="only promises of this issue")
+    parser.add_argument("--about", choices=ABOUT, help="only promises about this part")
     parser.add_argument("--only", default="", metavar="WORDS", help="only promises with these words")
-    parser.add_argument("--list", action="store_true", help="say what there is and run nothing")
+    parser.add_argument("--list", action="store_true", help="list the promises and run nothing")
     options = parser.parse_args()
     asked = [
-        one for one in promises() if options.issue in {None, one.issue} and options.only.lower() in one.shows.lower()
+        one for one in promises() if options.about in {None, one.about} and options.only.lower() in one.shows.lower()
     ]
     if options.list:
         for one in asked:
-            there = f"  (not there: {', '.join(one.missing)})" if one.missing else ""
-            print(f"{one.issue}  {one.needs:8} {one.shows}{there}")
+            there = f"  (missing: {', '.join(one.missing)})" if one.missing else ""
+            print(f"{one.about:7}  {one.needs:8} {one.shows}{there}")
         return 0
     outcomes = []
     for one in asked:
         wanted = one.needs in options.needs
         outcome, seconds, lines = show(one) if wanted else (LEFT_OUT, 0.0, [f"needs {one.needs}"])
         outcomes.append(outcome)
-        print(f"{outcome:8}  issue {one.issue}: {one.shows}  [{seconds:.0f} s]", flush=True)
+        print(f"{outcome:8}  {one.about}: {one.shows}  [{seconds:.0f} s]", flush=True)
         for line in lines:
             print(f"          {line}", flush=True)
     print(", ".join(f"{outcomes.count(word)} {word}" for word in (SHOWN, FAILED, MISSING, LEFT_OUT)))

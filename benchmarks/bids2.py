@@ -1,7 +1,7 @@
-"""BIDS2: the exact solver beside the paper's MILP on CBC, on the same instances in the same run.
+"""BIDS2: the exact solver compared with the paper's MILP on CBC, on the same instances in the same run.
 
 Run ``python benchmarks/bids2.py``. Prints the best wall seconds of a few runs (CBC at the largest size: one run of at
-most 30 s), their ratio, and the source rate of CBC's allocation over that of the exact one. Asserts nothing.
+most 30 s), their ratio, and the source rate of CBC's allocation over the exact solver's. Asserts nothing.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""CAPSys's placement experiments in the fluid engine, each table beside the paper's figures.
+"""CAPSys's placement experiments in the fluid engine, each table with the paper's figures.
 
     python benchmarks/capsys.py [figure2] [figure3] [figure7] [figure8] [table3] [--seeds 10] [--timeout 60]
 
@@ -6,10 +6,10 @@ Figure 2 and 5: all 80 plans of Q1-sliding on 4 workers of 4 slots. Figure 3: al
 how many tasks of the resource-hungry operator share a worker. Figure 7: the six queries on 4 workers of 8 slots under
 CAPS and Flink's strategies. Figure 8: all six on 18 such workers. Table 3: ODRP on Q3-inf.
 
-Loads are those of the authors' profiles (`workbench.simulation.capsys`). Workers have as much CPU and state access as
+Loads come from the authors' profiles (`workbench.simulation.capsys`). Workers have as much CPU and state access as
 the best balanced plan needs at the target, so targets are just met (section 3.1), and 10 Gbit/s unless stated. Rates
-are shares of the target: the paper's are measured on EC2, with garbage collection and more that the engine has not.
-Flink's strategies draw; everything is seeded. Prints, asserts nothing.
+are shares of the target. The paper measured on EC2, with garbage collection and other effects that the engine lacks.
+Flink's strategies are random; everything is seeded. Prints figures, asserts nothing.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def placed(query, workers, slots, tasks=None, rate=None):
 
 
 def motivation(name, net=TEN_GBIT):
-    """All plans on 4x4 slots: problem, plans, and what each does at the target."""
+    """All plans on 4x4 slots: problem, plans, and the result of each at the target."""
     query, tasks = capsys_query(name), MOTIVATION[name]
     rate = query.rate_for(tasks)
     problem = placed(query, 4, 4, tasks, rate)
@@ -131,7 +131,7 @@ def figure7(seeds):
     print(f"\nFigure 7: six queries alone, 4 workers x 8 slots, {seeds} seeds (paper: CAPS meets every target;")
     print("  Q1 1.18x default; Q5 up to 6x default, 5.5x evenly; back-pressure 84 % lower on average)")
     lower = []
-    tune(placed(capsys_query("Q6-session"), 4, 8))  # compiled before the clock runs
+    tune(placed(capsys_query("Q6-session"), 4, 8))  # compiled before it is timed
     for name in CAPSYS_QUERIES:
         query = capsys_query(name)
         problem = placed(query, 4, 8)
@@ -209,7 +209,7 @@ def table3(timeout):
     }
     flow = query.model.dataflow
     problem = PlacementProblem.from_dataflow(flow, profiles, rate, 4, 8, parallelism=tasks)
-    tune(problem)  # compiled before the clock runs
+    tune(problem)  # compiled before it is timed
     begun = time.perf_counter()
     tuning = tune(problem)
     seconds = time.perf_counter() - begun

@@ -1,14 +1,14 @@
-"""The experiments of Elasticutor (SIGMOD 2019, section 5) in simulation, each beside what the paper says of it.
+"""The experiments of Elasticutor (SIGMOD 2019, section 5) in simulation, each with the paper's result.
 
 Run ``python benchmarks/elasticutor.py`` for all, or name some: ``python benchmarks/elasticutor.py fig6 table2``. The
 paper prints its figures without numbers, so its column is its text. Every run is seeded; nothing is asserted.
 
-What the simulation assumes beyond the paper is in ``ElasticSettings``, ``KeyedOperator`` and ``_queues``; two things
+The assumptions beyond the paper are in ``ElasticSettings``, ``KeyedOperator`` and ``_queues``; two things
 matter most. A key is never split, so the most frequent key bounds the throughput of every paradigm ("key bound").
 And all shards of one repartitioning share one synchronisation of the upstream executors, which favours the
 resource-centric paradigm; figures 6 and 7 also show it with one synchronisation for every 8 shards.
 
-What does not come out, and why:
+Differences from the paper, with the reasons:
 
 - Figure 6: RC does not become useless at 16 shuffles per minute with one synchronisation per repartitioning: it falls
   to static. With one for every 8 shards it does, and its transient (figure 7) lasts the paper's 10 to 20 s; but then it
@@ -25,7 +25,7 @@ What does not come out, and why:
   y = 8 at 16 and less; at z = 1024 all y up to 64 are above static. The 193,000 records/s
   of 128 B of y = 1 are 25 MB/s, a fifth of its one network card.
 - Table 2: the stock data is private; keys, rates and costs are those that its tables 2 and 3 suggest. The optimised
-  scheduler keeps nearly everything at home, so the ratios are larger than the paper's.
+  scheduler keeps almost everything on its home node, so the ratios are larger than the paper's.
 """
 
 import dataclasses
@@ -115,7 +115,7 @@ def fig8():
     print(f"{'ms':>6} {'bytes':>6}  " + "  ".join(f"{name:>17}" for name in THREE) + "    EC/static")
     for cpu_s in (1e-2, 1e-3, 1e-4, 1e-5):
         for size in (128, 512, 2048, 8192):
-            # at 10 ms a queue of 1024 records lasts 10 s: it takes longer until back-pressure is steady
+            # at 10 ms a queue of 1024 records lasts 10 s, so back-pressure takes longer to become steady
             length = {"seconds": 150.0, "warm_up_s": 50.0} if cpu_s >= 1e-2 else {"seconds": 45.0}
             runs = [run(p, changed(cpu_s=cpu_s, record_bytes=size), **length) for p in THREE]
             cells = "  ".join(f"{r.throughput_per_s / 1e3:17.1f}" for r in runs)

@@ -1,10 +1,10 @@
-"""A capacity predicted from small budgets beside one that is measured: at most four slots of 0.2 core, then eight.
+"""A capacity predicted from small budgets, compared with a measured one: at most four slots of 0.2 core, then eight.
 
     python benchmarks/extrapolation.py [nexmark:q1 nexmark:q5]
 
-On real Spark, so leave the machine alone meanwhile. The model sees the small budgets only; the large one is a fresh
-deployment. Where no CPU quota is granted the simulated engine takes Spark's place, and the output says so. What was
-measured is kept in .workbench/benchmark, and a benchmark that was cut short goes on where it was.
+It runs on real Spark, so run nothing else on the machine. The model is fitted to the small budgets only; the large one
+is a new deployment. If no CPU quota is permitted, the simulated engine replaces Spark, and the output says so.
+Measurements are kept in .workbench/benchmark, and an interrupted benchmark continues from there.
 """
 
 import sys
@@ -16,7 +16,7 @@ from workbench.journal import Journal
 from workbench.study import Study, prepare
 from workbench.views import units
 
-MEMORY_MB = 1024  # one slot of less has no room for Spark's heap
+MEMORY_MB = 1024  # one smaller slot has no room for Spark's heap
 SPARK_SLOTS = (1, 2, 4)
 
 

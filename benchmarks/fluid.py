@@ -1,4 +1,4 @@
-"""How fast simulated time passes: a day of load at 1 s steps, and estimates on the presets.
+"""The speed of simulated time: a day of load at 1 s steps, and estimates on the presets.
 
 Prints seconds; the second column of the day is simulated seconds per second.
 

@@ -1,10 +1,10 @@
-"""Speed of the Nexmark generator, beside Spark making rows of the same shape, Spark running q1 on such rows, q1's MST.
+"""Speed of the Nexmark generator, of Spark making rows of the same shape, of Spark running q1 on them, and q1's MST.
 
     python benchmarks/generator.py             with the MST that measurement.py left in .workbench/benchmark
     python benchmarks/generator.py --measure   with the MST measured in the same run, six minutes more
 
-Prints millions of rows a CPU-second, which neighbours on the machine disturb less than the clock, and which counts the
-JVM and the Python workers where there are any; of the MST, millions of rows a second and core of its slots. Asserts
+Prints millions of rows per CPU-second, with the JVM and the Python workers if there are any; other load on the machine
+disturbs CPU time less than the clock. For the MST, prints millions of rows per second and core of its slots. Asserts
 nothing.
 """
 
@@ -106,7 +106,7 @@ def noop(frame):
 
 
 def measured_q1(*, now):
-    """A measurement of q1 and where it is from; None where there is none to be read."""
+    """A measurement of q1 and its origin; None if there is none."""
     if now:
         with tempfile.TemporaryDirectory() as folder:
             output = Path(folder) / "q1.json"
@@ -122,7 +122,7 @@ def measured_q1(*, now):
 
 
 def told_maximum(found, own):
-    """Line with q1's MST per core of its slots, beside the generator's `own` rows per CPU-second."""
+    """Line with q1's MST per core of its slots, and the generator's `own` rows per CPU-second."""
     if found is None or not found[0].estimate.rate:
         return "no MST of q1 was found: measure it with --measure, or benchmarks/measurement.py repeats nexmark:q1 1"
     measurement, where = found
@@ -170,7 +170,7 @@ def main():
     ):
         print(line(what, found, own))
     found = measured_q1(now="--measure" in sys.argv[1:])
-    print(told_maximum(found, max(own, rate(generate))))  # before and after: neighbours slow it for minutes
+    print(told_maximum(found, max(own, rate(generate))))  # before and after: other load slows it for minutes
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Group allocation (CIKM '14): speed of both algorithms in one run, quality beside the optimum, the paper's figures.
+"""Group allocation (CIKM '14): speed of both algorithms in one run, quality against the optimum, the paper's figures.
 
 Run ``python benchmarks/groups.py [graphs]``. Prints
 
@@ -6,7 +6,7 @@ Run ``python benchmarks/groups.py [graphs]``. Prints
   (section 7.2), and their ratio;
 - the share of the optimum each algorithm reaches on random graphs (section 7.3), and microseconds per graph;
 - gains for Figures 2, 4(a), 4(b), 8 and 9. The jobs of 8 and 9 have the published topologies and total traffic;
-  how it divides among the edges stands only in the figures, so the division here is ours and only shapes compare.
+  only the figures show how it divides among the edges, so the division here is ours and only shapes compare.
 
 Asserts nothing.
 """
@@ -60,7 +60,7 @@ def throughput():
 def quality(graphs):
     rng = random.Random(SEED)
     jobs = [random_job(rng) for _ in range(graphs)]
-    best_allocation(jobs[0], CAPACITY)  # compiled before the clock runs
+    best_allocation(jobs[0], CAPACITY)  # compiled before it is timed
     totals = {}
     print(f"\n{graphs} random graphs of section 7.3, seed {SEED}")
     for name, allocate in reversed(ALGORITHMS.items()):
@@ -95,7 +95,7 @@ def figures():
 
 
 def round_robin(job, nodes):
-    """Tasks dealt out in turn, as Storm does by default."""
+    """Assign tasks in turn, as Storm does by default."""
     counts, node = [], 0
     for size in job.sizes:
         row = [0] * nodes
@@ -107,7 +107,7 @@ def round_robin(job, nodes):
 
 
 def feature_breakdown():
-    """Bargain detection: trades -> VWAP -> join <- quotes, join -> filter -> result; 790 MB/s in all."""
+    """Bargain detection: trades -> VWAP -> join <- quotes, join -> filter -> result; 790 MB/s in total."""
     sizes, costs = (8, 12, 16, 24, 8, 1), (160, 240, 640, 720, 80, 10)
     job = Job(sizes, costs, ((0, 2, 190), (2, 3, 180), (1, 3, 340), (3, 4, 60), (4, 5, 20)))
     features = {

@@ -2,24 +2,24 @@
 
     python benchmarks/justin.py
 
-What is modelled is section 5's set-up: one source outside the count, a sink of one task, workers of 4 cores and 2 GB
+The model is section 5's set-up: one source outside the count, a sink of one task, workers of 4 cores and 2 GB
 with 158 MB of managed memory per slot, 2 min windows after 1 min, busyness kept within 20 to 80 %. Costs are not
-published. They are chosen so that at the target rate the main operator needs, all state in memory, the tasks that the
-paper reports for Justin (its DS2 where memory does not matter). For q11 and q8 the working set just fits the reported
+published. They are chosen so that at the target rate, with all state in memory, the main operator needs the tasks that
+the paper reports for Justin (for DS2 if memory does not matter). For q11 and q8 the working set just fits the reported
 configuration (6; 316 MB and 12; 316 MB), and a record whose state is missed takes five times as long: the least that
 makes (12; 158) and (24; 158), DS2's reported configurations, necessary there.
 
-What cannot come out, and why:
+Differences from the paper, with the reasons:
 
 - The reported levels of q11 and q8 need two levels (Algorithm 1 with three goes on to 632 MB; see `justin`).
 - DS2 cannot settle at (12; 158): if a hit rate that grows with the memory per state makes 6 tasks of 316 MB equal to 12
   of 158 MB, one more task of 158 MB saves the others more work than one task does (the slope of DS2's map there is
-  below -1.2), so DS2 overshoots and returns until busyness happens to lie within its band. In the paper the state grows
+  below -1.2), so DS2 overshoots and returns until busyness happens to be within its band. In the paper the state grows
   while DS2 scales; here it is there from the start.
 - Steps are fewer on q3: the stateless operators are never short of anything here, and one estimate suffices but for the
   exchange that the first task does not pay.
-- Memory is that of tasks (354 MB beside managed memory) and of whole workers; the paper's totals do not follow from
-  its profiles.
+- Memory is summed over tasks (354 MB and the managed memory) and over complete workers; the paper's totals do not
+  follow from its profiles.
 """
 
 from dataclasses import replace
@@ -35,7 +35,7 @@ FLEET = Fleet(WorkerShape(4.0, 2048.0), BESIDE_MB)
 SECONDS = 3600
 RATE = 1e5
 
-PAPER = {  # main operator (tasks; MB) and reconfigurations, as far as the text tells
+PAPER = {  # main operator (tasks; MB) and reconfigurations, as far as the text gives them
     "q1": ("(7; 158) 2", "(7; -) 2"),
     "q3": ("(12; 158) 3", "(12; 158) 3"),
     "q5": ("(24; 158)", "(24; 158)"),
@@ -45,7 +45,7 @@ PAPER = {  # main operator (tasks; MB) and reconfigurations, as far as the text 
 
 
 def query(name, tasks, working_set_mb, before=()):
-    """Stateless operators, the main one needing `tasks` at 80 % busyness when its state is in memory, a sink."""
+    """Stateless operators, a main operator that needs `tasks` at 80 % busyness with its state in memory, and a sink."""
     cpu_s = 0.8 * (tasks - 0.1) / RATE
     names = ("source", *before, "main", "sink")
     stateful = working_set_mb is not None

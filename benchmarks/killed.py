@@ -1,9 +1,9 @@
-"""A measurement on Spark that is killed in the middle of its estimate, and the same command again.
+"""Kill a measurement on Spark in the middle of its estimate, then run the same command again.
 
     python benchmarks/killed.py [nexmark:q1]
 
-Prints what the killed command left (processes, control groups and folders of the testbed), which probes the second one
-took over and which it made. Takes about eight minutes.
+Prints what the killed command left (processes, control groups and folders of the testbed), which probes the second
+command reused and which it made. Takes about eight minutes.
 """
 
 import signal

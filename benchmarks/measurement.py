@@ -1,4 +1,4 @@
-"""What the measurements are worth on this machine: repeats, schedules, intervals, costs.
+"""The quality of measurements on this machine: repeats, schedules, intervals, costs.
 
     python benchmarks/measurement.py repeats nexmark:q5 6
     python benchmarks/measurement.py schedules nexmark:q1 3
@@ -6,8 +6,8 @@
     python benchmarks/measurement.py costs .workbench/nexmark-q5.json
     python benchmarks/measurement.py verify .workbench/benchmark/nexmark-q5-run-1.json [--dataset ...]
 
-Prints figures and ratios, asserts nothing. Each run is a fresh process; leave the machine alone meanwhile. Its
-measurements stay in .workbench/benchmark, the latest of each query and schedule.
+Prints figures and ratios, asserts nothing. Each run is a new process; run nothing else on the machine. The latest
+measurements of each query and schedule stay in .workbench/benchmark.
 """
 
 import json
@@ -28,7 +28,7 @@ VERIFIED_LOW, VERIFIED_HIGH = 0.95, 1.25
 
 
 def measure(label, query, *options):
-    """One measurement in a fresh process, printed: its JSON summary."""
+    """Print one measurement in a new process, and return its JSON summary."""
     kept = Path(".workbench/benchmark")
     kept.mkdir(parents=True, exist_ok=True)
     output = kept / f"{label.replace(' ', '-').replace(':', '-')}.json"
@@ -63,7 +63,7 @@ def repeats(query, count):
 
 
 def told_repeats(results):
-    """Whether the rates scatter by at most 10 %, then which of the reported intervals hold them all."""
+    """Whether the rates scatter by at most 10 %, and which of the reported intervals contain all of them."""
     rates = [result["rate"] or 0.0 for result in results]
     spread = (max(rates) - min(rates)) / max(rates) if any(rates) else math.nan
     yield f"(max - min) / max = {spread:.3f}: at most 0.10 is {'met' if spread <= MOST_SPREAD else 'NOT met'}"
@@ -73,7 +73,7 @@ def told_repeats(results):
 
 
 def schedules(query, count):
-    """The adaptive schedule beside StreamBed's on the same query and machine."""
+    """Compare the adaptive schedule with StreamBed's on the same query and machine."""
     results = {"adaptive": [], "streambed": []}
     for number in range(int(count)):
         for schedule, taken in results.items():
@@ -97,7 +97,7 @@ def bracket(result):
 
 
 def told_overlap(what, spans):
-    """Whether all spans (low, high) have a rate in common; a run without one is counted, not passed over."""
+    """Whether all spans (low, high) have a rate in common; a run without one counts."""
     known = [span for span in spans if span]
     lacking = f" ({len(spans) - len(known)} of {len(spans)} runs have none)" if len(known) < len(spans) else ""
     if not known:
@@ -127,7 +127,7 @@ def costs(path):
 
 
 def told_costs(measurement):
-    """Of each operator: the costs from the lower rates alone, and the report's, from these and the answered probes."""
+    """Each operator's costs from the lower rates alone, and the report's, from these and the answered probes."""
     if not measurement.costs:
         yield "the measurement has no costs; measure without --no-costs"
     samples = [sample for probe in measurement.load_curve for sample in probe.observation.samples]
@@ -149,7 +149,7 @@ def verify(path, *options):
     measurement = Measurement.from_json(Path(path))
     for what, span in ends(measurement):
         if span is None:
-            print(f"{measurement.query}: its {what} has no two ends, so there is nothing to verify", flush=True)
+            print(f"{measurement.query}: its {what} lacks an end, so there is nothing to verify", flush=True)
             continue
         command = [sys.executable, "-m", "workbench.cli", *verify_arguments(measurement, *span), *options]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -159,7 +159,7 @@ def verify(path, *options):
 
 
 def ends(measurement):
-    """Bracket and interval as (low, high); None where one has no two ends."""
+    """Bracket and interval as (low, high); None if one lacks an end."""
     estimate, interval = measurement.estimate, measurement.interval
     yield "bracket", (estimate.low, estimate.high) if estimate.low and math.isfinite(estimate.high) else None
     yield "interval", (interval.low, interval.high) if interval and interval.low else None

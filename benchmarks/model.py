@@ -1,12 +1,12 @@
-"""How well capacity models extrapolate, and how often their intervals hold: StreamBed's forms and rules beside ours.
+"""Extrapolation of capacity models and coverage of their intervals: StreamBed's forms and rules, and ours.
 
     python benchmarks/model.py [explorations]
 
-Four tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured, of which only rates
-are known; random queries whose operators are seen too, 5 and 20 times beyond; StreamBed's published runs of q1 and q2,
-small runs in, large-scale validation out (where the files lie beside the repository); and the same small runs, fitted
-to the fewer slots and judged on the more. Least-squares forms have the textbook prediction
-interval here, to show what it is worth. Asserts nothing.
+Four tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured, with rates only;
+random queries with metrics of their operators, 5 and 20 times beyond; StreamBed's published runs of q1 and q2, from
+small runs to large-scale validation (if the files are next to the repository); and the same small runs, fitted to fewer
+slots and judged on more. Least-squares forms have the textbook prediction interval here, to show its value. Asserts
+nothing.
 """
 
 import sys
@@ -116,7 +116,7 @@ def simulated(count):
 
 
 def mechanisms(count, slowing=0.0):
-    """Ten runs of random queries at the edge, with the luck of the query's noise; memory as measured."""
+    """Ten runs of random queries at the edge, with the run effect of the query's noise; memory as measured."""
     rows = {(name, factor): [] for name in ("rates alone", "operators seen") for factor in (5, 20)}
     explained = 0
     for seed in range(count):

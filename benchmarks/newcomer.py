@@ -1,10 +1,10 @@
-"""What the README promises a newcomer: own query, own CSV, in the tour's notebook, to a plan and a page; on real Spark.
+"""The README's promise to a newcomer, on real Spark: your own query and CSV, in the tour's notebook, to plan and page.
 
     python benchmarks/newcomer.py [FOLDER]
 
-Puts the README's own example query and a CSV file beside a copy of the notebooks, fills in the first cell, and runs all
-cells. Prints the minutes that takes, those of each run, the answer, and how sure it is. A killed benchmark that is
-started again with the same FOLDER goes on where it was, and its minutes are then of the last time only.
+Puts the README's example query and a CSV file next to a copy of the notebooks, fills in the first cell, and runs all
+cells. Prints the minutes in total and of each run, the answer, and its certainty. A killed benchmark continues when it
+is started again with the same FOLDER; its minutes then cover the last start only.
 """
 
 import html

@@ -1,8 +1,8 @@
-"""Each notebook as a user runs it, from top to bottom and not in quick mode: 01 measures on real Spark.
+"""Run each notebook as a user does, from top to bottom and not in quick mode: 01 measures on real Spark.
 
     python benchmarks/notebooks.py [01_measure 02_plan ...]
 
-Prints the minutes that each takes from a cold start, and what went wrong in it. The tour has `newcomer.py`.
+Prints the minutes of each from a cold start, and its errors. The tour has `newcomer.py`.
 """
 
 import shutil
@@ -16,12 +16,12 @@ import papermill
 
 ROOT = Path(__file__).parents[1]
 TOUR = "00_tour"
-SPARK = "01_measure"  # waits for its measurement when nobody watches
+SPARK = "01_measure"  # waits for its measurement if nobody watches
 ERROR = "✖ Error"
 
 
 def errors(notebook):
-    """How many error cards and tracebacks the cells and widgets show."""
+    """Number of error cards and tracebacks in the cells and widgets."""
     state = notebook.metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {}).get("state", {})
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     outputs += [output for widget in state.values() for output in widget["state"].get("outputs", ())]

@@ -1,8 +1,8 @@
-"""``workbench plan`` on the README's own query: its two files, a real Spark, a plan and a report.
+"""``workbench plan`` on the README's query: its two files, real Spark, a plan and a report.
 
     python benchmarks/own_query.py
 
-Prints the minutes that takes, what the command said and its exit code.
+Prints the command's output, its minutes and its exit code.
 """
 
 import re
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def example(kind):
-    """The README's first block in that language."""
+    """The README's first block in language `kind`."""
     return re.search(rf"^```{kind}\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
 
 

@@ -1,14 +1,14 @@
-"""Placement: all plans, the first plan, the optimum with its gap, and beside it the paper's own tuning, in one run.
+"""Placement: all plans, the first plan, the optimum with its gap, and the paper's tuning, in one run.
 
 Run ``python benchmarks/placement.py [seconds per probe of the tuning] [part ...]``; the parts are all, first, optimum,
-table2, all four if none is named. The instances are those of ``placement_instances.json``. Prints, warm, medians:
+table2, all four if none is named. The instances are in ``placement_instances.json``. Prints medians of warm runs:
 
 - seconds to enumerate and cost all plans on 8 x 4 slots;
 - milliseconds to the first plan, or to the proof that there is none, for 16 to 256 tasks at the thresholds of CAPSys
   6.5.1;
-- for 64 to 1024 tasks the seconds to the optimum within the gap asked for, its cost and proven gap; beside it what the
-  auto-tuning of CAPSys 5.2 takes, which knows no bound, and the cost of its plan (with 5 s per probe as in the paper
-  it takes minutes);
+- for 64 to 1024 tasks the seconds to the optimum within the requested gap, its cost and proven gap; and the seconds of
+  the auto-tuning of CAPSys 5.2, which has no bound, and the cost of its plan (with 5 s per probe, as in the paper, it
+  takes minutes);
 - plans, nodes and seconds for the seven thresholds of Table 2, with and without reordering.
 
 Asserts nothing.
@@ -50,7 +50,7 @@ def name(instance):
 
 
 def timed(run, repeats):
-    """Median seconds of `run`, and its last answer."""
+    """Median seconds of `run`, and its last result."""
     taken = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -85,7 +85,7 @@ def first(_probe_s):
 
 
 def optimum(probe_s):
-    print("\nOptimum of max(cpu, io, net) with proven gap; beside it the paper's tuning")
+    print("\nOptimum of max(cpu, io, net) with proven gap, and the paper's tuning")
     missed = []
     for instance in GIVEN["instances"]:
         given = problem(instance)

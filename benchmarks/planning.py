@@ -3,12 +3,12 @@
     python benchmarks/planning.py [--paper] [--rates-only] [--estimates N] [SEEDS] [QUERY ...]
 
 For each of StreamBed's five queries and each seed: explore the budgets of Table III with at most ten calls of the
-optimizer, plan Table IV's rate at each memory, and compare with the engine's own steady state, which no form of model
-is part of. A call after the corners makes two runs (``--estimates``); the paper's make up to two. Table IV asks for 5.6
-(q8) to 22 (q5) times the most slots measured, as the paper does; further lines tell how far off predictions are at 2, 5
-and 10 times, and what the runs can know at all: the error of their mean speed, were the model exact ("luck").
+optimizer, plan Table IV's rate at each memory, and compare with the engine's steady state, which is independent of all
+forms of the model. A call after the corners makes two runs (``--estimates``), in the paper up to two. Table IV needs
+5.6 (q8) to 22 (q5) times the most slots measured, as in the paper. Further lines show the error of predictions at 2, 5
+and 10 times, and the error that would remain if the model were exact: the error of the runs' mean speed.
 
-``--paper`` explores by the paper's Gaussian process and stop rule; ``--rates-only`` fits the rates and nothing else.
+``--paper`` explores with the paper's Gaussian process and stop rule; ``--rates-only`` fits rates only.
 Prints figures and ratios, asserts nothing.
 """
 
@@ -54,7 +54,7 @@ def space_of(query, memories):
 
 
 def explore(query, memories, seed, asked):
-    """Explore once, on a testbed of its own."""
+    """Explore once, on a separate testbed."""
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         optimizer = ConfigurationOptimizer(FluidTestbed(seed=seed), CapacityEstimator(), Journal(f"{folder}/j.jsonl"))
         choice = "improvement" if asked.paper else "edge"
@@ -106,7 +106,7 @@ def beyond(query, found, memories):
     return errors
 
 
-def luck(query, found):
+def error_of_mean(query, found):
     """Error of the mean of the runs' speeds: measured / true capacity of each run's own deployment."""
     speeds = [
         np.sqrt(run.estimate.low * run.estimate.high)
@@ -149,7 +149,7 @@ def report(query, asked):
             f"{statistics.mean(hit for _, hit in some):.2f}"
         )
     print(
-        f"       luck of the runs alone: {spread(luck(query, one) for one in found)}   "
+        f"       error of the runs alone: {spread(error_of_mean(query, one) for one in found)}   "
         f"({time.perf_counter() - begun:.0f} s)",
         flush=True,
     )

@@ -1,4 +1,4 @@
-"""CPU seconds to replay a day at 1 s steps with 20 operators and 500 tasks, policies included. Aim: 10 on one core.
+"""CPU seconds to replay a day at 1 s steps with 20 operators and 500 tasks, with policies. Aim: 10 on one core.
 
 python benchmarks/replay.py
 """

@@ -1,4 +1,4 @@
-"""Memory of RocksDB on real Spark: Justin's Figure 4 in small, and Justin's decision on measured numbers.
+"""Memory of RocksDB on real Spark: Justin's Figure 4 at a small scale, and Justin's decision on measured numbers.
 
     python benchmarks/rocksdb_memory.py              # both, about 7 minutes
     python benchmarks/rocksdb_memory.py figure4
@@ -9,15 +9,16 @@ Figure 4: one stateful operator on 200,000 keys of about 200 B, drawn uniformly,
 (the memory of all tasks together; a fresh JVM each, because the first store of a JVM fixes the bound) and with one or
 two tasks. *Read* drops duplicates of keys that are all known: a get each, nothing written. *Write* drops duplicates of
 keys that are all new: a put each, after a get that finds nothing (RocksDB's Bloom filter answers it). *Update* keeps
-the maxima of columns by known keys: a get and a put each. Spark has no blind overwrite, which the paper's write
-workload is. So writes gain from memory here, which the paper's do not: blocks with the filters and indexes are kept
-within the bound, too, and a get that misses them reads them again (see the hit rate of writes).
+the maxima of columns by known keys: a get and a put each. The paper's write
+workload is a blind overwrite, which Spark does not have. So writes gain from memory here, unlike in the paper: blocks
+with the filters and indexes are also kept within the bound, and a get that misses them reads them again (see the hit
+rate of writes).
 
 Justin: Nexmark q11 in tumbling windows (bids of each bidder; sessions are merged by scans, whose accesses RocksDB does
 not count as gets, so they have no latency) under a bound and its double. Its hit rate, latency and true rate feed DS2
 and then Justin, whose decisions are printed with their reasons.
 
-Rates are those of the operator's own work: rows / (seconds of its updates, removals and commits, all tasks), times
+Rates are rates of the operator's own work: rows / (seconds of its updates, removals and commits, all tasks), times
 tasks. Prints figures, asserts nothing. Needs an idle machine with two cores.
 """
 
@@ -129,7 +130,7 @@ def workload(spark, name, folder, tasks):
         mode = "update"
     else:
         frame, mode = rows.selectExpr("key", *wide).dropDuplicates(), "append"
-    first = filling + 1  # one batch more until the caches are as they will be
+    first = filling + 1  # one more batch until the caches are steady
     progress = batches(frame, mode, folder, first + MEASURED - 1, tasks)
     return seen([p for p in progress if p["batchId"] >= first][:MEASURED], tasks)
 
@@ -147,7 +148,7 @@ def q11(spark, folder, tasks):
     events = folder / "events"
     events.mkdir()
     for place in range(Q11_BATCHES):
-        # from far enough on, that there are as many people as may be active
+        # late enough for the maximum number of active people
         first = 50 * Q11_BIDDERS + place * Q11_ROWS
         rows = pa.Table.from_batches(generator.batches(first, first + Q11_ROWS, clock), generator.schema())
         pq.write_table(rows, events / f"{place:03}.parquet")
@@ -175,7 +176,7 @@ def measure(what, bound_mb):
 
 
 def fresh(what, bound_mb):
-    """`measure` in a process of its own."""
+    """Run `measure` in a separate process."""
     command = [sys.executable, __file__, "measure", what, str(bound_mb)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -184,7 +185,9 @@ def fresh(what, bound_mb):
 
 
 def figure4(bounds=BOUNDS_MB, what="figure4"):
-    print("Justin's Figure 4 in small: rate of the operator's own work (k rows/s), beside the smallest bound")
+    print(
+        "Justin's Figure 4 at a small scale: the operator's own rate (k rows/s), and relative to the smallest bound"
+    )
     print("  paper: reads gain most from memory, writes do not, updates level off")
     print("workload tasks    MB  k rows/s   gain  hit rate  get us query k/s")
     found = {bound: fresh(what, bound) for bound in bounds}

@@ -3,8 +3,8 @@
 Run ``python benchmarks/scaling.py``. Prints, medians of several runs:
 
 - milliseconds of the scheduler (core allocation, core assignment, both) for 12 operators on 8, 16 and 32 nodes of
-  8 cores when about a tenth of the cores move, beside what the paper reports for its own (Table 3);
-- migrated bytes of the greedy assignment beside the optimum, and the seconds of both;
+  8 cores when about a tenth of the cores move, and the paper's own times (Table 3);
+- migrated bytes of the greedy assignment and of the optimum, and the seconds of both;
 - milliseconds of rebalancing 8192 shards after their loads were shuffled.
 
 Asserts nothing.
@@ -74,7 +74,7 @@ def scheduler(nodes, executors, problem):
     """Allocation for the needs of `problem`, then its assignment, each timed."""
     service = [1000.0] * executors
     arrivals = [(cores - 0.5) * 1000.0 for cores in problem["required"]]
-    # a target that takes every core there is
+    # a target that takes every core
     target = 1.01 * OPERATORS / service[0]
     allocate = partial(allocate_cores, arrivals, service, sum(arrivals) / OPERATORS, target, nodes * NODE_CORES)
     (allocated, allocation_s), (_, assignment_s) = timed(allocate), timed(partial(assign_cores, **problem))

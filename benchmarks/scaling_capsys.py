@@ -1,4 +1,4 @@
-"""CAPSys's Table 4 and Figure 9 by simulation: what the placement of tasks does to DS2's decisions, on Q3-inf.
+"""CAPSys's Table 4 and Figure 9 by simulation: the effect of task placement on DS2's decisions, on Q3-inf.
 
     python benchmarks/scaling_capsys.py [--seeds 10]
 
@@ -6,18 +6,18 @@ Unit costs follow from the slots CAPSys gives the query at 4236 records/s (Table
 task can do. The paper does not say how many workers run; here it is six of 4 cores and 8 slots (r5d.xlarge), which
 suffice for every rate if the load is balanced. Two things make tasks of one worker slow each other: eight slots share
 four cores, and two inference tasks together get no more than 1.5 times the rate of one (native threads and garbage
-collection beyond a core of their own, section 3.3); it is modelled as a resource of the worker that only inference
+collection beyond one core, section 3.3); it is modelled as a resource of the worker that only inference
 uses. The strategies differ in placement alone; DS2's activation is 90 s, its interval 5 s. The paper shows one run
 each; Flink's strategies are random, so here are several.
 
 Table 4: the run begins with DS2's tasks for 720 records/s, placed by CAPS; the rate doubles twice and halves twice,
 every 10 min, and DS2 acts once after each change. Throughput is met if the last 3 min consume the target, resources
-are right if no more tasks run than DS2 wants where nothing disturbs. Figure 9: one task each at the beginning, placed
+are right if no more tasks run than DS2 wants without contention. Figure 9: one task each at the beginning, placed
 by the strategy, then 20 min of a high and of a low rate in turn, DS2 acting when it wants to.
 
-What does not come out, and why: Evenly misses targets but hardly over-provisions. DS2 averages true rates over an
-operator's tasks, so two slow inference tasks among four do not make it ask for a fifth, and what it does not ask for
-it does not place anew; in the paper Evenly oscillates. Default over-provisions by more than the paper's four slots:
+Differences from the paper, with the reasons: Evenly misses targets but rarely over-provisions. DS2 averages true rates
+over an operator's tasks, so with two slow inference tasks among four it does not request a fifth, and without a request
+nothing is placed again; in the paper Evenly oscillates. Default over-provisions by more than the paper's four slots:
 here eight busy tasks on four cores halve each other.
 """
 
@@ -53,14 +53,14 @@ RATES = (720.0, 1440.0, 2880.0, 1440.0, 720.0)
 
 
 def least(rate):
-    """DS2's tasks where nothing disturbs."""
+    """DS2's tasks without contention."""
     counters = {name: [(1.0, PROFILES[name].selectivity, COSTS[name])] for name in NAMES}
     return dict(ds2(FLOW, counters, {"source": rate}).parallelism)
 
 
 @dataclass(frozen=True)
 class At:
-    """Ask `policy` only at given times."""
+    """Call `policy` only at given times."""
 
     policy: Ds2Policy
     times_s: tuple[float, ...]

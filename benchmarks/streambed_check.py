@@ -3,8 +3,8 @@
     python benchmarks/streambed_check.py [q1 q2 q5 q8 q11]
     python benchmarks/streambed_check.py nexmark:q1 [BUDGETS]
 
-Sixteen budgets per query: what share of the offered rate is achieved, and how busy the operators are at 100 %. The
-fluid presets are laid out by BIDS2 and run on a deployment of their own; a query with a workload's name is measured on
+Sixteen budgets per query: the share of the offered rate that is achieved, and the operators' busyness at 100 %. BIDS2
+lays out the fluid presets, and each runs on a separate deployment; a query with a workload's name is measured on
 real Spark, where each budget takes about four minutes and the two loads follow the estimate on its deployment. Prints
 figures, asserts nothing.
 """
@@ -27,11 +27,11 @@ from workbench.testbed import FluidTestbed, SparkTestbed
 MEMORY = Path("/dev/shm")  # noqa: S108 - a journal syncs every line
 MEMORIES = (512, 1024, 2048, 4096)
 FACTORS = (1.0, 1.5)
-SPARK_SLOTS, SPARK_MEMORIES = (1, 2, 3, 4), (1024, 1280, 1536, 2048)  # one slot of less has no room for Spark's heap
+SPARK_SLOTS, SPARK_MEMORIES = (1, 2, 3, 4), (1024, 1280, 1536, 2048)  # one smaller slot has no room for Spark's heap
 
 
 def loads(run, rate, settle_s, window_s):
-    """What is observed at each share of `rate`."""
+    """Return the observation at each share of `rate`."""
     seen = {}
     for factor in FACTORS:
         run.set_rate(factor * rate)
@@ -64,7 +64,7 @@ def spark_budgets():
 
 
 def spark(query, most):
-    """Both loads of up to sixteen budgets of a query on Spark, told as they come."""
+    """Both loads of up to sixteen budgets of a query on Spark, printed as they finish."""
     testbed = SparkTestbed(slot_cpus="auto")
     for budget in spark_budgets()[:most]:
         named = f"{budget.slots} slots of {budget.profile.memory_mb} MiB"

@@ -1,10 +1,10 @@
-"""How long views take: the what-if panel, the search tree at 2,000 nodes, and the reports.
+"""The time that views take: the what-if panel, the search tree at 2,000 nodes, and the reports.
 
     python benchmarks/views.py
 
-Prints seconds (median of several), asserts nothing. The what-if panel is the notebook's own: a slider is set, and time
-runs until the answer, the text and the figure have been handed over to the page. Figures that are drawn count as drawn
-when their JSON is written.
+Prints seconds (median of several), asserts nothing. The what-if panel is the one in the notebook: its time
+is from the move of a slider until the answer, the text and the figure are passed to the page. A figure counts as drawn
+when its JSON is written.
 """
 
 import itertools
@@ -71,7 +71,7 @@ def what_if():
     report("what-if: the panel appears", time.perf_counter() - started)
     moves = {
         "another rate": (panel.rate, [1.1e6, 1.2e6, 1.3e6]),
-        "a rate so high that the curves are drawn anew": (panel.rate, [5e5, 8e6]),
+        "a rate so high that the curves are drawn again": (panel.rate, [5e5, 8e6]),
         "another memory": (panel.memory, [memory for _, memory in panel.memory.options]),
         "another margin": (panel.margin, [1.2, 1.3, 1.4]),
         "another worker shape": (panel.shape, [3, 5, 6]),

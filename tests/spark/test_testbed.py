@@ -160,7 +160,7 @@ def test_nothing_is_left_after_a_deployment(observed):
         (toy_query.query(toy_query.not_streaming), r"has no streaming plan.*Build it from the function's argument"),
         (toy_query.query(toy_query.wrong_column), r"failed while it built the query.*the input's columns are id, key"),
         (toy_query.query(toy_query.fails_at_run_time), r"failed at run time: ZeroDivisionError"),
-        (toy_query.query(toy_query.stops_reading), r"released [\d,]+ rows, of which the query read 0: no rate"),
+        (toy_query.query(toy_query.stops_reading), r"released [\d,]+ rows, but the query read 0, so its rate"),
     ],
 )
 def test_a_query_that_cannot_run_is_refused_with_the_mend(query, message):

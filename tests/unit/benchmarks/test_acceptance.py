@@ -11,9 +11,9 @@ def acceptance():
     return benchmark_script.load("acceptance")
 
 
-def test_every_issue_has_promises_under_names_of_their_own(acceptance):
+def test_every_part_has_promises_with_unique_names(acceptance):
     found = list(acceptance.promises())
-    assert {promise.issue for promise in found} == {2, 3, 4, 5, 6}
+    assert {promise.about for promise in found} == set(acceptance.ABOUT)
     assert len({promise.name for promise in found}) == len(found)
 
 
@@ -27,20 +27,20 @@ def test_tests_that_are_named_are_there(acceptance):
     [
         ("-c 'print(1); print(2.5)'", ("shown", ["2.5"])),
         ("-c 'print(1); raise SystemExit(3)'", ("FAILED", ["1"])),
-        ("benchmarks/none.py", ("MISSING", ["not there: benchmarks/none.py"])),
+        ("benchmarks/none.py", ("MISSING", ["missing: benchmarks/none.py"])),
     ],
 )
 def test_a_promise_is_shown_with_its_figure(acceptance, monkeypatch, tmp_path, command, expected):
     monkeypatch.setattr(acceptance, "KEPT", tmp_path)
-    promise = acceptance.Promise(9, "Something Good", (command,), "minutes", None)
+    promise = acceptance.Promise("look", "Something Good", (command,), "minutes", None)
     assert acceptance.show(promise)[::2] == expected
     if expected[0] != "MISSING":
-        assert (tmp_path / "9-something-good.txt").read_text().startswith("$ python -c")
+        assert (tmp_path / "look-something-good.txt").read_text().startswith("$ python -c")
 
 
 def test_nothing_of_the_list_runs_when_it_is_listed(acceptance, monkeypatch, capsys):
     monkeypatch.setattr(acceptance, "show", None)
-    monkeypatch.setattr(sys, "argv", ["acceptance", "--list", "--issue", "6"])
+    monkeypatch.setattr(sys, "argv", ["acceptance", "--list", "--about", "look"])
     assert acceptance.main() == 0
     assert "axe-core" in capsys.readouterr().out
 

@@ -78,7 +78,7 @@ def test_reasons_of_invalid_observations_have_numbers():
         "Others took 30.0% of the machine; at most 5.0% is allowed."
     )
     assert judge(replace(base, disturbance=Disturbance(steal=0.01, slowdown=0.12))).reason == (
-        "The slots' cores were 12.0% slower than in the deployment's quickest observation; at most 5.0% is allowed."
+        "The slots' cores were 12.0% slower than in the deployment's fastest observation; at most 5.0% is allowed."
     )
     assert judge(replace(base, source_rate_limit=1100.0)).reason == (
         "The source alone releases 1,100 records/s, less than 1.2 x the commanded 1,000."

@@ -62,7 +62,7 @@ def test_a_cluster_is_refused_as_not_supported_yet():
     ("budget", "message"),
     [
         (Budget(4, SlotProfile(0.2, 512), 0.01), r"interval is 0\.01 s; it must be at least 0\.1 s"),
-        (Budget(4, SlotProfile(0.001, 512)), r"are 0\.004 cores in all; a quota must be at least 0\.05 cores"),
+        (Budget(4, SlotProfile(0.001, 512)), r"are 0\.004 cores in total; a quota must be at least 0\.05 cores"),
     ],
 )
 def test_what_is_too_small_to_hold_is_refused(budget, message):

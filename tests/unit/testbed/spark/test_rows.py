@@ -28,7 +28,7 @@ def test_what_every_scan_read_whole_passes():
 
 
 def test_rows_that_were_never_read_are_no_throughput():
-    with pytest.raises(WorkbenchError, match=r"'q' released 200 rows, .* read 190: no rate .* \(limit\)"):
+    with pytest.raises(WorkbenchError, match=r"'q' released 200 rows, .* read 190, so its rate is unknown.* \(limit\)"):
         check_read("q", [batch(100, 100), batch(100, 90)])
 
 

@@ -383,5 +383,5 @@ def test_images_repeat_by_number_and_refuse_odd_sides():
     whole = pa.Table.from_batches(ImageGenerator().batches(0, 30, DEFAULT_CLOCK))
     part = pa.Table.from_batches(ImageGenerator().batches(10, 20, DEFAULT_CLOCK))
     assert whole.slice(10, 10).combine_chunks().equals(part.combine_chunks())
-    with pytest.raises(WorkbenchError, match="side 30"):
+    with pytest.raises(WorkbenchError, match="side of the images is 30"):
         ImageGenerator(side=30)
