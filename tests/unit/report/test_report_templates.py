@@ -1,11 +1,9 @@
 """The reports that come with the workbench, rendered by its command line."""
 
 import json
-import re
 from pathlib import Path
 
 import html5lib
-import nbformat
 import papermill
 import pytest
 from example_measurement import example_measurement
@@ -15,13 +13,9 @@ from workbench import cli, report
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.journal import Journal
 from workbench.report import Report, find_template
-from workbench.report.parameters import check
-from workbench.study import Study, StudyHistory, read_planned, run_study, write_planned
+from workbench.study import StudyHistory, read_planned
 
 DATA = Path(__file__).parents[3] / "data"
-
-DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
-
 STUDY = """query: {query}
 targets: [2000000]
 slots: [2, 4, 8]
@@ -32,7 +26,6 @@ most_runs: 3
 form: linear
 dataset: {dataset}
 """
-
 # A user's module: from the third deployment on, the testbed fails as a full disk would make it fail.
 FAILING = """
 from workbench.errors import WorkbenchError
@@ -54,17 +47,6 @@ def build(stream):
 
 query = Query("q1", build, Dataset.at("rows.csv"), None)
 """
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments):
-        code = cli.main(("report", *arguments))
-        return code, capsys.readouterr()
-
-    return command
 
 
 def words(path):
@@ -197,145 +179,6 @@ def test_scaling(run, tmp_path):
     assert "Parameter policies ['static', 'flink']" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("capacity", "x.html", "-p", "studdy", "a"),
-            "has no parameter 'studdy'; did you mean 'study'?",
-        ),
-        (
-            ("placement", "x.html", "-p", "seed", "many"),
-            "'seed' of placement.ipynb is 'many' (str); it must be",
-        ),
-        (
-            ("scaling", "x.html", "-p", "slots", "2.5"),
-            "'slots' of scaling.ipynb is 2.5 (float); it must be",
-        ),
-        (("scaling", "x.html", "-p", "policies", "ds2"), "'policies' of scaling.ipynb is 'ds2' (str); it must be of"),
-        (
-            ("scaling", "x.html", "-p", "policies", "[static, 3]"),
-            "is ['static', 3] (list); it must be of type list[str]",
-        ),
-        (("scaling", "x.html", "-p", "restart_s", "inf"), "'restart_s' of scaling.ipynb is 'inf' (str); it must be"),
-        (("capacity", "x.html"), "Parameter 'study' of capacity.ipynb must be given: path of the study's YAML file."),
-        (("capacity", "x.html", "-p", "study", "weekly.yml"), "The study weekly.yml cannot be read"),
-        (("placement", "x.html", "-p", "placement", "none.yaml"), "The file none.yaml cannot be read: No such file"),
-        (("placement", "x.html", "-p", "placement", DAY), "is neither JSON nor YAML"),
-        (
-            ("placement", "x.html", "-p", "placement", QUERY, "-p", "slots", "1"),
-            "4 workers with 1 slots offer 4 slots; add workers or slots",
-        ),
-        (("placement", "x.html", "-p", "placement", QUERY, "-p", "workers", "-1"), "workers is -1; give a whole"),
-        (("placement", "x.html", "-p", "placement", QUERY, "-p", "rate", "-1"), "The rate to place for is -1"),
-        (
-            ("placement", "x.html", "-p", "placement", QUERY, "-p", "samples", "0"),
-            "samples is 0; it must be a whole number of at least 1.",
-        ),
-        (
-            ("placement", "x.html", "-p", "placement", QUERY, "-p", "seed", "-1"),
-            "seed is -1; it must be a whole number of at least 0.",
-        ),
-        (("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"), "timeout_s is 0; give seconds"),
-        (("scaling", "x.html", "-p", "rates", QUERY), "has no column 'time_s'"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "q12"), "There is no preset 'q12'; there are q1, q2"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "none.json"), "The plans none.json cannot be read"),
-        (
-            ("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[static, ds3]"),
-            "There is no policy 'ds3'; use one of static, ds2",
-        ),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[]"), "There are no policies; use one of"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[capsys]"), "'capsys' places tasks on workers"),
-        (
-            ("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[capsys]", "-p", "workers", "1"),
-            "1 workers with 4 slots offer 4 slots; add workers or slots",
-        ),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "slots", "0"), "A budget of 0 slots misses the minimum"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "memory_mb", "0"), "Slots of 0 MB cannot hold"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "restart_s", "-1"), "restart_s is -1; it must be"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "workers", "-1"), "workers is -1; it must be"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "worker_slots", "0"), "worker_slots is 0; it must be"),
-        (
-            ("capacity", "x.html", "-p", "study", str(DATA / "q5.yaml"), "-p", "history", DAY),
-            "The history in " + DAY + " cannot be kept",
-        ),
-        (("x.ipynb", "x.html", "--executed", "-p", "study", "a"), "parameters (-p, -f) would have no effect"),
-        (("nothing", "x.html"), "no report notebook 'nothing'; give the path of one, or one of: capacity, measure"),
-        (("scaling",), "No file is named to write the report to"),
-        (("scaling", "."), "is a folder"),
-        (("scaling", "x.html", "-f", "none.yaml"), "The parameters none.yaml cannot be read"),
-        (("none.json", "x.html"), "none.json cannot be read as a result"),
-    ],
-)
-def test_bad_parameters_fail_before_anything_runs(run, monkeypatch, tmp_path, arguments, message):
-    monkeypatch.setattr("workbench.report._render.execute", None)
-    code, output = run(*arguments)
-    assert code == BAD_INPUT
-    assert output.err.startswith("workbench: ")
-    assert message in output.err
-    assert output.err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("made_by", ["measure", "plan"])
-def test_a_previous_result_that_is_named_must_be_there(run, monkeypatch, tmp_path, made_by):
-    monkeypatch.setattr("workbench.report._render.execute", None)
-    if made_by == "measure":
-        example_measurement().to_json(tmp_path / "now.json")
-    else:
-        study = Study("nexmark:q1", (2e6,), (2, 4, 8), (512,), testbed="fluid", slot_cpus=1.0, most_runs=3)
-        write_planned(run_study(study, Journal(tmp_path / "journal.jsonl")), tmp_path / "now.json")
-    (tmp_path / "out.html").write_text("last week's")
-    code, output = run("now.json", "out.html", "-p", "previous", "before.json")
-    assert code == BAD_INPUT
-    assert re.fullmatch(r"workbench: The \w+ before.json cannot be read: No such file.*Check the path.\n", output.err)
-    (tmp_path / "before.json").write_text("{}")
-    assert run("now.json", "out.html", "-p", "previous", "before.json")[0] == BAD_INPUT
-    assert (tmp_path / "out.html").read_text() == "last week's"
-
-
-def test_what_placing_warns_of_is_not_said_while_it_is_checked(tmp_path, monkeypatch, recwarn):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, {**PROBLEM, "edges": [["A", "B", "forward"], ["B", "C"]]}, "forward.json")
-    check(find_template("placement"), {"placement": "forward.json"})
-    assert list(recwarn) == []
-
-
-def test_a_wrong_study_leaves_last_weeks_page_alone(run, tmp_path):
-    (tmp_path / "weekly.yaml").write_text("query: nexmark:q1\ntarget: [1000]\n")
-    (tmp_path / "out.html").write_text("last week's")
-    code, output = run("capacity", "out.html", "-p", "study", "weekly.yaml")
-    assert code == BAD_INPUT
-    assert "unknown key 'target'; did you mean 'targets'?" in output.err
-    assert (tmp_path / "out.html").read_text() == "last week's"
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        ("float", "1e6", 1e6),
-        ("float", "2.5e6", 2.5e6),
-        ("float", "3", 3),
-        ("int", "2e3", 2000),
-        ("list[float]", "[1e6, 2]", [1e6, 2]),
-        ("str", "1e6", "1e6"),
-    ],
-)
-@pytest.mark.parametrize("in_file", [False, True])
-def test_numbers_are_read_as_they_are_written(run, tmp_path, monkeypatch, case, in_file):
-    (kind, text, value), asked = case, []
-    monkeypatch.setattr(
-        report, "render", lambda _name, parameters, *_: asked.append(parameters) or Report(Path("x.html"))
-    )
-    cell = nbformat.v4.new_code_cell(f"rate: {kind} = None", metadata={"tags": ["parameters"]})
-    kernel = {"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(metadata=kernel, cells=[cell]), tmp_path / "own.ipynb")
-    (tmp_path / "given.yaml").write_text(f"rate: {text!r}\n" if kind == "str" else f"rate: {text}\n")
-    given = ("-f", "given.yaml") if in_file else ("-p", "rate", text)
-    assert run("own.ipynb", "x.html", *given)[0] == DONE
-    assert asked == [{"rate": value}]
-
-
 def test_what_placing_warns_of_is_advice_and_names_no_code(run, tmp_path):
     forward = {**PROBLEM, "edges": [["A", "B", "forward"], ["B", "C"]]}
     written(tmp_path, forward, "forward.json")
@@ -345,27 +188,6 @@ def test_what_placing_warns_of_is_advice_and_names_no_code(run, tmp_path):
     assert text.count("⚠ Advice What to know Edge A -> B is forward, but 2 tasks cannot feed 3 one to one") == 1
     assert "UserWarning" not in text
     assert ".py:" not in text
-
-
-def test_parameters_can_stand_in_a_file_and_are_listed(run, tmp_path):
-    (tmp_path / "given.yaml").write_text("slots: many\nmemory_mb: 1024\n")
-    code, output = run("scaling", "x.html", "-f", "given.yaml", "-p", "slots", "none")
-    assert code == BAD_INPUT
-    assert "is 'none' (str)" in output.err  # the command line counts more than the file
-    code, output = run("capacity", "--parameters")
-    assert code == DONE
-    assert output.out.splitlines()[0] == "study (study file, ''): path of the study's YAML file"
-    code, output = run("scaling", "--parameters", "--json")
-    slots = json.loads(output.out)[2]
-    assert (slots["name"], slots["kind"], slots["default"]) == ("slots", "int", 30)
-    assert slots["help"].startswith("at the beginning, assigned by BIDS2")
-
-
-def test_a_result_names_its_report_itself(run, tmp_path):
-    (tmp_path / "x.json").write_text("[]")
-    code, output = run("x.json", "x.html")
-    assert code == BAD_INPUT
-    assert "is no result of the workbench" in output.err
 
 
 def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
@@ -383,15 +205,6 @@ def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
     assert "No study is named; set the parameter 'study'" in output.err
     assert "✖ Error" in words(tmp_path / "failed.html")
     assert run("none.ipynb", "x.html", "--executed")[0] == BAD_INPUT
-
-
-def test_a_result_is_no_notebook_that_has_been_run(run, tmp_path):
-    example_measurement().to_json(tmp_path / "now.json")
-    code, output = run("now.json", "x.html", "--executed")
-    assert code == BAD_INPUT
-    assert re.fullmatch(
-        r"workbench: The notebook now.json cannot be read \(.+\); give an executed notebook.\n", output.err
-    )
 
 
 def test_plan_says_why_its_report_is_partial(capsys, tmp_path, monkeypatch):

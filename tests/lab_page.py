@@ -1,0 +1,131 @@
+"""What tests do with a page of JupyterLab: look for panels, move sliders, click marks, keep pictures."""
+
+import os
+from pathlib import Path
+
+from playwright.sync_api import TimeoutError as NotInTime
+
+ROOT = Path(__file__).parents[2]
+ARTIFACTS = ROOT / "artifacts"
+MOST_PIXELS = 14_000  # of a screenshot's height
+PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "60000"))
+HOVER_MS = 2000
+
+
+def healthy(page):
+    """No cell failed, no card tells of an error, nothing was fetched from elsewhere, no script complained."""
+    assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
+    assert page.get_by_role("alert").count() == 0
+    assert page.locator(".workbench-card.error").count() == 0
+    assert page.outside == []
+    assert page.problems == []
+
+
+def shown(chart):
+    """What a chart draws, as text."""
+    return chart.evaluate("it => JSON.stringify([it.data, it.layout.title, it.layout.shapes])")
+
+
+def changes(page, chart, action):
+    """Do `action` and wait until `chart` draws something else."""
+    before = shown(chart)
+    action()
+    handle = chart.element_handle()
+    page.wait_for_function(
+        "([it, before]) => JSON.stringify([it.data, it.layout.title, it.layout.shapes]) !== before",
+        arg=[handle, before],
+        timeout=PATIENCE_MS,
+    )
+
+
+def row_of(panel, description):
+    """A control with what stands before it."""
+    return panel.locator(".widget-inline-hbox", has=panel.page.get_by_text(description, exact=True))
+
+
+def press(panel, description, key):
+    """Press a key on a slider's handle, as those do who have no mouse."""
+    row_of(panel, description).locator(".noUi-handle").first.press(key)
+
+
+def drag(panel, description, chart, pixels):
+    """Drag a slider's handle, and see that the chart follows before it is let go."""
+    handle, mouse = row_of(panel, description).locator(".noUi-handle").first, panel.page.mouse
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    mouse.move(x, y)
+    mouse.down()
+    changes(panel.page, chart, lambda: mouse.move(x + pixels, y))
+    mouse.up()
+
+
+def readout(panel, description):
+    """The number behind a slider."""
+    return row_of(panel, description).locator(".widget-readout")
+
+
+def enter(panel, description, value):
+    """Type a number into what stands behind a slider."""
+    readout(panel, description).fill(value)
+    readout(panel, description).press("Enter")
+
+
+def click_mark(page, chart, trace, mark=0):
+    """Click a mark of the trace called so, once the charts stand still and the mark is seen under the pointer."""
+    chart.scroll_into_view_if_needed()
+    page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'",
+        timeout=PATIENCE_MS,
+    )
+    for _ in range(PATIENCE_MS // HOVER_MS):
+        x, y, number = chart.evaluate(
+            """(it, [name, mark]) => {
+                const trace = it._fullData.find(one => one.name === name);
+                const {xaxis, yaxis} = it._fullLayout, box = it.getBoundingClientRect();
+                const place = it.data[trace.index], at = values => Array.from(values)[mark];
+                return [
+                    box.x + xaxis._offset + xaxis.d2p(at(trace.x)),
+                    box.y + yaxis._offset + yaxis.d2p(at(trace.y)),
+                    trace.index,
+                ];
+            }""",
+            [trace, mark],
+        )
+        page.mouse.move(x - 3, y - 3)
+        page.mouse.move(x, y)
+        try:
+            page.wait_for_function(
+                "([it, number]) => (it._hoverdata || []).some(point => point.curveNumber === number)",
+                arg=[chart.element_handle(), number],
+                timeout=HOVER_MS,
+            )
+        except NotInTime:  # a chart drawn late: the mark may stand elsewhere now
+            continue
+        page.mouse.down()
+        page.mouse.up()
+        return
+    raise AssertionError(f"no mark {mark} of {trace} came under the pointer")
+
+
+def picture(page, name, element=None):
+    """Keep a screenshot for people to look at."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.mouse.move(0, 0)
+    (element or page).screenshot(path=ARTIFACTS / f"{name}.png")
+
+
+def whole_notebook(page, name):
+    """Keep a screenshot of all its cells, below the window's end too."""
+    shown = page.viewport_size
+    for _ in range(2):  # cells that come into sight may grow
+        height = page.locator(".jp-WindowedPanel-outer").first.evaluate("panel => panel.scrollHeight")
+        page.set_viewport_size({**shown, "height": max(shown["height"], min(MOST_PIXELS, height + 200))})
+        page.wait_for_load_state("networkidle")
+    picture(page, name, page.locator(".jp-Notebook"))
+    page.set_viewport_size(shown)
+
+
+def panel_with(page, text):
+    """The panel that has a control called so."""
+    return page.locator(".jp-OutputArea-output .widget-vbox", has=page.get_by_text(text, exact=True)).first

@@ -1,0 +1,112 @@
+"""What a study may say, in a file and in Python."""
+
+from dataclasses import replace
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.study import Study, read_study, study_from
+from workbench.study.carry_out import estimator_of
+from workbench.study.carry_out import testbed_of as asked_testbed
+
+STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"slotz": [1]}, r"unknown key 'slotz'; did you mean 'slots'\?"),
+        ({"targets": []}, r"targets is \[\]; it must be a list of rates above 0"),
+        ({"targets": [-5]}, r"targets is \[-5\]"),
+        ({"slots": [4, 2]}, r"slots of the space is \[4, 2\].*ascending"),
+        ({"testbed": "flink"}, r"testbed is 'flink'; it must be one of spark, fluid, recorded"),
+        ({"testbed": "recorded"}, r"recorded testbed needs a table of measurements\. Add 'table: FILE'"),
+        ({"table": "rates.csv"}, r"table is 'rates.csv', which the spark testbed does not read"),
+        ({"plan_memory_mb": [1024, 512]}, r"plan_memory_mb is \[1024, 512\]; it must be a list .* ascending"),
+        ({"targets": [10**400]}, r"targets is \[10+\]; it must be a list of rates"),
+        ({"targets": [10**5000]}, r"targets is a number of thousands of digits; it must be a list of rates"),
+        ({"warmup_s": 0}, r"warmup_s is 0; it must be a number of seconds above 0"),
+        ({"patience_s": -1}, r"patience_s is -1; it must be a number of seconds of at least 0"),
+        ({"max_repeats": 1.5}, r"max_repeats is 1.5; it must be a whole number of at least 0"),
+        ({"seed": True}, r"seed is True; it must be a whole number"),
+        ({"risk": 2}, r"risk is 2; it must be a probability"),
+    ],
+)
+def test_a_wrong_study_is_refused_with_the_mend(change, message):
+    right = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
+    with pytest.raises(WorkbenchError, match=message):
+        study_from(right | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"targets": 1e6}, r"^targets is 1000000.0; it must be a list of rates above 0, records/s. Correct it.$"),
+        ({"testbed": "Fluid"}, r"^testbed is 'Fluid'; it must be one of spark, fluid, recorded"),
+        ({"form": "loq"}, r"^form is 'loq'; it must be one of linear"),
+        ({"slots": (4, 2)}, r"^slots of the space is \[4, 2\]"),
+        ({"intervals": (1.0, 5.0)}, r"^intervals is \[1.0, 5.0\] without the interval_s of 2 s"),
+    ],
+)
+def test_a_study_made_in_python_is_checked_before_anything_is_measured(change, message):
+    right = {"query": "nexmark:q1", "targets": (1000,), "slots": (2, 4), "memory_mb": (512,)}
+    with pytest.raises(WorkbenchError, match=message):
+        Study(**right | change)
+
+
+def test_a_study_holds_the_values_its_types_promise():
+    study = Study("nexmark:q1", [1000], [2, 4], [512], interval_s=2)
+    assert study == Study("nexmark:q1", (1000.0,), (2, 4), (512,), interval_s=2.0)
+    assert (study.targets, repr(study.interval_s)) == ((1000.0,), "2.0")  # numbers go into a journal's keys
+
+
+def test_numbers_of_a_study_file_may_have_an_exponent(tmp_path):
+    path = tmp_path / "study.yaml"
+    path.write_text("query: nexmark:q1\ntargets: [1e6, 2.5E+5, 1_000]\nslots: [2, 4]\nmemory_mb: [512]\n")
+    assert read_study(path).targets == (1e6, 2.5e5, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("slots: [1, 2]\nslots: [2, 4]\n", r"study.yaml: key 'slots' is there twice; all would be lost but the last"),
+        ("event_time: 2024-13-45\n", r"study.yaml is not YAML: month must be in 1..12"),
+        ("query: !!python/name:os.system\n", r"is not YAML: could not determine a constructor"),
+        ("[" * 3000, r"is not YAML: .*recursion"),
+    ],
+)
+def test_yaml_that_does_not_say_what_it_seems_to_is_refused(tmp_path, text, message):
+    path = tmp_path / "study.yaml"
+    path.write_text(text)
+    with pytest.raises(WorkbenchError, match=message):
+        read_study(path)
+
+
+def test_a_short_warm_up_is_short_in_both_places():
+    study = replace(STUDY, testbed="spark", warmup_s=20.0)
+    assert asked_testbed(study, print).warmup_cap_s == 20.0
+    assert (estimator_of(study).warmup_min_s, estimator_of(study).warmup_cap_s) == (20.0, 20.0)
+    assert asked_testbed(replace(study, warmup_s=180.0), print).warmup_cap_s == 120.0
+    assert estimator_of(replace(study, warmup_s=90.0)).warmup_min_s == 30.0
+
+
+def test_a_study_says_how_long_to_wait_for_neighbours_and_how_often_to_repeat():
+    given = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
+    unset, hurried = study_from(given), study_from(given | {"patience_s": 0, "max_repeats": 1})
+    assert (estimator_of(unset).patience_s, estimator_of(unset).max_repeats) == (120.0, 3)
+    assert (estimator_of(hurried).patience_s, estimator_of(hurried).max_repeats) == (0.0, 1)
+
+
+def test_a_study_file_that_is_none_is_refused(tmp_path):
+    path = tmp_path / "study.yaml"
+    with pytest.raises(WorkbenchError, match=r"cannot be read"):
+        read_study(path)
+    path.write_text("query: [")
+    with pytest.raises(WorkbenchError, match=r"is not YAML"):
+        read_study(path)
+    path.write_text("- a\n")
+    with pytest.raises(WorkbenchError, match=r"not a mapping of keys"):
+        read_study(path)
+    path.write_text("query: nexmark:q1\n")
+    with pytest.raises(WorkbenchError, match=r"lacks 'targets'; add it. For example: targets: \[100000, 200000\]"):
+        read_study(path)
