@@ -50,6 +50,16 @@ def warm_capacity(case, run):
     return max(rates)
 
 
+def windows_at(case, run, capacity):
+    """One window at each of three shares of the capacity, for the tests of what holds for all windows."""
+    seen = {}
+    for share in (0.3, 0.8, 2.0):
+        run.set_rate(share * capacity)
+        run.settle(case.settle_s)
+        seen[share] = run.observe(case.window_s)
+    return seen
+
+
 class ContractTests:
     @pytest.fixture
     def case(self) -> Case:
@@ -64,10 +74,9 @@ class ContractTests:
     def capacity(self, case, run):
         return warm_capacity(case, run)
 
-    def at(self, case, run, rate):
-        run.set_rate(rate)
-        run.settle(case.settle_s)
-        return run.observe(case.window_s)
+    @pytest.fixture
+    def windows(self, case, run, capacity):
+        return windows_at(case, run, capacity)
 
     def seen_as(self, verdict, case, run, rate):
         """What was observed at `rate` once it is judged as `verdict`."""
@@ -113,9 +122,8 @@ class ContractTests:
         run.await_quiet(5.0)
         self.seen_as("sustained", case, run, 0.5 * capacity)
 
-    def test_batches_are_whole_and_add_up(self, case, run, capacity):
-        for share in (0.5, 2.0):
-            seen = self.at(case, run, share * capacity)
+    def test_batches_are_whole_and_add_up(self, windows):
+        for seen in windows.values():
             batches = seen.batches
             assert len(batches) >= 4
             starts = [batch.start_s for batch in batches]
@@ -126,12 +134,12 @@ class ContractTests:
             growth = batches[-1].backlog - batches[0].backlog
             assert seen.due_records - seen.consumed_records == pytest.approx(growth, abs=len(batches))
 
-    def test_batches_take_longer_the_more_rows_they_have(self, case, run, capacity):
-        low, high = (self.at(case, run, share * capacity) for share in (0.3, 0.8))
-        assert median(batch.duration_s for batch in low.batches) < median(batch.duration_s for batch in high.batches)
+    def test_batches_take_longer_the_more_rows_they_have(self, windows):
+        low, high = (median(batch.duration_s for batch in windows[share].batches) for share in (0.3, 0.8))
+        assert low < high
 
-    def test_operators_obey_the_identity_of_ds2_and_the_ranges_of_the_vocabulary(self, case, run, capacity):
-        seen = self.at(case, run, 0.7 * capacity)
+    def test_operators_obey_the_identity_of_ds2_and_the_ranges_of_the_vocabulary(self, case, windows):
+        seen = windows[0.8]
         assert bool(seen.operators) == case.operators  # else what follows would hold of nothing
         names = [one.operator for one in seen.operators]
         assert len(names) == len(set(names))

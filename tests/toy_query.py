@@ -46,7 +46,7 @@ def mostly_late(rows):
 
 
 def no_watermark(rows):
-    return rows.groupBy("key").count()
+    return rows.groupBy(rows.columns[0]).count()
 
 
 def not_streaming(rows):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 import toy_query
-from testbed_contract import Case, ContractTests, warm_capacity
+from testbed_contract import Case, ContractTests, warm_capacity, windows_at
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import quota_permitted
@@ -56,3 +56,8 @@ class TestSpark(ContractTests):
     @classmethod
     def capacity(cls, case, run):
         return warm_capacity(case, run)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def windows(cls, case, run, capacity):
+        return windows_at(case, run, capacity)
