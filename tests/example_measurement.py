@@ -8,7 +8,7 @@ from simulated_run import SimulatedRun
 from workbench.dataflow import Budget, SlotProfile
 from workbench.measuring import CapacityEstimator, fit_costs
 from workbench.metrics import Batch, Observation, OperatorMetrics, SourceProfile, TaskSample
-from workbench.records import Measurement
+from workbench.records import Machine, Measurement
 
 BUDGET = Budget(4, SlotProfile(0.2, 512), 2.0)
 TASKS = 4
@@ -82,7 +82,8 @@ def example_measurement(estimator: CapacityEstimator | None = None, **settings) 
         costs=fit_costs(sample for probe in estimate.probes for sample in probe.observation.samples),
         source=SourceProfile(0.004, 6.1e-6, run.source_limit),
         testbed="simulated",
+        testbed_kind="simulated",
         started_at="2026-11-20T20:19:30+00:00",
-        machine={"processor": "a model & its <stepping>", "cores": "2", "memory": "15.6 GiB"},
+        machine=Machine(processor="a model & its <stepping>", cores=2, memory_gib=15.6),
         settings={"schedule": "adaptive", "tolerance": 0.01, "max_rate": None, "slot_cpus": 0.2},
     )

@@ -5,6 +5,10 @@ class WrappedFluid:
     """For a class with a `fluid` testbed, which it answers like but for `deploy`."""
 
     @property
+    def kind(self):
+        return self.fluid.kind
+
+    @property
     def identity(self):
         return self.fluid.identity
 

@@ -26,3 +26,9 @@ PATIENCE_S = 120.0
 
 MAX_REPEATS = 3
 """How often a disturbed probe is repeated at one rate."""
+
+ROCKSDB_SHARE = 0.4
+"""Share of the slots' memory that RocksDB may use; the rest is heap."""
+
+LEAST_HEAP_MB = 600
+"""Smallest heap that Spark starts with, MiB."""

@@ -47,6 +47,9 @@ _VOCABULARY = (
     Metric("per_record_s", "s per record", *_NONNEGATIVE, "b of seconds = a + b x records"),
 )
 
+SOURCE = "source"
+"""The kind of an operator that is a source."""
+
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _VOCABULARY})
 
 
@@ -56,6 +59,7 @@ class OperatorMetrics:
 
     ``None`` means undefined (a stateless operator has no cache hit rate), never zero. DS2's identity
     ``records_in / elapsed_s = busyness x true_processing_rate x tasks`` holds by construction.
+    `scans` says that the operator reads the source, `runs_python` that it runs the query's Python functions.
     """
 
     operator: str
@@ -73,6 +77,18 @@ class OperatorMetrics:
     cache_hit_rate: float | None = None
     state_latency_s: float | None = None
     key_skew: float | None = None
+    scans: bool = False
+    runs_python: bool = False
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is the source itself."""
+        return self.kind == SOURCE
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether its tasks keep state between records."""
+        return self.state_bytes is not None
 
     @property
     def selectivity(self) -> float | None:

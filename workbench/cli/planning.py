@@ -12,6 +12,7 @@ from workbench import report
 from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused, narrate
+from workbench.records import planned_to_dict
 from workbench.study import (
     DryRun,
     Planned,
@@ -65,7 +66,7 @@ def _plan(options: argparse.Namespace) -> int:
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
     if options.json:
-        print(json.dumps(planned_document(planned) | {"taken_from_journal": taken}, indent=1))
+        print(json.dumps(planned_to_dict(planned_document(planned)) | {"taken_from_journal": taken}, indent=1))
     else:
         _show(planned)
         if taken:

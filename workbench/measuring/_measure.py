@@ -18,7 +18,7 @@ from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, Reused, record
-from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, observing_code
+from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, State, replay
 from workbench.metrics import Observation
@@ -61,14 +61,15 @@ class Configuration:
 def measurement_key(configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator) -> str:
     """Name a measurement: equal for the same configuration, query code, data, testbed and estimator settings."""
     query = configuration.query
+    definition = definition_of(query)
     asked: dict[str, Any] = {
         "query": query.name,
         "protocol": PROTOCOL,
         "observed by": observing_code(),
         "code": code_of(query),
         "data": data_of(query),
-        "event_time": getattr(query, "event_time", None),
-        "output_mode": getattr(query, "output_mode", None),
+        "event_time": definition.event_time,
+        "output_mode": definition.output_mode,
         "budget": asdict(configuration.budget),
         "tasks": None if configuration.tasks is None else dict(configuration.tasks),
         "repeat": configuration.repeat,
@@ -128,7 +129,7 @@ def measure(
     with testbed.deploy(query, budget, configuration.tasks, repeat=configuration.repeat) as live:
         if dead_end is not None:
             yield _recorded(journal, GivenUp(key, dead_end))
-        yield _recorded(journal, Deployed(key, live.facts, budget, tuple(history), tuple(curve)))
+        yield _recorded(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
         probes: list[Probe] = []
         for probe in estimator.probes(live, history):
             yield _recorded(journal, Probed(key, probe))
@@ -140,7 +141,7 @@ def measure(
                 load = _observe_at(live, share * estimate.rate, number)
                 yield _recorded(journal, LoadProbed(key, load))
                 loads.append(load)
-        facts, source = live.facts, live.source
+        machine, source = live.machine, live.source
     deployments.append(Deployment(tuple(probes), tuple(loads)))
     earlier = [one.estimate for one in known.finished]
     measurement = Measurement(
@@ -151,15 +152,16 @@ def measure(
         source=source,
         testbed=testbed.identity,
         started_at=started,
-        machine=dict(facts),
+        testbed_kind=testbed.kind,
+        machine=machine,
         settings=estimator.settings(),
         load_curve=(*curve, *loads),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
         interval=mst_interval(
-            estimate, earlier if recorded is None else earlier[:-1], expected=expected_deviation(facts)
+            estimate, earlier if recorded is None else earlier[:-1], expected=expected_deviation(machine)
         ),
-        unbounded_state=getattr(query, "unbounded_state", False),
+        unbounded_state=definition_of(query).unbounded_state,
     )
     if output is not None:
         measurement.to_json(output)

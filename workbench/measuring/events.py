@@ -19,14 +19,16 @@ event          kind in the journal  data
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Entry, Journal
 from workbench.records import (
     FailedRun,
+    Machine,
     Measurement,
     Probe,
+    machine_of_facts,
     measurement_from_dict,
     measurement_to_dict,
     probe_from_dict,
@@ -41,7 +43,7 @@ class Deployed:
     """The query runs on `budget`; `resumed` and `load_curve` are taken over from an interrupted measurement."""
 
     key: str
-    machine: Mapping[str, str]
+    machine: Machine
     budget: Budget
     resumed: tuple[Probe, ...] = ()
     load_curve: tuple[Probe, ...] = ()
@@ -101,7 +103,7 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
     """Write `event` to the journal; it is on the disk when this returns."""
     match event:
         case Deployed(key, machine, budget):
-            journal.append("deployed", key, {**machine, "budget": asdict(budget)})
+            journal.append("deployed", key, {"machine": asdict(machine), "budget": asdict(budget)})
         case Probed(key, probe):
             journal.append("probe", key, probe_to_dict(probe))
         case LoadProbed(key, probe):
@@ -125,8 +127,7 @@ def _read(entry: Entry) -> Event | None:
     key, data = entry.key, entry.data
     match entry.kind:
         case "deployed":
-            facts = {name: value for name, value in data.items() if name != "budget"}
-            return Deployed(key, facts, _budget(data["budget"]))
+            return Deployed(key, _machine(data), _budget(data["budget"]))
         case "probe":
             return Probed(key, probe_from_dict(data))
         case "load":
@@ -136,6 +137,12 @@ def _read(entry: Entry) -> Event | None:
         case "given up":
             return GivenUp(key, data["reason"])
     return None
+
+
+def _machine(data: Mapping[str, Any]) -> Machine:
+    if "machine" in data:
+        return Machine(**data["machine"])
+    return machine_of_facts({name: value for name, value in data.items() if name != "budget"})  # of earlier versions
 
 
 def _budget(data: dict[str, object]) -> Budget:

@@ -7,10 +7,11 @@ import ast
 import functools
 import hashlib
 import inspect
-from collections.abc import Iterator
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
 
 import workbench
 from workbench.errors import WorkbenchError
@@ -43,13 +44,32 @@ def _without_prose(source: bytes) -> bytes:
     return ast.dump(tree).encode()
 
 
+@dataclass(frozen=True)
+class Definition:
+    """What a query is made of; a simulated or recorded one is only a name, so it has nothing of it."""
+
+    build: Callable[..., object] | None = None
+    dataset: object = None
+    event_time: str | None = None
+    output_mode: str | None = None
+    unbounded_state: bool = False
+
+
+def definition_of(query: object) -> Definition:
+    """Return what `query` is made of."""
+    if not isinstance(query, Query):
+        return Definition()
+    return Definition(query.build, query.dataset, query.event_time, query.output_mode, query.unbounded_state)
+
+
 def code_of(query: Query) -> str:
     """Digest of the code of the query.
 
     It is the module the query stands in, with what that imports from the user's folder, or the function alone where
     that was typed into a notebook or a shell. What a ``functools.partial`` binds is part of it.
     """
-    build, bound = getattr(query, "build", None), []
+    build: Any = definition_of(query).build
+    bound: list[str] = []
     while isinstance(build, functools.partial):
         bound += [_bound(value) for value in (*build.args, *build.keywords.items())]
         build = build.func
@@ -57,7 +77,7 @@ def code_of(query: Query) -> str:
     if module is not None and Path(getattr(module, "__file__", None) or "").is_file():
         return _digest(*_sources(module), *(text.encode() for text in bound))
     try:
-        source = inspect.getsource(build)  # type: ignore[arg-type]
+        source = inspect.getsource(build)
     except (OSError, TypeError):  # a model, or code without a text
         code = getattr(build, "__code__", None)
         source = repr(query) if code is None else _compiled(code)
@@ -72,7 +92,7 @@ def data_of(query: Query) -> str:
     WorkbenchError
         When the data set is not there.
     """
-    dataset = getattr(query, "dataset", None)
+    dataset = definition_of(query).dataset
     if not isinstance(dataset, Dataset):
         return repr(dataset) if is_dataclass(dataset) else type(dataset).__qualname__
     place = Path(dataset.path)

@@ -15,14 +15,13 @@ disturbed the probes of this one, those included that were repeated, is therefor
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import t as student
 
 from workbench.errors import WorkbenchError
-from workbench.records import MstEstimate, MstInterval
-from workbench.testbed import VIRTUAL_MACHINE
+from workbench.records import Machine, MstEstimate, MstInterval
 
 EXPECTED_DEVIATION = 0.05
 EXPECTED_DEVIATION_VIRTUAL = 0.1
@@ -30,9 +29,9 @@ EXPECTED_WEIGHT = 4
 LEVEL = 0.9
 
 
-def expected_deviation(machine: Mapping[str, str]) -> float:
-    """Give the relative deviation of repeats that is expected before any is seen, by the facts of the machine."""
-    return EXPECTED_DEVIATION_VIRTUAL if machine.get(VIRTUAL_MACHINE, "no") != "no" else EXPECTED_DEVIATION
+def expected_deviation(machine: Machine) -> float:
+    """Return the relative deviation of repeats that is expected on `machine` before any are made."""
+    return EXPECTED_DEVIATION if machine.virtual is False else EXPECTED_DEVIATION_VIRTUAL
 
 
 def unrest(estimate: MstEstimate) -> float:

@@ -17,7 +17,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 from workbench.checks import finite, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.metrics import OperatorMetrics
+from workbench.metrics import SOURCE, OperatorMetrics
 from workbench.placement.problem import PlacementProblem
-from workbench.simulation import PRESETS, Worker, preset
+from workbench.records import Measurement, PlannedStudy, measurement_from_document, nearest_run, planned_from_dict
+from workbench.simulation import PRESETS, Worker, preset, short_name
 from workbench.strict_yaml import parse_yaml
 
-_SOURCE = "source"
 _LOADS = ("cpu", "io", "net")
 _CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
 
@@ -104,7 +104,7 @@ def measured_query(
     """
     seen = list(operators)
     names = [one.operator for one in seen]
-    simulated = name.removeprefix("nexmark:")
+    simulated = short_name(name)
     known = preset(simulated).dataflow if simulated in PRESETS else None
     if edges is None and known is not None and {o.name for o in known.operators} - set(known.sources) == set(names):
         flow, guessed = known, False
@@ -112,15 +112,15 @@ def measured_query(
         guessed = edges is None
         pairs = list(pairwise(names)) if edges is None else [(u, v) for u, v in edges]
         fed = {downstream for _, downstream in pairs}
-        apart = any(one.kind == _SOURCE for one in seen)
+        apart = any(one.is_source for one in seen)
         flow = Dataflow(
             name,
             (
-                *(() if apart else (Operator(_SOURCE, _SOURCE),)),
-                *(Operator(one.operator, one.kind, one.state_bytes is not None) for one in seen),
+                *(() if apart else (Operator(SOURCE, SOURCE),)),
+                *(Operator(one.operator, one.kind, one.keeps_state) for one in seen),
             ),
             (
-                *(() if apart else (Edge(_SOURCE, one) for one in names if one not in fed)),
+                *(() if apart else (Edge(SOURCE, one) for one in names if one not in fed)),
                 *(Edge(upstream, downstream) for upstream, downstream in pairs),
             ),
         )
@@ -177,12 +177,9 @@ def read_placement_input(
     reader = _Reader(what, workers, slots, rate, speeds, room)
     if "plans" not in document and "estimate" not in document:
         return reader.problem(document)
-    try:
-        return reader.plans(document) if "plans" in document else reader.measurement(document)
-    except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise WorkbenchError(
-            f"{what} cannot be read ({type(error).__name__}: {error}); write it again with workbench plan or measure."
-        ) from error
+    if "plans" in document:
+        return reader.plans(planned_from_dict(document, what))
+    return reader.measurement(measurement_from_document(document, what))
 
 
 class _Cluster(NamedTuple):
@@ -266,52 +263,29 @@ class _Reader:
             cluster.speeds,
         )
 
-    def measurement(self, document: Mapping[str, Any], tasks: Mapping[str, int] | None = None) -> PlacementInput:
-        estimate, budget = self._get(document, "estimate", dict), self._get(document, "budget", dict)
-        observation = estimate.get("observation")
-        if not isinstance(observation, dict) or not observation.get("operators"):
+    def measurement(self, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
+        seen, budget = measured.estimate.observation, measured.budget
+        if seen is None or not seen.operators:
             raise WorkbenchError(f"{self.what} sustained no rate, so its operators' costs are unknown; measure again.")
-        name = str(document.get("query", "query"))
-        edges = [(str(upstream), str(downstream)) for upstream, downstream in observation.get("edges") or ()]
-        measured = measured_query(name, [self._operator(one) for one in observation["operators"]], edges or None)
-        rate = self.rate if self.rate is not None else self._above(estimate, "low")
+        query = measured_query(measured.query, seen.operators, seen.edges or None)
+        rate = measured.estimate.low if self.rate is None else self.rate
         workers, slots = self._cluster()
-        problem = measured.problem(rate, workers, slots, tasks=tasks or document.get("tasks"), speeds=self.speeds)
-        cpus = self._above(self._get(budget, "profile", dict), "cpus")
-        return PlacementInput({name: problem}, rate, Worker(cpus=cpus * slots))
+        problem = query.problem(rate, workers, slots, tasks=tasks or measured.tasks, speeds=self.speeds)
+        return PlacementInput({measured.query: problem}, rate, Worker(cpus=budget.profile.cpus * slots))
 
-    def plans(self, document: Mapping[str, Any]) -> PlacementInput:
-        plans, runs = self._get(document, "plans", list), self._get(document, "runs", list)
-        if not plans:
+    def plans(self, planned: PlannedStudy) -> PlacementInput:
+        if not planned.plans:
             raise WorkbenchError(f"{self.what} has no plans, so there is nothing to place; plan again.")
-        chosen = [one for one in plans if self.rate is None or math.isclose(one["rate"], self.rate, rel_tol=1e-6)]
-        if not chosen:
-            rates = ", ".join(f"{one['rate']:g}" for one in plans)
+        plan = next((one for one in planned.plans if self.rate is None or _same(one.rate, self.rate)), None)
+        if plan is None:
+            rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
             raise WorkbenchError(f"{self.what} has no plan for {self.rate} records/s; there are plans for {rates}.")
-        plan = chosen[0]
-        usable = [run for run in runs if (run["estimate"].get("observation") or {}).get("operators")]
-        if not usable:
+        nearest = nearest_run(planned.measurements, plan.budget)
+        if nearest is None:
             raise WorkbenchError(f"{self.what} has no run that sustained a rate, so no costs are known; plan again.")
-        memory, slots = plan["budget"]["profile"]["memory_mb"], plan["budget"]["slots"]
-        nearest = min(
-            usable,
-            key=lambda run: (
-                abs(run["budget"]["profile"]["memory_mb"] - memory),
-                abs(run["budget"]["slots"] - slots),
-            ),
-        )
-        tasks = plan["allocation"]["tasks"] if plan.get("allocation") else None
-        at_rate = _Reader(self.what, self.workers, self.slots, plan["rate"], self.speeds, self.room)
         # Without an allocation (micro-batches share all slots in turn) the fewest tasks that keep below a core each.
-        return at_rate.measurement({**nearest, "tasks": tasks})
-
-    def _operator(self, data: object) -> OperatorMetrics:
-        if not isinstance(data, dict):
-            raise WorkbenchError(f"{self.what}: operator {data!r} is not an object; measure again.")
-        try:
-            return OperatorMetrics(**data)
-        except TypeError as error:
-            raise WorkbenchError(f"{self.what}: an operator cannot be read ({error}); measure again.") from error
+        tasks = None if plan.allocation is None else plan.allocation.tasks
+        return replace(self, rate=plan.rate).measurement(replace(nearest, tasks=None), tasks)
 
     def _cluster(self) -> tuple[int, int]:
         slots = self.slots if self.slots is not None else self.room
@@ -342,6 +316,10 @@ class _Reader:
                 raise WorkbenchError(
                     f"{self.what} has the unknown key {key!r}{of}; known are {', '.join(sorted(keys))}."
                 )
+
+
+def _same(rate: float, other: float) -> bool:
+    return math.isclose(rate, other, rel_tol=1e-6)
 
 
 def _number(value: object) -> bool:

@@ -7,14 +7,17 @@ Reading is strict: unknown keys and wrong types are refused, not guessed at. JSO
 import math
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cattrs import Converter, transform_error
+from cattrs.gen import make_dict_structure_fn
 from cattrs.v import format_exception
 
 from workbench.errors import WorkbenchError
+from workbench.metrics import OperatorMetrics
+from workbench.records.machine import Machine, machine_of_facts
 
 Setting = str | int | float | bool | None
 _Kind = TypeVar("_Kind")
@@ -125,6 +128,33 @@ def _read_setting(value: object, _kind: object) -> Setting:
     raise TypeError(f"{value!r} is not a text, a number, true, false or null")
 
 
+def _read_counts(value: Mapping[str, object], _kind: object) -> dict[int, float]:
+    """Read a table by whole numbers, which are texts as keys of JSON."""
+    return {int(key): _read_float(one, float) for key, one in value.items()}
+
+
+def _operator_reader(converter: Converter) -> Callable[[Any, Any], OperatorMetrics]:
+    read = make_dict_structure_fn(OperatorMetrics, converter, _cattrs_forbid_extra_keys=True)
+
+    def read_any(data: Any, kind: Any) -> OperatorMetrics:  # noqa: ANN401 - JSON
+        if isinstance(data, Mapping) and "scans" not in data:  # earlier versions had it in the name alone
+            words = str(data.get("operator")).split()
+            data = {**data, "scans": "scan" in words, "runs_python": "python" in words}
+        return read(data, kind)
+
+    return read_any
+
+
+def _machine_reader(converter: Converter) -> Callable[[Any, Any], Machine]:
+    read = make_dict_structure_fn(Machine, converter, _cattrs_forbid_extra_keys=True)
+
+    def read_any(data: Any, kind: Any) -> Machine:  # noqa: ANN401 - JSON
+        earlier = isinstance(data, Mapping) and "virtual" not in data
+        return machine_of_facts(data) if earlier else read(data, kind)
+
+    return read_any
+
+
 def _make_converter() -> Converter:
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook(float, _read_float)
@@ -134,6 +164,9 @@ def _make_converter() -> Converter:
     for kind in (int, str, bool):
         converter.register_structure_hook(kind, _read_exactly(kind))
     converter.register_structure_hook_func(lambda kind: kind == Setting, _read_setting)
+    converter.register_structure_hook_func(lambda kind: kind == Mapping[int, float], _read_counts)
+    converter.register_structure_hook(OperatorMetrics, _operator_reader(converter))
+    converter.register_structure_hook(Machine, _machine_reader(converter))
     return converter
 
 

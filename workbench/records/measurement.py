@@ -6,7 +6,7 @@ It is stored as one versioned JSON file.
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -18,8 +18,10 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile, TaskSample
 from workbench.records.documents import Setting, structure, unstructure, write_whole
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
+from workbench.records.machine import Machine
 
-VERSION = 1
+VERSION = 2
+_READ = (1, VERSION)
 MAX_SAMPLES = 1000
 _GROUPS = 100
 
@@ -41,11 +43,13 @@ class Measurement:
     source
         The source's own profile; None if it was not profiled.
     testbed
-        Name of the testbed.
+        Identity of the testbed: its kind and its settings in words.
     started_at
         ISO 8601 date and time.
+    testbed_kind
+        ``"spark"``, ``"fluid"`` or ``"recorded"``.
     machine
-        Description of the machine.
+        What it was measured on.
     settings
         Settings of the estimator and the testbed.
     load_curve
@@ -69,7 +73,8 @@ class Measurement:
     source: SourceProfile | None
     testbed: str
     started_at: str
-    machine: Mapping[str, str] = field(default_factory=dict)
+    testbed_kind: str
+    machine: Machine = field(default_factory=Machine)
     settings: Mapping[str, Setting] = field(default_factory=dict)
     load_curve: tuple[Probe, ...] = ()
     workbench_version: str = __version__
@@ -113,15 +118,7 @@ class Measurement:
             raise WorkbenchError(f"The measurement {path} cannot be read: {error.strerror}. Check the path.") from error
         except ValueError as error:
             raise WorkbenchError(f"The measurement {path} is not JSON: {error}. Measure again.") from error
-        if not isinstance(document, dict):
-            raise WorkbenchError(f"The measurement {path} is a JSON {type(document).__name__}; it must be an object.")
-        version = document.pop("version", None)
-        if version != VERSION:
-            raise WorkbenchError(
-                f"The measurement {path} has version {version!r}; this workbench reads version {VERSION}. Read it "
-                "with the workbench that wrote it, or measure again."
-            )
-        return measurement_from_dict(document, f"The measurement {path}")
+        return measurement_from_document(document, f"The measurement {path}")
 
 
 @dataclass(frozen=True)
@@ -161,7 +158,7 @@ def run_from_dict(data: Mapping[str, Any], what: str = "The run") -> Run:
     """Build a run from plain JSON values; `what` names it in errors."""
     if data.get("failure") is None:
         return measurement_from_dict(data, what)
-    # Files of older versions hold an empty measurement with the failure in it.
+    # Files of earlier versions hold an empty measurement with the failure in it.
     return structure({name: data[name] for name in _FAILED_KEYS if name in data}, FailedRun, what)
 
 
@@ -182,8 +179,40 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
 
 def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:
     """Build a measurement from plain JSON values; `what` names it in errors."""
-    known = {name: value for name, value in data.items() if name != "failure"}  # null in files of older versions
+    known = {name: value for name, value in data.items() if name != "failure"}  # null in files of earlier versions
+    if "testbed_kind" not in known and isinstance(known.get("testbed"), str):
+        known["testbed_kind"] = testbed_kind_of(known["testbed"])
     return structure(known, Measurement, what)
+
+
+def measurement_from_document(document: object, what: str) -> Measurement:
+    """Build a measurement from the values of its file; `what` names it in errors."""
+    if not isinstance(document, Mapping):
+        raise WorkbenchError(f"{what} is a JSON {type(document).__name__}; it must be an object.")
+    version = document.get("version")
+    if version not in _READ:
+        raise WorkbenchError(
+            f"{what} has version {version!r}; this workbench reads up to version {VERSION}. Read it with the workbench "
+            "that wrote it, or measure again."
+        )
+    return measurement_from_dict({name: value for name, value in document.items() if name != "version"}, what)
+
+
+def nearest_run(runs: Iterable[Measurement], budget: Budget) -> Measurement | None:
+    """Give the run nearest to `budget`, by memory first, then by slots, among those whose operators were observed."""
+    return min(
+        (run for run in runs if run.estimate.observation is not None and run.estimate.observation.operators),
+        key=lambda run: (
+            abs(run.budget.profile.memory_mb - budget.profile.memory_mb),
+            abs(run.budget.slots - budget.slots),
+        ),
+        default=None,
+    )
+
+
+def testbed_kind_of(identity: str) -> str:
+    """Read the kind of a testbed from its identity, which documents of earlier versions give alone."""
+    return identity.split(",", maxsplit=1)[0].split(" ", maxsplit=1)[0].lower()
 
 
 def probe_to_dict(probe: Probe) -> dict[str, Any]:

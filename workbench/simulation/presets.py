@@ -243,6 +243,11 @@ PRESETS: tuple[str, ...] = tuple(_BUILDERS)
 """Names that `preset` knows."""
 
 
+def short_name(query: str) -> str:
+    """Return the name of a query as presets and tables have it: ``"q5"`` for ``"nexmark:q5"``."""
+    return query.removeprefix("nexmark:")
+
+
 @lru_cache(maxsize=len(PRESETS))
 def preset(name: str) -> QueryModel:
     """Model of one of StreamBed's queries: ``"q1"``, ``"q2"``, ``"q5"``, ``"q8"`` or ``"q11"``.

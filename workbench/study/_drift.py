@@ -132,7 +132,7 @@ def drift(before: Measurement, now: Measurement, scatter: Scatter | None = None)
     """
     _require_same("query", before.query, now.query)
     _require_same("budget", _words(before.budget), _words(now.budget))
-    _require_same("kind of testbed", _kind(before), _kind(now))
+    _require_same("kind of testbed", before.testbed_kind, now.testbed_kind)
     _require_same("tasks", str(before.tasks), str(now.tasks))
     scatter = scatter or Scatter()
     sides = (_Capacity.of((before,), scatter), _Capacity.of((now,), scatter))
@@ -297,7 +297,7 @@ def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...
     testbeds = (Difference("Testbed", before.testbed, now.testbed),)
     return (
         *(each for each in (*versions, *testbeds) if each.before != each.now),
-        *(each for each in _unequal("Machine", before.machine, now.machine) if each.thing != "Machine: testbed"),
+        *_unequal("Machine", before.machine.described(), now.machine.described()),
         *_unequal("Setting", before.settings, now.settings),
     )
 
@@ -332,10 +332,6 @@ def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
         elif why_no_capacity(run) is not None:
             bounding.setdefault(run.budget, []).append(run)
     return bounding | fitted
-
-
-def _kind(measurement: Measurement) -> str:
-    return measurement.testbed.split(",", maxsplit=1)[0]
 
 
 def _words(budget: Budget) -> str:

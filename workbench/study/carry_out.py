@@ -1,27 +1,23 @@
 """Carry out a study: explore, model, and plan every target."""
 
-import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from workbench.capacity import CapacityPlan, ConfigurationOptimizer, Exploration, ResourceExplorer, plan
+from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import advise, describe_runs, why_no_capacity
-from workbench.capacity.planning import Gain, InstanceType, gains, interval_points, read_instances, sweep
+from workbench.capacity.planning import Gain, gains, interval_points, read_instances, sweep
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError, in_keys
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Event, ignore, result_of
-from workbench.records import FailedRun, Run, run_from_dict, run_to_dict, write_whole
+from workbench.records import CapacityPlan, FailedRun, InstanceType, PlannedStudy, Refusal, Run
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, RecordedTestbed, SparkTestbed, Testbed
 from workbench.workload import Query
-
-VERSION = 2
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -38,7 +34,7 @@ class Planned:
     study: Study
     exploration: Exploration
     plans: tuple[CapacityPlan, ...]
-    refused: tuple[tuple[float, str], ...] = ()
+    refused: tuple[Refusal, ...] = ()
     sweep: tuple[Run, ...] = ()
     instances: tuple[InstanceType, ...] = ()
 
@@ -173,7 +169,12 @@ def plan_targets(
     if not memory_mb:
         reason = f"Nothing could be measured at {', '.join(map(str, wanted))} MB per slot. Set other plan_memory_mb."
         return Planned(
-            study, exploration, (), tuple((rate, reason) for rate in study.targets), tuple(swept), tuple(instances)
+            study,
+            exploration,
+            (),
+            tuple(Refusal(rate, reason) for rate in study.targets),
+            tuple(swept),
+            tuple(instances),
         )
     plans, refused = [], []
     for rate in study.targets:
@@ -192,7 +193,7 @@ def plan_targets(
                 )
             )
         except WorkbenchError as error:
-            refused.append((rate, str(error)))
+            refused.append(Refusal(rate, str(error)))
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
 
 
@@ -211,52 +212,37 @@ def _interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, Gain] 
     return gains(points, study.interval_s, study.latency_s)
 
 
+def planned_document(planned: Planned) -> PlannedStudy:
+    """Give the document of a finished study: its settings, runs and plans, without the model."""
+    return PlannedStudy(
+        study=asdict(planned.study),
+        reason=planned.exploration.reason,
+        plans=planned.plans,
+        refused=planned.refused,
+        runs=planned.exploration.runs,
+        sweep=planned.sweep,
+        instances=planned.instances,
+    )
+
+
 def write_planned(planned: Planned, path: Path) -> None:
     """Write the study, its runs and its plans to `path` as JSON, all or nothing."""
-    write_whole(path, json.dumps(planned_document(planned), allow_nan=False, ensure_ascii=False, indent=1) + "\n")
-
-
-def planned_document(planned: Planned) -> dict[str, Any]:
-    """Put the study, its runs and its plans into JSON's values, as `read_planned` reads them."""
-    return {
-        "version": VERSION,
-        "study": asdict(planned.study),
-        "reason": planned.exploration.reason,
-        "plans": [json.loads(one.to_json()) for one in planned.plans],
-        "refused": [{"rate": rate, "reason": reason} for rate, reason in planned.refused],
-        "runs": [run_to_dict(run) for run in planned.exploration.runs],
-        "sweep": [run_to_dict(run) for run in planned.sweep],
-        "instances": [asdict(one) for one in planned.instances],
-    }
+    planned_document(planned).to_json(path)
 
 
 def read_planned(path: Path) -> Planned:
-    """Read what `write_planned` wrote; the model is fitted to the runs again, and priced as it was.
+    """Read what `write_planned` wrote: the plans as they are stored, and the model fitted again to the stored runs.
 
     Raises
     ------
     WorkbenchError
         When the file is missing, no such document, or of another version.
     """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        version, reason = document["version"], str(document["reason"])
-        study, runs, sweep = dict(document["study"]), list(document["runs"]), list(document.get("sweep", ()))
-        instances = tuple(InstanceType(**row) for row in document.get("instances", ()))
-    except OSError as error:
-        raise WorkbenchError(f"The plans {path} cannot be read: {error.strerror}. Check the path.") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise WorkbenchError(f"{path} holds no plans ({error}); make them with workbench plan.") from error
-    if version != VERSION:
-        raise WorkbenchError(
-            f"The plans {path} have version {version!r}; this workbench reads version {VERSION}. Plan again."
-        )
-    given = {key: value for key, value in study.items() if value is not None and value != []}
-    asked = study_from(given, f"The study in {path}")
-    measured = [run_from_dict(run, f"A run in {path}") for run in runs]
-    swept = [run_from_dict(run, f"A run in {path}") for run in sweep]
-    found = conclude(measured, reason, form=asked.form, most_runs=asked.most_runs, choice=asked.choice)
-    return plan_targets(asked, found, swept, instances)
+    stored = PlannedStudy.from_json(path)
+    given = {key: value for key, value in stored.study.items() if value is not None and value != []}
+    study = study_from(given, f"The study in {path}")
+    found = conclude(stored.runs, stored.reason, form=study.form, most_runs=study.most_runs, choice=study.choice)
+    return Planned(study, found, stored.plans, stored.refused, stored.sweep, stored.instances)
 
 
 def refuse_failures(planned: Planned) -> None:

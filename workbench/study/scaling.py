@@ -11,7 +11,7 @@ from types import MappingProxyType
 from workbench.capacity import CapacityPlan, bids2
 from workbench.errors import WorkbenchError
 from workbench.placement import measured_query
-from workbench.records import Measurement
+from workbench.records import Measurement, PlannedStudy, nearest_run
 from workbench.scaling import (
     FLINK,
     JUSTIN,
@@ -41,10 +41,10 @@ from workbench.simulation import (
     Worker,
     capsys_query,
     preset,
+    short_name,
     simulated_query,
     steady_state,
 )
-from workbench.study.carry_out import read_planned
 
 _EACH_MINUTE = AutoscalerSettings(
     policy_interval_s=60.0,
@@ -248,7 +248,7 @@ def simulated_start(query: str, slots: int | None, memory_mb: float) -> Start:
     WorkbenchError
         When there is no such query, there are fewer slots than operators, or the number of slots is missing.
     """
-    name = query.removeprefix("nexmark:")
+    name = short_name(query)
     model = simulated_query(name)
     if slots is not None:
         return Start(model, initial_tasks(model, slots, memory_mb), memory_mb)
@@ -294,18 +294,15 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     WorkbenchError
         When the file has no such plan, or no run contains the costs of its operators.
     """
-    planned = read_planned(path)
+    planned = PlannedStudy.from_json(path)
     plans = [one for one in planned.plans if rate is None or math.isclose(one.rate, rate, rel_tol=1e-6)]
     if not plans:
         rates = ", ".join(f"{one.rate:g}" for one in planned.plans) or "none"
         raise WorkbenchError(f"{path} has no plan for {rate} records/s; there are plans for {rates}.")
     chosen = plans[-1]
     memory, cpus = float(chosen.budget.profile.memory_mb), chosen.budget.profile.cpus
-    name = chosen.query.removeprefix("nexmark:")
-    if planned.study.testbed == "fluid" and name in PRESETS:
-        model = preset(name)
-    else:
-        model = measured_model(name, planned.exploration.measurements, chosen)
+    name = short_name(chosen.query)
+    model = preset(name) if chosen.simulated and name in PRESETS else measured_model(name, planned.measurements, chosen)
     allocated = None if chosen.allocation is None else chosen.allocation.tasks
     if allocated is None or set(allocated) != set(model.modelled):
         allocated = initial_tasks(model, max(chosen.budget.slots, len(model.modelled)), memory)
@@ -314,19 +311,10 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
 
 def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:
     """Model a query by the unit costs observed in the run nearest to a plan: by memory first, then by slots."""
-    usable = [run for run in runs if run.estimate.observation is not None and run.estimate.observation.operators]
-    if not usable:
+    nearest = nearest_run(runs, chosen.budget)
+    seen = None if nearest is None else nearest.estimate.observation
+    if seen is None:
         raise WorkbenchError(f"No run of {name!r} sustained a rate, so its operators' costs are unknown; plan again.")
-    budget = chosen.budget
-    nearest = min(
-        usable,
-        key=lambda run: (
-            abs(run.budget.profile.memory_mb - budget.profile.memory_mb),
-            abs(run.budget.slots - budget.slots),
-        ),
-    )
-    seen = nearest.estimate.observation
-    assert seen is not None  # noqa: S101 - `usable` has some
     measured = measured_query(name, seen.operators, seen.edges or None)
     sources = measured.dataflow.sources
     return QueryModel(

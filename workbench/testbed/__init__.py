@@ -1,12 +1,11 @@
 """Testbeds: where a query is deployed under load and observed."""
 
-from workbench.testbed.base import VIRTUAL_MACHINE, Run, Simulated, Testbed
+from workbench.testbed.base import Run, Simulated, Testbed
 from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.recorded import RecordedRate, RecordedTestbed
 from workbench.testbed.spark import SparkTestbed
 
 __all__ = [
-    "VIRTUAL_MACHINE",
     "FluidTestbed",
     "RecordedRate",
     "RecordedTestbed",

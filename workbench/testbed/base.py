@@ -11,9 +11,8 @@ from typing import Protocol, runtime_checkable
 
 from workbench.dataflow import Budget
 from workbench.metrics import Observation, SourceProfile
+from workbench.records import Machine
 from workbench.workload import Query
-
-VIRTUAL_MACHINE = "virtual machine"  # among the facts of a run: "yes", "no" or "unknown"
 
 
 class Run(Protocol):
@@ -25,8 +24,8 @@ class Run(Protocol):
         ...
 
     @property
-    def facts(self) -> Mapping[str, str]:
-        """What it runs on: versions, the machine."""
+    def machine(self) -> Machine:
+        """What it runs on."""
         ...
 
     @property
@@ -65,6 +64,11 @@ class Run(Protocol):
 
 class Testbed(Protocol):
     """A place to deploy queries."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, in one word: ``"spark"``, ``"fluid"`` (simulated) or ``"recorded"``."""
+        ...
 
     @property
     def identity(self) -> str:

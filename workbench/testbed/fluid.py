@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
+from workbench.records import Machine
 from workbench.simulation import (
     PRESETS,
     Deployment,
@@ -24,6 +25,7 @@ from workbench.simulation import (
     advance,
     preset,
     read_latency_s,
+    short_name,
     speed_factor,
     steady_state,
     stream,
@@ -82,6 +84,11 @@ class FluidTestbed:
             raise WorkbenchError(f"step_s is {self.step_s!r}; it must be above 0 seconds.")
 
     @property
+    def kind(self) -> str:
+        """``"fluid"``."""
+        return "fluid"
+
+    @property
     def identity(self) -> str:
         """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
         noise = "of the query" if self.noise is None else f"{self.noise:g}"
@@ -101,7 +108,7 @@ class FluidTestbed:
         """
         if isinstance(query, QueryModel):
             return query
-        name = (query if isinstance(query, str) else query.name).removeprefix("nexmark:")
+        name = short_name(query if isinstance(query, str) else query.name)
         known = {model.name: model for model in self.models}
         if name in known:
             return known[name]
@@ -153,8 +160,8 @@ class FluidTestbed:
             key = repr((self.seed, configuration, number))
             noise = model.noise if self.noise is None else self.noise
             luck = _Luck(key, speed_factor(stream(key), noise), self.jitter)
-            machine = _FluidMachine(deployment, budget.interval_s, self.step_s, luck)
-            yield PipelinedRun(budget, self.clock, machine, {"testbed": self.identity, "slots are": "simulated"})
+            engine = _FluidEngine(deployment, budget.interval_s, self.step_s, luck)
+            yield PipelinedRun(budget, self.clock, engine, Machine(slots="simulated"))
 
 
 def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None) -> dict[str, int]:
@@ -183,8 +190,8 @@ class _Luck:
     jitter: float
 
 
-class _FluidMachine:
-    """A deployment on the engine; see `workbench.testbed.pipelined.Machine`."""
+class _FluidEngine:
+    """A deployment on the engine; see `workbench.testbed.pipelined.Engine`."""
 
     def __init__(self, deployment: Deployment, interval_s: float, step_s: float, luck: _Luck) -> None:
         window_s = deployment.model.window_s

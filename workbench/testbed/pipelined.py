@@ -8,13 +8,14 @@ duration equals the interval.
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Batch, Observation, OperatorMetrics, SourceProfile, TaskSample
+from workbench.records import Machine
 
 _FEWEST_BATCHES = 3
 _ROUNDING = 1e-9
@@ -44,7 +45,7 @@ class SimulatedClock:
         self._now_s += seconds
 
 
-class Machine(Protocol):
+class Engine(Protocol):
     """Processes records step by step; `batch_s` is a multiple of `step_s`, both in seconds."""
 
     step_s: float
@@ -80,15 +81,15 @@ class PipelinedRun:
         Slots, their profile and the trigger interval.
     clock
         Advances while the run is observed.
-    machine
+    engine
         Processes the records.
-    facts
+    machine
         What the run is on.
     """
 
-    def __init__(self, budget: Budget, clock: SimulatedClock, machine: Machine, facts: Mapping[str, str]) -> None:
+    def __init__(self, budget: Budget, clock: SimulatedClock, engine: Engine, machine: Machine) -> None:
         self._budget = budget
-        self._facts = facts
+        self._engine = engine
         self._machine = machine
         self._rate = 0.0
         self._due = self._consumed = 0.0
@@ -100,9 +101,9 @@ class PipelinedRun:
         return self._budget
 
     @property
-    def facts(self) -> Mapping[str, str]:
+    def machine(self) -> Machine:
         """What it runs on."""
-        return self._facts
+        return self._machine
 
     @property
     def source(self) -> SourceProfile | None:
@@ -118,11 +119,11 @@ class PipelinedRun:
             raise WorkbenchError(f"The rate is {rate!r} records/s; it must be at least 0, or inf for the maximum rate.")
         self._rate = rate
         self._due = self._consumed = 0.0  # from 0 for every rate, so that rounding repeats
-        self.settle(self._machine.restart(rate))
+        self.settle(self._engine.restart(rate))
 
     def settle(self, seconds: float) -> None:
         """Let `seconds` pass unobserved, rounded up to full steps."""
-        for _ in range(math.ceil(seconds / self._machine.step_s - _ROUNDING)):
+        for _ in range(math.ceil(seconds / self._engine.step_s - _ROUNDING)):
             self._step()
 
     def await_quiet(self, most_s: float) -> None:
@@ -130,17 +131,17 @@ class PipelinedRun:
 
     def observe(self, seconds: float) -> Observation:
         """Let `seconds` pass, and at least three complete batches."""
-        batch_s = self._machine.batch_s
+        batch_s = self._engine.batch_s
         count = max(_FEWEST_BATCHES, math.floor(seconds / batch_s + _ROUNDING))
-        self._machine.begin()
+        self._engine.begin()
         batches = [self._batch(0.0, 0)]
         samples: list[TaskSample] = []
         for _ in range(count):
             before = self._consumed
-            active_s = sum(self._step() for _ in range(round(batch_s / self._machine.step_s)))
+            active_s = sum(self._step() for _ in range(round(batch_s / self._engine.step_s)))
             batches.append(self._batch(active_s, round(self._consumed) - round(before)))
-            samples.extend(self._machine.sample())
-        operators = self._machine.operators(count * batch_s)
+            samples.extend(self._engine.sample())
+        operators = self._engine.operators(count * batch_s)
         self.settle(seconds - count * batch_s)
         return Observation(self._rate, count * batch_s, tuple(batches), operators, tuple(samples))
 
@@ -150,13 +151,13 @@ class PipelinedRun:
     def _step(self) -> float:
         """Let one step pass; return the seconds the sources were busy."""
         if math.isinf(self._rate):
-            consumed, active_s = self._machine.step(math.inf)
+            consumed, active_s = self._engine.step(math.inf)
             self._due += consumed
         else:
-            self._due += self._rate * self._machine.step_s
-            consumed, active_s = self._machine.step(max(0.0, self._due - self._consumed))
+            self._due += self._rate * self._engine.step_s
+            consumed, active_s = self._engine.step(max(0.0, self._due - self._consumed))
         self._consumed += consumed
-        self.clock.advance(self._machine.step_s)
+        self.clock.advance(self._engine.step_s)
         return active_s
 
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
+from workbench.records import Machine
+from workbench.simulation import short_name
 from workbench.testbed.pipelined import Named, PipelinedRun, Repeats, SimulatedClock
 
 _NEAREST = 3
@@ -106,6 +108,11 @@ class RecordedTestbed:
         return cls(_read(Path(path), _Columns(memory, slots, rate, query), memory_unit_mb))
 
     @property
+    def kind(self) -> str:
+        """``"recorded"``."""
+        return "recorded"
+
+    @property
     def identity(self) -> str:
         """What a measurement depends on besides the query and the budget."""
         text = repr(sorted(self._rates.items(), key=repr))
@@ -145,11 +152,11 @@ class RecordedTestbed:
         configuration = self._find(query if isinstance(query, str) else query.name, budget)
         rates = self._rates[configuration]
         with self._repeats.number(configuration, repeat) as number:
-            machine = _RecordedMachine(rates[number % len(rates)], budget.interval_s)
-            yield PipelinedRun(budget, self.clock, machine, {"testbed": self.identity, "slots are": "recorded"})
+            engine = _RecordedEngine(rates[number % len(rates)], budget.interval_s)
+            yield PipelinedRun(budget, self.clock, engine, Machine(slots="recorded"))
 
     def _find(self, name: str, budget: Budget) -> tuple[str | None, int, int]:
-        short = name.removeprefix("nexmark:")
+        short = short_name(name)
         queries = {query for query, _, _ in self._rates}
         chosen = next((query for query in (name, short, None) if query in queries), None)
         if chosen not in queries:
@@ -177,8 +184,8 @@ class RecordedTestbed:
         )
 
 
-class _RecordedMachine:
-    """Processes at one rate; see `workbench.testbed.pipelined.Machine`."""
+class _RecordedEngine:
+    """Processes at one rate; see `workbench.testbed.pipelined.Engine`."""
 
     def __init__(self, rate: float, interval_s: float) -> None:
         self._rate = rate

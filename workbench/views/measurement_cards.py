@@ -125,7 +125,7 @@ def _circumstances(measurement: Measurement) -> list[Card]:
         "Cores per slot": budget.profile.cpus,
         "Memory per slot (MiB)": budget.profile.memory_mb,
         "Trigger interval (s)": budget.interval_s,
-        **{f"Machine: {name}": value for name, value in measurement.machine.items()},
+        **{f"Machine: {name}": value for name, value in measurement.machine.described().items()},
         **{f"Setting: {name}": value for name, value in measurement.settings.items()},
         "Workbench version": measurement.workbench_version,
     }

@@ -3,7 +3,7 @@
 import benchmark_script
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.testbed.spark import LEAST_HEAP_MB
+from workbench.defaults import LEAST_HEAP_MB
 from workbench.testbed.spark.session import divide_memory
 
 

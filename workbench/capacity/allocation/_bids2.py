@@ -8,7 +8,6 @@ dataflow carries the least of these.
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from numbers import Real
 from operator import index, mul, truediv
 from typing import Literal, SupportsIndex, get_args
@@ -17,55 +16,13 @@ import pulp
 
 from workbench.capacity.allocation import _cbc
 from workbench.errors import WorkbenchError
+from workbench.records import Allocation, Status, Unbounded
 
 Solver = Literal["exact", "cbc"]
-Unbounded = Literal["no input seen", "true rate undefined"]
 _SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 _SHOWN = 5
 _BELOW = 1 - 1e-12  # an exact tie with the level is left to the one by one: rounding must not decide it
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """How many tasks each operator gets, and what that carries.
-
-    Parameters
-    ----------
-    tasks
-        Tasks by operator, at least one each.
-    source_rate
-        Source records/s that the tasks carry: the least of the capacities, inf if nothing bounds it.
-    capacities
-        Source records/s that each operator's tasks carry, inf for an unbounded one.
-    unbounded
-        Operators that bound nothing, with the reason; they have one task. A true rate that is undefined although the
-        operator has input (it was never seen busy) is worth a longer measurement.
-    idle_slots
-        Slots given to nobody, because every operator is unbounded.
-    status
-        ``"feasible"`` when CBC's time limit ended the search before the optimum was proven.
-    """
-
-    tasks: Mapping[str, int]
-    source_rate: float
-    capacities: Mapping[str, float] = field(default_factory=dict)
-    unbounded: Mapping[str, Unbounded] = field(default_factory=dict)
-    idle_slots: int = 0
-    status: _cbc.Status = "optimal"
-
-    @property
-    def bottleneck(self) -> str | None:
-        """The operator of least capacity, the first of several; None if nothing bounds the rate."""
-        if math.isinf(self.source_rate):
-            return None
-        return min(self.capacities, key=self.capacities.__getitem__)
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """Share of all tasks by operator: in a micro-batch, whose stages take turns, its share of the slots' time."""
-        total = sum(self.tasks.values())
-        return {name: tasks / total for name, tasks in self.tasks.items()}
 
 
 def bids2(
@@ -123,7 +80,7 @@ def bids2(
     budget = _budget(true_rates, ratios, slots)
     rates, weights, unbounded = _sorted_out(true_rates, ratios)
     spendable = budget - len(unbounded)
-    status: _cbc.Status = "optimal"
+    status: Status = "optimal"
     if not rates:
         counts: list[int] = []
     elif solver == "exact":
@@ -161,7 +118,7 @@ def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[
 
 def _milp(
     rates: Sequence[float], ratios: Sequence[float], slots: int, time_limit_s: float | None
-) -> tuple[list[int], _cbc.Status]:
+) -> tuple[list[int], Status]:
     """Equations 1-4, in tasks: the rate is written as a share of the rate that fractional tasks would carry."""
     costs = _costs(rates, ratios)
     total = sum(costs)

@@ -3,13 +3,10 @@
 One thread, no log, tolerances at 1e-9: models should be scaled so that what matters is far larger.
 """
 
-from typing import Literal
-
 import pulp
 
 from workbench.errors import WorkbenchError
-
-Status = Literal["optimal", "feasible"]
+from workbench.records import Status
 
 _TOLERANCES = ["primalTolerance 1e-9", "integerTolerance 1e-9"]
 

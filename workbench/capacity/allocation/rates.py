@@ -1,11 +1,9 @@
 """What BIDS2 deals out slots by: true rates and input ratios, seen on the minimal configuration."""
 
-from workbench.capacity.allocation._bids2 import Allocation, bids2
+from workbench.capacity.allocation._bids2 import bids2
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation
-from workbench.records import Measurement, Run
-
-SOURCE = "source"
+from workbench.records import Allocation, Measurement, Run
 
 
 def allocate(minimal: Run, slots: int) -> Allocation:
@@ -27,7 +25,7 @@ def allocate(minimal: Run, slots: int) -> Allocation:
 
 def true_rates(observation: Observation) -> dict[str, float | None]:
     """Records/s one task of each operator processes when it is always busy; sources left out (section V)."""
-    return {seen.operator: seen.true_processing_rate for seen in observation.operators if seen.kind != SOURCE}
+    return {seen.operator: seen.true_processing_rate for seen in observation.operators if not seen.is_source}
 
 
 def input_ratios(observation: Observation) -> dict[str, float]:
@@ -36,5 +34,5 @@ def input_ratios(observation: Observation) -> dict[str, float]:
     return {
         seen.operator: seen.records_in / consumed if consumed else 0.0
         for seen in observation.operators
-        if seen.kind != SOURCE
+        if not seen.is_source
     }

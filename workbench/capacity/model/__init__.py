@@ -1,6 +1,6 @@
 """How capacity grows with memory and slots: forms, the scaling law, the mechanism, their checks."""
 
-from workbench.capacity.model.checks import Concern, ModelFinding, check_model, check_runs
+from workbench.capacity.model.checks import check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
@@ -17,6 +17,7 @@ from workbench.capacity.model.outliers import (
 from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import exploration_cost, leave_one_out_error, select_model
+from workbench.records import ModelFinding
 
 __all__ = [
     "FORMS",
@@ -27,7 +28,6 @@ __all__ = [
     "STREAMBED_FORMS",
     "TRANSFORMS",
     "CapacityModel",
-    "Concern",
     "Floats",
     "Law",
     "Mechanism",

@@ -1,8 +1,6 @@
 """What a reader must know before trusting a capacity model at a target, or the runs behind it, and what to do."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,25 +9,7 @@ from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, fit_least_s
 from workbench.capacity.model.model import Model
 from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_memory_mb
 from workbench.errors import WorkbenchError
-from workbench.records import Measurement, MstEstimate, Run
-
-Concern = Literal[
-    "few runs",
-    "extrapolation",
-    "forms disagree",
-    "wide interval",
-    "memory not measured",
-    "memory at the edge",
-    "levels off",
-    "trigger interval",
-    "late batches",
-    "unbounded operators",
-    "source share",
-    "state not known",
-    "python workers",
-    "runs left out",
-    "doubtful runs",
-]
+from workbench.records import Measurement, ModelFinding, MstEstimate, Run
 
 FEWEST_RUNS = 7
 """StreamBed's four corners and three more."""
@@ -41,28 +21,6 @@ WIDE = 0.3
 PLAUSIBLE = 1.5
 EDGE_GAIN = 0.02
 LIKELY = 0.5
-
-
-@dataclass(frozen=True)
-class ModelFinding:
-    """One thing to know about a model's answer.
-
-    Parameters
-    ----------
-    concern
-        What it is about.
-    value
-        Its size: a count, a factor, or a share.
-    finding
-        One sentence.
-    advice
-        What to do.
-    """
-
-    concern: Concern
-    value: float
-    finding: str
-    advice: str
 
 
 def check_model(

@@ -1,17 +1,26 @@
 """What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
 
-from workbench.capacity.planning._plan import CapacityPlan, plan
+from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.checks import check_allocation, check_layouts, check_source
-from workbench.capacity.planning.executor import Executor, kubernetes_reserve, slots_per_worker
+from workbench.capacity.planning.executor import kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import Gain, IntervalPoint, gains, interval_points, sweep
-from workbench.capacity.planning.layout import BatchLayout, Stage, micro_batch_layout
-from workbench.capacity.planning.prices import HOURS_PER_MONTH, InstanceType, Price, cheapest, prices, read_instances
-from workbench.capacity.planning.stages import SCAN, source_share, stages_of, unstaged_s
+from workbench.capacity.planning.layout import micro_batch_layout
+from workbench.capacity.planning.prices import cheapest, prices, read_instances
+from workbench.capacity.planning.stages import source_share, unstaged_s
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
+from workbench.records import (
+    HOURS_PER_MONTH,
+    BatchLayout,
+    CapacityPlan,
+    Executor,
+    InstanceType,
+    Price,
+    Stage,
+    stages_of,
+)
 
 __all__ = [
     "HOURS_PER_MONTH",
-    "SCAN",
     "Answer",
     "BatchLayout",
     "CapacityPlan",

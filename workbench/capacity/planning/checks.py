@@ -3,13 +3,10 @@
 import math
 from collections.abc import Iterable
 
-from workbench.capacity.allocation import Allocation
-from workbench.capacity.model import ModelFinding
 from workbench.capacity.planning.intervals import Gain
-from workbench.capacity.planning.layout import BatchLayout
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
-from workbench.records import Measurement
+from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 
 PYTHON_WORKER_MB = 150
 """What a Python worker was seen to take, MiB."""
@@ -93,8 +90,7 @@ def check_state(*, known: bool) -> tuple[ModelFinding, ...]:
 def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, ...]:
     """Say that the container of an executor of `slots` slots has no room for the workers of the query's own Python."""
     seen = (run.estimate.observation for run in runs)
-    names = (operator.operator.split() for one in seen if one is not None for operator in one.operators)
-    if not any("python" in parts for parts in names):
+    if not any(operator.runs_python for one in seen if one is not None for operator in one.operators):
         return ()
     return (
         ModelFinding(

@@ -6,13 +6,9 @@ gives less than it has, so fewer slots fit on a worker than its size divided by 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from workbench.dataflow import SlotProfile
-from workbench.testbed.spark import LEAST_HEAP_MB, ROCKSDB_SHARE
-
-OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
-"""What Spark adds to an executor's memory for the JVM itself (the defaults of its configuration)."""
+from workbench.records import Executor
 
 UNPRICED = (16.0, 65536.0)
 """Cores and MiB of the workers that are assumed without a price list: a common size for all purposes."""
@@ -24,50 +20,6 @@ _CPU_SHARES = ((1.0, 0.06), (2.0, 0.01), (4.0, 0.005), (math.inf, 0.0025))
 _MEMORY_SHARES = ((4096.0, 0.25), (8192.0, 0.20), (16384.0, 0.10), (131072.0, 0.06), (math.inf, 0.02))
 _SMALL_MB, _SMALL_RESERVE_MB, _EVICTION_MB = 1024.0, 255.0, 100.0
 _SLACK = 1e-6
-
-
-@dataclass(frozen=True)
-class Executor:
-    """One executor: `slots` slots of `profile` in one container.
-
-    Python workers of a query's own functions are not in it: they take about 150 MiB a slot besides.
-    """
-
-    slots: int
-    profile: SlotProfile
-
-    @property
-    def millicores(self) -> int:
-        """CPU of the container, thousandths of a core."""
-        return math.ceil(1000 * self.slots * self.profile.cpus - _SLACK)
-
-    @property
-    def rocksdb_mb(self) -> int:
-        """What RocksDB may use, MiB: the same share of the slots' memory as on the testbed."""
-        return int(self._slots_mb * ROCKSDB_SHARE)
-
-    @property
-    def heap_mb(self) -> int:
-        """Heap, MiB."""
-        return max(LEAST_HEAP_MB, self._slots_mb - self.rocksdb_mb)
-
-    @property
-    def overhead_mb(self) -> int:
-        """Memory beside the heap, MiB: RocksDB's, and what Spark adds."""
-        return self.rocksdb_mb + max(LEAST_OVERHEAD_MB, math.ceil(OVERHEAD_SHARE * self._slots_mb))
-
-    @property
-    def memory_mb(self) -> int:
-        """Memory of the container, MiB."""
-        return self.heap_mb + self.overhead_mb
-
-    @property
-    def _slots_mb(self) -> int:
-        return self.slots * self.profile.memory_mb
-
-    def fits(self, cpus: float, memory_mb: float) -> bool:
-        """Whether the container fits into so many cores and MiB."""
-        return self.millicores <= 1000 * cpus + _SLACK and self.memory_mb <= memory_mb + _SLACK
 
 
 def kubernetes_reserve(cpus: float, memory_mb: float) -> tuple[float, float]:

@@ -3,82 +3,14 @@
 import csv
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.capacity.planning.executor import Reserve, kubernetes_reserve, slots_per_worker
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.records import InstanceType, Price
 
-HOURS_PER_MONTH = 730.0
 COLUMNS = ("name", "provider", "region", "vcpus", "memory_mb", "price_per_hour", "currency", "source", "date")
-
-
-@dataclass(frozen=True)
-class InstanceType:
-    """One machine type with its price.
-
-    Parameters
-    ----------
-    name, provider, region
-        Which.
-    vcpus
-        Virtual cores.
-    memory_mb
-        Memory, MiB.
-    price_per_hour
-        Price in `currency`.
-    source, date
-        Where the price was read, and when.
-    """
-
-    name: str
-    provider: str
-    region: str
-    vcpus: float
-    memory_mb: float
-    price_per_hour: float
-    currency: str
-    source: str
-    date: str
-
-    def __post_init__(self) -> None:
-        for field in ("vcpus", "memory_mb", "price_per_hour"):
-            value = getattr(self, field)
-            if not (math.isfinite(value) and value > 0):
-                raise WorkbenchError(
-                    f"{field} of the instance type {self.name!r} is {value!r}; it must be a finite number above 0."
-                )
-
-
-@dataclass(frozen=True)
-class Price:
-    """Workers of one type that hold a number of slots, and what they cost.
-
-    Parameters
-    ----------
-    instance
-        Their type.
-    workers
-        How many.
-    slots_per_worker
-        Slots that one holds: the shape.
-    per_hour
-        Price of all, whole workers counted.
-    idle_slots
-        Slots that are paid and not asked for.
-    """
-
-    instance: InstanceType
-    workers: int
-    slots_per_worker: int
-    per_hour: float
-    idle_slots: int
-
-    @property
-    def per_month(self) -> float:
-        """Price of 730 hours."""
-        return self.per_hour * HOURS_PER_MONTH
 
 
 def read_instances(path: Path) -> tuple[InstanceType, ...]:

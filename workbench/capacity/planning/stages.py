@@ -3,41 +3,11 @@
 import statistics
 from collections.abc import Iterable
 
-from workbench.capacity.allocation import SOURCE
-from workbench.capacity.planning.layout import BatchLayout, Stage, micro_batch_layout
+from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.dataflow import Budget
-from workbench.records import Measurement
-
-SCAN = "scan"
-"""The word in the name of a stage that reads the source."""
+from workbench.records import BatchLayout, Measurement, stages_of
 
 _RANGE_COUNTS = 16  # slot counts between lowest and highest load that the state's partitions are chosen for, about
-
-
-def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
-    """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured.
-
-    A stage that was seen at too few sizes to tell its fixed from its per-record cost is taken to have no fixed one.
-    """
-    seen = measurement.estimate.observation
-    lines = {
-        cost.operator: (cost.fixed_s, cost.per_record_s)
-        for cost in measurement.costs
-        if cost.fixed_s is not None and cost.per_record_s is not None
-    }
-    if seen is None or measurement.tasks is not None or not lines:
-        return ()
-    consumed = max(1, seen.consumed_records)
-    stages = []
-    for operator in seen.operators:
-        if operator.kind == SOURCE:
-            continue
-        fixed_s, per_record_s = lines.get(operator.operator, (0.0, operator.useful_s / max(1, operator.records_in)))
-        stateful = operator.state_bytes is not None
-        source = SCAN in operator.operator.split() and not stateful
-        ratio = operator.records_in / consumed
-        stages.append(Stage(operator.operator, fixed_s, per_record_s, ratio, stateful=stateful, source=source))
-    return tuple(stages)
 
 
 def unstaged_s(measurement: Measurement) -> float:
@@ -67,7 +37,7 @@ def source_share(measurements: Iterable[Measurement]) -> float | None:
         if seen is None or one.tasks is not None:
             continue
         whole = sum(operator.useful_s for operator in seen.operators)
-        reading = sum(operator.useful_s for operator in seen.operators if operator.kind == SOURCE)
+        reading = sum(operator.useful_s for operator in seen.operators if operator.is_source)
         if whole > 0:
             shares.append(reading / whole)
     return statistics.median(shares) if shares else None

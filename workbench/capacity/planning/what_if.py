@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import MARGIN
-from workbench.capacity.planning._plan import CapacityPlan
-from workbench.capacity.planning.prices import HOURS_PER_MONTH
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
+from workbench.records import HOURS_PER_MONTH, CapacityPlan
 
 
 @dataclass(frozen=True)
@@ -130,6 +129,7 @@ def ask(exploration: Exploration, question: Question) -> Answer:
         high=float(high[0]) / worse,
         form=model.form,
         testbed=sample.testbed,
+        testbed_kind=sample.testbed_kind,
         runs=len(exploration.fitted),
         extrapolation=slots / float(model.slots_[-1]),
         executors=executors,

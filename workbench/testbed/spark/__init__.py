@@ -3,12 +3,10 @@
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import usable_cores
 from workbench.testbed.spark.quota import CpuQuota
-from workbench.testbed.spark.session import LEAST_HEAP_MB, ROCKSDB_SHARE, batch_session
+from workbench.testbed.spark.session import batch_session
 from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
 
 __all__ = [
-    "LEAST_HEAP_MB",
-    "ROCKSDB_SHARE",
     "SLOT_SHARE",
     "CpuQuota",
     "SparkRun",

@@ -35,10 +35,11 @@ from workbench.testbed.spark.machine import Load, load, session_processes
 from workbench.testbed.spark.operators import (
     SourceCost,
     fit_source,
-    fullest_names,
+    fullest_labels,
     line,
     operator_edges,
     operator_metrics,
+    operator_names,
     overhead,
     scans,
 )
@@ -167,10 +168,10 @@ class Driver:
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
         works = [done.work for done in chosen[1:]]
         logs = [work.log for work in works]
-        names = fullest_names(done.work.log for done in live.done) if live.done else None
+        labels = fullest_labels(done.work.log for done in live.done) if live.done else None
         overhead_rate = overhead(done.work for done in live.done)
         operators, samples = operator_metrics(
-            works, elapsed, self._cpus, self._source, names, overhead_rate=overhead_rate
+            works, elapsed, self._cpus, self._source, labels, overhead_rate=overhead_rate
         )
         self._check_executor()
         check_read(spec.name, logs)
@@ -186,7 +187,7 @@ class Driver:
             quota_throttled=(bound[1] - periods[1]) / passed if spec.quota and passed else None,
             disturbance=replace(after.disturbance_since(before), slowdown=slower),
             dropped_late=dropped_late(spec.name, logs, operators),
-            edges=operator_edges(logs, names or ()),
+            edges=operator_edges(logs, operator_names(labels or ())),
         )
 
     def end(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from workbench.metrics import Disturbance
-from workbench.testbed.base import VIRTUAL_MACHINE
+from workbench.records import Machine
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -138,24 +138,22 @@ def outer_throttling(base: Path = Path("/sys/fs/cgroup")) -> tuple[int, int]:
     return 0, 0
 
 
-def describe() -> dict[str, str]:
+def describe() -> Machine:
     """Return facts about the machine for reports, without host name, user or path."""
     found: dict[str, str] = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")
         found.setdefault(key.strip(), value.strip())
-    return {
-        "processor": found.get("model name") or platform.processor() or platform.machine(),
-        VIRTUAL_MACHINE: _virtual(found.get("flags")),
-        "cores": f"{usable_cores():g}",
-        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
-        "system": f"{platform.system()} {platform.release()}",
-        "Python": platform.python_version(),
-    }
+    return Machine(
+        processor=found.get("model name") or platform.processor() or platform.machine(),
+        virtual=_virtual(found.get("flags")),
+        cores=usable_cores(),
+        memory_gib=psutil.virtual_memory().total / 2**30,
+        system=f"{platform.system()} {platform.release()}",
+        facts={"Python": platform.python_version()},
+    )
 
 
-def _virtual(flags: str | None) -> str:
+def _virtual(flags: str | None) -> bool | None:
     """Whether this is a virtual machine, from the processor's flags, which exist on x86 only."""
-    if flags is None:
-        return "unknown"
-    return "yes" if "hypervisor" in flags.split() else "no"
+    return None if flags is None else "hypervisor" in flags.split()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from workbench.metrics import OperatorMetrics, TaskSample
+from workbench.metrics import SOURCE, OperatorMetrics, TaskSample
 from workbench.testbed.spark.event_log import BatchLog, Stage
 
 _KINDS = {
@@ -38,8 +38,11 @@ _KINDS = {
     "MapInPandas": "python",
 }
 _PYTHON = ("python", "state")
+_STATE = frozenset(_KINDS.values()) - {"python"}
 _SCAN = "MicroBatchScan"
-_SOURCE = "source"
+
+Labels = tuple[tuple[str, ...], ...]
+"""What each stage of a batch does."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +94,14 @@ def _is_source(stage: Stage) -> bool:
     return any(node.name.startswith(_SCAN) for node in stage.nodes)
 
 
-def operator_names(stages: Sequence[Stage]) -> tuple[str, ...]:
-    """Name each stage of a batch after its work, numbered in order: ``"1 scan filter"``, ``"2 aggregate"``."""
-    names = []
-    for number, stage in enumerate(stages, 1):
-        labels = _labels(stage) or ["map"]
-        names.append(f"{number} {' '.join(labels)}")
-    return tuple(names)
+def stage_labels(stages: Sequence[Stage]) -> Labels:
+    """Return the work of each stage of a batch, as one word per node that matters."""
+    return tuple(tuple(_labels(stage)) for stage in stages)
+
+
+def operator_names(labels: Labels) -> tuple[str, ...]:
+    """Name each operator after its work, numbered in order: ``"1 scan filter"``, ``"2 aggregate"``."""
+    return tuple(f"{number} {' '.join(one or ('map',))}" for number, one in enumerate(labels, 1))
 
 
 def overhead(batches: Iterable[BatchWork]) -> float:
@@ -165,9 +169,10 @@ def line(points: Sequence[tuple[float, float]]) -> SourceCost:
     return SourceCost(0.0, median(y / x if x else 0.0 for x, y in points))
 
 
-def fullest_names(batches: Iterable[BatchLog]) -> tuple[str, ...]:
-    """Names of a query's operators, from the batch that shows the most: nodes without rows do not appear in the log."""
-    return max((operator_names(batch.stages) for batch in batches), key=lambda names: sum(map(len, names)))
+def fullest_labels(batches: Iterable[BatchLog]) -> Labels:
+    """Labels of the batch that shows the most: nodes without rows do not appear in the log."""
+    labels = (stage_labels(batch.stages) for batch in batches)
+    return max(labels, key=lambda one: sum(map(len, operator_names(one))))
 
 
 def operator_edges(batches: Sequence[BatchLog], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -182,7 +187,7 @@ def operator_edges(batches: Sequence[BatchLog], names: Sequence[str]) -> tuple[t
     named = {stage.stage_id: name for stage, name in zip(whole, names, strict=False)}
     found: list[tuple[str, str]] = []
     for stage in whole:
-        found += [(_SOURCE, named[stage.stage_id])] if _is_source(stage) else []
+        found += [(SOURCE, named[stage.stage_id])] if _is_source(stage) else []
         found += [(named[parent], named[stage.stage_id]) for parent in stage.parents if parent in named]
     return tuple(found)
 
@@ -197,7 +202,7 @@ def operator_metrics(
     elapsed_s: float,
     slot_cpus: float,
     source: SourceCost,
-    names: tuple[str, ...] | None = None,
+    labels: Labels | None = None,
     *,
     overhead_rate: float | None = None,
 ) -> tuple[tuple[OperatorMetrics, ...], tuple[TaskSample, ...]]:
@@ -205,8 +210,8 @@ def operator_metrics(
 
     Parameters
     ----------
-    names
-        Names of the operators, as from `fullest_names`; default: the names in these batches.
+    labels
+        Labels of the operators, as from `fullest_labels`; default: those of these batches.
     overhead_rate
         Rate at which samples are charged the executor's other CPU, as from `overhead` over the whole deployment;
         default: each batch's own rate.
@@ -220,24 +225,24 @@ def operator_metrics(
     """
     if not batches:
         return (), ()
-    names = names or fullest_names(batch.log for batch in batches)
-    whole = [batch for batch in batches if len(batch.log.stages) == len(names)]
+    labels = labels or fullest_labels(batch.log for batch in batches)
+    whole = [batch for batch in batches if len(batch.log.stages) == len(labels)]
     works = [_work(batch, slot_cpus) for batch in whole]
     sampled = works if overhead_rate is None else [_work(batch, slot_cpus, overhead_rate) for batch in whole]
     samples: list[TaskSample] = []
     operators: list[OperatorMetrics] = []
     reading: list[OperatorMetrics] = []
-    for index, name in enumerate(names):
+    for index, name in enumerate(operator_names(labels)):
         stages = [work[index] for work in works if work[index].stage.tasks]
         taken = [_source_seconds(work, source) for work in stages]
-        operators.append(_summed(name, stages, taken, elapsed_s))
+        operators.append(_summed(name, labels[index], stages, taken, elapsed_s))
         if any(_is_source(work.stage) for work in stages):
             reading.append(_source_part(stages, taken, elapsed_s))
         for work in (work[index] for work in sampled if work[index].stage.tasks):
             tasks = work.stage.tasks
             records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
             samples.append(TaskSample(name, records / len(tasks), seconds / len(tasks)))
-    operators = [_with_state(metrics, index, batches, names) for index, metrics in enumerate(operators)]
+    operators = [_with_state(metrics, index, batches, labels) for index, metrics in enumerate(operators)]
     return (_source(reading, elapsed_s), *operators), tuple(samples)
 
 
@@ -252,8 +257,8 @@ def _source_part(works: Sequence[_StageWork], taken: Sequence[float], elapsed_s:
     records = sum(task.records_in for work in works for task in work.stage.tasks)
     useful = sum(taken)
     return OperatorMetrics(
-        operator=_SOURCE,
-        kind=_SOURCE,
+        operator=SOURCE,
+        kind=SOURCE,
         tasks=max(len(work.stage.tasks) for work in works),
         records_in=records,
         records_out=records,
@@ -271,8 +276,8 @@ def _source(parts: Sequence[OperatorMetrics], elapsed_s: float) -> OperatorMetri
     tasks = sum(part.tasks for part in parts) or 1
     useful = sum(part.useful_s for part in parts)
     return OperatorMetrics(
-        operator=_SOURCE,
-        kind=_SOURCE,
+        operator=SOURCE,
+        kind=SOURCE,
         tasks=tasks,
         records_in=records,
         records_out=records,
@@ -290,7 +295,9 @@ def _share(cpu_s: float, seconds: float, work: _StageWork) -> float:
     return cpu_s * seconds / whole if whole else 0.0
 
 
-def _summed(name: str, works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float) -> OperatorMetrics:
+def _summed(
+    name: str, labels: Sequence[str], works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float
+) -> OperatorMetrics:
     """Sum one operator's stages; `taken` is the seconds of each stage that belong to the source."""
     per_partition: dict[int, int] = {}
     for work in works:
@@ -304,7 +311,7 @@ def _summed(name: str, works: Sequence[_StageWork], taken: Sequence[float], elap
     source_cpu = sum(_share(work.cpu_s, seconds, work) for work, seconds in zip(works, taken, strict=True))
     return OperatorMetrics(
         operator=name,
-        kind=name.rsplit(" ", maxsplit=1)[-1],
+        kind=labels[-1] if labels else "map",
         tasks=tasks,
         records_in=records_in,
         records_out=records_out,
@@ -314,6 +321,8 @@ def _summed(name: str, works: Sequence[_StageWork], taken: Sequence[float], elap
         cpu_s=sum(work.cpu_s for work in works) - source_cpu,
         shuffle_bytes=sum(task.shuffle_bytes for task in all_tasks),
         key_skew=max(per_partition.values()) * tasks / records_in if records_in else None,
+        scans="scan" in labels,
+        runs_python="python" in labels,
     )
 
 
@@ -325,11 +334,9 @@ def _rows_out(stage: Stage) -> int:
     return 0
 
 
-def _with_state(
-    metrics: OperatorMetrics, index: int, batches: Sequence[BatchWork], names: Sequence[str]
-) -> OperatorMetrics:
+def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWork], labels: Labels) -> OperatorMetrics:
     """Add RocksDB's metrics to a stateful operator. Spark lists state operators sink first."""
-    stateful = [i for i, name in enumerate(names) if set(name.split(" ")) & set(_KINDS.values()) - {"python"}]
+    stateful = [i for i, one in enumerate(labels) if _STATE & set(one)]
     if index not in stateful:
         return metrics
     from_sink = len(stateful) - 1 - stateful.index(index)

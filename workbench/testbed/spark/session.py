@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from workbench.dataflow import Budget
+from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
@@ -20,9 +21,6 @@ from workbench.testbed.spark.spec import DeploymentSpec
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# RocksDB's share of a deployment's memory (slots x memory per slot); the heap gets the rest.
-ROCKSDB_SHARE = 0.4
-LEAST_HEAP_MB = 600
 # A job that runs for days has all its code compiled, but a run of minutes would still interpret the code that a batch
 # calls once. So the JVM compiles code after a tenth of the usual calls.
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"

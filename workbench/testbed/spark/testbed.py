@@ -9,7 +9,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import packages_distributions, version
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -22,6 +22,7 @@ from workbench.dataflow import Budget
 from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
+from workbench.records import Machine
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
 from workbench.testbed.spark.quota import CpuQuota
@@ -48,7 +49,7 @@ class SparkRun:
     """One live deployment; see `workbench.testbed.base.Run`."""
 
     budget: Budget
-    facts: dict[str, str]
+    machine: Machine
     source: SourceProfile
     _connection: Connection
     _check: Callable[[], None] = _go_on
@@ -105,6 +106,11 @@ class SparkTestbed:
     check_owner: Callable[[], None] = field(default=_go_on)
 
     @property
+    def kind(self) -> str:
+        """``"spark"``."""
+        return "spark"
+
+    @property
     def identity(self) -> str:
         """What a measurement depends on apart from the query and the budget; only equal identities may be mixed."""
         with tempfile.TemporaryDirectory(prefix="java-") as folder:
@@ -112,7 +118,7 @@ class SparkTestbed:
         machine = describe()
         return (
             f"Spark {version('pyspark')}, master {self.master}, slots as {self.slot_cpus}, Java {java}, "
-            f"{machine['processor']} with {machine['cores']} cores"
+            f"{machine.processor} with {machine.cores:g} cores"
         )
 
     def operators(self, query: Query) -> tuple[str, ...]:  # noqa: ARG002 - the protocol's
@@ -212,20 +218,21 @@ class SparkTestbed:
                 raise _ended(driver.said()) from error
             facts = _answer(driver.connection, self.progress, self.check_owner, driver.said)
             source = facts.pop("source")
-            facts = {**describe(), **facts, "output mode": query.output_mode}
-            facts["event time"] = "due time and own lateness"
             driver_apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
-            facts["slots are"] = (
+            slots = (
                 f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {len(spec.slot_cores)} of the "
                 f"machine's cores, the driver {'on others' if driver_apart else 'on the same cores'}"
                 f"{', the compiler apart' * quota.v1}"
                 if quota
                 else "whole cores, no quota"
             )
+            facts |= {"output mode": query.output_mode, "event time": "due time and own lateness"}
             if isinstance(generator, Replay) and not generator.complete:
                 facts["data"] = "only the first GiB of the data set is replayed"
             facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
-            yield SparkRun(budget, facts, source, driver.connection, self.check_owner, driver.said)
+            here = describe()
+            machine = replace(here, slots=slots, facts={**here.facts, **facts})
+            yield SparkRun(budget, machine, source, driver.connection, self.check_owner, driver.said)
 
     def _quota(self, budget: Budget) -> CpuQuota | None:
         if self.master != "local" or self.slot_cpus == "cores":

@@ -14,6 +14,7 @@ from workbench.testbed.spark.operators import (
     operator_metrics,
     operator_names,
     overhead,
+    stage_labels,
 )
 
 QUERY = "q-1"
@@ -194,7 +195,7 @@ def batch(log):
 
 
 def test_which_operator_feeds_which_is_told_by_the_stages(batch):
-    names = operator_names(batch.stages)
+    names = operator_names(stage_labels(batch.stages))
     assert operator_edges([batch], names) == (("source", names[0]), (names[0], names[1]))
     assert operator_edges([batch], [*names, "3 map"]) == ()
     assert operator_edges([], names) == ()

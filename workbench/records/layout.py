@@ -1,0 +1,161 @@
+"""The stages of a micro-batch and the partitions that a plan gives them."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from workbench.checks import whole
+from workbench.errors import WorkbenchError
+from workbench.records.measurement import Measurement
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a query, the chain between two exchanges, and what its tasks cost.
+
+    Parameters
+    ----------
+    name
+        Unique within its query.
+    fixed_s, per_record_s
+        Seconds of one task = fixed_s + per_record_s x its records. A state store's commit is part of the fixed seconds.
+    ratio
+        Records into the stage per source record, after partial aggregation, which depends on the batch size.
+    stateful
+        Whether it keeps state: all such stages share one partition count. A stage that reads a shuffle Spark itself
+        puts in (a batch-side join, say) without a ``repartition`` shares it too; mark it alike.
+    source
+        Whether its partitions are the source's.
+    max_partitions
+        The most it can have, such as the partitions of a topic; None for no limit.
+    """
+
+    name: str
+    fixed_s: float
+    per_record_s: float
+    ratio: float = 1.0
+    stateful: bool = False
+    source: bool = False
+    max_partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise WorkbenchError("A stage's name is empty; give it a name.")
+        for field in ("fixed_s", "per_record_s", "ratio"):
+            value = getattr(self, field)
+            if not (math.isfinite(value) and value >= 0):
+                raise WorkbenchError(
+                    f"{field} of stage {self.name!r} is {value!r}; it must be a finite number of at least 0."
+                )
+        if self.stateful and self.source:
+            raise WorkbenchError(
+                f"Stage {self.name!r} is both source and stateful; Spark reads state behind a shuffle, "
+                "so these are two stages."
+            )
+        if self.max_partitions is not None:
+            whole(f"max_partitions of stage {self.name!r}", self.max_partitions)
+
+    def seconds(self, partitions: int, slots: int, source_records: float) -> float:
+        """Seconds of the stage in a batch of `source_records`: waves of equal tasks."""
+        waves = -(-partitions // slots)
+        return waves * (self.fixed_s + self.ratio * source_records / partitions * self.per_record_s)
+
+
+@dataclass(frozen=True)
+class BatchLayout:
+    """Partitions for every stage, and the batch times they give over the slot counts asked for.
+
+    Parameters
+    ----------
+    stages
+        The stages, in order.
+    partitions
+        Partitions by stage name; the same number for all stateful ones.
+    batch_s
+        Seconds of a batch by slot count.
+    best_s
+        Seconds of a batch by slot count, were the layout made for this slot count alone.
+    interval_s
+        The trigger interval.
+    """
+
+    stages: tuple[Stage, ...]
+    partitions: Mapping[str, int]
+    batch_s: Mapping[int, float]
+    best_s: Mapping[int, float]
+    interval_s: float
+
+    @property
+    def regret_s(self) -> dict[int, float]:
+        """Seconds a batch takes longer, by slot count, than with the layout made for it alone."""
+        return {slots: max(0.0, seconds - self.best_s[slots]) for slots, seconds in self.batch_s.items()}
+
+    @property
+    def max_regret_s(self) -> float:
+        """The largest regret over the slot counts."""
+        return max(self.regret_s.values())
+
+    @property
+    def late(self) -> tuple[int, ...]:
+        """Slot counts at which a batch takes longer than the trigger interval."""
+        return tuple(slots for slots, seconds in self.batch_s.items() if seconds > self.interval_s)
+
+    @property
+    def stateful_partitions(self) -> int | None:
+        """The one partition count of all stateful stages; None without any."""
+        return next((self.partitions[stage.name] for stage in self.stages if stage.stateful), None)
+
+    @property
+    def source_partitions(self) -> dict[str, int]:
+        """Partitions of the sources by stage name: an option of each source."""
+        return {stage.name: self.partitions[stage.name] for stage in self.stages if stage.source}
+
+    @property
+    def repartitions(self) -> dict[str, int]:
+        """Counts for ``repartition(count)`` before each stateless stage that is no source, by stage name."""
+        return {
+            stage.name: self.partitions[stage.name] for stage in self.stages if not (stage.source or stage.stateful)
+        }
+
+    def spark_conf(self) -> dict[str, str]:
+        """Give the part of the layout that is Spark configuration.
+
+        With state: ``spark.sql.shuffle.partitions``, read at the first start and frozen in the checkpoint. Without:
+        the adaptive execution of stateless queries is switched off, for it may change partition counts. Source
+        partitions and ``repartition`` counts belong to the source's options and to the query; no configuration sets
+        them.
+        """
+        if self.stateful_partitions is not None:
+            return {"spark.sql.shuffle.partitions": str(self.stateful_partitions)}
+        return {"spark.sql.adaptive.streaming.stateless.enabled": "false"}
+
+
+def costed_run(runs: Iterable[Measurement]) -> Measurement:
+    """Give the run whose costs rest on the most levels of load: a layout goes by its stages."""
+    return max(runs, key=lambda run: sum(cost.levels for cost in run.costs))
+
+
+def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
+    """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured.
+
+    A stage that was seen at too few sizes to tell its fixed from its per-record cost is taken to have no fixed one.
+    """
+    seen = measurement.estimate.observation
+    lines = {
+        cost.operator: (cost.fixed_s, cost.per_record_s)
+        for cost in measurement.costs
+        if cost.fixed_s is not None and cost.per_record_s is not None
+    }
+    if seen is None or measurement.tasks is not None or not lines:
+        return ()
+    consumed = max(1, seen.consumed_records)
+    stages = []
+    for operator in seen.operators:
+        if operator.is_source:
+            continue
+        fixed_s, per_record_s = lines.get(operator.operator, (0.0, operator.useful_s / max(1, operator.records_in)))
+        stateful = operator.keeps_state
+        source = operator.scans and not stateful
+        ratio = operator.records_in / consumed
+        stages.append(Stage(operator.operator, fixed_s, per_record_s, ratio, stateful=stateful, source=source))
+    return tuple(stages)

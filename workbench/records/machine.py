@@ -1,0 +1,67 @@
+"""The machine behind a run, and how it holds the run's slots."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_VIRTUAL = {True: "yes", False: "no", None: "unknown"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a run was made on: no host name, no user, no path.
+
+    Parameters
+    ----------
+    slots
+        How the slots are made: a CPU quota, whole cores, or simulated.
+    processor
+        Name of the processor's model.
+    virtual
+        Whether it is a virtual machine, whose speed others influence; None: unknown.
+    cores
+        Cores that the workbench may use; None: none are used.
+    memory_gib
+        Its memory, GiB.
+    system
+        Operating system and its release.
+    facts
+        Further facts in words by name, such as versions.
+    """
+
+    slots: str = ""
+    processor: str = ""
+    virtual: bool | None = False
+    cores: float | None = None
+    memory_gib: float | None = None
+    system: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def described(self) -> dict[str, str]:
+        """Every known fact in words, by name."""
+        known = {
+            "processor": self.processor,
+            "virtual machine": _VIRTUAL[self.virtual] if self.processor else "",
+            "cores": "" if self.cores is None else f"{self.cores:g}",
+            "memory": "" if self.memory_gib is None else f"{self.memory_gib:.1f} GiB",
+            "system": self.system,
+            **self.facts,
+            "slots are": self.slots,
+        }
+        return {name: value for name, value in known.items() if value}
+
+
+def machine_of_facts(facts: Mapping[str, Any]) -> Machine:
+    """Read the facts of a machine as journals and measurements of earlier versions hold them: texts by name."""
+    rest = {str(name): str(value) for name, value in facts.items() if name != "testbed"}  # the measurement names it
+    virtual = rest.pop("virtual machine", "no")
+    cores, memory = rest.pop("cores", None), rest.pop("memory", None)
+    return Machine(
+        slots=rest.pop("slots are", ""),
+        processor=rest.pop("processor", ""),
+        virtual=None if virtual == "unknown" else virtual == "yes",
+        cores=None if cores is None else float(cores),
+        memory_gib=None if memory is None else float(memory.removesuffix(" GiB")),
+        system=rest.pop("system", ""),
+        facts=rest,
+    )

@@ -1,0 +1,264 @@
+"""A capacity plan: what to deploy for a rate, and its document."""
+
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.records.documents import structure, unstructure
+from workbench.records.layout import BatchLayout, Stage
+from workbench.records.measurement import testbed_kind_of
+from workbench.records.plan_parts import Allocation, Executor, ModelFinding, Price
+
+VERSION = 2
+DRIVER_MEMORY = "1g"
+"""As on the testbed."""
+
+_DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit")
+_STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+
+
+@dataclass(frozen=True)
+class CapacityPlan:
+    """What to deploy for a rate.
+
+    Parameters
+    ----------
+    query
+        Its name.
+    rate
+        Records/s asked for.
+    margin
+        Capacity is to be this many times the rate.
+    budget
+        Slots, their profile and the trigger interval.
+    expected_rate, low, high
+        Predicted capacity and the ends of its 90 % interval, records/s.
+    form
+        Form of the model that predicts it.
+    testbed, testbed_kind
+        Where the runs behind it were made: its identity, and ``"spark"``, ``"fluid"`` or ``"recorded"``.
+    runs
+        How many.
+    extrapolation
+        Slots planned / most slots measured.
+    executors
+        Executors that hold the slots, one to a worker.
+    allocation
+        Tasks by operator, for an engine whose operators run side by side.
+    layout
+        Partitions by stage, for micro-batches.
+    price
+        Workers and what they cost; None without a price list.
+    overstatement
+        Median of measured / predicted rate of the optimizer's objective in the runs; None without.
+    source_share
+        Share of the slots' busy time that the measuring source took, so that the plan holds slots for it, too; None
+        where sources are not among the slots.
+    cards
+        What is doubtful, with advice.
+    low_slots
+        Slots that carry the lowest load, where one was given. The state's partition count in `layout`, which the
+        checkpoint freezes, is then the one of least maximum regret from these slots to the planned ones.
+    low_layout
+        Partitions by stage to restart with at `low_slots`.
+    stateful
+        Whether the query keeps state, so that Spark needs a state store.
+    """
+
+    query: str
+    rate: float
+    margin: float
+    budget: Budget
+    expected_rate: float
+    low: float
+    high: float
+    form: str
+    testbed: str
+    testbed_kind: str
+    runs: int
+    extrapolation: float
+    executors: int = 1
+    allocation: Allocation | None = None
+    layout: BatchLayout | None = None
+    price: Price | None = None
+    overstatement: float | None = None
+    source_share: float | None = None
+    cards: tuple[ModelFinding, ...] = ()
+    low_slots: int | None = None
+    low_layout: BatchLayout | None = None
+    stateful: bool = False
+
+    @property
+    def executor(self) -> Executor:
+        """One of the executors; the slots are dealt out evenly, so that one of the last may be more than asked for."""
+        return Executor(math.ceil(self.budget.slots / self.executors), self.budget.profile)
+
+    def spark_conf(self) -> dict[str, str]:
+        """Spark's configuration for the plan: executors, memory, state store, partitions.
+
+        Source partitions and ``repartition`` counts are no configuration: see ``layout``. Nor is the trigger interval,
+        which the query's ``writeStream.trigger`` takes.
+        """
+        executor = self.executor
+        conf = {
+            "spark.driver.memory": DRIVER_MEMORY,
+            "spark.executor.instances": str(self.executors),
+            "spark.executor.cores": str(executor.slots),
+            "spark.executor.memory": f"{executor.heap_mb}m",
+            "spark.executor.memoryOverhead": f"{executor.overhead_mb}m",
+            "spark.kubernetes.executor.request.cores": f"{executor.millicores}m",
+            "spark.kubernetes.executor.limit.cores": f"{executor.millicores}m",
+            "spark.dynamicAllocation.enabled": "false",
+            "spark.sql.shuffle.partitions": str(self.budget.slots),
+        }
+        if self.layout is not None:
+            conf |= self.layout.spark_conf()
+        if self.stateful:
+            state = "spark.sql.streaming.stateStore."
+            conf |= {
+                state + "providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
+                state + "rocksdb.boundedMemoryUsage": "true",
+                state + "rocksdb.maxMemoryUsageMB": str(executor.rocksdb_mb),
+                state + "rocksdb.trackTotalNumberOfRows": "false",
+            }
+        return conf
+
+    def spark_submit(self, application: str = "job.py", master: str = "k8s://https://API-SERVER") -> str:
+        """Give the shell command that starts `application`, with its arguments, as planned.
+
+        Names in capitals are the reader's to fill in: his cluster's address and, on Kubernetes, the image.
+        """
+        conf, mode = self.spark_conf(), []
+        if master.startswith("k8s://"):
+            conf["spark.kubernetes.container.image"] = "CONTAINER-IMAGE"
+            mode = ["--deploy-mode cluster"]
+        options = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in sorted(conf.items())]
+        return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *mode, *options, application])
+
+    def kubernetes(self) -> dict[str, dict[str, dict[str, str]]]:
+        """Resource requests and limits of one executor's container, the same that `spark_submit` has Spark ask for."""
+        both = {"cpu": f"{self.executor.millicores}m", "memory": f"{self.executor.memory_mb}Mi"}
+        return {"resources": {"requests": dict(both), "limits": dict(both)}}
+
+    def sentence(self) -> str:
+        """One sentence: the answer."""
+        budget, price = self.budget, self.price
+        slots = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
+        interval = "" if not self.has_interval else f" at a trigger interval of {budget.interval_s:g} s"
+        beyond = f", {self.extrapolation:.1f} times the most slots measured" if self.extrapolation > 1 else ""
+        workers = "" if price is None else (
+            f", on {price.workers} x {price.instance.name} with room for {price.slots_per_worker} each at "
+            f"{_money(price.per_hour)} {price.instance.currency}/h"
+        )  # fmt: skip
+        return (
+            f"{self.rate:,.0f} records/s of {self.query} take {slots} of {budget.profile.cpus:g} core and "
+            f"{budget.profile.memory_mb} MB{interval} (capacity {self.expected_rate:,.0f}, 90 % interval "
+            f"{self.low:,.0f} to {self.high:,.0f} records/s{beyond}){workers}."
+        )
+
+    def basis(self) -> str:
+        """One sentence: what the answer rests on."""
+        how = "simulated" if self.simulated else "measured"
+        share = self.source_share
+        source = (
+            "" if share is None else f"; the source that replayed the data took {share:.0%} of the slots' busy time"
+        )
+        return f"It rests on {self.runs} runs {how} on {self.testbed}{source}."
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the runs behind it were simulated."""
+        return self.testbed_kind == "fluid"
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether a trigger interval is part of the plan: a simulated engine has none, and a table names none."""
+        return self.testbed_kind not in {"fluid", "recorded"}
+
+    def to_json(self) -> str:
+        """Write the plan as JSON text, with Spark's settings for it."""
+        return json.dumps(plan_to_dict(self), allow_nan=False, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> "CapacityPlan":
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        WorkbenchError
+            When the text is no plan, or of a version that cannot be read.
+        """
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise WorkbenchError(f"The plan is not JSON: {error}. Plan again with workbench plan.") from error
+        return plan_from_dict(data)
+
+
+def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:
+    """Plain JSON values of `plan`, with Spark's settings for it."""
+    return {
+        **unstructure(plan),
+        "version": VERSION,
+        "spark_conf": plan.spark_conf(),
+        "kubernetes": plan.kubernetes(),
+        "spark_submit": plan.spark_submit(),
+    }
+
+
+def plan_from_dict(data: object, what: str = "The plan", stages: Sequence[Stage] = ()) -> CapacityPlan:
+    """Build a plan from plain JSON values.
+
+    Parameters
+    ----------
+    data
+        The values.
+    what
+        Names the plan in errors.
+    stages
+        Stages that a layout of version 1 is for, which does not name them.
+
+    Raises
+    ------
+    WorkbenchError
+        When the values are no plan, or of a version that cannot be read.
+    """
+    if not isinstance(data, Mapping):
+        raise WorkbenchError(f"{what} is {data!r}, not an object with a rate and a budget; plan again.")
+    version = data.get("version")
+    if version == 1:
+        data = _of_version_1(data, what, stages)
+    elif version != VERSION:
+        raise WorkbenchError(
+            f"{what} has version {version!r}; this workbench reads up to version {VERSION}. Plan again with workbench "
+            "plan."
+        )
+    return structure({name: value for name, value in data.items() if name not in _DERIVED}, CapacityPlan, what)
+
+
+def _of_version_1(data: Mapping[str, Any], what: str, stages: Sequence[Stage]) -> dict[str, Any]:
+    """Add what version 1 left out: the stages of layouts, the state, the kind of testbed."""
+    added = {
+        "stateful": _STATE_STORE in data.get("spark_conf", {}),
+        "testbed_kind": testbed_kind_of(str(data.get("testbed"))),
+    }
+    for name in ("layout", "low_layout"):
+        layout = data.get(name)
+        if layout is None:
+            continue
+        if [stage.name for stage in stages] != list(layout["partitions"]):
+            raise WorkbenchError(
+                f"{what} has version 1, whose layout lacks its stages. Plan again with workbench plan."
+            )
+        added[name] = {**layout, "stages": [unstructure(stage) for stage in stages]}
+    return {**data, **added}
+
+
+def _money(amount: float) -> str:
+    """Two decimals; where these would be off by more than half a percent, three digits."""
+    return f"{amount:,.2f}" if abs(round(amount, 2) - amount) <= 0.005 * amount else f"{amount:.3g}"

@@ -1,0 +1,211 @@
+"""The parts of a capacity plan: tasks, executors, prices, and what is doubtful about them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from workbench.dataflow import SlotProfile
+from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
+from workbench.errors import WorkbenchError
+
+Status = Literal["optimal", "feasible"]
+Unbounded = Literal["no input seen", "true rate undefined"]
+HOURS_PER_MONTH = 730.0
+Concern = Literal[
+    "few runs",
+    "extrapolation",
+    "forms disagree",
+    "wide interval",
+    "memory not measured",
+    "memory at the edge",
+    "levels off",
+    "trigger interval",
+    "late batches",
+    "unbounded operators",
+    "source share",
+    "state not known",
+    "python workers",
+    "runs left out",
+    "doubtful runs",
+]
+
+OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384
+"""What Spark adds to an executor's memory for the JVM itself (the defaults of its configuration)."""
+
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """How many tasks each operator gets, and what that carries.
+
+    Parameters
+    ----------
+    tasks
+        Tasks by operator, at least one each.
+    source_rate
+        Source records/s that the tasks carry: the least of the capacities, inf if nothing bounds it.
+    capacities
+        Source records/s that each operator's tasks carry, inf for an unbounded one.
+    unbounded
+        Operators that bound nothing, with the reason; they have one task. A true rate that is undefined although the
+        operator has input (it was never seen busy) is worth a longer measurement.
+    idle_slots
+        Slots given to nobody, because every operator is unbounded.
+    status
+        ``"feasible"`` when CBC's time limit ended the search before the optimum was proven.
+    """
+
+    tasks: Mapping[str, int]
+    source_rate: float
+    capacities: Mapping[str, float] = field(default_factory=dict)
+    unbounded: Mapping[str, Unbounded] = field(default_factory=dict)
+    idle_slots: int = 0
+    status: Status = "optimal"
+
+    @property
+    def bottleneck(self) -> str | None:
+        """The operator of least capacity, the first of several; None if nothing bounds the rate."""
+        if math.isinf(self.source_rate):
+            return None
+        return min(self.capacities, key=self.capacities.__getitem__)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of all tasks by operator: in a micro-batch, whose stages take turns, its share of the slots' time."""
+        total = sum(self.tasks.values())
+        return {name: tasks / total for name, tasks in self.tasks.items()}
+
+
+@dataclass(frozen=True)
+class Executor:
+    """One executor: `slots` slots of `profile` in one container.
+
+    Python workers of a query's own functions are not in it: they take about 150 MiB a slot besides.
+    """
+
+    slots: int
+    profile: SlotProfile
+
+    @property
+    def millicores(self) -> int:
+        """CPU of the container, thousandths of a core."""
+        return math.ceil(1000 * self.slots * self.profile.cpus - _SLACK)
+
+    @property
+    def rocksdb_mb(self) -> int:
+        """What RocksDB may use, MiB: the same share of the slots' memory as on the testbed."""
+        return int(self._slots_mb * ROCKSDB_SHARE)
+
+    @property
+    def heap_mb(self) -> int:
+        """Heap, MiB."""
+        return max(LEAST_HEAP_MB, self._slots_mb - self.rocksdb_mb)
+
+    @property
+    def overhead_mb(self) -> int:
+        """Memory beside the heap, MiB: RocksDB's, and what Spark adds."""
+        return self.rocksdb_mb + max(LEAST_OVERHEAD_MB, math.ceil(OVERHEAD_SHARE * self._slots_mb))
+
+    @property
+    def memory_mb(self) -> int:
+        """Memory of the container, MiB."""
+        return self.heap_mb + self.overhead_mb
+
+    @property
+    def _slots_mb(self) -> int:
+        return self.slots * self.profile.memory_mb
+
+    def fits(self, cpus: float, memory_mb: float) -> bool:
+        """Whether the container fits into so many cores and MiB."""
+        return self.millicores <= 1000 * cpus + _SLACK and self.memory_mb <= memory_mb + _SLACK
+
+
+@dataclass(frozen=True)
+class InstanceType:
+    """One machine type with its price.
+
+    Parameters
+    ----------
+    name, provider, region
+        Which.
+    vcpus
+        Virtual cores.
+    memory_mb
+        Memory, MiB.
+    price_per_hour
+        Price in `currency`.
+    source, date
+        Where the price was read, and when.
+    """
+
+    name: str
+    provider: str
+    region: str
+    vcpus: float
+    memory_mb: float
+    price_per_hour: float
+    currency: str
+    source: str
+    date: str
+
+    def __post_init__(self) -> None:
+        for name in ("vcpus", "memory_mb", "price_per_hour"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise WorkbenchError(
+                    f"{name} of the instance type {self.name!r} is {value!r}; it must be a finite number above 0."
+                )
+
+
+@dataclass(frozen=True)
+class Price:
+    """Workers of one type that hold a number of slots, and what they cost.
+
+    Parameters
+    ----------
+    instance
+        Their type.
+    workers
+        How many.
+    slots_per_worker
+        Slots that one holds: the shape.
+    per_hour
+        Price of all, whole workers counted.
+    idle_slots
+        Slots that are paid and not asked for.
+    """
+
+    instance: InstanceType
+    workers: int
+    slots_per_worker: int
+    per_hour: float
+    idle_slots: int
+
+    @property
+    def per_month(self) -> float:
+        """Price of 730 hours."""
+        return self.per_hour * HOURS_PER_MONTH
+
+
+@dataclass(frozen=True)
+class ModelFinding:
+    """One thing to know about a model's answer.
+
+    Parameters
+    ----------
+    concern
+        What it is about.
+    value
+        Its size: a count, a factor, or a share.
+    finding
+        One sentence.
+    advice
+        What to do.
+    """
+
+    concern: Concern
+    value: float
+    finding: str
+    advice: str
