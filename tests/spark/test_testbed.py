@@ -70,7 +70,7 @@ def observed():
             run.set_rate(rate)
             run.settle(4)
             seen[rate] = run.observe(12)
-        facts = run.facts
+        machine = run.machine
         source = run.source
         during = left_behind() - before
         driver = running("workbench.testbed.spark.driver")[0]
@@ -79,7 +79,7 @@ def observed():
             "slots": [set(process.cpu_affinity()) for process in (executor, *executor.children(recursive=True))],
             "driver": [set(process.cpu_affinity()) for process in (driver, *driver.children())],  # its JVM too
         }
-    return seen, facts, source, during, left_behind() - before, cores
+    return seen, machine, source, during, left_behind() - before, cores
 
 
 def test_as_much_as_fits_grows_until_it_fills_the_interval(observed):
@@ -111,7 +111,7 @@ def test_the_source_is_profiled_apart(observed):
 def test_the_quota_is_looked_at_where_there_is_one(observed):
     observation = observed[0][math.inf]
     assert (observation.quota_throttled is not None) == FRACTIONS
-    assert ("quota" in observed[1]["slots are"]) == FRACTIONS or "no quota" in observed[1]["slots are"]
+    assert ("quota" in observed[1].slots) == FRACTIONS or "no quota" in observed[1].slots
 
 
 def test_the_slots_run_on_as_few_cores_as_hold_them(observed):

@@ -207,7 +207,7 @@ def test_every_room_that_observes_is_there():
 
 
 def test_measurements_of_two_machines_are_not_mixed(monkeypatch):
-    machines = [{"processor": "A", "cores": "2"}, {"processor": "A", "cores": "4"}, {"processor": "B", "cores": "2"}]
+    machines = [Machine(processor="A", cores=2), Machine(processor="A", cores=4), Machine(processor="B", cores=2)]
     named = []
     for machine in machines:
         monkeypatch.setattr(spark_testbed, "describe", lambda machine=machine: machine)

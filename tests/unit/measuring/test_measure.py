@@ -24,7 +24,7 @@ class Killed(BaseException):
 
 
 class FakeRun(SimulatedRun):
-    facts = {"spark": "none"}  # noqa: RUF012
+    machine = Machine(facts={"spark": "none"})
     source = SourceProfile(0.0, 1e-6, 1e9)
 
     def __init__(self, die_after, sample_s):

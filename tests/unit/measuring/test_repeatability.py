@@ -11,7 +11,6 @@ from workbench.measuring import EXPECTED_DEVIATION, expected_deviation
 from workbench.measuring.repeatability import mst_interval, scatter, unrest
 from workbench.metrics import Disturbance, Observation
 from workbench.records import MstEstimate, Probe
-from workbench.testbed import VIRTUAL_MACHINE
 from workbench.testbed.spark.machine import describe
 
 
@@ -28,10 +27,10 @@ def test_one_measurement_rests_on_the_published_scatter():
 
 
 def test_a_virtual_machine_is_expected_to_repeat_itself_less_well():
-    assert describe()[VIRTUAL_MACHINE] in {"yes", "no", "unknown"}
-    shared, own = expected_deviation({VIRTUAL_MACHINE: "yes"}), expected_deviation({VIRTUAL_MACHINE: "no"})
-    assert expected_deviation({VIRTUAL_MACHINE: "unknown"}) == shared
-    assert expected_deviation({}) == own == EXPECTED_DEVIATION < shared
+    assert describe().virtual in {True, False, None}
+    shared, own = expected_deviation(Machine(virtual=True)), expected_deviation(Machine(virtual=False))
+    assert expected_deviation(Machine(virtual=None)) == shared
+    assert expected_deviation(Machine()) == own == EXPECTED_DEVIATION < shared
     wide, narrow = (mst_interval(estimate(100.0, 100.0), expected=one) for one in (shared, own))
     assert math.log(wide.high / 100) == pytest.approx(shared / own * math.log(narrow.high / 100))
     # six fresh deployments of q5 on one virtual machine: each of their intervals is to hold all

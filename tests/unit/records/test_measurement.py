@@ -12,7 +12,7 @@ from simulated_run import SimulatedRun
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, fit_costs
 from workbench.metrics import OperatorMetrics, SourceProfile, TaskSample
-from workbench.records import Measurement, probe_from_dict, probe_to_dict, write_whole
+from workbench.records import Machine, Measurement, probe_from_dict, probe_to_dict, write_whole
 from workbench.records.measurement import MAX_SAMPLES
 
 
@@ -33,7 +33,8 @@ def measurement(estimate):
         source=SourceProfile(0.01, 1e-6, math.inf),
         testbed="simulated",
         started_at="2026-01-31T12:00:00+00:00",
-        machine={"cpu": "two cores"},
+        testbed_kind="fluid",
+        machine=Machine(processor="two cores", virtual=None, cores=2.0, facts={"Python": "3"}),
         settings={"tolerance": 0.01, "max_rate": math.inf, "schedule": "adaptive", "cap": None, "on": True, "n": 3},
     )
 
@@ -50,7 +51,7 @@ def test_round_trip(measurement, tmp_path):
     assert Measurement.from_json(path) == measurement
     assert measurement.estimate.high == math.inf
     assert [file.name for file in path.parent.iterdir()] == ["m.json"]
-    assert json.loads(path.read_text())["version"] == 1
+    assert json.loads(path.read_text())["version"] == 2
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path):

@@ -41,6 +41,7 @@ class MicroBatches:
     """A simulated deployment per interval, on a clock of its own."""
 
     identity = "micro-batches"
+    kind = "spark"
 
     def __init__(self):
         self.runs = []
@@ -54,7 +55,7 @@ class MicroBatches:
 
     def deploy(self, query, budget, layout=None, *, repeat=None):  # noqa: ARG002
         run = SimulatedRun(interval_s=budget.interval_s)
-        run.facts, run.source = {}, None
+        run.machine, run.source = Machine(), None
         self.runs.append(run)
         return nullcontext(run)
 
