@@ -12,6 +12,7 @@ import pytest
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Configuration, fingerprint, measurement_key
+from workbench.records import Machine
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import testbed as spark_testbed
 from workbench.workload import Dataset, nexmark

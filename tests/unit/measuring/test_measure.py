@@ -11,7 +11,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, measure, result_of, verify
 from workbench.metrics import SourceProfile, TaskSample
-from workbench.records import Measurement
+from workbench.records import Machine, Measurement
 from workbench.workload import Query, nexmark
 from workbench.workload.nexmark.queries import NAMES
 

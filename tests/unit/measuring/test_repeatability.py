@@ -10,7 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.measuring import EXPECTED_DEVIATION, expected_deviation
 from workbench.measuring.repeatability import mst_interval, scatter, unrest
 from workbench.metrics import Disturbance, Observation
-from workbench.records import MstEstimate, Probe
+from workbench.records import Machine, MstEstimate, Probe
 from workbench.testbed.spark.machine import describe
 
 

@@ -14,6 +14,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, result_of
+from workbench.records import Machine
 from workbench.study import (
     Study,
     intervals_left_out,
