@@ -172,11 +172,12 @@ def _sentence(measurement: Measurement) -> str:
         failed = len(estimate.probes) - 1
         return f"{measurement.query} sustains no rate that was tried {where}: all {failed} probes failed."
     upper = {
-        "query": f"{units.rate(estimate.high)} was not sustained",
+        "query": f"{units.rate(estimate.low)} was sustained, {units.rate(estimate.high)} was not",
         "source": "the source cannot feed more: this is source-bound, the query may sustain more",
         "none": "nothing higher was tried",
     }[estimate.limit]
-    return f"{measurement.query} sustains {units.rate(estimate.low)} {where}; {upper}."
+    least = "" if estimate.limit == "query" else "at least "
+    return f"{measurement.query} sustains {least}{units.rate(estimate.middle)} {where}; {upper}."
 
 
 def _summary(measurement: Measurement, output: Path, report: str | None) -> dict[str, Any]:
@@ -184,6 +185,7 @@ def _summary(measurement: Measurement, output: Path, report: str | None) -> dict
     bounded = estimate.limit == "query"
     return {
         "query": measurement.query,
+        "capacity": estimate.middle or None,
         "rate": estimate.rate,
         "low": estimate.low,
         "high": estimate.high if bounded else None,

@@ -130,7 +130,11 @@ class MstEstimate:
 
     @property
     def middle(self) -> float:
-        """Middle of the bracket (of its logarithms), records/s; `low` where there is no upper end."""
+        """The headline: the rate that commands, cards, plans and models give for this estimate, records/s.
+
+        It is the middle of the bracket, of its logarithms, because the maximum is anywhere in it; `low` without an
+        upper end, and 0 if no rate was sustained. `rate` is half a bracket less, and what was consumed at `low`.
+        """
         return math.sqrt(self.low * self.high) if math.isfinite(self.high) else self.low
 
 

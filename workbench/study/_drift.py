@@ -228,7 +228,7 @@ class _Capacity:
     @classmethod
     def of(cls, runs: Sequence[Measurement], scatter: Scatter) -> "_Capacity":
         estimates = [run.estimate for run in runs]
-        rates = [estimate.rate for estimate in estimates if estimate.rate]
+        rates = [estimate.middle for estimate in estimates if estimate.middle > 0]
         rate = geometric_mean(rates) if rates else None
         low = fmean(math.log(estimate.low) if estimate.low > 0 else -math.inf for estimate in estimates)
         high = fmean(math.log(estimate.high) if estimate.high > 0 else math.inf for estimate in estimates)

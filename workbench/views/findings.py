@@ -23,7 +23,7 @@ def capacity(query: str, budget: Budget, estimate: MstEstimate) -> str:
             return f"No rate of {query} has been judged yet on {where(budget)}"
         return f"{query} sustained no rate that was tried, not even {units.rate(least)}, on {where(budget)}"
     bound = "at least " if estimate.limit != "query" else ""
-    return f"{query} sustains {bound}{units.rate(estimate.rate)} on {where(budget)}"
+    return f"{query} sustains {bound}{units.rate(estimate.middle)} on {where(budget)}"
 
 
 def bracket(estimate: MstEstimate) -> str:

@@ -209,11 +209,11 @@ def _exploration(planned: Planned) -> list[Card]:
 
 
 def _bracket(run: Run) -> tuple[float | None, float | None, float | None]:
-    """Rate, lower and upper end, records/s; of a failed run there are none."""
+    """Capacity, lower and upper end, records/s; a failed run has none."""
     if not isinstance(run, Measurement):
         return None, None, None
     estimate = run.estimate
-    return estimate.rate, estimate.low, estimate.high if math.isfinite(estimate.high) else None
+    return estimate.middle or None, estimate.low, estimate.high if math.isfinite(estimate.high) else None
 
 
 def _runs(planned: Planned) -> list[Card]:

@@ -55,7 +55,7 @@ def so_far_card(measured: Sequence[Measurement]) -> Card:
             number,
             run.budget.slots,
             run.budget.profile.memory_mb,
-            run.estimate.rate,
+            run.estimate.middle or None,
             run.estimate.low,
             run.estimate.high if run.estimate.high != float("inf") else None,
         )

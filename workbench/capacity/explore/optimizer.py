@@ -188,7 +188,7 @@ def overstatement(runs: Iterable[Run]) -> float | None:
     rows: 0.85 for q1, 0.88 for q2).
     """
     ratios = [
-        one.estimate.rate / one.predicted_rate
+        one.estimate.middle / one.predicted_rate
         for one in runs
         if isinstance(one, Measurement) and one.estimate.rate and one.estimate.limit == "query" and one.predicted_rate
     ]

@@ -41,7 +41,7 @@ class IntervalPoint:
     interval_s
         Trigger interval, seconds.
     rate, low, high
-        MST and its bracket, records/s.
+        MST, the middle of its bracket, and the ends, records/s.
     latency_s
         Seconds the unluckiest record waits at that rate, from being due to the end of its batch.
     mean_latency_s
@@ -140,7 +140,7 @@ def interval_points(runs: Sequence[Run]) -> tuple[IntervalPoint, ...]:
         durations = [batch.duration_s for batch in seen.batches[1:]]
         points[interval] = IntervalPoint(
             interval,
-            one.estimate.rate,
+            one.estimate.middle,
             one.estimate.low,
             one.estimate.high,
             interval + max(durations),
