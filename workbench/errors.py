@@ -1,24 +1,39 @@
-"""The one kind of error a user can mend.
+"""The one kind of error that you can fix.
 
-``WorkbenchError`` is raised for input or an environment that the user can change: its text names the
-thing, the value got, what is allowed and the next step. The command line prints it and exits with 2,
-notebooks show it without a traceback, widgets and reports as a card. Every other exception is a defect of
-the workbench.
+The workbench raises ``WorkbenchError`` for input or an environment that you can change: its text names the thing, the
+value, what is allowed and the next step. The command line prints it and exits with 2. Notebooks show it without a
+traceback, widgets and reports as a card. Every other exception is a defect of the workbench.
 """
 
-import re
-
-_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+from collections.abc import Callable, Sequence
 
 
 class WorkbenchError(Exception):
-    """Something the user can mend; the message says how."""
+    """Something you can fix; the message says how.
+
+    Parameters
+    ----------
+    message
+        Sentences; they name no option of a command and no key of a file.
+    settings
+        Settings to change, by their names in Python and in study files, such as ``"slot_cpus"``.
+    """
+
+    def __init__(self, message: str, *, settings: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.settings = tuple(settings)
+
+    def __str__(self) -> str:
+        """Return the message with its settings as Python and study files name them."""
+        return self.spelled(str)
+
+    def spelled(self, name: Callable[[str], str]) -> str:
+        """Return the message with its settings as `name` spells them."""
+        if not self.settings:
+            return self.message
+        return f"{self.message.removesuffix('.')} ({', '.join(map(name, self.settings))})."
 
     def _render_traceback_(self) -> list[str]:
-        """Say in a notebook what the command line says: IPython shows these lines in place of a traceback."""
+        """Show in a notebook what the command line shows: IPython prints these lines instead of a traceback."""
         return [f"✖ {self}"]
-
-
-def in_keys(message: str) -> str:
-    """Name the keys of a study file where `message` names options of a command: ``--slot-cpus`` is ``slot_cpus``."""
-    return _OPTION.sub(lambda found: {"interval": "interval_s"}.get(found[1], found[1].replace("-", "_")), message)

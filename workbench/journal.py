@@ -68,8 +68,8 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(
-                f"The folder of the journal {self.path} cannot be made: {error.strerror}. Choose another file "
-                "(--journal)."
+                f"The folder of the journal {self.path} cannot be made: {error.strerror}. Choose another file.",
+                settings=("journal",),
             ) from error
         with self._locked("a+b", fcntl.LOCK_EX) as handle:
             handle.seek(0)
@@ -131,8 +131,9 @@ class Journal:
                 yield handle  # closing the file releases the lock
         except OSError as error:
             raise JournalError(
-                f"The journal {self.path} cannot be read or written: {error.strerror}. What is in it stays; make room "
-                "or give it back the permission, or choose another file (--journal)."
+                f"The journal {self.path} cannot be read or written: {error.strerror}. What is in it stays. Make room, "
+                "restore the permission, or choose another file.",
+                settings=("journal",),
             ) from error
 
     @staticmethod

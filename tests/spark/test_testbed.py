@@ -157,7 +157,7 @@ def test_a_query_that_drops_its_rows_has_no_throughput():
     with TESTBED.deploy(toy_query.query(toy_query.mostly_late), BUDGET) as run:
         run.set_rate(2_000.0)
         run.settle(8)
-        with pytest.raises(WorkbenchError, match=r"drops \d\d% of what reaches its state.*--event-time"):
+        with pytest.raises(WorkbenchError, match=r"drops \d\d% of what reaches its state.*event_time"):
             run.observe(6)
 
 
@@ -171,7 +171,7 @@ def test_a_lost_executor_and_a_killed_driver_are_told_and_leave_nothing():
     with TESTBED.deploy(toy_query.query(), BUDGET) as run:
         run.set_rate(2_000.0)
         kill("CoarseGrainedExecutorBackend")
-        with pytest.raises(WorkbenchError, match=r"executor was lost.*--memory-mb"):
+        with pytest.raises(WorkbenchError, match=r"executor was lost.*memory_mb"):
             run.observe(6)
         kill("workbench.testbed.spark.driver")
         with pytest.raises(WorkbenchError, match=r"driver process ended by itself.*run the same command again"):

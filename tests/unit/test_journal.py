@@ -122,12 +122,12 @@ def test_a_file_that_cannot_be_written_is_told_and_not_a_defect(journal, monkeyp
     monkeypatch.setattr("workbench.journal.fcntl.flock", refuse)
     for use in (journal.check, journal.entries, lambda: journal.append("probe", "a", 2)):
         with pytest.raises(
-            WorkbenchError, match=rf"journal.jsonl cannot be read or written: {fault.strerror}.*--journal"
+            WorkbenchError, match=rf"journal.jsonl cannot be read or written: {fault.strerror}.*(journal)"
         ):
             use()
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(WorkbenchError, match=r"folder of the journal .* cannot be made: .*--journal"):
+    with pytest.raises(WorkbenchError, match=r"folder of the journal .* cannot be made: .*(journal)"):
         Journal(tmp_path / "file" / "sub" / "j.jsonl").append("probe", "a", 1)

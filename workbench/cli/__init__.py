@@ -9,13 +9,17 @@ import argparse
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from types import FrameType
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import FrameType, MappingProxyType
 
 from workbench import __version__
 from workbench.cli import checking, keys, measuring, placing, planning, reporting, scaling
 from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED
 from workbench.errors import WorkbenchError
+
+_OPTIONS: Mapping[str, str] = MappingProxyType({"interval_s": "interval"})
+"""Options that have another name than their setting."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(options)
     except WorkbenchError as error:
-        print(f"workbench: {error}", file=sys.stderr)
+        print(f"workbench: {error.spelled(partial(_spelled, options))}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         kept = f"; {options.kept}" if "kept" in options else ""
@@ -39,6 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print("workbench: this is a defect of the workbench; please report it.", file=sys.stderr)
         return DEFECT
+
+
+def _spelled(options: argparse.Namespace, setting: str) -> str:
+    """Spell a setting as the option of the command, if it has one, and as the key of a study otherwise."""
+    name = _OPTIONS.get(setting, setting)
+    return f"--{name.replace('_', '-')}" if hasattr(options, name) else setting
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

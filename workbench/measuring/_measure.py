@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.dataflow import Budget
-from workbench.errors import WorkbenchError, in_keys
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
@@ -194,7 +194,7 @@ def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError
         budget=configuration.budget,
         testbed=testbed.identity,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        failure=in_keys(str(error)),
+        failure=str(error),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
     )

@@ -184,8 +184,8 @@ class _Search:
             raise WorkbenchError(
                 f"The source alone releases too little for the lowest rate to be probed, {grid.rate(lowest):,.1f} "
                 f"records/s: without being the limit it could serve {limit:,.1f}. Use a longer trigger interval "
-                "or more slots (--interval, --slots), so that its fixed cost per batch leaves room; or in Python lower "
-                "min_rate."
+                "or more slots, so that its fixed cost per batch leaves room; or in Python lower min_rate.",
+                settings=("interval_s", "slots"),
             )
         cap = min(highest, source_cap)
         return cls(

@@ -119,8 +119,9 @@ class CapacityEstimator:
         if self.schedule == "streambed" and (self.min_rate, self.max_rate) != (None, None):
             raise WorkbenchError(
                 "The schedule 'streambed' follows the published rule, which knows no lowest and no highest rate; "
-                f"min_rate is {self.min_rate!r} and max_rate (--max-rate) {self.max_rate!r}. Leave them out, or choose "
-                "the adaptive schedule."
+                f"min_rate is {self.min_rate!r} and max_rate {self.max_rate!r}. Leave them out, or choose the adaptive "
+                "schedule.",
+                settings=("max_rate", "schedule"),
             )
         if self.min_rate is not None and self.max_rate is not None and self.min_rate > self.max_rate:
             raise WorkbenchError(

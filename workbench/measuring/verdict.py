@@ -87,8 +87,9 @@ def judge(
     if few and kept_up >= 1:
         raise WorkbenchError(
             f"An observation at {observation.commanded_rate:,.0f} records/s has {max(0, whole)} whole batches; "
-            f"a verdict needs at least {MIN_WHOLE_BATCHES}. Use a shorter trigger interval (--interval), or in Python "
-            "observe longer: CapacityEstimator(window_s=...)."
+            f"a verdict needs at least {MIN_WHOLE_BATCHES}. Use a shorter trigger interval, or in Python observe "
+            "longer: CapacityEstimator(window_s=...).",
+            settings=("interval_s",),
         )
     due = observation.due_records
     share = kept_up if few else observation.consumed_records / due if due > 0 else 1.0

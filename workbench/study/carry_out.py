@@ -10,7 +10,7 @@ from workbench.capacity.explore import conclude
 from workbench.capacity.model import advise, describe_runs, why_no_capacity
 from workbench.capacity.planning import Gain, gains, interval_points, read_instances, sweep
 from workbench.dataflow import Budget
-from workbench.errors import WorkbenchError, in_keys
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Event, ignore, result_of
 from workbench.records import CapacityPlan, FailedRun, InstanceType, PlannedStudy, Refusal, Run
@@ -107,35 +107,32 @@ def prepare(
     -------
     Its query, what explores it, and its price list.
     """
-    try:
-        testbed = testbed or testbed_of(study, progress)
-        instances = read_instances(Path(study.prices)) if study.prices else ()
-        query = query_of(study)
-        if isinstance(testbed, SparkTestbed):
-            for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
-                testbed.check(budget)
-            for interval in study.intervals:
-                testbed.check(replace(study.space.corners[-1], interval_s=interval))
-        optimizer = ConfigurationOptimizer(
-            testbed,
-            estimator or estimator_of(study),
-            journal,
-            costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) else None,
-        )
-        optimizer.check(query, study.space.corners[0])
-        explorer = ResourceExplorer(
-            optimizer,
-            study.space,
-            study.seed,
-            form=study.form,
-            most_runs=study.most_runs,
-            most_calls=study.most_calls,
-            choice=study.choice,
-            estimates=study.estimates,
-            available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
-        )
-    except WorkbenchError as error:
-        raise WorkbenchError(in_keys(str(error))) from error
+    testbed = testbed or testbed_of(study, progress)
+    instances = read_instances(Path(study.prices)) if study.prices else ()
+    query = query_of(study)
+    if isinstance(testbed, SparkTestbed):
+        for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
+            testbed.check(budget)
+        for interval in study.intervals:
+            testbed.check(replace(study.space.corners[-1], interval_s=interval))
+    optimizer = ConfigurationOptimizer(
+        testbed,
+        estimator or estimator_of(study),
+        journal,
+        costs_at=study.slots[-1] if isinstance(testbed, SparkTestbed) else None,
+    )
+    optimizer.check(query, study.space.corners[0])
+    explorer = ResourceExplorer(
+        optimizer,
+        study.space,
+        study.seed,
+        form=study.form,
+        most_runs=study.most_runs,
+        most_calls=study.most_calls,
+        choice=study.choice,
+        estimates=study.estimates,
+        available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
+    )
     return query, explorer, instances
 
 

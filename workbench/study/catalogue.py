@@ -87,8 +87,9 @@ def _users(name: str, module: str, attribute: str, dataset: str | None, event_ti
         )
     if not dataset:
         raise WorkbenchError(
-            f"The query {name!r} is a function, so it needs data to read: "
-            "give --dataset PATH, and --event-time COLUMN if it uses event time; in a study, dataset and event_time."
+            f"The query {name!r} is a function, so it needs data to read. Give the path of a data set, and its "
+            "event-time column if the query uses event time.",
+            settings=("dataset", "event_time"),
         )
     data = _checked(dataset, event_time)
     return Query(name, found, data, event_time)
@@ -101,7 +102,8 @@ def _fed(query: Query, dataset: str | None, event_time: str | None) -> Query:
     if event_time:
         raise WorkbenchError(
             f"The event time {event_time!r} is a column of a data set, and none is given: the query {query.name!r} "
-            "feeds itself. Add --dataset PATH, or leave out --event-time."
+            "feeds itself. Give a data set, or leave out the event time.",
+            settings=("dataset", "event_time"),
         )
     if isinstance(query.dataset, Dataset):
         datasets.check(query.dataset, query.event_time)

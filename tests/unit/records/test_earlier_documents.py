@@ -81,7 +81,7 @@ def test_a_changed_plan_is_shown_as_it_is_stored(tmp_path):
 
 def test_a_single_plan_that_lacks_its_stages_says_plan_again():
     plan = json.dumps(stored("plan-spark.json")["plans"][0])
-    with pytest.raises(WorkbenchError, match=r"version 1, whose layout lacks its stages. Plan again with workbench plan"):
+    with pytest.raises(WorkbenchError, match=r"layout lacks its stages. Plan again with workbench plan"):
         CapacityPlan.from_json(plan)
 
 

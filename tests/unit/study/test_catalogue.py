@@ -35,7 +35,7 @@ def test_a_function_of_the_current_folder_is_a_query():
 
 @pytest.mark.usefixtures("here")
 def test_a_function_without_data_is_refused():
-    with pytest.raises(WorkbenchError, match="needs data to read: give --dataset PATH"):
+    with pytest.raises(WorkbenchError, match=r"needs data to read. Give the path .*\(dataset, event_time\)\.$"):
         find_query("myjobs:orders")
 
 

@@ -162,7 +162,8 @@ class Driver:
             took = now_s() - begin
             raise WorkbenchError(
                 f"Query {spec.name!r} completed {len(chosen)} batches in {took:.0f} s; at least {least} "
-                "are needed. Its batches take too long: give it more slots, or a longer interval (--interval)."
+                "are needed. Its batches take too long: give it more slots, or a longer interval.",
+                settings=("slots", "interval_s"),
             )
         after, bound = self._load(), self._periods()
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
@@ -212,7 +213,7 @@ class Driver:
                 }
                 result = obey[verb](value)
             except WorkbenchError as error:
-                self._connection.send(("error", str(error)))
+                self._connection.send(("error", error))
             else:
                 self._connection.send(("result", result))
 
@@ -379,7 +380,8 @@ class Driver:
                 return executor
         raise WorkbenchError(
             f"Spark started no executor within {EXECUTOR_S:.0f} s, most likely for lack of memory; "
-            "free memory or use smaller slots (--memory-mb)."
+            "free memory or use smaller slots.",
+            settings=("memory_mb",),
         )
 
     def _check_executor(self) -> None:
@@ -387,7 +389,8 @@ class Driver:
         if executor_process(self._spark) != self._executor:
             raise WorkbenchError(
                 f"Spark's executor was lost while {self._spec.name!r} ran, most likely for lack of memory; "
-                "give the slots more of it (--memory-mb), then run the same command again."
+                "give the slots more of it, then run the same command again.",
+                settings=("memory_mb",),
             )
 
     def _idle(self) -> bool:
@@ -439,12 +442,12 @@ def main(descriptor: int) -> None:
     except (EOFError, OwnerGoneError, BrokenPipeError, ConnectionResetError):
         pass
     except WorkbenchError as error:
-        connection.send(("error", str(error)))
+        connection.send(("error", error))
     except (Py4JError, PySparkRuntimeError, ConnectionRefusedError) as error:
         last = driver.jvm_said() if driver is not None else ""  # the query's module may have started a separate Spark
         said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last)))
         text = f"Spark's driver JVM ended or refused: {said}. Free memory, then run the same again"
-        connection.send(("error", f"{text}; 'workbench doctor' shows what else may be missing."))
+        connection.send(("error", WorkbenchError(f"{text}; 'workbench doctor' shows what else may be missing.")))
     except Exception:  # noqa: BLE001 - the owner shows it
         connection.send(("crash", traceback.format_exc()))
     finally:

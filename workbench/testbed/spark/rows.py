@@ -56,7 +56,8 @@ def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[Ope
     if share > MOST_LATE:
         raise WorkbenchError(
             f"Query {name!r} drops {share:.0%} of what reaches its state as later than its "
-            "watermark allows, so its rate has no meaning. Name the event-time column (--event-time), sort the "
-            "data by it, or allow more delay in withWatermark."
+            "watermark allows, so its rate has no meaning. Name the event-time column, sort the data by it, or "
+            "allow more delay in withWatermark.",
+            settings=("event_time",),
         )
     return share

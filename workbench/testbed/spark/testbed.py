@@ -141,13 +141,14 @@ class SparkTestbed:
             )
         if budget.interval_s < LEAST_INTERVAL_S:
             raise WorkbenchError(
-                f"The trigger interval is {budget.interval_s:g} s; "
-                f"it must be at least {LEAST_INTERVAL_S:g} s (--interval)."
+                f"The trigger interval is {budget.interval_s:g} s; it must be at least {LEAST_INTERVAL_S:g} s.",
+                settings=("interval_s",),
             )
         if budget.cpus < LEAST_CORES:
             raise WorkbenchError(
                 f"{budget.slots} slots of {budget.profile.cpus:g} cores are {budget.cpus:g} cores in total; "
-                f"a quota must be at least {LEAST_CORES:g} cores (--slot-cpus, --slots)."
+                f"a quota must be at least {LEAST_CORES:g} cores.",
+                settings=("slot_cpus", "slots"),
             )
         cores = usable_cores()
         most = cores * SLOT_SHARE if self.slot_cpus == "auto" else max(1.0, cores - 1)
@@ -156,15 +157,16 @@ class SparkTestbed:
             raise WorkbenchError(
                 f"{budget.slots} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores:g} "
                 f"cores of this machine at most {most:g} can be slots (the driver needs the rest). "
-                f"Use --slots {fit} or less, or smaller slots (--slot-cpus)."
+                f"Use {fit} slots or fewer, or smaller slots."
                 if fit
                 else f"A slot of {budget.profile.cpus:g} cores is more than the {most:g} cores that can be slots on "
-                f"this machine; use smaller slots (--slot-cpus {most:g})."
+                f"this machine; use slots of at most {most:g} cores.",
+                settings=("slots", "slot_cpus") if fit else ("slot_cpus",),
             )
         if self.slot_cpus == "cores" and budget.profile.cpus != int(budget.profile.cpus):
             raise WorkbenchError(
-                f"Slots of {budget.profile.cpus:g} cores need a CPU quota; without one a slot is a whole core "
-                "(--slot-cpus 1)."
+                f"Slots of {budget.profile.cpus:g} cores need a CPU quota; without one a slot is one whole core.",
+                settings=("slot_cpus",),
             )
 
     @contextmanager
@@ -244,7 +246,8 @@ class SparkTestbed:
                 return None
             raise WorkbenchError(
                 f"Slots of {budget.profile.cpus:g} cores need a CPU quota, and this machine does not permit control "
-                f"groups ({error.strerror}). Use whole cores: --slot-cpus 1, in a study slot_cpus: 1."
+                f"groups ({error.strerror}). Use slots of one whole core.",
+                settings=("slot_cpus",),
             ) from error
 
 
@@ -334,7 +337,8 @@ def _ended(said: str) -> WorkbenchError:
     cause = f" ({last.rstrip('.')})" if re.match(r"[\w.]+Error\b", last) else ""
     return WorkbenchError(
         f"Spark's driver process ended by itself{cause}, most likely for lack of memory; "
-        "close other programs or use smaller slots (--memory-mb), then run the same command again."
+        "close other programs or use smaller slots, then run the same command again.",
+        settings=("memory_mb",),
     )
 
 
@@ -368,7 +372,7 @@ def _answer(
         if kind == "progress":
             progress(value)
         elif kind == "error":
-            raise WorkbenchError(value)
+            raise value
         elif kind == "crash":
             if any(repr(name.partition(".")[0]) in last_line(value) for name in _hidden(Path.cwd())):
                 raise _ended(value)

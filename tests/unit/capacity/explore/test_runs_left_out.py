@@ -10,7 +10,7 @@ from wrapped_fluid import WrappedFluid
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, overstatement
-from workbench.errors import WorkbenchError, in_keys
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator
 from workbench.records import FailedRun
@@ -30,8 +30,9 @@ STUDY = Study(
     most_runs=9,
     choice="edge",
 )
-OUT_OF_MEMORY = "The driver ended by itself; use smaller slots (--slot-cpus) or more of --memory-mb."
-SAID = "The driver ended by itself; use smaller slots (slot_cpus) or more of memory_mb."
+OUT_OF_MEMORY = "The driver ended by itself; use smaller slots or more memory."
+SETTINGS = ("slot_cpus", "memory_mb")
+SAID = "The driver ended by itself; use smaller slots or more memory (slot_cpus, memory_mb)."
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Failing(WrappedFluid):
     def deploy(self, query, budget, layout=None, *, repeat=None):
         self.tried.append((budget.slots, budget.profile.memory_mb))
         if self.fails(budget):
-            raise WorkbenchError(OUT_OF_MEMORY)
+            raise WorkbenchError(OUT_OF_MEMORY, settings=SETTINGS)
         with self.fluid.deploy(query, budget, layout, repeat=repeat) as run:
             yield run
 
@@ -58,14 +59,6 @@ def concerns(findings):
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
     return run_study(STUDY, Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"))
-
-
-def test_options_of_a_command_are_named_as_keys_of_a_study():
-    assert in_keys(OUT_OF_MEMORY) == SAID
-    assert in_keys("at least 0.1 s (--interval).") == "at least 0.1 s (interval_s)."
-    assert in_keys("give --dataset PATH, and --event-time COLUMN - or not") == (
-        "give dataset PATH, and event_time COLUMN - or not"
-    )
 
 
 def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_so(tmp_path):

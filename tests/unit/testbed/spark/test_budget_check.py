@@ -33,7 +33,7 @@ def two_cores(monkeypatch):
 
 @pytest.mark.usefixtures("two_cores")
 def test_more_slots_than_the_machine_has_are_refused_with_how_many_fit():
-    with pytest.raises(WorkbenchError, match=r"need 2 cores; of the 2 cores .* at most 1\.6 .* Use --slots 8 or less"):
+    with pytest.raises(WorkbenchError, match=r"need 2 cores; of the 2 cores .* at most 1\.6 .* Use 8 slots or fewer"):
         SparkTestbed().check(Budget(10, SlotProfile(0.2, 512)))
     SparkTestbed().check(Budget(8, SlotProfile(0.2, 512)))
 
