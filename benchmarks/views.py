@@ -25,13 +25,17 @@ from workbench.journal import Journal
 from workbench.placement import CostVector, PlacementProblem, search, trace_search
 from workbench.report import render
 from workbench.study import Study, run_study
-from workbench.views.figures.cost_vectors import cost_vectors, draw_pareto
-from workbench.views.figures.placement_map import draw_placement_map, placement_map
-from workbench.views.figures.risk import cost_risk, draw_cost_risk
-from workbench.views.figures.search_tree import search_tree
-from workbench.views.figures.search_tree_drawing import draw_search_tree
-from workbench.views.widgets.caps_explorer import CapsExplorer
-from workbench.views.widgets.what_if_panel import WhatIf
+from workbench.views.figures import (
+    cost_risk,
+    cost_vectors,
+    draw_cost_risk,
+    draw_pareto,
+    draw_placement_map,
+    draw_search_tree,
+    placement_map,
+    search_tree,
+)
+from workbench.views.widgets import CapsExplorer, WhatIf
 
 DATA = Path(__file__).parents[1] / "data"
 NODES = 2000

@@ -30,7 +30,7 @@ from workbench.testbed.spark import SLOT_SHARE, usable_cores
 from workbench.views import placement_cards, plan_cards, units
 from workbench.views.cards import Card, Column, Table, error_card, show
 from workbench.views.study_cards import asked_card
-from workbench.views.widgets.replay_player import ReplayPlayer
+from workbench.views.widgets import ReplayPlayer
 from workbench.workload import Dataset
 
 FOLDER = Path(".workbench")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
-from workbench.workload import Dataset, OutputMode, Query, nexmark
-from workbench.workload import dataset as datasets
+from workbench.workload import Dataset, OutputMode, Query, check_dataset, nexmark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,13 +105,13 @@ def _fed(query: Query, dataset: str | None, event_time: str | None) -> Query:
             settings=("dataset", "event_time"),
         )
     if isinstance(query.dataset, Dataset):
-        datasets.check(query.dataset, query.event_time)
+        check_dataset(query.dataset, query.event_time)
     return query
 
 
 def _checked(path: str, event_time: str | None) -> Dataset:
     data = Dataset.at(path, event_time)
-    datasets.check(data, event_time)
+    check_dataset(data, event_time)
     return data
 
 

@@ -6,7 +6,7 @@ from workbench.scaling import Assignment, ExecutorAdvice
 from workbench.study import ReplayedParadigms
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table
-from workbench.views.figures.paradigms import draw_paradigms, paradigms
+from workbench.views.figures import draw_paradigms, paradigms
 
 
 def assignment_card(

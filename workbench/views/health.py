@@ -7,7 +7,7 @@ from workbench.measuring import SOURCE_MARGIN
 from workbench.records import Measurement
 from workbench.views import findings, units
 from workbench.views.cards import Card, Column, Table
-from workbench.views.figures.batch_times import batch_times
+from workbench.views.figures import batch_times
 
 FIXED_SHARE = 0.25
 """Largest share of the interval that the fixed time of a batch should take."""

@@ -6,10 +6,18 @@ from workbench.placement import measured_query
 from workbench.records import Measurement
 from workbench.views import findings, units
 from workbench.views.cards import Card, Cell, gather
-from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
-from workbench.views.figures.dataflow_graph import draw_dataflow_graph, observed_graph
-from workbench.views.figures.operators import Operators, draw_operators, operators
-from workbench.views.figures.probes import draw_probes, probes
+from workbench.views.figures import (
+    BatchTimes,
+    Operators,
+    batch_times,
+    draw_batch_times,
+    draw_dataflow_graph,
+    draw_operators,
+    draw_probes,
+    observed_graph,
+    operators,
+    probes,
+)
 from workbench.views.health import advice_cards, summary_card
 from workbench.views.tables import batches_table, facts_table, operators_table, probes_table
 

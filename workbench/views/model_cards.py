@@ -3,8 +3,7 @@
 from workbench.capacity import CapacityPlan
 from workbench.study import Planned
 from workbench.views.cards import Card, Column, Table
-from workbench.views.figures.model_forms import draw_model_forms, model_forms
-from workbench.views.figures.risk import cost_risk, draw_cost_risk
+from workbench.views.figures import cost_risk, draw_cost_risk, draw_model_forms, model_forms
 
 _BEYOND = 3.0  # times the most slots measured to which forms are compared, at least
 

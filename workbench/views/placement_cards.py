@@ -8,10 +8,17 @@ from workbench.placement import DIMENSIONS, Placed, Plan
 from workbench.study import BLIND, PlacementStudy
 from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table, gather
-from workbench.views.figures.cost_vectors import cost_vectors, draw_cost_vectors, draw_pareto
-from workbench.views.figures.placement_map import draw_placement_map, placement_map
-from workbench.views.figures.pruning import draw_pruning, pruning
-from workbench.views.figures.spread import draw_spreads, spreads
+from workbench.views.figures import (
+    cost_vectors,
+    draw_cost_vectors,
+    draw_pareto,
+    draw_placement_map,
+    draw_pruning,
+    draw_spreads,
+    placement_map,
+    pruning,
+    spreads,
+)
 
 _COSTS = tuple(Column(f"Cost {name}", "0 to 1") for name in DIMENSIONS)
 _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}

@@ -10,10 +10,18 @@ from workbench.records import Measurement, Run
 from workbench.study import Planned, intervals_left_out
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, gather
-from workbench.views.figures.capacity import capacity, draw_capacity
-from workbench.views.figures.exploration import convergence, draw_convergence
-from workbench.views.figures.slot_layout import draw_slot_shares, draw_stage_layout, slot_shares, stage_layout
-from workbench.views.figures.trigger_interval import draw_trigger_intervals, trigger_intervals
+from workbench.views.figures import (
+    capacity,
+    convergence,
+    draw_capacity,
+    draw_convergence,
+    draw_slot_shares,
+    draw_stage_layout,
+    draw_trigger_intervals,
+    slot_shares,
+    stage_layout,
+    trigger_intervals,
+)
 from workbench.views.model_cards import forms, safety
 
 

@@ -3,8 +3,7 @@
 from workbench.study import Replayed
 from workbench.views import units
 from workbench.views.cards import Card, Column, Table, gather
-from workbench.views.figures.policies import draw_policies, policies
-from workbench.views.figures.timeline import POINTS, draw_timeline, timeline
+from workbench.views.figures import POINTS, draw_policies, draw_timeline, policies, timeline
 from workbench.views.justin_card import justin_card
 
 _DECIMALS = 6  # a simulation is less precise than a microsecond

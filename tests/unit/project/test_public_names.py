@@ -82,3 +82,32 @@ def test_functions_and_classes_explain_themselves(module, name):
     known = [section for section in given if section in order]
     assert known == sorted(known, key=order.index), f"{name}: sections {given} are not in numpydoc's order"
     assert set(given) <= {*order, "See Also"}, f"{name}: {given}"
+
+
+FIXED = {
+    "workbench.dataflow": "Operator Edge Dataflow SlotProfile Budget OperatorProfile",
+    "workbench.metrics": "OperatorMetrics Observation",
+    "workbench.workload": "Query Dataset",
+    "workbench.workload.nexmark": "events query",
+    "workbench.testbed": "Testbed Run SparkTestbed FluidTestbed RecordedTestbed",
+    "workbench.capacity": (
+        "CapacityEstimator MstEstimate bids2 Allocation micro_batch_layout BatchLayout ConfigurationOptimizer "
+        "ResourceExplorer CapacityModel select_model review_readings CapacityPlan"
+    ),
+    "workbench.placement": (
+        "PlacementProblem count_plans CostVector search SearchResult Plan tune_thresholds optimal OptimalPlan "
+        "flink_default flink_evenly round_robin odrp Job top_down task_level naive best_allocation GroupAllocation"
+    ),
+    "workbench.scaling": (
+        "ds2 Ds2Decision justin MemoryState StateMetrics erlang_c jackson_latency allocate_cores CoreAllocation "
+        "assign_cores Assignment rebalance_shards ShardPlan replay Timeline"
+    ),
+    "workbench.simulation": "RateTrace",
+}
+"""Names that notebooks, reports and programs of others rely on."""
+
+
+@pytest.mark.parametrize("module", FIXED)
+def test_the_names_that_others_rely_on_stay(module):
+    offered = vars(importlib.import_module(module))
+    assert [name for name in FIXED[module].split() if name not in offered] == []

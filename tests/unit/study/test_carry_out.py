@@ -8,8 +8,7 @@ import pytest
 
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
-from workbench.capacity.planning import InstanceType
-from workbench.capacity.planning.prices import Price
+from workbench.capacity.planning import InstanceType, Price
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import Study, read_planned, run_study, study_from, write_planned

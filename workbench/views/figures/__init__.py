@@ -5,7 +5,7 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 """
 
 from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
-from workbench.views.figures.capacity import Capacity, aimed_at, capacity, capacity_of, draw_capacity
+from workbench.views.figures.capacity import Capacity, aimed_at, capacity, capacity_of, draw_capacity, measured_runs
 from workbench.views.figures.cost_vectors import CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
@@ -18,7 +18,7 @@ from workbench.views.figures.policies import Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_probes, probes
 from workbench.views.figures.pruning import Pruning, draw_pruning, pruning
 from workbench.views.figures.risk import CostRisk, cost_risk, draw_cost_risk
-from workbench.views.figures.search_tree import SearchTree, plan_at, search_tree
+from workbench.views.figures.search_tree import SearchTree, choice_words, plan_at, search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
 from workbench.views.figures.shards import ShardBalance, draw_shard_balance, shard_balance
 from workbench.views.figures.slot_layout import (
@@ -30,10 +30,11 @@ from workbench.views.figures.slot_layout import (
     stage_layout,
 )
 from workbench.views.figures.spread import Spreads, draw_spreads, spreads
-from workbench.views.figures.timeline import TimelineSeries, draw_timeline, timeline
+from workbench.views.figures.timeline import POINTS, TimelineSeries, draw_timeline, timeline
 from workbench.views.figures.trigger_interval import TriggerIntervals, draw_trigger_intervals, trigger_intervals
 
 __all__ = [
+    "POINTS",
     "BatchTimes",
     "Capacity",
     "Convergence",
@@ -59,6 +60,7 @@ __all__ = [
     "batch_times",
     "capacity",
     "capacity_of",
+    "choice_words",
     "convergence",
     "cost_risk",
     "cost_vectors",
@@ -86,6 +88,7 @@ __all__ = [
     "draw_timeline",
     "draw_trigger_intervals",
     "latency_cores",
+    "measured_runs",
     "model_forms",
     "observed_graph",
     "operators",

@@ -7,10 +7,17 @@ import ipywidgets
 import plotly.graph_objects as go
 
 from workbench.placement import CostVector, PlacementProblem, Plan, tune_thresholds
-from workbench.views.figures.cost_vectors import CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
-from workbench.views.figures.placement_map import draw_placement_map, placement_map
-from workbench.views.figures.search_tree import plan_at, search_tree
-from workbench.views.figures.search_tree_drawing import draw_search_tree
+from workbench.views.figures import (
+    CostVectors,
+    cost_vectors,
+    draw_cost_vectors,
+    draw_pareto,
+    draw_placement_map,
+    draw_search_tree,
+    placement_map,
+    plan_at,
+    search_tree,
+)
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, slider, whole_slider
 from workbench.views.widgets.full_width import FullWidth

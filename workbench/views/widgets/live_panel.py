@@ -12,7 +12,7 @@ import ipywidgets
 from workbench.records import MstEstimate
 from workbench.study import Runner, Snapshot, State
 from workbench.views import findings, theme, units
-from workbench.views.figures.probes import draw_probes, probes
+from workbench.views.figures import draw_probes, probes
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.later import Later

@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 from workbench.errors import WorkbenchError
 from workbench.scaling import Timeline
 from workbench.views import units
-from workbench.views.figures.policies import draw_policies, policies
-from workbench.views.figures.timeline import draw_timeline, timeline
+from workbench.views.figures import draw_policies, draw_timeline, policies, timeline
 from workbench.views.justin_card import QUIET, decided
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, whole_slider

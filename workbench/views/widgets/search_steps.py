@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, trace_search
-from workbench.views.figures.search_tree import choice_words
+from workbench.views.figures import choice_words
 
 MOST_NODES = 2000
 OFF = 1.0

@@ -16,7 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.study import Planned
 from workbench.views import theme, units
 from workbench.views.cards import STYLE, Card, Column, Table
-from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity, measured_runs
+from workbench.views.figures import Capacity, aimed_at, capacity_of, draw_capacity, measured_runs
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import choice, choice_slider, slider, tick, whole_slider
 from workbench.views.widgets.full_width import FullWidth

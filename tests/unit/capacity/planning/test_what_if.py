@@ -12,7 +12,8 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import Study, run_study
 from workbench.views import units
-from workbench.views.widgets.what_if_panel import WhatIf, answer_card
+from workbench.views.widgets import WhatIf
+from workbench.views.widgets.what_if_panel import answer_card
 from workbench.views.widgets.while_dragged import WhileDragged
 
 STUDY = Study(

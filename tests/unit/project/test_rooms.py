@@ -1,0 +1,138 @@
+"""Rooms with doors: outside its package, a module is imported through the package's `__init__` only."""
+
+import ast
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = {".".join(path.parent.relative_to(ROOT).parts) for path in ROOT.glob("workbench/**/__init__.py")}
+
+SHELVES = {
+    "workbench": "the modules at the top are rooms themselves",
+    "workbench.cli": "one module per group of commands; the program starts at `main`",
+    "workbench.views": "one module per subject; loading all of them would load Plotly for every command",
+}
+"""Packages whose modules are doors: they export nothing themselves."""
+
+SEPARATE = {
+    "workbench.capacity.allocation._cbc": "the solver, which the rooms of capacity share and nobody else needs",
+    "workbench.workload.source": "imports PySpark, which the package must not",
+}
+"""Modules that are doors beside their package's."""
+
+LOOKED_INTO = {
+    "workbench.capacity.explore.exploration",
+    "workbench.placement.methods",
+    "workbench.study._drift",
+    "workbench.study.carry_out",
+    "workbench.study.change",
+    "workbench.study.scaling",
+    "workbench.testbed.spark.java",
+    "workbench.testbed.spark.machine",
+    "workbench.testbed.spark.session",
+    "workbench.testbed.spark.testbed",
+    "workbench.views.widgets.live_log",
+    "workbench.views.widgets.what_if_panel",
+    "workbench.views.widgets.while_dragged",
+    "workbench.workload.nexmark.inference",
+    "workbench.workload.nexmark.queries",
+}
+"""Modules that tests of other rooms import too."""
+
+
+def exports(package):
+    """Names that a package offers, without importing it."""
+    tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())
+    lists = (node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__")
+    return [name for names in lists for name in ast.literal_eval(names)]
+
+
+def modules_imported(source):
+    """Modules of the workbench that a source text imports."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module in PACKAGES:
+            inside = ROOT / node.module.replace(".", "/")
+            names = {alias.name for alias in node.names} - set(exports(node.module))
+            yield node.module
+            yield from (f"{node.module}.{name}" for name in names if (inside / f"{name}.py").exists())
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+
+
+def past_a_door(source, rooms):
+    """Modules imported past their package's door by code that stands in `rooms`, packages."""
+    for module in set(modules_imported(source)):
+        package = module.rpartition(".")[0]
+        inside = any(f"{room}.".startswith(f"{package}.") for room in rooms)
+        door = module in PACKAGES | set(SEPARATE) or package in SHELVES
+        if module.startswith("workbench.") and not door and not inside:
+            yield module
+
+
+def source_of(path):
+    """Text of a module, or of a notebook's cells."""
+    if path.suffix == ".py":
+        return path.read_text()
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    return "\n".join("".join(cell["source"]) for cell in cells)
+
+
+def paths(*patterns):
+    return sorted(str(path.relative_to(ROOT)) for pattern in patterns for path in ROOT.glob(pattern))
+
+
+@pytest.mark.parametrize("path", paths("workbench/**/*.py"))
+def test_rooms_import_each_other_through_their_doors(path):
+    room = ".".join(Path(path).parent.parts)
+    assert not sorted(past_a_door(source_of(ROOT / path), {room}))
+
+
+@pytest.mark.parametrize("path", paths("benchmarks/*.py", "notebooks/*.py", "notebooks/*.ipynb", "templates/*.ipynb"))
+def test_what_stands_outside_uses_the_doors(path):
+    assert not sorted(past_a_door(source_of(ROOT / path), set()))
+
+
+@pytest.mark.parametrize("path", paths("tests/**/test_*.py"))
+def test_only_the_tests_of_a_room_look_inside(path):
+    """Tests mirror the package: ``tests/unit/placement`` may import the modules of ``workbench.placement``."""
+    room = Path(path).parts[2]
+    inside = {package for package in PACKAGES if package.split(".")[1:2] == [room]}
+    assert not sorted(set(past_a_door(source_of(ROOT / path), inside)) - LOOKED_INTO)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from workbench.placement.problem import Link", ["workbench.placement.problem"]),
+        ("import workbench.placement._tree", ["workbench.placement._tree"]),
+        ("from workbench.placement import _tree", ["workbench.placement._tree"]),
+        ("def f():\n    from workbench.scaling._ds2 import ds2", ["workbench.scaling._ds2"]),
+        ("from workbench.placement import search", []),
+        ("from workbench.views import cards", []),
+        ("from workbench.dataflow import Edge", []),
+        ("from workbench.scaling.elastic import PARADIGMS", []),
+    ],
+)
+def test_an_import_past_a_door_is_found(source, found):
+    assert list(past_a_door(source, {"workbench.study"})) == found
+    assert list(past_a_door(source, {"workbench.placement", "workbench.scaling.elastic"})) == []
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES - set(SHELVES)))
+def test_the_export_list_is_complete_and_every_name_exists(package):
+    tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("workbench.")
+        for alias in node.names
+    }
+    assert imported == set(exports(package))
+    assert len(exports(package)) == len(imported)
+    module = importlib.import_module(package)
+    assert all(hasattr(module, name) for name in exports(package))
