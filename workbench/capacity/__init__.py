@@ -1,4 +1,7 @@
-"""From short runs to a capacity: estimate the MST, fit the costs, record the measurement."""
+"""From measured budgets to a capacity plan: explore budgets, model the capacity, plan a deployment.
+
+`CapacityEstimator`, `Measurement` and `MstEstimate` come from the rooms below, for convenience.
+"""
 
 from workbench.capacity.allocation import Allocation, bids2
 from workbench.capacity.explore import ConfigurationOptimizer, Exploration, ResourceExplorer, Space
@@ -6,9 +9,7 @@ from workbench.capacity.model import (
     CapacityModel,
     Model,
     ModelFinding,
-    Readings,
     ScalingModel,
-    StuckReadings,
     check_model,
     exploration_cost,
     leave_one_out_error,
@@ -17,69 +18,32 @@ from workbench.capacity.model import (
     select_model,
 )
 from workbench.capacity.planning import BatchLayout, CapacityPlan, Stage, micro_batch_layout, plan
-from workbench.measuring import (
-    SIMPLE_QUERIES,
-    STATEFUL_QUERIES,
-    CapacityEstimator,
-    Configuration,
-    Step,
-    StreamBedSchedule,
-    fit_costs,
-    judge,
-    measure,
-    verify,
-)
-from workbench.records import (
-    Judgement,
-    Measurement,
-    MstEstimate,
-    OperatorCost,
-    Probe,
-    Verdict,
-    probe_from_dict,
-    probe_to_dict,
-)
+from workbench.measuring import CapacityEstimator
+from workbench.records import Measurement, MstEstimate
 
 __all__ = [
-    "SIMPLE_QUERIES",
-    "STATEFUL_QUERIES",
     "Allocation",
     "BatchLayout",
     "CapacityEstimator",
     "CapacityModel",
     "CapacityPlan",
-    "Configuration",
     "ConfigurationOptimizer",
     "Exploration",
-    "Judgement",
     "Measurement",
     "Model",
     "ModelFinding",
     "MstEstimate",
-    "OperatorCost",
-    "Probe",
-    "Readings",
     "ResourceExplorer",
     "ScalingModel",
     "Space",
     "Stage",
-    "Step",
-    "StreamBedSchedule",
-    "StuckReadings",
-    "Verdict",
     "bids2",
     "check_model",
     "exploration_cost",
-    "fit_costs",
-    "judge",
     "leave_one_out_error",
-    "measure",
     "micro_batch_layout",
     "model_of_form",
     "plan",
-    "probe_from_dict",
-    "probe_to_dict",
     "review_readings",
     "select_model",
-    "verify",
 ]

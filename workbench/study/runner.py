@@ -308,7 +308,7 @@ def measuring(
     Parameters
     ----------
     query, budget, testbed, estimator
-        What is measured, and how; see `workbench.capacity.measure`.
+        What is measured, and how; see `workbench.measuring.measure`.
     journal
         Where every probe is recorded; a cancelled measurement goes on from there.
     costs

@@ -12,6 +12,8 @@ from workbench import study
 
 PACKAGES = (
     "capacity",
+    "measuring",
+    "records",
     "placement",
     "report",
     "scaling",
