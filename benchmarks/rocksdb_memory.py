@@ -185,9 +185,7 @@ def fresh(what, bound_mb):
 
 
 def figure4(bounds=BOUNDS_MB, what="figure4"):
-    print(
-        "Justin's Figure 4 at a small scale: the operator's own rate (k rows/s), and relative to the smallest bound"
-    )
+    print("Justin's Figure 4 at a small scale: the operator's own rate (k rows/s), and relative to the smallest bound")
     print("  paper: reads gain most from memory, writes do not, updates level off")
     print("workload tasks    MB  k rows/s   gain  hit rate  get us query k/s")
     found = {bound: fresh(what, bound) for bound in bounds}
