@@ -67,6 +67,7 @@ def _operator(seen: Observation, operator) -> OperatorMetrics:
         cache_hit_rate=state[1] if state else None,
         state_latency_s=state[2] if state else None,
         key_skew=skew,
+        scans=name.startswith("1 scan"),
     )
 
 

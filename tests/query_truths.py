@@ -131,6 +131,7 @@ def run(query, memory_mb, slots, luck=1.0):
         "closed form",
         "2024-01-01T00:00:00+00:00",
         tasks=tasks,
+        testbed_kind="fluid",
     )
 
 

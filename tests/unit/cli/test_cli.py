@@ -33,7 +33,7 @@ def test_importing_the_workbench_neither_starts_a_jvm_nor_imports_pyspark():
     [
         (("measure", "nexmark:q77"), "q77"),
         (("measure", "q5"), "not of the form"),
-        (("measure", "nexmark:q5", "--slots", "1000"), "Use --slots"),
+        (("measure", "nexmark:q5", "--slots", "1000"), "or smaller slots (--slots, --slot-cpus)"),
         (("measure", "nexmark:q5", "--memory-mb", "100"), "Spark needs 600 MB"),
         (("measure", "nexmark:q5", "--slots", "0"), "slots is 0"),
         (("measure", "nexmark:q5", "--interval", "-1"), "interval is -1.0"),

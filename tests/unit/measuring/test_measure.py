@@ -44,6 +44,7 @@ class FakeRun(SimulatedRun):
 @dataclass
 class FakeTestbed:
     identity: str = "fake"
+    kind: str = "fake"
     die_after: int = -1
     sample_s: float = 1e-6
     runs: list = field(default_factory=list)

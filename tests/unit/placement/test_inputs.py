@@ -104,11 +104,8 @@ def operators(**changed):
         (without(operators=operators(C={"tasks": 1, "cpu": "1"})), r"cpu of operator 'C' is '1'; give a number"),
         (without("operators", "edges", queries={}), r"no queries to place together"),
         (without("operators", "edges", queries={"x": 1}), r"1 of query 'x' is no object with operators"),
-        ({"estimate": {"observation": None}, "budget": {}}, r"sustained no rate"),
-        ({"estimate": {"observation": {"operators": [{}]}, "low": 1}, "budget": {}}, r"an operator cannot be read"),
-        ({"plans": [{"rate": 5}], "runs": [{"estimate": {}}]}, r"has no run that sustained a rate"),
-        ({"plans": [{"cost": 5}], "runs": [3]}, r"cannot be read \(TypeError: .*; write it again with workbench plan"),
-        ({"plans": [], "runs": []}, r"has no plans, so there is nothing to place; plan again"),
+        ({"estimate": {"observation": None}, "budget": {}}, r"has version None; this workbench reads up"),
+        ({"plans": [], "runs": []}, r"holds no plans \('version'\); make them with workbench plan"),
     ],
 )
 def test_bad_files_are_named(tmp_path, document, message):
@@ -207,6 +204,31 @@ def planned(tmp_path_factory):
     made = run_study(study, Journal(folder / "journal.jsonl"))
     write_planned(made, folder / "plans.json")
     return made, folder / "plans.json"
+
+
+def test_an_operator_that_is_none_is_named(tmp_path):
+    path = tmp_path / "measured.json"
+    example_measurement().to_json(path)
+    document = json.loads(path.read_text())
+    document["estimate"]["observation"]["operators"] = [{}]
+    with pytest.raises(WorkbenchError, match=r"cannot be read: .*operators"):
+        read_placement_input(written(tmp_path, document), workers=2, slots=4)
+    document["estimate"]["observation"] = None
+    with pytest.raises(WorkbenchError, match="sustained no rate, so its operators' costs are unknown; measure again"):
+        read_placement_input(written(tmp_path, document), workers=2, slots=4)
+
+
+@pytest.mark.parametrize(
+    ("empty", "message"),
+    [
+        ("plans", r"has no plans, so there is nothing to place; plan again"),
+        ("runs", r"has no run that sustained a rate, so no costs are known; plan again"),
+    ],
+)
+def test_plans_without_what_a_placement_needs_are_refused(planned, tmp_path, empty, message):
+    document = json.loads(planned[1].read_text(encoding="utf-8"))
+    with pytest.raises(WorkbenchError, match=message):
+        read_placement_input(written(tmp_path, document | {empty: []}), workers=9, slots=16)
 
 
 def test_a_plan_is_placed_as_it_was_allocated(planned):

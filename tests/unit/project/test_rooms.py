@@ -31,6 +31,7 @@ LOOKED_INTO = {
     "workbench.study.change",
     "workbench.study.scaling",
     "workbench.testbed.spark.java",
+    "workbench.testbed.spark.live",
     "workbench.testbed.spark.machine",
     "workbench.testbed.spark.session",
     "workbench.testbed.spark.testbed",

@@ -49,7 +49,10 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "slots", "1"),
             "4 workers with 1 slots offer 4 slots; add workers or slots",
         ),
-        (("placement", "x.html", "-p", "placement", QUERY, "-p", "workers", "-1"), "workers is -1; give a whole"),
+        (
+            ("placement", "x.html", "-p", "placement", QUERY, "-p", "workers", "-1"),
+            "workers is -1; it must be a whole number of at least 1",
+        ),
         (("placement", "x.html", "-p", "placement", QUERY, "-p", "rate", "-1"), "The rate to place for is -1"),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "samples", "0"),
@@ -61,7 +64,10 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         ),
         (("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"), "timeout_s is 0; give seconds"),
         (("scaling", "x.html", "-p", "rates", QUERY), "has no column 'time_s'"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "q12"), "There is no preset 'q12'; there are q1, q2"),
+        (
+            ("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "q12"),
+            "There is no simulated query 'q12'; use one of q1, q2",
+        ),
         (("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "none.json"), "The plans none.json cannot be read"),
         (
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[static, ds3]"),

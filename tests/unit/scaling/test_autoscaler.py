@@ -77,7 +77,7 @@ def test_a_waiting_scale_down_is_forgotten_when_the_tasks_are_needed_again():
         ({"utilization_target": 0}, "utilization_target is 0; it must be a share above 0."),
         (
             {"utilization_min": 0.8, "utilization_max": 0.4},
-            "utilization_min is 0.8, above utilization_max, 0.4; nothing lies between them. Exchange them.",
+            "utilization_min is 0.8, above utilization_max, 0.4; no value is between them. Exchange them.",
         ),
         ({"catch_up_s": 0}, "catch_up_s is 0; it must be above 0 (inf for no limit)."),
         ({"scale_up_max_factor": math.nan}, "scale_up_max_factor is nan; it must be above 0 (inf for no limit)."),

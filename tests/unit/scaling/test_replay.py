@@ -127,7 +127,7 @@ def test_the_command_line_compares_policies(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["replay", "q9", "RATES", "--slots", "9"], "There is no preset 'q9'"),
+        (["replay", "q9", "RATES", "--slots", "9"], "There is no simulated query 'q9'"),
         (["replay", "q11", "RATES", "--slots", "1"], "slots"),
         (["replay", "q11", "RATES", "--slots", "9", "--policy", "magic"], "no policy 'magic'; use one of static"),
         (["replay", "q11", "missing.csv", "--slots", "9"], "missing.csv cannot be read"),

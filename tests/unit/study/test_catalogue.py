@@ -91,7 +91,9 @@ def test_a_query_with_data_of_its_own_is_fed_from_it_or_from_what_is_given(here)
 @pytest.mark.parametrize("name", ["nexmark:q1", "myjobs:orders"])
 def test_an_event_time_without_data_is_not_passed_over(here, name):
     (here / "myjobs.py").write_text(OWN.format(path="orders.csv", event_time="time"))
-    with pytest.raises(WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given: .*Add"):
+    with pytest.raises(
+        WorkbenchError, match=r"The event time 'n' is a column of a data set, and none is given: .*Give a data set"
+    ):
         find_query(name, event_time="n")
 
 

@@ -113,9 +113,9 @@ def test_the_sweep_of_intervals_is_listed():
     [
         ({"query": "nexmark:q77"}, "q77"),
         ({"dataset": "/nowhere.csv"}, "does not exist"),
-        ({"query": "os.path:join"}, r"so it needs data to read: give dataset PATH, and event_time COLUMN"),
+        ({"query": "os.path:join"}, r"so it needs data to read\. Give the path of a data set"),
         ({"prices": "/nowhere/prices.csv"}, r"/nowhere/prices\.csv"),
-        ({"slots": (1, 9)}, r"need 3\.6 cores; .* Use slots 4 or less, or smaller slots \(slot_cpus\)"),
+        ({"slots": (1, 9)}, r"need 3\.6 cores; .* Use 4 slots or fewer, or smaller slots \(slots, slot_cpus\)"),
         ({"testbed": "fluid"}, r"has 2 operators besides its sources .*; 1 slots are too few"),
         ({"memory_mb": (1024, 2048)}, r"most_runs is 3; the corners of the space alone are 4 runs\. Raise it\."),
     ],

@@ -39,7 +39,7 @@ def test_the_report_names_hot_keys_skew_and_advice():
         "4 shuffle partitions: the fullest has 2.40 times the mean, which allows 42% of an even spread's rate" in text
     )
     assert f"Elastic executors: {advice.executors} with {advice.shards} shards each" in text
-    assert "the most frequent key alone fills a core at 2.5 cores; more do not help it" in text
+    assert "with 2.5 cores the most frequent key alone fills a core; more cores do not help" in text
 
 
 def test_the_report_of_a_sketch_states_its_error():

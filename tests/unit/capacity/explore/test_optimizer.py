@@ -40,7 +40,7 @@ def test_an_optimised_configuration_follows_bids2(tmp_path):
     found = allocate(minimal, 12)
     assert best.tasks == found.tasks
     assert best.predicted_rate == found.source_rate
-    assert overstatement([minimal, best]) == pytest.approx(best.estimate.rate / found.source_rate)
+    assert overstatement([minimal, best]) == pytest.approx(best.estimate.middle / found.source_rate)
 
 
 def test_too_few_slots_are_refused_with_the_operators(tmp_path):

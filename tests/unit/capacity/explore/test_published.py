@@ -193,7 +193,9 @@ def replayed(query, tmp_path, **settings):
         rate = run.observed_rate_ev_s
         estimate = MstEstimate(rate, rate, rate, (), None, "query", 645.0)
         budget = Budget(int(run.slots), SlotProfile(1.0, int(run.memory_mb)))
-        explorer.tell(Measurement(query, budget, estimate, (), None, "published", run.started_at))
+        explorer.tell(
+            Measurement(query, budget, estimate, (), None, "published", run.started_at, testbed_kind="published")
+        )
     return explorer
 
 

@@ -198,7 +198,7 @@ def test_an_interval_that_cannot_be_measured_costs_no_plan(explored, swept, tmp_
     planned = plan_targets(study, explored.exploration, swept)
     assert planned.refused == ()
     assert planned.plans[0].budget.interval_s in {2.0, 5.0}
-    reason = "The source alone releases too little. Use a longer trigger interval (interval_s)."
+    reason = "The source alone releases too little. Use a longer trigger interval (--interval)."
     assert intervals_left_out(planned.sweep) == {0.5: reason}
     (card,) = (card for card in cards(planned) if card.name == "intervals")
     assert f"Not planned with is 0.5 s: {reason}" in card.finding

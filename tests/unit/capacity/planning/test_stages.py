@@ -23,7 +23,7 @@ def in_stages(run):
     """The same run, had its operators been stages that take turns: the first reads, the rest keep state."""
     seen = run.estimate.observation
     operators = tuple(
-        replace(one, operator="1 scan" if number == 0 else one.operator, state_bytes=None if number < 2 else 1e6)
+        replace(one, scans=number == 0, state_bytes=None if number < 2 else 1e6)
         for number, one in enumerate(seen.operators)
     )
     costs = tuple(
@@ -91,7 +91,10 @@ def renamed(run, names, dropped=()):
 def test_every_stage_that_scans_has_the_source_s_partitions():
     run = example_measurement()
     seen = run.estimate.observation
-    operators = tuple(replace(seen.operators[0], operator=name) for name in ("1 scan filter", "2 scan", "3 sort"))
+    operators = tuple(
+        replace(seen.operators[0], operator=name, scans=scans)
+        for name, scans in (("1 scan filter", True), ("2 scan", True), ("3 sort", False))
+    )
     costs = tuple(replace(run.costs[0], operator=one.operator) for one in operators)
     twice = replace(run, costs=costs, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
     assert [stage.source for stage in stages_of(twice)] == [True, True, False]
@@ -161,7 +164,10 @@ def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
     assert "python workers" not in [card.concern for card in plain.cards]
     first, *others = exploration.measurements
     seen = first.estimate.observation
-    operators = (replace(seen.operators[0], operator="1 scan python filter", kind="filter"), *seen.operators)
+    operators = (
+        replace(seen.operators[0], operator="1 scan python filter", kind="filter", runs_python=True),
+        *seen.operators,
+    )
     first = replace(first, estimate=replace(first.estimate, observation=replace(seen, operators=operators)))
     made = plan(replace(exploration, runs=(first, *others)), 1.5e4, memory_mb=[600])
     note = next(card for card in made.cards if card.concern == "python workers")

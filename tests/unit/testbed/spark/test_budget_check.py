@@ -47,7 +47,7 @@ def test_a_slot_larger_than_the_machine_is_refused():
 @pytest.mark.usefixtures("two_cores")
 def test_without_quotas_a_slot_is_a_whole_core():
     with pytest.raises(
-        WorkbenchError, match=r"Slots of 0\.5 cores need a CPU quota; without one a slot is a whole core"
+        WorkbenchError, match=r"Slots of 0\.5 cores need a CPU quota; without one a slot is one whole core"
     ):
         SparkTestbed(slot_cpus="cores").check(Budget(1, SlotProfile(0.5, 1024)))
 

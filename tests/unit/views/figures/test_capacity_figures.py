@@ -24,7 +24,9 @@ from workbench.views.figures.trigger_interval import draw_trigger_intervals, tri
 
 def run(slots, memory, rate):
     estimate = MstEstimate(rate, rate / 1.005, 1.005 * rate, (), None, "query", 60.0)
-    return Measurement("q1", Budget(slots, SlotProfile(1.0, memory)), estimate, (), None, "fluid", "2026-01-31")
+    return Measurement(
+        "q1", Budget(slots, SlotProfile(1.0, memory)), estimate, (), None, "fluid", "2026-01-31", testbed_kind="fluid"
+    )
 
 
 @pytest.fixture(scope="module")

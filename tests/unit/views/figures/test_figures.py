@@ -52,7 +52,7 @@ def estimate():
 
 def test_probes_are_on_the_estimates_clock(estimate):
     data = probes("q5", BUDGET, estimate)
-    assert data.finding == "q5 sustains 700 records/s on 4 slots of 0.2 core at a 2 s interval"
+    assert data.finding == "q5 sustains 748 records/s on 4 slots of 0.2 core at a 2 s interval"
     assert [point.verdict for point in data.points] == ["warm-up", "sustained", "sustained", "overloaded"]
     assert [point.offered for point in data.points] == [None, 500, 700, 800]
     assert [point.ended_s for point in data.points] == [20, 40, 60, 80]
@@ -145,7 +145,7 @@ def test_figures_have_an_alternative_and_wait_for_data(estimate):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"limit": "source"}, "q5 sustains at least 700 records/s on"),
+        ({"limit": "source"}, "q5 sustains at least 748 records/s on"),
         ({"rate": None, "low": 0.0}, "q5 sustained no rate that was tried, not even 800 records/s, on 4 slots"),
     ],
 )
