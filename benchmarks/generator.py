@@ -121,7 +121,7 @@ def measured_q1(*, now):
     return found, f"{files[-1].name} of {found.started_at[:10]}"
 
 
-def told_maximum(found, own):
+def said_of_maximum(found, own):
     """Line with q1's MST per core of its slots, and the generator's `own` rows per CPU-second."""
     if found is None or not found[0].estimate.rate:
         return "no MST of q1 was found: measure it with --measure, or benchmarks/measurement.py repeats nexmark:q1 1"
@@ -170,7 +170,7 @@ def main():
     ):
         print(line(what, found, own))
     found = measured_q1(now="--measure" in sys.argv[1:])
-    print(told_maximum(found, max(own, rate(generate))))  # before and after: other load slows it for minutes
+    print(said_of_maximum(found, max(own, rate(generate))))  # before and after: other load slows it for minutes
 
 
 if __name__ == "__main__":

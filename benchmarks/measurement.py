@@ -59,10 +59,10 @@ def show(label, result, wall_s):
 
 def repeats(query, count):
     """Spread of the MST over fresh processes."""
-    print_lines(told_repeats([measure(f"{query} run {number + 1}", query) for number in range(int(count))]))
+    print_lines(said_of_repeats([measure(f"{query} run {number + 1}", query) for number in range(int(count))]))
 
 
-def told_repeats(results):
+def said_of_repeats(results):
     """Whether the rates scatter by at most 10 %, and which of the reported intervals contain all of them."""
     rates = [result["rate"] or 0.0 for result in results]
     spread = (max(rates) - min(rates)) / max(rates) if any(rates) else math.nan
@@ -78,25 +78,25 @@ def schedules(query, count):
     for number in range(int(count)):
         for schedule, taken in results.items():
             taken.append(measure(f"{query} {schedule} {number + 1}", query, "--schedule", schedule))
-    print_lines(told_schedules(results))
+    print_lines(said_of_schedules(results))
 
 
-def told_schedules(results):
+def said_of_schedules(results):
     """Share of the time, width of the adaptive brackets, whether the brackets and the intervals overlap."""
     seconds = {schedule: sum(one["seconds"] for one in taken) for schedule, taken in results.items()}
     yield f"adaptive / streambed = {seconds['adaptive'] / seconds['streambed']:.3f} of the estimation time"
     brackets = {schedule: [bracket(one) for one in taken] for schedule, taken in results.items()}
     widest = max(high / low - 1 if low else math.inf for low, high in brackets["adaptive"])
     yield f"widest adaptive bracket {widest:.3f}"
-    yield told_overlap("brackets", [each for schedule in brackets.values() for each in schedule])
-    yield told_overlap("intervals", [one["interval"] for taken in results.values() for one in taken])
+    yield said_of_overlap("brackets", [each for schedule in brackets.values() for each in schedule])
+    yield said_of_overlap("intervals", [one["interval"] for taken in results.values() for one in taken])
 
 
 def bracket(result):
     return result["low"], math.inf if result["high"] is None else result["high"]
 
 
-def told_overlap(what, spans):
+def said_of_overlap(what, spans):
     """Whether all spans (low, high) have a rate in common; a run without one counts."""
     known = [span for span in spans if span]
     lacking = f" ({len(spans) - len(known)} of {len(spans)} runs have none)" if len(known) < len(spans) else ""
@@ -104,10 +104,10 @@ def told_overlap(what, spans):
         return f"no run has {what}"
     low, high = max(low for low, _ in known), min(high for _, high in known)
     shared = f"overlap from {units.rate(low)} to {units.rate(high)}" if low <= high else "do not all overlap"
-    return f"the {what} {shared}{lacking}: {', '.join(told_span(span) for span in known)}"
+    return f"the {what} {shared}{lacking}: {', '.join(said_of_span(span) for span in known)}"
 
 
-def told_span(span):
+def said_of_span(span):
     low, high = span
     return f"{units.rate(low)} to {units.rate(high) if math.isfinite(high) else 'no end'}"
 
@@ -121,12 +121,12 @@ def intervals(query):
 def costs(path):
     """Seconds = a + b x records per task, from the lower rates alone and from all rates."""
     measurement = Measurement.from_json(Path(path))
-    print_lines(told_costs(measurement))
+    print_lines(said_of_costs(measurement))
     if not measurement.costs:
         raise SystemExit(1)
 
 
-def told_costs(measurement):
+def said_of_costs(measurement):
     """Each operator's costs from the lower rates alone, and the report's, from these and the answered probes."""
     if not measurement.costs:
         yield "the measurement has no costs; measure without --no-costs"
@@ -155,7 +155,7 @@ def verify(path, *options):
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if not done.stdout:
             raise SystemExit(done.returncode)
-        print_lines(told_verdicts(measurement.query, what, json.loads(done.stdout)))
+        print_lines(said_of_verdicts(measurement.query, what, json.loads(done.stdout)))
 
 
 def ends(measurement):
@@ -179,7 +179,7 @@ def verify_arguments(measurement, low, high):
     return ["verify", measurement.query, *given, "--rate", repr(low), "--percent", *percent, "--json"]
 
 
-def told_verdicts(query, what, verdicts):
+def said_of_verdicts(query, what, verdicts):
     """One line for each of the two verdicts."""
     names = (f"{VERIFIED_LOW} x low", f"{VERIFIED_HIGH} x high")
     for name, expected, one in zip(names, ("sustained", "overloaded"), verdicts, strict=True):

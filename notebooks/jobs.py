@@ -1,6 +1,6 @@
 """Your own queries go here: functions from a streaming DataFrame to a streaming DataFrame.
 
-They stand in a module, not in a notebook, because Spark's processes import them.
+They are in a module, not in a notebook, because Spark's processes import them.
 """
 
 from pyspark.sql import DataFrame

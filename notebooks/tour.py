@@ -40,7 +40,7 @@ PAGE = Path("reports/tour.html")
 
 _MOST_SLOTS = 3
 _ROWS = 3  # of the data that are shown
-# Two deployments of one query differ by as much: a narrower bracket costs probes and tells the model little more.
+# Two deployments of one query differ by as much: a narrower bracket costs probes and adds little to the model.
 _TOLERANCE = 0.1
 
 
@@ -57,13 +57,13 @@ def ask(query: str, dataset: str, event_time: str, targets: list[float], *, quic
     Parameters
     ----------
     query
-        ``module:function``; the module is read anew, as it may have been edited.
+        ``module:function``; the module is read again, as it may have been edited.
     dataset, event_time
         Path of the data and its event-time column; empty where there is none.
     targets
         Records/s to plan for.
     quick
-        Whether a simulated query stands in for it.
+        Whether a simulated query replaces it.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def _real() -> dict[str, object]:
 def data_card(data: Dataset) -> Card:
     """Show the first rows of the data."""
     rows = pads.dataset(data.path, format=data.format).head(_ROWS)
-    told = (
+    origin = (
         f"its column {data.event_time} becomes the time at which a row is due, less the row's own lateness"
         if data.event_time
         else "the query has no event time"
@@ -134,7 +134,7 @@ def data_card(data: Dataset) -> Card:
         tuple(tuple(map(str, row.values())) for row in rows.to_pylist()),
         opened=True,
     )
-    finding = f"{Path(data.path).name} is replayed over and over at the rates that are tried; {told}."
+    finding = f"{Path(data.path).name} is replayed over and over at the rates that are tried; {origin}."
     return Card("data", "What is it fed?", finding, table=table)
 
 
@@ -149,12 +149,12 @@ def testbed(study: Study) -> Testbed:
 
 
 def spark_testbed(*, quick: bool) -> SparkTestbed:
-    """Spark on this machine; code warms up for half a minute, for a tenth of that if it is to be quick."""
+    """Spark on this machine; code warms up for half a minute, for a tenth of that if `quick`."""
     return SparkTestbed(slot_cpus="auto" if quota_permitted() else "cores", warmup_cap_s=10.0 if quick else 30.0)
 
 
 def estimator(*, tolerance: float = 0.05, quick: bool = False) -> CapacityEstimator:
-    """Bracket the maximum within `tolerance`; if it is to be quick, as well as three short probes can."""
+    """Bracket the maximum within `tolerance`; if `quick`, as well as three short probes can."""
     if quick:
         return CapacityEstimator(0.2, max_probes=3, warmup_min_s=5.0, warmup_cap_s=10.0, settle_s=2.0, window_s=6.0)
     return CapacityEstimator(tolerance, warmup_min_s=20.0, warmup_cap_s=45.0)
@@ -186,8 +186,8 @@ def sureness(planned: Planned) -> Card:
         for plan in planned.plans
     )
     finding = (
-        f"{runs} short runs on up to {most} slots tell a direction. Beside what is expected, the capacity of a plan "
-        f"lies, nine times in ten, {known}. To be surer, measure more and larger budgets (workbench plan), or "
+        f"{runs} short runs on up to {most} slots give a first idea. Relative to the prediction, the capacity of a plan "
+        f"is, nine times in ten, {known}. To be surer, measure more and larger budgets (workbench plan), or "
         "deploy in steps and measure each."
     )
     return Card("sureness", "How sure is that?", finding, kind="health")
@@ -218,7 +218,7 @@ def report_planned(planned: Planned) -> list[Card]:
         raise WorkbenchError(f"The page {PAGE} is partial: {made.error}")
     size = made.path.stat().st_size / 2**20
     finding = (
-        f"{PAGE}, beside this notebook ({size:.1f} MiB), opens in any browser, without a network and without this "
+        f"{PAGE}, next to this notebook ({size:.1f} MiB), opens in any browser, without a network and without this "
         "workbench. In the file browser on the left: right-click it, then Open in New Browser Tab, or Download."
     )
     return [Card("report", "A page to send round", finding)]

@@ -13,7 +13,7 @@ HOVER_MS = 2000
 
 
 def healthy(page):
-    """No cell failed, no card tells of an error, nothing was fetched from elsewhere, no script complained."""
+    """No cell failed, no card shows an error, nothing was fetched from elsewhere, no script complained."""
     assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
     assert page.get_by_role("alert").count() == 0
     assert page.locator(".workbench-card.error").count() == 0

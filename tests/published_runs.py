@@ -1,4 +1,4 @@
-"""StreamBed's published runs of q1 and q2, where they lie beside the repository; not part of it."""
+"""StreamBed's published runs of q1 and q2, where they are next to the repository; not part of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Random queries and their runs, told in closed form by the steady state of the fluid engine, and what they can carry.
+"""Random queries and their runs, given in closed form by the steady state of the fluid engine, and what they can carry.
 
 The queries are drawn from ranges that anything published falls into, and none of them is a preset: on them the beliefs
 of `workbench.capacity.model.mechanism` are checked.
@@ -89,17 +89,17 @@ def capacity(query, memory_mb, slots):
     return steady_state(Deployment(query, dealt(query, memory_mb, slots), memory_mb)).rate
 
 
-def run(query, memory_mb, slots, luck=1.0):
-    """Measure `query`, where everything is `luck` times as fast as usual."""
+def run(query, memory_mb, slots, run_effect=1.0):
+    """Measure `query`, where everything is `run_effect` times as fast as usual."""
     tasks = dealt(query, memory_mb, slots)
     deployment = Deployment(query, tasks, memory_mb)
     steady = steady_state(deployment)
     ratios = input_ratios(query)
-    consumed = round(luck * steady.rate * SECONDS)
+    consumed = round(run_effect * steady.rate * SECONDS)
     seen = []
     for one in query.dataflow.operators[1:]:
         where = deployment.slices[one.name]
-        useful_s = consumed * steady.work_s[one.name] / luck
+        useful_s = consumed * steady.work_s[one.name] / run_effect
         records = round(consumed * ratios[one.name])
         shares = deployment.shares[where]
         seen.append(
@@ -120,8 +120,8 @@ def run(query, memory_mb, slots, luck=1.0):
             )
         )
     batches = (Batch(0.0, 1.0, 0, 0, 0.0), Batch(SECONDS, 1.0, consumed, consumed, 0.0))
-    observation = Observation(luck * steady.rate, SECONDS, batches, tuple(seen))
-    rate = luck * steady.rate
+    observation = Observation(run_effect * steady.rate, SECONDS, batches, tuple(seen))
+    rate = run_effect * steady.rate
     return Measurement(
         query.name,
         Budget(slots, SlotProfile(1.0, memory_mb)),
@@ -136,7 +136,7 @@ def run(query, memory_mb, slots, luck=1.0):
 
 
 def explored(query, most, memory_mb=(1024, 4096), seed=None, slowing=0.0):
-    """Runs that the explorer makes at the edge with ten calls; without a seed, none is lucky.
+    """Runs that the explorer makes at the edge with ten calls; without a seed, none has a run effect.
 
     `slowing`: share by which each slot more slows all operators alike; no mechanism of the model is like that.
     """

@@ -40,7 +40,7 @@ class Case:
 
 
 def warm_capacity(case, run):
-    """Highest rate of a run that is offered as much as fits, once it no longer grows: slow machines warm up longer."""
+    """Highest rate of a run that is offered all it can take, once it no longer grows: slow machines warm up longer."""
     run.set_rate(math.inf)
     run.settle(case.warm_s)
     rates = [run.observe(case.window_s).consumed_rate]

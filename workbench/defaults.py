@@ -1,4 +1,4 @@
-"""How everything measures unless told otherwise: ``measure``, ``verify``, studies and the notebooks alike."""
+"""How everything measures by default: ``measure``, ``verify``, studies and the notebooks alike."""
 
 SLOTS = 2
 """Slots of a budget."""

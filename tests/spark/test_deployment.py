@@ -14,7 +14,7 @@ from workbench.testbed.spark import find_java
 
 pytestmark = pytest.mark.spark
 
-# Counts by key in one batch, then tells what Spark made of its settings; the pod is the one that Spark would ask
+# Counts by key in one batch, then prints what Spark made of its settings; the pod is the one that Spark would ask
 # Kubernetes for, made by its own code.
 JOB = """
 import json

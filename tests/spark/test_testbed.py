@@ -135,7 +135,7 @@ def test_nothing_is_left_after_a_deployment(observed):
         (toy_query.query(toy_query.stops_reading), r"released [\d,]+ rows, but the query read 0, so its rate"),
     ],
 )
-def test_a_query_that_cannot_run_is_refused_with_the_mend(query, message):
+def test_a_query_that_cannot_run_is_refused_with_how_to_fix_it(query, message):
     before = left_behind()
     with pytest.raises(WorkbenchError, match=message), TESTBED.deploy(query, BUDGET):
         pass

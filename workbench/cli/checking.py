@@ -12,9 +12,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     doctor = commands.add_parser(
         "doctor",
-        help="what this machine can do, and the mend for each lack",
-        description="Examine this machine: can it measure, draw and report? Each lack is told with its mend; the exit "
-        "code is 2 if something is lacking that measuring needs.",
+        help="check what this machine supports and how to fix what is missing",
+        description="Check whether this machine can measure, draw and report, and show how to fix what is missing; the "
+        "exit code is 2 if something is lacking that measuring needs.",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(command=_doctor)
@@ -28,5 +28,5 @@ def _doctor(options: argparse.Namespace) -> int:
         for finding in findings:
             print(f"{'ok  ' if finding.fit else 'LACK'}  {finding.thing:9} {finding.found}")
             if not finding.fit:
-                print(f"      {'':9} mend: {finding.mend}{'' if finding.needed else ' (not needed to measure)'}")
+                print(f"      {'':9} fix: {finding.fix}{'' if finding.needed else ' (not needed to measure)'}")
     return DONE if all(finding.fit or not finding.needed for finding in findings) else BAD_INPUT

@@ -63,7 +63,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     measured.add_argument("--max-rate", type=float, metavar="R", help="highest rate to try, records/s")
     measured.add_argument(
-        "--no-costs", dest="costs", action="store_false", help="leave out the runs that tell fixed from record costs"
+        "--no-costs", dest="costs", action="store_false", help="leave out the runs for fixed and per-record costs"
     )
     measured.add_argument("--journal", default=JOURNAL, help="where every probe is recorded (%(default)s)")
     measured.add_argument("--output", metavar="FILE", help="the measurement as JSON (.workbench/QUERY.json)")
@@ -74,7 +74,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "verify",
         parents=[deployed],
         help="run a query at a rate: sustained or not",
-        description="Deploy a query on this machine and run it at a rate, or at shares of it. The exit code tells "
+        description="Deploy a query on this machine and run it at a rate, or at shares of it. The exit code says "
         "whether the lowest was sustained.",
     )
     verified.add_argument("--rate", type=float, required=True, help="records/s")

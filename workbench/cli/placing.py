@@ -41,7 +41,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     placed = commands.add_parser(
         "place",
-        help="which task on which worker, and how much throughput lies between placements",
+        help="which task on which worker, and how much throughput a placement decides",
         description="Place the tasks of one or several queries on workers. INPUT is a problem (JSON or YAML: workers, "
         "slots, operators with tasks, cpu, io, net per task, edges; optional rate, worker, speeds, queries), a "
         "measurement, or the plans that workbench plan wrote.",
@@ -272,7 +272,7 @@ def _show_shapes(given: PlacementInput, options: argparse.Namespace) -> int:
         raise WorkbenchError("The rate that the loads belong to is unknown; give --rate, or a rate in the problem.")
     if not any(math.isfinite(limit) for limit in vars(given.worker).values()):
         raise WorkbenchError(
-            "The capacities of the workers are unknown, so shapes cannot be told apart; give --cpus, --io or --net."
+            "The capacities of the workers are unknown, so shapes cannot be distinguished; give --cpus, --io or --net."
         )
     slots = given.problem.slots
     core = Worker(*(limit / slots for limit in vars(given.worker).values()))

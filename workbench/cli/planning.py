@@ -25,7 +25,7 @@ from workbench.study import (
 )
 from workbench.views import units
 
-_IN_SECONDS = 120  # a shorter time is told in seconds
+_IN_SECONDS = 120  # a shorter time is given in seconds
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -84,7 +84,7 @@ def _show(planned: Planned) -> None:
         executor = plan.executor
         print(
             f"  executors: {plan.executors} of {executor.slots} slots, {executor.millicores / 1000:g} cores and "
-            f"{executor.memory_mb} MB each; besides, the driver, which is not priced"
+            f"{executor.memory_mb} MB each; in addition, the driver, which is not priced"
         )
         if plan.allocation is not None:
             print(f"  tasks: {_counts(plan.allocation.tasks)}")
@@ -106,7 +106,7 @@ def _taken(times: Sequence[str], runs: int, journal: str) -> str:
     """Say which runs were not made now; `times` are when they were."""
     dates = " to ".join(dict.fromkeys(time[:10] for time in (min(times), max(times))))
     return (
-        f"{len(times)} of {runs} runs are taken from {journal}, measured {dates}; to measure them anew, name another "
+        f"{len(times)} of {runs} runs are taken from {journal}, measured {dates}; to measure them again, name another "
         "--journal."
     )
 

@@ -135,7 +135,7 @@ def _value(text: str) -> object:
 
 
 def _number(value: object, kind: str) -> object:
-    """Read as a number what is to be one: YAML 1.1 takes ``1e6`` for a text."""
+    """Read as a number what must be one: YAML 1.1 takes ``1e6`` for a text."""
     if kind.startswith("list[") and isinstance(value, list):
         return [_number(one, kind.removeprefix("list[").removesuffix("]")) for one in value]
     if kind not in {"float", "int"} or not isinstance(value, str):

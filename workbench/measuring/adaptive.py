@@ -303,13 +303,13 @@ def _highest(grid: Grid, limit: float) -> float:
 
 
 def _line_rate(batches: Iterable[Batch], interval_s: float) -> float | None:
-    """Rate at which a batch takes `interval_s`; None if the batches do not tell."""
+    """Rate at which a batch takes `interval_s`; None if the batches do not show it."""
     points = [(float(batch.records), batch.duration_s) for batch in batches]
     line = fit_line(points)
     if line is None:
         return None
     fixed, slope = line.fixed, line.slope
-    if slope <= 0 or fixed >= interval_s:  # too little spread to tell a from b: in proportion
+    if slope <= 0 or fixed >= interval_s:  # too little spread to separate a from b: in proportion
         seconds, rows = sum(y for _, y in points), sum(x for x, _ in points)
         fixed, slope = 0.0, seconds / rows
     return (interval_s - fixed) / slope / interval_s if slope > 0 else None

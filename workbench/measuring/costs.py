@@ -1,7 +1,7 @@
 """Fixed and per-record costs: least squares seconds = a + b x records.
 
 Cost per record falls with the batch size, because every task of every micro-batch pays a fixed part. The two parts
-can be told apart only if a task was seen at several sizes, so at least three distinct record levels are needed.
+can be separated only if a task was seen at several sizes, so at least three distinct record levels are needed.
 """
 
 import math

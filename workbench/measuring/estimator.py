@@ -64,7 +64,7 @@ class CapacityEstimator:
         Seconds discarded after a change of rate, seconds observed. Defaults: 2 intervals, at least 1 s;
         8 intervals (6 of more than 2 s), at least 12 s: state is snapshotted in every fourth batch.
     warmup_min_s, warmup_cap_s, warmup_change
-        The warm-up lasts at least and at most so many seconds; it is over when the consumed rate and the seconds
+        The warm-up lasts at least and at most these seconds; it is over when the consumed rate and the seconds
         per record change by at most this share from one chunk to the next, or go up and down by up to three times it.
     chunk_s
         Length of such a chunk. Default: 5 intervals, at least 10 s.
@@ -152,7 +152,7 @@ class CapacityEstimator:
         return self.chunk_s or max(5 * interval_s, 10.0)
 
     def settings(self) -> dict[str, Setting]:
-        """Give what an estimate depends on besides the run, as plain values."""
+        """Return what an estimate depends on, the run apart, as plain values."""
         settings = asdict(replace(self, clock=_clockless, schedule="adaptive"))
         del settings["clock"]
         published = settings.pop("published")
@@ -281,7 +281,7 @@ class _Session:
         )
 
     def _await_quiet(self) -> None:
-        """Wait for who disturbed the probe before: in his presence the next would be in vain, too."""
+        """Wait for the load that disturbed the probe before: it would disturb the next one, too."""
         begun = self.estimator.clock()
         self.run.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
         self.waited_s += self.estimator.clock() - begun
@@ -305,7 +305,7 @@ class _Session:
         return observation
 
     def warm_up(self, least_s: float = 0.0) -> tuple[Observation, bool]:
-        """Offer as much as fits until the run is steady; the last observation and whether it is.
+        """Offer as many records as fit until the run is steady; the last observation and whether it is.
 
         It lasts at least `least_s` seconds, even if that is more than the cap.
         """

@@ -156,7 +156,7 @@ def ignore(_: Event) -> None:
 def result_of(events: Generator[Event, None, T], listen: Callable[[Event], None] = ignore) -> T:
     """Carry `events` out, show each to `listen`, and return what they end with.
 
-    However it ends, the deployment under way is released before this returns.
+    The deployment is released before this returns, also after an error.
     """
     with closing(events):
         while True:

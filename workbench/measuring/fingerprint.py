@@ -65,7 +65,7 @@ def definition_of(query: object) -> Definition:
 def code_of(query: Query) -> str:
     """Digest of the code of the query.
 
-    It is the module the query stands in, with what that imports from the user's folder, or the function alone where
+    It is the module the query is in, with what that imports from the user's folder, or the function alone where
     that was typed into a notebook or a shell. What a ``functools.partial`` binds is part of it.
     """
     build: Any = definition_of(query).build
@@ -142,7 +142,7 @@ def _imported(text: bytes, file: Path, folder: Path) -> Iterator[Path]:
 
 
 def _bound(value: object, above: tuple[object, ...] = ()) -> str:
-    """Text of a bound value; a function is told by its code and what it holds, as its usual text names a place.
+    """Text of a bound value; a function is identified by its code and what it holds, as its usual text names a place.
 
     `above` are the functions that hold it, and which may hold each other.
     """

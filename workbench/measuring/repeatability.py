@@ -88,7 +88,7 @@ def mst_interval(
         When `level` is not between 0 and 1.
     """
     if not 0 < level < 1:
-        raise WorkbenchError(f"level is {level!r}; it must lie between 0 and 1, both excluded. Use 0.9.")
+        raise WorkbenchError(f"level is {level!r}; it must be between 0 and 1, both excluded. Use 0.9.")
     if not _bounded(estimate):
         return None
     every = [*(one for one in earlier if _bounded(one)), estimate]

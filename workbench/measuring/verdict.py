@@ -94,12 +94,12 @@ def judge(
     due = observation.due_records
     share = kept_up if few else observation.consumed_records / due if due > 0 else 1.0
     slope, error = (0.0, 0.0) if few else backlog_trend(observation)
-    worst, told = observation.disturbance.worst, observation.disturbance.told
+    worst, sentence = observation.disturbance.worst, observation.disturbance.sentence
 
     def answer(verdict: Verdict, reason: str) -> Judgement:
         disturbed = verdict in {"sustained", "overloaded"} and worst > max_disturbance
         if disturbed:
-            reason = f"{reason[:-1]} (judged although {told[0].lower()}{told[1:]})."
+            reason = f"{reason[:-1]} (judged although {sentence[0].lower()}{sentence[1:]})."
         return Judgement(verdict, share, slope, error, reason, disturbed)
 
     invalid = _invalid(observation, math.inf if accept_disturbed else max_disturbance, few=few)
@@ -132,7 +132,7 @@ def _invalid(observation: Observation, max_disturbance: float, *, few: bool) -> 
     """Why the observation does not count; None if it does."""
     worst, commanded, offered = observation.disturbance.worst, observation.commanded_rate, observation.offered_rate
     if worst > max_disturbance:
-        return "disturbed", f"{observation.disturbance.told}; at most {max_disturbance:.1%} is allowed."
+        return "disturbed", f"{observation.disturbance.sentence}; at most {max_disturbance:.1%} is allowed."
     if observation.source_rate_limit < SOURCE_MARGIN * commanded:
         limit = observation.source_rate_limit
         reason = f"The source alone releases {limit:,.0f} records/s, less than {SOURCE_MARGIN} x the commanded"

@@ -1,7 +1,7 @@
 """A plan of at most a given cost, or the proof that there is none: branch and bound over classes of workers.
 
 The linear programme of ``_level`` may hold the average where no whole plan does. Then a class of workers is divided
-into those with at least t tasks of an operator and those with fewer, once for every number of the former. Each such
+into those with at least t tasks of an operator and those with fewer, once for every t. Each such
 division is a class with patterns in a smaller box, so the same programme decides about it; all divisions together hold
 every plan. The heaviest operators are divided first, which soon leaves no room for averaging.
 """
@@ -42,7 +42,7 @@ def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tupl
             if given.value(plan) <= cost:
                 return plan, False
         division = _division(node, holds, weight)
-        if division is None:  # one pattern for every class, and yet no plan: for rounding
+        if division is None:  # one pattern for every class, but no plan because of rounding
             return None, False
         nodes += _divided(node, *division)
     return None, True

@@ -1,4 +1,4 @@
-"""Inner loops compiled on first use, kept beside the sources, run without the interpreter's lock.
+"""Inner loops compiled on first use, kept next to the sources, run without the interpreter's lock.
 
 A compiled function is cached by the time stamp of its own file only, so functions that call each other share a file.
 """
@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile `function` when it is first called; where nothing can be written, in every process anew."""
+    """Compile `function` when it is first called; where nothing can be written, in every process again."""
     try:
         made = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # no directory for the cache

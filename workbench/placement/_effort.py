@@ -1,4 +1,4 @@
-"""How much longer a search may take: until a moment, and for so many nodes."""
+"""How much longer a search may take: until a moment, and for a number of nodes."""
 
 import math
 import time

@@ -50,7 +50,7 @@ class Hull:
         return towards
 
     def add(self, column: Ints) -> bool:
-        """Take one more column in and find the nearest point anew; False if it is there already."""
+        """Add one more column and find the nearest point; False if it is there already."""
         if any(np.array_equal(column, known) for known in self.columns):
             return False
         self._points = np.vstack([self._points, self.share @ column - self.centre])

@@ -81,7 +81,7 @@ def raise_level(
     effort
         When it is spent, the level reached so far is returned.
     enough
-        A bound above this will do.
+        A bound above this is enough.
     pool
         Takes the patterns found.
     """

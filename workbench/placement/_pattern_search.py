@@ -389,7 +389,7 @@ def improve(  # noqa: C901, PLR0915, PLR0917
 ) -> tuple[float, int, int]:
     """Lower the highest cost of a plan, in place, until it is at most `target` or `nodes` were visited.
 
-    The tasks of the worst worker and of another one are shared out anew, at best. Where that helps with no other
+    The tasks of the worst worker and of another one are redistributed in the best way. Where that helps with no other
     worker, two of the others share theirs in a new way that costs less than the worst, and it is tried again.
 
     Parameters

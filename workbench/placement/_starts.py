@@ -1,4 +1,4 @@
-"""Plans to start from: dealt out evenly, and rounded from the patterns of the linear programme."""
+"""Plans to start from: distributed evenly, and rounded from the patterns of the linear programme."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -29,7 +29,7 @@ def flink_default(problem: PlacementProblem, rng: np.random.Generator, free: Seq
     Parameters
     ----------
     problem
-        What is to be placed on which workers.
+        What to place on which workers.
     rng
         Draws the order of the tasks.
     free
@@ -55,7 +55,7 @@ def flink_evenly(problem: PlacementProblem, rng: np.random.Generator, free: Sequ
     Parameters
     ----------
     problem
-        What is to be placed on which workers.
+        What to place on which workers.
     rng
         Draws the order of the tasks.
     free
@@ -89,7 +89,7 @@ def round_robin(
     Parameters
     ----------
     problem
-        What is to be placed on which workers.
+        What to place on which workers.
     rng
         Not used: nothing is drawn.
     free
@@ -116,7 +116,7 @@ def random_slots(problem: PlacementProblem, rng: np.random.Generator, free: Sequ
     Parameters
     ----------
     problem
-        What is to be placed on which workers.
+        What to place on which workers.
     rng
         Draws the slots.
     free

@@ -118,7 +118,7 @@ def _first(problem: PlacementProblem, thresholds: CostVector, given: Instance, p
 
 
 def _by_exchange(problem: PlacementProblem, thresholds: CostVector, _effort: Effort) -> SearchResult | None:
-    """Look for a plan by improving the one dealt out evenly."""
+    """Look for a plan by improving the one distributed evenly."""
     given = _weighted(problem, thresholds)
     plan = dealt(given)
     improve(given.graph, given.worker_speeds, plan, 1.0, _SEED, _FEW)

@@ -37,7 +37,7 @@ _CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
 
 @dataclass(frozen=True)
 class PlacementInput:
-    """What is to be placed.
+    """What to place.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class PlacementInput:
 
 @dataclass(frozen=True)
 class MeasuredQuery:
-    """A query as measured: its dataflow, and unit costs by operator; `guessed` tells that nobody said its edges."""
+    """A query as measured: its dataflow, and unit costs by operator; `guessed` says that its edges were not given."""
 
     dataflow: Dataflow
     profiles: Mapping[str, OperatorProfile]

@@ -81,7 +81,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Compared:
-    """A method beside the others: its plan, and the rates of `draws` plans where chance has a part.
+    """A method in a comparison: its plan, and the rates of `draws` plans where chance has a part.
 
     `lowest` and `highest` are None without the rate of the loads.
     """
@@ -210,7 +210,7 @@ def compare(
     thresholds, weights
         See `place`.
     seed, draws
-        Methods of chance draw so many plans, from 1 on, with seeds from `seed` on, which is at least 0.
+        Random methods draw this many plans, at least 1, with seeds from `seed` on, which is at least 0.
     timeout_s
         Time limit of every search, seconds above 0; None: see `place`.
 

@@ -1,4 +1,4 @@
-"""What plans do under load, in the fluid engine: throughput and back-pressure, alone or beside other queries.
+"""What plans do under load, in the fluid engine: throughput and back-pressure, alone or together with other queries.
 
 A cluster is calibrated as CAPSys does it (section 3.1): the target rate is what the workers just carry, so a worker has
 what the fullest worker of a balanced plan needs. Then every plan that balances worse loses throughput.

@@ -1,9 +1,9 @@
-"""What is to be placed on which workers, and what a placement costs (CAPSys, section 4).
+"""What to place on which workers, and what a placement costs (CAPSys, section 4).
 
 Tasks of one operator are identical, and so are workers of one speed. A plan therefore only says how many tasks of
 every operator run on every worker: *counts*, shape (operators, workers).
 
-Workers of unequal speed follow the relaxation of the CIKM '14 paper (section 5): a worker of speed 2 stands for one
+Workers of unequal speed follow the relaxation of the CIKM '14 paper (section 5): a worker of speed 2 represents one
 twice as large in every resource, so its loads are divided by 2. Workers of one speed form a class.
 """
 

@@ -1,6 +1,6 @@
 """Placement groups for skewed operators (CAPSys, section 5.2).
 
-The tasks of a skewed operator bear unequal shares of its load, so they are not interchangeable. They are divided into
+The tasks of a skewed operator have unequal shares of its load, so they are not interchangeable. They are divided into
 groups of about equal load, each of which is placed like an operator of its own.
 """
 

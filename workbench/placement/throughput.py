@@ -73,7 +73,7 @@ class FastestPlan:
 
 @dataclass(frozen=True)
 class Spread:
-    """Rates of random placements on workers of one shape, beside the best that was found.
+    """Rates of random placements on workers of one shape, and the best that was found.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def fastest(
     gap
         Relative width of the last step; it shows between the rate and the bound.
     timeout_s
-        Time limit; the bound tells how good the plan is then. None: no limit.
+        Time limit; the bound shows how good the plan is then. None: no limit.
 
     Raises
     ------

@@ -66,7 +66,7 @@ def tune_thresholds(
     Parameters
     ----------
     problem, relaxation, timeout_s, step, bounds
-        See `tune`, which also tells how the thresholds were found.
+        See `tune`, which also describes how the thresholds were found.
 
     Returns
     -------

@@ -138,7 +138,7 @@ def costed_run(runs: Iterable[Measurement]) -> Measurement:
 def stages_of(measurement: Measurement) -> tuple[Stage, ...]:
     """Stages of a micro-batch with their measured costs, for the layout; none where they were not measured.
 
-    A stage that was seen at too few sizes to tell its fixed from its per-record cost is taken to have no fixed one.
+    A stage that was seen at too few sizes to separate its fixed from its per-record cost is taken to have no fixed one.
     """
     seen = measurement.estimate.observation
     lines = {

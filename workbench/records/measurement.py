@@ -53,7 +53,7 @@ class Measurement:
     settings
         Settings of the estimator and the testbed.
     load_curve
-        Observations at lower rates, which the costs rest on besides the probes.
+        Observations at lower rates, which the costs rest on in addition to the probes.
     workbench_version
         Version that measured.
     tasks

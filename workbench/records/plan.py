@@ -33,7 +33,7 @@ class CapacityPlan:
     rate
         Records/s asked for.
     margin
-        Capacity is to be this many times the rate.
+        Capacity must be this many times the rate.
     budget
         Slots, their profile and the trigger interval.
     expected_rate, low, high
@@ -95,7 +95,7 @@ class CapacityPlan:
 
     @property
     def executor(self) -> Executor:
-        """One of the executors; the slots are dealt out evenly, so that one of the last may be more than asked for."""
+        """One of the executors; slots are distributed evenly, so there may be one or more too many."""
         return Executor(math.ceil(self.budget.slots / self.executors), self.budget.profile)
 
     def spark_conf(self) -> dict[str, str]:
@@ -131,7 +131,7 @@ class CapacityPlan:
     def spark_submit(self, application: str = "job.py", master: str = "k8s://https://API-SERVER") -> str:
         """Give the shell command that starts `application`, with its arguments, as planned.
 
-        Names in capitals are the reader's to fill in: his cluster's address and, on Kubernetes, the image.
+        You fill in the names in capitals: your cluster's address and, on Kubernetes, the image.
         """
         conf, mode = self.spark_conf(), []
         if master.startswith("k8s://"):
@@ -141,7 +141,7 @@ class CapacityPlan:
         return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *mode, *options, application])
 
     def kubernetes(self) -> dict[str, dict[str, dict[str, str]]]:
-        """Resource requests and limits of one executor's container, the same that `spark_submit` has Spark ask for."""
+        """Resource requests and limits of one executor's container, as `spark_submit` has Spark request them."""
         both = {"cpu": f"{self.executor.millicores}m", "memory": f"{self.executor.memory_mb}Mi"}
         return {"resources": {"requests": dict(both), "limits": dict(both)}}
 

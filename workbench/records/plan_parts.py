@@ -82,7 +82,7 @@ class Allocation:
 class Executor:
     """One executor: `slots` slots of `profile` in one container.
 
-    Python workers of a query's own functions are not in it: they take about 150 MiB a slot besides.
+    Python workers of a query's own functions are not in it: they take about 150 MiB more per slot.
     """
 
     slots: int
@@ -105,7 +105,7 @@ class Executor:
 
     @property
     def overhead_mb(self) -> int:
-        """Memory beside the heap, MiB: RocksDB's, and what Spark adds."""
+        """Memory outside the heap, MiB: RocksDB's, and what Spark adds."""
         return self.rocksdb_mb + max(LEAST_OVERHEAD_MB, math.ceil(OVERHEAD_SHARE * self._slots_mb))
 
     @property
@@ -118,7 +118,7 @@ class Executor:
         return self.slots * self.profile.memory_mb
 
     def fits(self, cpus: float, memory_mb: float) -> bool:
-        """Whether the container fits into so many cores and MiB."""
+        """Whether the container fits into these cores and MiB."""
         return self.millicores <= 1000 * cpus + _SLACK and self.memory_mb <= memory_mb + _SLACK
 
 

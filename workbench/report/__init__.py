@@ -59,8 +59,8 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Import what `name` stands for."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name represents
+    """Import what `name` represents."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

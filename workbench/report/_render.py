@@ -174,7 +174,7 @@ def _card_output(failure: Failure) -> nbformat.NotebookNode:
 
 
 def _write(target: Path, text: str) -> None:
-    """Write beside the target and rename, so that no reader sees half a file."""
+    """Write next to the target and rename, so that no reader sees half a file."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(

@@ -75,7 +75,7 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
     """List the parameters that `notebook` declares, in order.
 
     A parameter is a line ``name: type = value  # meaning`` of the cell tagged ``parameters``; a type of two words, such
-    as ``"study file"``, stands in quotes.
+    as ``"study file"``, is quoted.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
     ------
     WorkbenchError
         For a name that the notebook does not declare, a value of another type, a value that is needed and missing, a
-        file that cannot be read as what it is to be, and values that a notebook of ours can do nothing with.
+        file that cannot be read as what it should be, and values that a notebook of ours can do nothing with.
     """
     declared = {one.name: one for one in parameters_of(notebook)}
     for name, value in parameters.items():

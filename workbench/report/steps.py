@@ -32,7 +32,7 @@ from workbench.views import drift_cards, measurement_cards, placement_cards, pla
 from workbench.views.cards import Card, show
 from workbench.views.study_cards import asked_card, so_far_card
 
-_MOMENT_S = 1.0  # of a load, to try what is to be replayed
+_MOMENT_S = 1.0  # of a load, to try what to replay
 
 
 def ask(study: str) -> Study:
@@ -55,7 +55,7 @@ def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path
     Parameters
     ----------
     study
-        Path of its file, which tells its runs in `history` from those of others.
+        Path of its file, which distinguishes its runs in `history` from others.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def show_planned(planned: str, previous: str | None = None) -> None:
 def ask_placement(
     placement: str, *, workers: int, slots: int, rate: float, seed: int, samples: int, timeout_s: float
 ) -> PlacementInput:
-    """Read what is to be placed, and check what it is to be placed by; 0 workers, slots or rate: as the file says.
+    """Read what to place, and check how to place it; 0 workers, slots or rate: as the file says.
 
     Raises
     ------

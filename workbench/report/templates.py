@@ -1,4 +1,4 @@
-"""Where the report notebooks and the HTML template are: the folder ``templates`` beside the package."""
+"""Where the report notebooks and the HTML template are: the folder ``templates`` next to the package."""
 
 from pathlib import Path
 

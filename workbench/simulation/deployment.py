@@ -1,4 +1,4 @@
-"""A query model deployed: so many tasks per operator on slots of a given size, as arrays over all tasks.
+"""A query model deployed: tasks per operator on slots of a given size, as arrays over all tasks.
 
 Tasks are numbered operator by operator, upstream first.
 """
@@ -50,7 +50,7 @@ class Deployment:
     tasks
         Tasks by operator, at least one for every modelled operator.
     memory_mb
-        Memory of one slot, MB; inf: all state fits. With `managed_mb`, what a slot has beside it.
+        Memory of one slot, MB; inf: all state fits. With `managed_mb`, what a slot has in addition.
     cpus
         Cores of one slot. A task is one thread and uses at most one.
     buffer_s

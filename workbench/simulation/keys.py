@@ -25,7 +25,7 @@ class KeyTrace:
     Parameters
     ----------
     shares
-        Weight of each key, at least 0, in any unit (counts will do); kept adding up to 1, shape (keys,).
+        Weight of each key, at least 0, in any unit (such as counts); kept adding up to 1, shape (keys,).
     changes_per_minute
         omega of Elasticutor, section 5.1; 0: the popularity never changes.
     change

@@ -9,7 +9,7 @@ Capacity comes from mechanisms alone; none of StreamBed's three forms is in here
 - q5, q8, q11: one task's cost from Table II; exchange, imbalance, hottest key, working set and cost of a miss fitted to
   Table III's models evaluated at the budgets of the paper's runs, and to Table IV.
 - Garbage (`live_mb`): the effect of memory in Table III's q1 and q2.
-- What the tables do not tell is assumed: the split of a query's cost over its operators, results per window, the way
+- What the tables do not say is assumed: the split of a query's cost over its operators, results per window, the way
   the join of q5 sees few keys at a time (section VIII: "very uneven load across tasks").
 
 How near, with the tasks BIDS2 gives them (checked by tests/unit/test_presets.py):
@@ -26,7 +26,7 @@ q11     -4 to +3 %               -14 to +16 % (12 to 48 slots)     1.01 to 1.03
 ======  =======================  ================================  ===========================
 
 At the smallest budgets the published fits themselves miss Table II: q1's is 22 % below it at 512 MB, q11's is negative,
-q8's gives 1.0 M/s for 1.4 M/s; there q8 lies between the two, the others near Table II. The better of the validation's
+q8's gives 1.0 M/s for 1.4 M/s; there q8 is between the two, the others near Table II. The better of the validation's
 two overloaded readings, 186 to 208 M/s (q1) and 226 to 250 M/s (q2), lie above Table III's models (176, 209 M/s) and
 mostly above the presets (177 to 183, 219 to 225 M/s).
 

@@ -93,7 +93,7 @@ class StateResponse:
                         rows.append(tuple(float(row[name] or "") for name in names))
                     except ValueError as error:
                         raise WorkbenchError(
-                            f"Line {reader.line_num} of {path} holds what is no number ({error}); mend it."
+                            f"Line {reader.line_num} of {path} has a value that is not a number ({error}); correct it."
                         ) from error
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise WorkbenchError(f"The response in {path} cannot be read: {error}. Give a CSV file.") from error

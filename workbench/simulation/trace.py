@@ -32,7 +32,7 @@ class RateTrace:
     times_s
         When each rate begins, seconds, ascending from 0, shape (n,).
     rates_per_s
-        Records/s from then on, shape (n,).
+        Records/s from that time on, shape (n,).
     duration_s
         End of the last rate.
 

@@ -46,7 +46,7 @@ def waves(model: QueryModel) -> tuple[Wave, ...]:
 
 
 def _spread(model: QueryModel, emitted: Mapping[str, float], *, stop_at_windows: bool = True) -> dict[str, float]:
-    """Count the records into each operator when those in `emitted` emit so many; edges carry all of an output."""
+    """Count the records into each operator when those in `emitted` emit as given; edges carry all of an output."""
     inputs: dict[str, float] = {}
     outputs: dict[str, float] = {}
     sources = model.dataflow.sources

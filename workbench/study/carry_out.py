@@ -195,7 +195,7 @@ def plan_targets(
 
 
 def intervals_left_out(swept: Sequence[Run]) -> dict[float, str]:
-    """Say by trigger interval (seconds) why those of `swept` that tell no capacity are not planned with."""
+    """Say by trigger interval (seconds) why those of `swept` that show no capacity are not planned with."""
     reasons = {run.budget.interval_s: why_no_capacity(run) for run in swept}
     return {interval: reason for interval, reason in reasons.items() if reason is not None}
 

@@ -24,7 +24,7 @@ def find_query(
     ----------
     name
         ``"nexmark:QUERY"``, or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame (it
-        needs a data set) or of a `Query`. Modules are looked for in the current folder first, and read anew there.
+        needs a data set) or of a `Query`. Modules are looked for in the current folder first, and read again there.
     dataset, event_time
         Path of the data and its event-time column, which is the query's own by default.
     output_mode
@@ -49,7 +49,7 @@ def find_query(
 
 
 def recorded_query(name: str, table: str) -> Query:
-    """Return what stands for a query of which only measured rates are known, those in the file `table`."""
+    """Return a stand-in for a query of which only measured rates are known: those in the file `table`."""
     return Query(name, _unknown, Dataset(table, "csv"))
 
 
@@ -70,7 +70,7 @@ def _users(name: str, module: str, attribute: str, dataset: str | None, event_ti
             + (
                 "Run the command in the folder of its file, or install it."
                 if isinstance(error, ImportError)
-                else "Mend it; what it does as a script belongs under if __name__ == '__main__'."
+                else "Fix it; what it does as a script belongs under if __name__ == '__main__'."
             )
         ) from error
     found = getattr(loaded, attribute, None)
@@ -116,7 +116,7 @@ def _checked(path: str, event_time: str | None) -> Dataset:
 
 
 def _forget(module: str) -> None:
-    """Have a module of the user's folder imported anew: in a notebook it may have been edited since the last time."""
+    """Have a module of the user's folder imported again: in a notebook it may have been edited since the last time."""
     importlib.invalidate_caches()
     file = Path(getattr(sys.modules.get(module), "__file__", None) or "/")
     if Path.cwd() in file.parents and "site-packages" not in file.parts:

@@ -16,7 +16,7 @@ from workbench.measuring import EXPECTED_DEVIATION, EXPECTED_WEIGHT
 LEVEL = 0.95
 """Share of changes by chance that are not to be called changes."""
 
-Judgement = Literal["lower", "higher", "within noise", "cannot tell"]
+Judgement = Literal["lower", "higher", "within noise", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Scatter:
     def quantile(self, comparisons: int = 1) -> float:
         """How many standard deviations chance makes in all but one of twenty cases.
 
-        Of several `comparisons` none is to be called a change by chance in so many cases (Bonferroni's inequality).
+        With several `comparisons`, chance makes any of them a change in at most one of twenty cases (Bonferroni).
         """
         return float(student.ppf(1 - (1 - LEVEL) / (2 * comparisons), self.freedom))
 
@@ -82,11 +82,11 @@ class Change:
 
     @property
     def judgement(self) -> Judgement:
-        """Whether it changed beyond the noise; ``"cannot tell"`` where a bracket is open on the side that decides."""
+        """Whether it changed beyond the noise; ``"unknown"`` where a bracket is open on the side that decides."""
         if self.most < -self.tolerated:
             return "lower"
         if self.least > self.tolerated:
             return "higher"
         if -self.tolerated <= self.least and self.most <= self.tolerated:
             return "within noise"
-        return "cannot tell"
+        return "unknown"

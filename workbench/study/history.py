@@ -1,4 +1,4 @@
-"""Runs of one study over time, each measured afresh and kept, so that a scheduled report can say what changed.
+"""Runs of one study over time, each measured again and kept, so that a scheduled report can say what changed.
 
 A folder holds, per study, the plans of every finished run and its journal::
 
@@ -9,7 +9,7 @@ A folder holds, per study, the plans of every finished run and its journal::
         20260131T040000Z.json         plans of a finished run
         20260131T040000Z.jsonl        its journal
 
-A run takes its journal away when it is finished, so the next one measures anew.
+A run takes its journal away when it is finished, so the next one measures again.
 """
 
 import fcntl
@@ -46,7 +46,7 @@ class StudyHistory:
     folder
         Of this study; made by the first run.
     clock
-        Tells the time that names a run.
+        Gives the time that names a run.
     """
 
     folder: Path
@@ -111,7 +111,7 @@ class StudyHistory:
         return planned, before
 
     def _put_away(self, finished: Path) -> None:
-        """Keep the journal of a finished run beside its plans, if that has not been done."""
+        """Keep the journal of a finished run next to its plans, if that has not been done."""
         kept = finished.with_suffix(".jsonl")
         if self.journal.path.exists() and not kept.exists():
             self.journal.path.rename(kept)
@@ -131,7 +131,7 @@ class StudyHistory:
 
 
 def _owner(folder: Path, study: str) -> str:
-    """Tell whose runs a folder keeps; from now on those of `study`, if they are nobody's."""
+    """Return whose runs a folder keeps; from now on those of `study`, if they are nobody's."""
     folder.mkdir(parents=True, exist_ok=True)
     told = folder / "study.txt"
     with suppress(FileExistsError), told.open("x", encoding="utf-8") as new:

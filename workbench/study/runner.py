@@ -71,13 +71,13 @@ class Snapshot:
     step
         What is being done.
     run, most_runs
-        Number of the present measurement, and how many there are at the most.
+        Number of the present measurement, and the most there can be.
     probes, most_probes
-        Finished probes of the present measurement, its warm-up not counted, and how many there are at the most.
+        Finished probes of the present measurement, its warm-up not counted, and the most there can be.
     budget, estimate
         What the present measurement runs on, and its bracket so far; None before its first probe.
     left_s
-        Seconds until the end, roughly; None while nothing tells it.
+        Seconds until the end, roughly; None while it is unknown.
     lines
         The last lines of the log.
     error
@@ -114,9 +114,9 @@ class Report:
     Parameters
     ----------
     say
-        Logs one line, and ends the work if it is to be cancelled.
+        Logs one line, and ends the work if it must be cancelled.
     check
-        Ends the work if it is to be cancelled.
+        Ends the work if it must be cancelled.
     """
 
     say: Callable[[str], None]
@@ -138,7 +138,7 @@ class Runner(Generic[T]):
     query
         Name of the query that is measured, for readers.
     most_runs
-        Measurements at the most.
+        Most measurements.
     costs
         Whether a measurement goes on with runs at lower rates, for the costs.
     clock
@@ -188,7 +188,7 @@ class Runner(Generic[T]):
                 self._now = replace(self._now, state="stopping")
 
     def wait(self, seconds: float | None = None) -> Snapshot:
-        """Wait until the work has ended, at most `seconds`, and tell how it stands."""
+        """Wait until the work has ended, at most `seconds`, and return its state."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)
@@ -205,14 +205,14 @@ class Runner(Generic[T]):
         """
         now = self.snapshot()
         if now.state != "done" or self._result is None:
-            told = f" ({now.error[1]})" if now.error else ""
+            error = f" ({now.error[1]})" if now.error else ""
             raise WorkbenchError(
-                f"{now.what} has no result yet: it is {now.state}{told}. Start it, or wait until it is done."
+                f"{now.what} has no result yet: it is {now.state}{error}. Start it, or wait until it is done."
             )
         return self._result
 
     def snapshot(self) -> Snapshot:
-        """Tell how the work stands."""
+        """Return the state of the work."""
         with self._lock:
             now, lines, probes = self._now, tuple(self._lines), tuple(self._probes)
             elapsed = self._elapsed()
@@ -312,7 +312,7 @@ def measuring(
     journal
         Where every probe is recorded; a cancelled measurement goes on from there.
     costs
-        Whether to add short runs at lower rates, which tell fixed from per-record costs.
+        Whether to add short runs at lower rates, which separate fixed from per-record costs.
     output
         Where the measurement is written as JSON.
     """
@@ -364,10 +364,10 @@ def planning(
 def time_left(
     estimate: MstEstimate | None, tolerance: float, costs: int, later_runs: int, mean_run_s: float | None
 ) -> float | None:
-    """Seconds until the end, roughly, at the pace of the probes so far; None while nothing tells it.
+    """Seconds until the end, roughly, at the pace of the probes so far; None while it is unknown.
 
     The bracket is halved (in the logarithm) by every probe until it is as narrow as `tolerance`; `costs` more runs
-    follow, and `later_runs` measurements that take `mean_run_s` seconds each, at the most.
+    follow, and `later_runs` measurements that take `mean_run_s` seconds each, at most.
     """
     made = [probe.seconds for probe in estimate.probes if probe.phase == "probe"] if estimate is not None else []
     if estimate is None or not made or estimate.low <= 0 or math.isinf(estimate.high):

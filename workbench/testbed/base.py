@@ -34,7 +34,7 @@ class Run(Protocol):
         ...
 
     def set_rate(self, rate: float) -> None:
-        """Offer `rate` records/s from the next batch on; inf offers as much as fits the interval."""
+        """Offer `rate` records/s from the next batch on; inf offers as many records as fit the interval."""
         ...
 
     def settle(self, seconds: float) -> None:
@@ -72,11 +72,11 @@ class Testbed(Protocol):
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
+        """What a measurement depends on in addition to the query and the budget: only equal ones may be mixed."""
         ...
 
     def operators(self, query: Query) -> tuple[str, ...]:
-        """Operators that slots can be dealt out to; none where stages take turns at all slots, as in micro-batches."""
+        """Operators that slots are distributed to; none where stages take turns at all slots, as in micro-batches."""
         ...
 
     def deploy(

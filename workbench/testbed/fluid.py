@@ -45,7 +45,7 @@ class FluidTestbed:
 
     The noise of a deployment depends on the seed, the configuration (query, slot profile, layout) and how often that
     was deployed before, not on the order of measurements: an exploration that is resumed sees the same numbers. It then
-    tells the number itself (`repeat`), since it alone knows what was finished before. Within a deployment the noise of
+    gives the number itself (`repeat`), since it alone knows what was finished before. Within a deployment the noise of
     an observation depends on the rate that was commanded, for the same reason.
 
     Parameters
@@ -53,7 +53,7 @@ class FluidTestbed:
     seed
         Of all noise.
     noise
-        Relative standard deviation of a deployment's speed, hence of its MST; None: the query's own. 0: none.
+        Relative standard deviation of a deployment's speed, so of its MST; None: the query's own. 0: none.
     jitter
         Relative standard deviation of the speed from step to step. 0: none.
     buffer_s
@@ -61,7 +61,7 @@ class FluidTestbed:
     step_s
         Longest step of the engine.
     models
-        Query models that can be asked for by name, besides the presets.
+        Query models that can be asked for by name, in addition to the presets.
     clock
         Simulated seconds of all runs; give it to an estimator: ``CapacityEstimator(clock=testbed.clock)``.
     """
@@ -90,7 +90,7 @@ class FluidTestbed:
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on besides the query and the budget: only equal ones may be mixed."""
+        """What a measurement depends on in addition to the query and the budget: only equal ones may be mixed."""
         noise = "of the query" if self.noise is None else f"{self.noise:g}"
         models = f", models {hashlib.sha256(repr(self.models).encode()).hexdigest()[:8]}" if self.models else ""
         return (
@@ -120,7 +120,7 @@ class FluidTestbed:
         )
 
     def operators(self, query: Named | str) -> tuple[str, ...]:
-        """Operators that slots can be dealt out to: all but the sources, upstream first."""
+        """Operators that slots can be distributed to: all but the sources, upstream first."""
         return self.model(query).modelled
 
     @contextmanager
@@ -159,8 +159,8 @@ class FluidTestbed:
         with self._repeats.number(configuration, repeat) as number:
             key = repr((self.seed, configuration, number))
             noise = model.noise if self.noise is None else self.noise
-            luck = _Luck(key, speed_factor(stream(key), noise), self.jitter)
-            engine = _FluidEngine(deployment, budget.interval_s, self.step_s, luck)
+            run_effect = _RunEffect(key, speed_factor(stream(key), noise), self.jitter)
+            engine = _FluidEngine(deployment, budget.interval_s, self.step_s, run_effect)
             yield PipelinedRun(budget, self.clock, engine, Machine(slots="simulated"))
 
 
@@ -182,7 +182,7 @@ def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None)
 
 
 @dataclass(frozen=True)
-class _Luck:
+class _RunEffect:
     """Noise of one deployment: its speed, the deviation from step to step, the key of its random numbers."""
 
     key: str
@@ -193,28 +193,28 @@ class _Luck:
 class _FluidEngine:
     """A deployment on the engine; see `workbench.testbed.pipelined.Engine`."""
 
-    def __init__(self, deployment: Deployment, interval_s: float, step_s: float, luck: _Luck) -> None:
+    def __init__(self, deployment: Deployment, interval_s: float, step_s: float, run_effect: _RunEffect) -> None:
         window_s = deployment.model.window_s
-        self._deployment, self._luck = deployment, luck
+        self._deployment, self._run_effect = deployment, run_effect
         # Whole windows, so that no burst is cut in two.
         self.batch_s = interval_s if window_s is None else window_s * math.ceil(interval_s / window_s - _ROUNDING)
         self.step_s = whole_step(min(step_s, self.batch_s), window_s or self.batch_s)
         self._state = State.empty(deployment)
-        self._random = stream(luck.key)
+        self._random = stream(run_effect.key)
         self._window_left = 0.0
         self.begin()
 
     def restart(self, rate: float) -> float:
         self._state = State.empty(self._deployment, self._state.age_s)
-        self._random = stream(self._luck.key, rate)
+        self._random = stream(self._run_effect.key, rate)
         self._window_left = 0.0
         return self._deployment.model.window_s or 0.0
 
     def step(self, offered: float) -> tuple[float, float]:
-        speed = self._luck.speed
-        if self._luck.jitter > 0:
+        speed = self._run_effect.speed
+        if self._run_effect.jitter > 0:
             normal = float(np.clip(self._random.standard_normal(), -_JITTER_LIMIT, _JITTER_LIMIT))
-            speed *= 1.0 + self._luck.jitter * normal
+            speed *= 1.0 + self._run_effect.jitter * normal
         self._state, step = advance(self._deployment, self._state, min(offered, self._paced()), self.step_s, speed)
         self._window_left -= step.consumed
         self._batch_work += (step.records, step.results, step.useful_s)
@@ -231,7 +231,7 @@ class _FluidEngine:
         if window_s is None:
             return math.inf
         if self._state.window_age_s < self.step_s / 2 or self._state.window_age_s > window_s - self.step_s / 2:
-            self._window_left = self._steady_rate * self._luck.speed * window_s
+            self._window_left = self._steady_rate * self._run_effect.speed * window_s
         return max(0.0, self._window_left)
 
     @cached_property
@@ -279,7 +279,7 @@ class _FluidEngine:
             useful_s=useful_s,
             busyness=min(1.0, useful_s / (tasks * elapsed_s)),
             true_processing_rate=records_in / useful_s if records_in and useful_s > 0 else None,
-            cpu_s=float(cpu_s) / self._luck.speed,
+            cpu_s=float(cpu_s) / self._run_effect.speed,
             shuffle_bytes=round(received * behaviour.profile.output_bytes),
             state_bytes=round(received * behaviour.profile.state_bytes) if operator.stateful else None,
             cache_hit_rate=hits,

@@ -114,7 +114,7 @@ class RecordedTestbed:
 
     @property
     def identity(self) -> str:
-        """What a measurement depends on besides the query and the budget."""
+        """What a measurement depends on in addition to the query and the budget."""
         text = repr(sorted(self._rates.items(), key=repr))
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return f"recorded, {sum(map(len, self._rates.values()))} measurements ({digest})"
@@ -124,7 +124,7 @@ class RecordedTestbed:
         return ()
 
     def count(self, query: Named | str, budget: Budget) -> int:
-        """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is to be had.
+        """Count the table's measurements of `query` on `budget`; once these are replayed, nothing new is available.
 
         Raises
         ------

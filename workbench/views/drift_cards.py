@@ -39,9 +39,9 @@ def drift_cards(found: Drift) -> list[Card]:
 def finding(found: Drift) -> str:
     """Say in a sentence or two what changed, a loss first."""
     overall, since = found.overall, f"since {_day(found.before_at)}"
-    if overall.judgement == "cannot tell":
+    if overall.judgement == "unknown":
         text = (
-            f"Whether the capacity of {found.query} changed {since} cannot be told: the maximum of no budget is known "
+            f"Whether the capacity of {found.query} changed {since} is unknown: the maximum of no budget is known "
             "from both sides in both runs."
         )
     elif overall.judgement == "within noise":

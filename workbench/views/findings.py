@@ -34,7 +34,7 @@ def bracket(estimate: MstEstimate) -> str:
         return f"{units.rate(estimate.low)} was confirmed as sustained; no higher rate was confirmed as too much."
     width = (estimate.high - estimate.low) / estimate.high
     return (
-        f"The maximum lies between {units.rate(estimate.low, 4)} (sustained) and {units.rate(estimate.high, 4)} "
+        f"The maximum is between {units.rate(estimate.low, 4)} (sustained) and {units.rate(estimate.high, 4)} "
         f"(not sustained), {units.share(width)} apart."
     )
 

@@ -16,7 +16,7 @@ LATE_SHARE = 0.01
 """Largest share of the rows reaching the state that may be dropped as late."""
 
 LEAST_THROTTLED = 0.01
-"""Share of its periods in which a quota that shapes the slots binds at the least."""
+"""Share of its periods in which below which a quota does not shape the slots."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Check:
     question
         What is asked.
     finding
-        What was seen; None where the measurement cannot tell.
+        What was seen; None where the measurement does not show it.
     advice
         What to do; empty if all is well.
     """
@@ -85,7 +85,7 @@ def _outcome(check: Check) -> str:
 
 
 def _fixed_cost(measurement: Measurement) -> Check:
-    question = "Is the fixed time of a batch small beside the interval?"
+    question = "Is the fixed time of a batch small compared with the interval?"
     interval = measurement.budget.interval_s
     line = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve).line
     if line is None:

@@ -109,7 +109,7 @@ def _source(measurement: Measurement) -> list[Card]:
         return [Card("source", title, "The source was not profiled, so its share is not known.", kind="not-yet")]
     finding = (
         f"Releasing one record takes the source {units.seconds(source.per_record_s)} of CPU time; alone it "
-        f"releases {units.rate(source.rate_limit)} at the most."
+        f"releases {units.rate(source.rate_limit)} at most."
     )
     facts: dict[str, Cell | bool] = {
         "Fixed CPU time per task and batch": units.seconds(source.fixed_s),

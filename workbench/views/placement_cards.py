@@ -60,9 +60,9 @@ def _methods(study: PlacementStudy) -> list[Card]:
         Column("Method"),
         Column("Tasks"),
         Column("Plans drawn"),
-        Column("Worst cost, luckiest"),
+        Column("Worst cost, best draw"),
         Column("Worst cost, median"),
-        Column("Worst cost, unluckiest"),
+        Column("Worst cost, worst draw"),
         Column("Rate, lowest", "records/s"),
         Column("Rate, median", "records/s"),
         Column("Decided in", "s"),
@@ -72,7 +72,7 @@ def _methods(study: PlacementStudy) -> list[Card]:
 
 
 def _beside_rates(study: PlacementStudy) -> str:
-    """Compare the best plan with the luckiest method that knows no loads, by what they sustain; empty if unknown."""
+    """Compare the best plan with the best method that ignores loads, by what they sustain; empty if unknown."""
     rates = {name: _rates(study.methods[name]) for name in BLIND if _rates(study.methods.get(name, ()))}
     best = study.best
     if not rates or best.rate is None or not math.isfinite(best.rate.rate):
@@ -86,7 +86,7 @@ def _beside_rates(study: PlacementStudy) -> str:
 
 
 def _beside_costs(study: PlacementStudy) -> str:
-    """Compare the best plan with the luckiest method that knows no loads, by worst costs."""
+    """Compare the best plan with the best method that does not know the loads, by worst costs."""
     costs = {name: _worst(study.methods[name]) for name in BLIND if name in study.methods}
     value = units.number(study.best.cost.worst)
     if not costs:
@@ -99,11 +99,11 @@ def _beside_costs(study: PlacementStudy) -> str:
     )
 
 
-def _of_draws(drawn: Sequence[float], unluckiest: float, written: Callable[[float], str]) -> str:
-    """Write the one value there is, or the median of several and the unluckiest."""
+def _of_draws(drawn: Sequence[float], worst: float, written: Callable[[float], str]) -> str:
+    """Write the one value there is, or the median of several and the worst."""
     if len(drawn) == 1:
         return written(drawn[0])
-    return f"{written(median(drawn))} in the median of {len(drawn)} draws and {written(unluckiest)} in the unluckiest"
+    return f"{written(median(drawn))} in the median of {len(drawn)} draws and {written(worst)} in the worst"
 
 
 def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:

@@ -185,7 +185,7 @@ def _spark(planned: Planned) -> list[Card]:
         finding = (
             f"Start it with these settings: {units.count(plan.executors, word)} of {executor.slots} slots, each in "
             f"a container of {executor.millicores / 1000:g} cores and {units.count(executor.memory_mb)} MB. The driver "
-            "runs besides and is not priced. The last rows are no configuration but the query's own."
+            "is not included in the price. The last rows are no configuration but the query's own."
         )
         made.append(
             Card(

@@ -1,4 +1,4 @@
-"""The cards of the one run of a study that tells most of the query: its probes, its operators and their costs."""
+"""The cards of the most informative run of a study: its probes, its operators and their costs."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from workbench.views.cards import Card
 def cards(planned: Planned) -> list[Card]:
     """Make the cards of the run with the most closely measured costs, or of the largest if none has costs.
 
-    A run that failed tells nothing.
+    A run that failed shows nothing.
     """
     made = [(row, run) for row, run in enumerate(planned.exploration.runs) if isinstance(run, Measurement)]
     row, run = max(made, key=lambda one: (sum(cost.levels for cost in one[1].costs), one[1].budget.slots))

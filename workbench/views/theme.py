@@ -28,7 +28,7 @@ BAND = "rgba(0, 114, 178, 0.14)"
 """Fill of a range of plausible values."""
 
 FEW_RECORDS = 10.0
-"""Backlogs up to so many records share one scale: parts of a record are to fill no panel."""
+"""Backlogs up to this many records share one scale: parts of a record are to fill no panel."""
 
 _TITLE_WIDTH = 96  # characters per line
 _THOUSAND = 1000

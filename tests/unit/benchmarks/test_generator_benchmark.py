@@ -29,7 +29,7 @@ def test_the_latest_measurement_that_is_kept_is_taken(benchmark, measured, tmp_p
 
 
 def test_the_maximum_is_told_per_core_of_the_slots(benchmark, measured):
-    told = benchmark.told_maximum((measured, "in this run"), 8 * measured.estimate.rate / 0.8)
+    told = benchmark.said_of_maximum((measured, "in this run"), 8 * measured.estimate.rate / 0.8)
     assert told.startswith("q1's MST per core (in this run)")
     assert told.endswith("0.02 M rows per second and core   generator / this 8.0")
 
@@ -37,4 +37,4 @@ def test_the_maximum_is_told_per_core_of_the_slots(benchmark, measured):
 def test_a_maximum_that_is_not_known_is_told_with_the_next_step(benchmark, measured):
     nothing = replace(measured, estimate=replace(measured.estimate, rate=None))
     for found in (None, (nothing, "in this run")):
-        assert "measure it with --measure" in benchmark.told_maximum(found, 1.0)
+        assert "measure it with --measure" in benchmark.said_of_maximum(found, 1.0)

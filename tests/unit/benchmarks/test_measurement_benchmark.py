@@ -26,23 +26,23 @@ def result(rate, interval=None, low=1000.0, high=1040.0, seconds=100.0):
 
 def test_repeats_are_judged_by_their_spread_first(benchmark):
     close = [result(1000.0, [900.0, 1100.0]), result(950.0, [960.0, 1100.0]), result(990.0)]
-    assert list(benchmark.told_repeats(close)) == [
+    assert list(benchmark.said_of_repeats(close)) == [
         "(max - min) / max = 0.050: at most 0.10 is met",
         "1 of 3 runs report an interval that contains all 3 rates",
     ]
-    first, _ = benchmark.told_repeats([result(1000.0), result(890.0)])
+    first, _ = benchmark.said_of_repeats([result(1000.0), result(890.0)])
     assert first == "(max - min) / max = 0.110: at most 0.10 is NOT met"
 
 
 @pytest.mark.parametrize(("rates", "spread"), [([None, 1000.0], "1.000"), ([None, None], "nan")])
 def test_a_repeat_that_sustained_nothing_is_not_passed_over(benchmark, rates, spread):
-    first, _ = benchmark.told_repeats([result(rate) for rate in rates])
+    first, _ = benchmark.said_of_repeats([result(rate) for rate in rates])
     assert first == f"(max - min) / max = {spread}: at most 0.10 is NOT met"
 
 
 def test_schedules_tell_overlap_of_brackets_and_of_intervals(benchmark):
     lines = list(
-        benchmark.told_schedules(
+        benchmark.said_of_schedules(
             {
                 "adaptive": [result(1000.0, [900.0, 1100.0]), result(1000.0, None, 1030.0)],
                 "streambed": [result(1000.0, [1150.0, 1200.0], 1020.0, None, 400.0)],
@@ -62,21 +62,21 @@ def test_schedules_tell_overlap_of_brackets_and_of_intervals(benchmark):
 
 
 def test_runs_without_any_interval_are_told(benchmark):
-    *_, last = benchmark.told_schedules({"adaptive": [result(1.0)], "streambed": [result(1.0)]})
+    *_, last = benchmark.said_of_schedules({"adaptive": [result(1.0)], "streambed": [result(1.0)]})
     assert last == "no run has intervals"
 
 
 def test_costs_are_those_of_the_report(benchmark, measured):
     lower = [probe for probe in measured.estimate.probes if probe.judgement]
-    lines = list(benchmark.told_costs(replace(measured, load_curve=tuple(lower))))
+    lines = list(benchmark.said_of_costs(replace(measured, load_curve=tuple(lower))))
     assert [line.split(" up to")[0].strip() for line in lines] == [cost.operator for cost in measured.costs]
     for line, cost in zip(lines, measured.costs, strict=True):
         assert f"up to the MST: a {cost.fixed_s:.4f} s, 1/b {1 / cost.per_record_s:,.0f} records/s" in line
     doubled = tuple(replace(cost, per_record_s=2 * cost.per_record_s) for cost in measured.costs)
-    again = list(benchmark.told_costs(replace(measured, load_curve=tuple(lower), costs=doubled)))
+    again = list(benchmark.said_of_costs(replace(measured, load_curve=tuple(lower), costs=doubled)))
     ratios = [[float(line.split("ratio ")[1]) for line in each] for each in (lines, again)]
     assert ratios[1] == pytest.approx([ratio / 2 for ratio in ratios[0]], abs=1e-3)
-    (only,) = benchmark.told_costs(replace(measured, costs=()))
+    (only,) = benchmark.said_of_costs(replace(measured, costs=()))
     assert only.startswith("the measurement has no costs")
 
 
@@ -106,7 +106,7 @@ def test_verify_leaves_out_what_has_no_two_ends(benchmark, measured):
 
 def test_verdicts_are_told_beside_what_was_promised(benchmark):
     verdicts = [{"rate": 950.0, "verdict": "overloaded"}, {"rate": 1300.0, "verdict": "overloaded"}]
-    assert list(benchmark.told_verdicts("q5", "bracket", verdicts)) == [
+    assert list(benchmark.said_of_verdicts("q5", "bracket", verdicts)) == [
         "q5 at 0.95 x low of its bracket, 950 records/s: overloaded, NOT sustained",
         "q5 at 1.25 x high of its bracket, 1.3 k records/s: overloaded, as promised",
     ]

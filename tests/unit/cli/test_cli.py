@@ -98,18 +98,18 @@ def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capsys, monkeypatch, t
     assert json.loads(run(capsys, "measure", "nexmark:q3", "--json")[1].out)["unbounded_state"] == grows
 
 
-def test_the_doctor_says_what_to_mend(capsys, monkeypatch):
+def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
     findings = (
-        Finding("Java", "none", fit=False, mend="install it"),
-        Finding("browser", "none", fit=False, mend="install one", needed=False),
+        Finding("Java", "none", fit=False, fix="install it"),
+        Finding("browser", "none", fit=False, fix="install one", needed=False),
     )
     monkeypatch.setattr(checking, "examine", lambda: findings)
     code, output = run(capsys, "doctor")
     assert code == BAD_INPUT
-    assert "mend: install it\n" in output.out
-    assert "mend: install one (not needed to measure)" in output.out
+    assert "fix: install it\n" in output.out
+    assert "fix: install one (not needed to measure)" in output.out
     code, output = run(capsys, "doctor", "--json")
-    assert json.loads(output.out)[0]["mend"] == "install it"
+    assert json.loads(output.out)[0]["fix"] == "install it"
 
 
 def test_this_machine_is_fit(capsys):

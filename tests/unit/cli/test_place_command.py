@@ -286,7 +286,7 @@ def test_the_plan_exported_is_that_of_the_method_named(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "mend", "message"),
+    ("changes", "fix", "message"),
     [
         (
             {"rate": 200},
@@ -297,7 +297,7 @@ def test_the_plan_exported_is_that_of_the_method_named(capsys, tmp_path):
         ({"worker": {"cpus": 2}}, ("--net", 50), "their net differs (problem.json: 50, other.json: inf)"),
     ],
 )
-def test_files_that_differ_are_not_placed_together_unless_told(capsys, tmp_path, changes, mend, message):
+def test_files_that_differ_are_not_placed_together_unless_told(capsys, tmp_path, changes, fix, message):
     files = [
         written(tmp_path, CALM | {"workers": 4}),
         written(tmp_path, CALM | {"workers": 4} | changes, "other.json"),
@@ -305,7 +305,7 @@ def test_files_that_differ_are_not_placed_together_unless_told(capsys, tmp_path,
     code, output = run(capsys, *files)
     assert (code, output.out) == (2, "")
     assert message in output.err.replace(f"{tmp_path}/", "")
-    assert run(capsys, *files, "--method", "round-robin", *mend)[0] == 0
+    assert run(capsys, *files, "--method", "round-robin", *fix)[0] == 0
 
 
 def test_shapes_need_a_rate_and_capacities(capsys, tmp_path):

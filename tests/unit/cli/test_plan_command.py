@@ -34,7 +34,7 @@ KILLS = 5
 
 @pytest.fixture
 def plan(tmp_path, monkeypatch, capsys):
-    """Plans the study of so many runs in a folder of its own."""
+    """Plans the study, of `runs` runs, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
 
     def command(*options, runs=3):
@@ -83,7 +83,7 @@ def test_what_is_taken_from_the_journal_is_said(plan):
     assert "journal" not in first.out
     again = plan()[1].out
     assert f"3 of 3 runs are taken from .workbench/journal.jsonl, measured {today}" in again
-    assert "to measure them anew, name another --journal." in again
+    assert "to measure them again, name another --journal." in again
     more = plan("--json", runs=4)[1].out
     assert len(json.loads(more)["taken_from_journal"]) == 3
     anew = plan("--json", "--journal", "other.jsonl")[1].out

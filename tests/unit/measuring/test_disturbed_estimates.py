@@ -1,4 +1,4 @@
-"""Estimates on a machine that others use too: what is repeated, what is waited for, what is believed in the end."""
+"""Estimates on a machine that others use too: what is repeated, what is waited for, what is accepted in the end."""
 
 import math
 
@@ -10,7 +10,7 @@ from workbench.measuring import CapacityEstimator
 
 
 def beside_neighbour(there, **fields):
-    """A run that a neighbour disturbs, and whose batches take twice as long, while he is `there`."""
+    """A run that other load disturbs, so that batches take twice as long, while it is `there`."""
     return SimulatedRun(disturbed=lambda run: 0.4 * there(run), noise=lambda run: 2.0 if there(run) else 1.0, **fields)
 
 
@@ -84,7 +84,7 @@ def test_verify_waits_before_it_repeats():
 
 
 def test_a_failure_that_only_a_disturbed_machine_saw_is_asked_for_again():
-    # The neighbour slows it for five probes: three are repeated, the next is judged in his presence.
+    # The other load lasts five probes: three are repeated, the next is judged in spite of it.
     result = estimate(beside_neighbour(lambda run: 1 < len(run.commands) <= 6))
     assert (result.low, result.high) == bracket_of(SimulatedRun())
     assert result.disturbed

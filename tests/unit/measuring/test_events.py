@@ -101,7 +101,7 @@ def test_an_error_while_listening_releases_what_is_deployed(events):
 
 
 class Twice:
-    """A schedule of one's own: the warm-up, then two probes at fixed rates."""
+    """A schedule of your own: the warm-up, then two probes at fixed rates."""
 
     most_probes, strict = 2, True
 

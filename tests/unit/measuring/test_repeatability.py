@@ -81,7 +81,7 @@ def test_without_a_bracket_of_the_querys_own_there_is_none(unbounded):
 
 
 def test_a_level_out_of_range_is_refused():
-    with pytest.raises(WorkbenchError, match=r"level is 90; it must lie between 0 and 1"):
+    with pytest.raises(WorkbenchError, match=r"level is 90; it must be between 0 and 1"):
         mst_interval(estimate(100.0, 104.0), level=90)
 
 

@@ -17,7 +17,7 @@ PLANS = {
 
 
 class Fixed:
-    """A generator that permutes as it is told."""
+    """A generator that permutes as given."""
 
     def __init__(self, order):
         self.order = order

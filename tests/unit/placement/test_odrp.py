@@ -53,7 +53,7 @@ def stay(service, rate, replicas):
 
 
 def worth(flow, counts):
-    """Response, slots, traffic and -log availability of a plan, written down anew."""
+    """Response, slots, traffic and -log availability of a plan, by an independent implementation."""
     rates = arriving(flow)
 
     def time(name):

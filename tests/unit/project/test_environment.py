@@ -1,4 +1,4 @@
-"""requirements.txt, environment.yml and pyproject.toml tell one story."""
+"""requirements.txt, environment.yml and pyproject.toml agree."""
 
 import re
 import tomllib

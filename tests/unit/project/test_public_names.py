@@ -44,7 +44,7 @@ NAMES = sorted(set(documented()))
 
 
 def public():
-    """Names that packages export, besides those of the reference; of a package without exports those of its modules."""
+    """Names that packages export apart from the reference's; of a package without exports, its modules' names."""
     for package in PACKAGES:
         module = importlib.import_module(f"workbench.{package}")
         yield from ((module.__name__, name) for name in module.__all__)

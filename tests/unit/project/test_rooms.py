@@ -21,7 +21,7 @@ SEPARATE = {
     "workbench.capacity.allocation._cbc": "the solver, which the rooms of capacity share and nobody else needs",
     "workbench.workload.source": "imports PySpark, which the package must not",
 }
-"""Modules that are doors beside their package's."""
+"""Modules that are doors next to their package's."""
 
 LOOKED_INTO = {
     "workbench.capacity.explore.exploration",
@@ -66,7 +66,7 @@ def modules_imported(source):
 
 
 def past_a_door(source, rooms):
-    """Modules imported past their package's door by code that stands in `rooms`, packages."""
+    """Modules imported past their package's door by code that is in `rooms`, packages."""
     for module in set(modules_imported(source)):
         package = module.rpartition(".")[0]
         inside = any(f"{room}.".startswith(f"{package}.") for room in rooms)

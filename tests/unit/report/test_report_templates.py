@@ -155,7 +155,7 @@ def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_p
     assert code == NOT_SUSTAINED
     assert said in output.err
     assert "What do I deploy?" in words(tmp_path / "plans.html")
-    # the next run measures afresh
+    # the next run measures again
     (tmp_path / "failing.py").write_text(FAILING.replace("len(deployed) == 3", "False"))
     assert run(*given)[0] == DONE
     assert len(list((tmp_path / "kept" / "weekly").glob("*.jsonl"))) == 2

@@ -36,7 +36,7 @@ def controller(slots, policy=None):
 
 
 def window(tasks, useful_s, rate=1000.0, managed_mb=None):
-    """Every task of an operator passed 100 records on in so many useful seconds; none with 0."""
+    """Every task of an operator passed 100 records on in `useful_s` seconds; none with 0."""
     counters = {name: ((100.0, 100.0, useful_s[name]) if useful_s[name] else (0.0, 0.0, 0.0),) * n
                 for name, n in tasks.items()}  # fmt: skip
     busyness = dict.fromkeys(tasks, 1.0)

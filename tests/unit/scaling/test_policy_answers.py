@@ -1,4 +1,4 @@
-"""A policy of one's own may say anything: what cannot be deployed is refused in its name."""
+"""A policy of the user may ask for anything: what cannot be deployed is refused in its name."""
 
 import math
 

@@ -88,7 +88,7 @@ def test_policies_are_compared_on_one_trace():
     )
 
 
-def test_a_policy_of_ones_own_is_two_members():
+def test_a_policy_of_the_user_is_two_members():
     class Doubling:
         interval_s = 50.0
 

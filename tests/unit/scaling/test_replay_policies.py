@@ -268,7 +268,7 @@ def test_a_policy_that_places_nothing_is_refused_where_placement_counts():
         controller("best")
 
 
-# --- a policy of one's own, and what things cost
+# --- a policy of your own, and what things cost
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def chain(*names, partitioning="shuffle"):
 
 
 def saturated(deployment, seconds=20.0, step_s=0.5):
-    """Records/s in every step when as much as fits is offered."""
+    """Records/s in every step when the source offers all that fits."""
     state, rates = State.empty(deployment), []
     for _ in range(round(seconds / step_s)):
         state, step = advance(deployment, state, math.inf, step_s)
@@ -211,7 +211,7 @@ def test_tasks_on_a_worker_share_its_disk_and_its_network():
 
 
 def test_a_shuffle_sends_away_what_other_workers_take():
-    # Of 4 tasks of b one is beside a's only task: three quarters of its output leave.
+    # Of 4 tasks of b one shares a worker with a's only task: three quarters of its output leave.
     cluster = Cluster((Worker(net_bytes_per_s=1000.0),) * 2, {"a": (1, 0), "b": (1, 3)})
     assert steady_state(Deployment(CROWD, {"a": 1, "b": 4}, cluster=cluster)).rate == pytest.approx(4 / 3)
 

@@ -100,7 +100,7 @@ def test_an_event_time_without_data_is_not_passed_over(here, name):
 @pytest.mark.parametrize(("does", "said"), [("sys.exit()", "SystemExit: "), ("raise ValueError(3)", "ValueError: 3")])
 def test_a_module_that_ends_or_fails_when_imported_is_told(here, does, said):
     (here / "myjobs.py").write_text(f"import sys\n{does}\n")
-    with pytest.raises(WorkbenchError, match=f"cannot be imported: {said}.*Mend it; .* if __name__ == '__main__'"):
+    with pytest.raises(WorkbenchError, match=f"cannot be imported: {said}.*Fix it; .* if __name__ == '__main__'"):
         find_query("myjobs:orders", "orders.csv")
 
 

@@ -51,15 +51,15 @@ def scaled(planned, factor):
         ((1000, 1010), (930, 940), "within noise"),
         ((1000, 1010), (700, 707), "lower"),
         ((1000, 1010), (1400, 1414), "higher"),
-        ((1000, 1800), (700, 1260), "within noise"),  # wide brackets tell less
+        ((1000, 1800), (700, 1260), "within noise"),  # wide brackets decide less
         ((1000, math.inf), (700, 707), "lower"),  # at least 1000 before
-        ((1000, math.inf), (1400, 1414), "cannot tell"),
-        ((1000, 1010), (700, math.inf), "cannot tell"),
+        ((1000, math.inf), (1400, 1414), "unknown"),
+        ((1000, 1010), (700, math.inf), "unknown"),
         ((1000, 1010), (1400, math.inf), "higher"),
         ((1000, 1010), (0, 500), "lower"),  # nothing was sustained now
-        ((1000, 1010), (0, 1500), "cannot tell"),
-        ((0, 500), (0, 500), "cannot tell"),
-        ((1000, math.inf), (1000, math.inf), "cannot tell"),
+        ((1000, 1010), (0, 1500), "unknown"),
+        ((0, 500), (0, 500), "unknown"),
+        ((1000, math.inf), (1000, math.inf), "unknown"),
     ],
 )
 def test_a_change_is_one_only_beyond_the_noise(measured, before, now, judgement):

@@ -1,4 +1,4 @@
-"""Runs of a study over time: measured afresh, resumed when killed, never two at once."""
+"""Runs of a study over time: measured again, resumed when killed, never two at once."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -32,7 +32,7 @@ STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="flu
         ({"risk": 2}, r"risk is 2; it must be a probability"),
     ],
 )
-def test_a_wrong_study_is_refused_with_the_mend(change, message):
+def test_a_wrong_study_is_refused_with_how_to_fix_it(change, message):
     right = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
     with pytest.raises(WorkbenchError, match=message):
         study_from(right | change)

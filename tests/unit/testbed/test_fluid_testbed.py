@@ -176,7 +176,7 @@ def test_memory_and_cores_of_the_slots_matter():
     assert rates[0.5, 4096] < rates[1.0, 1024] < rates[1.0, 4096]
 
 
-def test_a_model_of_ones_own_is_found_by_name():
+def test_a_model_of_the_user_is_found_by_name():
     mine = replace(preset("q1"), noise=0.0)
     testbed = FluidTestbed(models=(mine,))
     assert testbed.model("q1") is mine

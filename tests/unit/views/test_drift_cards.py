@@ -71,7 +71,7 @@ def test_a_loss_whose_size_is_not_known_to_a_point_says_how_large_at_least():
 
 def test_what_cannot_be_told_is_said():
     assert finding(replace(FOUND, overall=OPEN, changes=(OPEN,))) == (
-        "Whether the capacity of q5 <b> changed since 2026-01-05 04:30 UTC cannot be told: the maximum of no budget is "
+        "Whether the capacity of q5 <b> changed since 2026-01-05 04:30 UTC is unknown: the maximum of no budget is "
         "known from both sides in both runs."
     )
 

@@ -18,7 +18,7 @@ CURRENT = [[2, 1], [0, 2]]
 
 @pytest.fixture
 def answers():
-    """Greedily 5 MB move, at the least 4 MB: with a spare core more of the second executor's state stays."""
+    """Greedily 5 MB move, at least 4 MB: with a spare core more of the second executor's state stays."""
     given = (CURRENT, [2, 4], [4, 3], [90 * MB, 60 * MB], [0, 1], [0, 0])
     return assign_cores(*given), assign_cores(*given, method="optimal")
 

@@ -149,5 +149,5 @@ def test_the_settings_name_the_containers(planned):
     card = next(card for card in cards(planned) if card.name == "settings-20000000")
     plan = planned.plans[1]
     assert f"{plan.executors} executors of {plan.executor.slots} slots" in card.finding
-    assert "The driver runs besides and is not priced" in card.finding
+    assert "The driver is not included in the price" in card.finding
     assert ("spark.kubernetes.executor.request.cores", f"{plan.executor.millicores}m") in card.table.rows

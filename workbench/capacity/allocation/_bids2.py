@@ -100,7 +100,7 @@ def _exact(rates: Sequence[float], ratios: Sequence[float], slots: int) -> list[
 
     Any allocation that carries more must give that operator another slot, so the greedy choice is optimal. Operator i
     takes its k-th further slot at capacity k c_i, c_i being that of one task: the slots go to the least of all k c_i.
-    At the level L = further slots / sum of 1/c_i at most that many k c_i lie below L, hence all of these are taken and
+    At the level L = further slots / sum of 1/c_i at most that many k c_i are below L, so all of these are taken and
     about one per operator at most remains to be handed out one by one.
     """
     costs = _costs(rates, ratios)
@@ -135,7 +135,7 @@ def _milp(
 
 
 def _costs(rates: Sequence[float], ratios: Sequence[float]) -> list[float]:
-    """Tasks per source record/s, as shares of the dearest operator's: that of an extreme rate would overflow."""
+    """Tasks per source record/s, as shares of the most expensive operator's: that of an extreme rate would overflow."""
     singles = list(map(truediv, rates, ratios))
     least = min(singles)
     return [least / single for single in singles]

@@ -1,4 +1,4 @@
-"""What BIDS2 deals out slots by: true rates and input ratios, seen on the minimal configuration."""
+"""What BIDS2 distributes slots by: true rates and input ratios, seen on the minimal configuration."""
 
 from workbench.capacity.allocation._bids2 import bids2
 from workbench.errors import WorkbenchError
@@ -7,7 +7,7 @@ from workbench.records import Allocation, Measurement, Run
 
 
 def allocate(minimal: Run, slots: int) -> Allocation:
-    """Deal out `slots` by BIDS2 with the true rates seen in the measurement `minimal`.
+    """Distribute `slots` by BIDS2 with the true rates seen in the measurement `minimal`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What was explored: which runs tell the query's capacity, what each was worth, and the model of them.
+"""What was explored: which runs show the query's capacity, what each was worth, and the model of them.
 
 A run's worth is StreamBed's cost (Equation 9): the lowest leave-one-out error over the forms. From the eighth run on
 the first whose cost exceeds 1.10 times the one before ends the exploration and is not fitted.
@@ -60,7 +60,7 @@ class Exploration:
     reason
         Why the exploration ended.
     left_out
-        Runs that do not tell the query's capacity, each with the reason; they are not fitted.
+        Runs that do not show the query's capacity, each with the reason; they are not fitted.
     """
 
     runs: tuple[Run, ...]
@@ -97,7 +97,7 @@ class Exploration:
 
     @property
     def findings(self) -> tuple[ModelFinding, ...]:
-        """What is to be known about the runs."""
+        """What to know about the runs."""
         return check_runs(self.runs, self.fitted, self.left_out)
 
 
@@ -110,7 +110,7 @@ def conclude(
     most_runs: int = MOST_RUNS,
     choice: Choice = "improvement",
 ) -> Exploration:
-    """Fit the model to the runs that count: before the one that ended it, telling a capacity, and not stuck at a limit.
+    """Fit the model to the runs that count: before the one that ended it, with a capacity, and not stuck at a limit.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _operators(run: Run) -> tuple[OperatorMetrics, ...]:
 
 
 def saw_operators(runs: Iterable[Run]) -> bool:
-    """Whether operators were seen in any of `runs`; a table of rates has none, and does not tell what they are."""
+    """Whether operators were seen in any of `runs`; a table of rates has none, and does not say what they are."""
     return any(_operators(run) for run in runs)
 
 

@@ -8,13 +8,13 @@ What to ask next is a function of the runs so far and the seed, so an interrupte
 `ResourceExplorer.ask` and `tell` are the primitive; `run` is the loop over them.
 
 With ``choice="edge"``, ours, the corners are followed by the middle slot count and then by the most slots, again and
-again, at the least and the most memory in turn. What many slots carry is best told by the most that can be had; the
-middle ones tell a hot key, whose share of a task grows with the tasks, from keys that are spread unevenly; repeats
-average out luck. It ends after a number of calls, not by the cost, and all runs are fitted.
+again, with the least and the most memory in turn. The largest slot counts say most about what many slots carry; the
+middle ones distinguish a hot key, whose share of a task grows with the tasks, from uneven keys; repeats
+average out run effects. It ends after a number of calls, not by the cost, and all runs are fitted.
 
 Deviations: the paper's cost is called an RMSE and is a mean absolute error, and is called so here. A budget may be
 measured again, as in the paper; scikit-optimize would put a random one in its place, so this is switched off. The
-Gaussian process lives on the indices of the grid. While fewer than four runs tell a capacity there is no cost to
+Gaussian process lives on the indices of the grid. While fewer than four runs show a capacity there is no cost to
 improve, and the budget farthest from those measured is asked for. A budget that failed is not asked for again, nor is
 any at a memory where nothing was sustained.
 """
@@ -119,21 +119,21 @@ class ResourceExplorer:
     score_form
         Fixes the form whose leave-one-out error is the cost, to replay Table III; None: the lowest of the three.
     most_runs
-        Runs at the most; a budget that would take more is not asked for.
+        Most runs; a budget that would take more is not asked for.
     most_calls
         Ends it, too: budgets asked for, of which the first at a memory takes a run more, the minimal configuration's,
         unless it is that itself. None: as many as the runs allow.
     choice
         Budgets after the corners: ``"improvement"``, the paper's Gaussian process and stop rule, or ``"edge"``.
     estimates
-        Runs per budget asked for after the corners. More of them average out luck, and take less time than as many
-        calls of the paper's optimizer, which are up to two runs each.
+        Runs per budget asked for after the corners. More of them average out run effects, and take less time than
+        as many calls of the paper's optimizer, which are up to two runs each.
     available
-        How many measurements of a budget can be had, where that is bounded: a table's repeats are no new ones.
+        How many measurements of a budget are available, where that is bounded: a table's row can be replayed once.
 
     Examples
     --------
-    A loop of one's own makes the same runs as `run`::
+    A loop of your own makes the same runs as `run`::
 
         while (budget := explorer.ask()) is not None:
             explorer.tell(optimizer.measure(query, budget))
@@ -180,13 +180,13 @@ class ResourceExplorer:
         self._runs: list[Run] = []
         self._answers: list[int] = []  # rows that answer a question; the others were made on the way
         self._calls = 0  # budgets asked for and answered
-        self._given = 0  # answers so far to the present one, of which there are to be `estimates`
+        self._given = 0  # answers so far to the present one, which needs `estimates`
         self._asked: Budget | None = None
         self._decided: Budget | str | None = None  # the question that stands, or why there is none
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Runs told so far."""
+        """Runs recorded so far."""
         return tuple(self._runs)
 
     @property
@@ -205,10 +205,10 @@ class ResourceExplorer:
         return decided if isinstance(decided, str) else None
 
     def tell(self, run: Run) -> None:
-        """Take note of a run; what does not tell the query's capacity is kept and not fitted.
+        """Record a run; one that does not show the query's capacity is kept and not fitted.
 
         It answers what was asked, even if it is of another budget; but the run of the minimal configuration that an
-        answer rests on does not. That one is taken note of by itself if `optimizer` made it and it was not told.
+        answer rests on does not. That one is recorded too if `optimizer` made it and it was not given.
         """
         minimal = self.optimizer.minimal_of(run.query, run.budget)
         if minimal is not None and not any(one is minimal for one in (*self._runs, run)):
@@ -239,14 +239,14 @@ class ResourceExplorer:
         Raises
         ------
         WorkbenchError
-            When a budget has fewer slots than the query has operators, or too few runs tell a capacity for a model.
+            When a budget has fewer slots than the query has operators, or too few runs show a capacity for a model.
         """
         while (budget := self.ask()) is not None:
             self.tell((yield from self.optimizer.steps(query, budget))[-1])
         return self.conclude()
 
     def conclude(self) -> Exploration:
-        """Fit the model to the runs told so far; see `conclude`."""
+        """Fit the model to the runs recorded so far; see `conclude`."""
         return conclude(
             self._runs,
             self.reason() or "ended early",

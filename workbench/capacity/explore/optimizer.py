@@ -1,8 +1,8 @@
 """The Configuration Optimizer (StreamBed, section V): the capacity of a budget is that of its best configuration.
 
-On a pipelined engine the slots of a budget must be dealt out to the operators. The minimal configuration, one task per
-operator, is measured first, once per memory profile; its true processing rates go into BIDS2, and the deployment that
-BIDS2 finds is measured. In a micro-batch engine stages take turns at all slots, so there is nothing to deal out:
+On a pipelined engine the slots of a budget must be distributed to the operators. The minimal configuration, one task
+per operator, is measured first, once per memory profile; its true processing rates go into BIDS2, and the deployment that
+BIDS2 finds is measured. In a micro-batch engine stages take turns at all slots, so there is nothing to distribute:
 partitions = slots is the best layout for one slot count (see `micro_batch_layout`), and it is measured at once.
 """
 
@@ -37,7 +37,7 @@ class ConfigurationOptimizer:
     journal
         Every probe and every finished measurement is recorded here, and finished ones are not repeated.
     costs_at
-        Slots of the budget whose first run gets the short runs besides that tell fixed from per-record costs; None: no
+        Slots of the budget whose first run also gets the short runs that separate fixed from per-record costs; None: no
         run does.
     """
 
@@ -118,12 +118,12 @@ class ConfigurationOptimizer:
         Raises
         ------
         WorkbenchError
-            When it has fewer slots than the query has operators that slots are dealt out to.
+            When it has fewer slots than the query has operators that slots are distributed to.
         """
         operators = self.testbed.operators(query)
         if budget.slots < len(operators):
             raise WorkbenchError(
-                f"Query {query.name!r} has {len(operators)} operators besides its sources ({', '.join(operators)}); "
+                f"Query {query.name!r} has {len(operators)} operators apart from its sources ({', '.join(operators)}); "
                 f"{budget.slots} slots are too few. Give it at least {len(operators)}."
             )
 
@@ -175,7 +175,7 @@ def _same(query: Query, budget: Budget, tasks: Mapping[str, int] | None) -> Hash
 def minimal_first(budget: Budget, operators: int, measured: Collection[Budget]) -> tuple[Budget, ...]:
     """Give the budgets whose measurement `budget` takes: first, once, the one of as many slots as `operators`.
 
-    `operators` is 0 where no slots are dealt out.
+    `operators` is 0 where no slots are distributed.
     """
     minimal = replace(budget, slots=operators or budget.slots)
     return (budget,) if minimal == budget or minimal in measured else (minimal, budget)

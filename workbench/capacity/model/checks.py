@@ -79,7 +79,7 @@ def check_runs(runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int
     fitted
         Rows that the model was fitted to.
     left_out
-        Rows that do not tell the query's capacity, each with the reason.
+        Rows that do not show the query's capacity, each with the reason.
     """
     findings = (_left_out(runs, left_out), _doubtful(runs, fitted))
     return tuple(finding for finding in findings if finding is not None)
@@ -97,7 +97,7 @@ def _left_out(runs: Sequence[Run], left_out: Mapping[int, str]) -> ModelFinding 
     return ModelFinding(
         "runs left out",
         len(left_out),
-        f"{len(left_out)} of {len(runs)} runs do not tell the query's capacity and are not fitted. "
+        f"{len(left_out)} of {len(runs)} runs do not show the query's capacity and are not fitted. "
         + describe_runs(runs, left_out)
         + nothing,
         advise(runs[row] for row in left_out),
@@ -125,8 +125,8 @@ def _doubt(estimate: MstEstimate) -> str:
         (estimate.disturbed, "others slowed the machine"),
         (estimate.exhausted, f"the probes ran out with a bracket {estimate.high / estimate.low - 1:.0%} wide"),
     )
-    told = ", ".join(text for holds, text in doubts if holds)
-    return f"{told}." if told else ""
+    reasons = ", ".join(text for holds, text in doubts if holds)
+    return f"{reasons}." if reasons else ""
 
 
 def _few_runs(points: np.ndarray) -> ModelFinding | None:
@@ -149,7 +149,7 @@ def _extrapolation(points: np.ndarray, slots: float) -> ModelFinding | None:
         "extrapolation",
         factor,
         f"The answer extrapolates {factor:.1f} times beyond the {points[:, 1].max():g} slots measured.",
-        "Measure a larger budget if one can be had, or deploy in steps and measure again.",
+        "Measure a larger budget if there is one, or deploy in steps and measure again.",
     )
 
 
@@ -187,7 +187,7 @@ def _wide(model: Model, target: np.ndarray) -> ModelFinding | None:
         "wide interval",
         width,
         f"The 90 % interval is {width:.0%} of the prediction wide.",
-        "Repeat runs at the most slots, or plan by risk instead of by margin.",
+        "Repeat runs of the largest budget, or plan by risk instead of by margin.",
     )
 
 

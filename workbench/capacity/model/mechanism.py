@@ -1,8 +1,8 @@
-"""The mechanism behind a pipelined query's capacity, learned from what its operators tell and carried on to more slots.
+"""The mechanism behind a pipelined query's capacity, learned from its operators and extrapolated to more slots.
 
-A run tells more than its rate: of each operator the seconds per record, the fullest task's share, the cache's hits.
+A run shows more than its rate: of each operator the seconds per record, the fullest task's share, the cache's hits.
 So capacity need not be continued as a curve over slots: what it is made of is continued, each part by what is known
-about it. With p tasks, x = 1 - 1/p, memory m per slot, and u the luck of a run:
+about it. With p tasks, x = 1 - 1/p, memory m per slot, and u the run effect:
 
     seconds per record = a ((1 + b x) (1 + g / m) + w (1 - hits)) exp(-u)
     hits               = min(1, (p m / working set) ** k)
@@ -13,14 +13,14 @@ about it. With p tasks, x = 1 - 1/p, memory m per slot, and u the luck of a run:
 - ``b``: of p tasks behind a shuffle, x of the records come from another task and cost more; ``g``: garbage is collected
   more often in less memory; ``w``: what a miss of the cache costs.
 - ``h``: share of the hottest key, ``d``: imbalance of the others, ``z(p)``: how far the largest of p normal draws lies
-  above their mean. One slot count cannot tell h from d, so three are to be measured.
+  above their mean. One slot count cannot separate h from d, so three must be measured.
 - Phases: if even the hottest task stands still at the highest sustainable rate, operators take turns: one that holds
   results back takes no input while it emits them. So a phase may end at any operator that keeps state; all ways to do
   so, with up to three phases, are weighted by how well they explain the runs.
-- Luck: one deployment is faster than another as a whole, so the operators of a run share it. Ratios are therefore known
-  far better than rates, and only what all operators have in common must be averaged over the runs.
-- What slows all operators alike the more slots there are (a shared network, full nodes) looks like luck and is not
-  carried on: between runs of few slots it cannot be seen. What idles them instead is seen, as a falling efficiency.
+- Run effect: one deployment is faster than another as a whole, so the operators of a run share it. Ratios are therefore
+  known far better than rates, and only what all operators have in common must be averaged over the runs.
+- What slows all operators alike the more slots there are (a shared network, full nodes) looks like a run effect and is
+  not extrapolated: between runs of few slots it cannot be seen. What idles them instead is seen, as a falling efficiency.
 - Tasks are BIDS2's, from the minimal configuration at the nearest memory: as a plan deals them out.
 
 The posterior is sampled: costs by a normal approximation around the most credible ones, the rest from grids. The
@@ -49,7 +49,7 @@ SAMPLES = 600
 
 _PRECISION = 0.01  # of the ratio of two operators' costs within a run
 _EXCHANGE, _GARBAGE_MB, _WAIT = (0.05, 2.0), (10.0, 1.5), (0.3, 1.5)  # b, g, w: median, deviation of the logarithm
-_LUCK, _LUCK_RUNS = 0.07, 1.0  # typical deviation of luck, and how many runs that belief is worth
+_EFFECT, _EFFECT_RUNS = 0.07, 1.0  # prior deviation of run effects, and how many runs that prior is worth
 _MISSES = 0.99  # hits below this say something about the working set
 _HITS = 0.03  # precision of the logarithm of the hits
 _LOCALITY = 0.3  # deviation of k from 1
@@ -75,17 +75,17 @@ class Mechanism:
     base, exchange, wait, working_set, locality, hot, imbalance, phase
         a, b, w, working set (MB), k, h, d and the number of the phase, of each operator.
     garbage, efficiency, trend, drift
-        g (MB), ln of the efficiency at the most slots, how it and what is not modelled change with ln slots.
+        g (MB), ln of the efficiency at the largest slot count, how it and what is not modelled change with ln slots.
     ratio
         Records of each operator per source record, shape (operators,).
-    luck
-        Deviation of luck.
+    run_effect
+        Deviation of run effects.
     misfit
         Relative error with which the phases explain the runs.
     most_slots
         Most slots measured.
     dealers
-        What BIDS2 deals out slots by.
+        What BIDS2 distributes slots by.
     """
 
     base: Floats
@@ -101,7 +101,7 @@ class Mechanism:
     trend: Floats
     drift: Floats
     ratio: Floats
-    luck: float
+    run_effect: float
     misfit: float
     most_slots: float
     dealers: tuple[Dealer, ...]
@@ -110,7 +110,7 @@ class Mechanism:
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
-        """Exponents of memory and of slots at the most slots measured, from there to twice as much."""
+        """Exponents of memory and of slots at the largest slot count measured, from there to twice as much."""
         memory, slots = self.dealers[0].memory_mb, self.most_slots
         here, more_memory, more_slots = self.quantile(
             np.array([[memory, slots], [2 * memory, slots], [memory, 2 * slots]]), 0.5
@@ -161,7 +161,7 @@ class Mechanism:
 
 
 def largest_draw(tasks: Floats) -> Floats:
-    """Expect the largest of `tasks` normal draws so many deviations above their mean (Blom 1958); 0 for one task."""
+    """Return by how many deviations the largest of `tasks` normal draws exceeds their mean (Blom 1958)."""
     return np.asarray(np.where(tasks > 1, ndtri((tasks - 0.375) / (tasks + 0.25)), 0.0))
 
 
@@ -178,8 +178,8 @@ def fit_mechanism(runs: Sequence[Measurement], seed: int = 0) -> Mechanism | Non
     Returns
     -------
     Mechanism or None
-        None where the runs do not tell enough (no tasks were dealt out, no operator metrics, no minimal configuration,
-        one slot count only), or where the mechanism does not explain their rates to within 5 %.
+        None where the runs do not show enough (no tasks were distributed, no operator metrics, no minimal
+        configuration, one slot count only), or where the mechanism does not explain their rates to within 5 %.
     """
     seen = read_evidence(runs)
     if seen is None:
@@ -187,7 +187,7 @@ def fit_mechanism(runs: Sequence[Measurement], seed: int = 0) -> Mechanism | Non
     random = np.random.default_rng(seed)
     working_set, locality = _sample_caches(seen, random)
     hot, imbalance = _sample_skew(seen, random)
-    base, exchange, garbage, wait, luck = _sample_costs(seen, random)
+    base, exchange, garbage, wait, run_effect = _sample_costs(seen, random)
     full = _fullest_over_mean(seen, (exchange, garbage, wait), (working_set, locality))
     work = seen.ratio * seen.cost * full * seen.skew / seen.tasks
     phase, efficiency, trend, misfit = _sample_phases(seen, work, random)
@@ -207,7 +207,7 @@ def fit_mechanism(runs: Sequence[Measurement], seed: int = 0) -> Mechanism | Non
         trend,
         (_DRIFT + misfit / 2) * random.standard_normal(SAMPLES),
         seen.ratio,
-        luck,
+        run_effect,
         misfit,
         float(seen.slots.max()),
         seen.dealers,
@@ -270,7 +270,7 @@ def _sample_skew(seen: Evidence, random: np.random.Generator) -> tuple[Floats, F
 
 
 def _sample_costs(seen: Evidence, random: np.random.Generator) -> tuple[Floats, Floats, Floats, Floats, float]:
-    """Give a, b, g, w and the deviation of luck."""
+    """Give a, b, g, w and the deviation of run effects."""
     runs, count = seen.cost.shape
     cached = np.flatnonzero((seen.hits < _MISSES).any(axis=0))
     miss, x, logs = 1 - seen.hits[:, cached], 1 - 1 / seen.tasks, np.log(seen.cost)
@@ -285,29 +285,29 @@ def _sample_costs(seen: Evidence, random: np.random.Generator) -> tuple[Floats, 
         return np.asarray(np.log(record))
 
     # The search is for the mean ln cost over the runs instead of ln a: that hardly depends on b, g and w.
-    def residuals(values: Floats, luck: float) -> Floats:
+    def residuals(values: Floats, run_effect: float) -> Floats:
         level, b, g, w, u = np.split(values, ends)
         grown = growth(b, g, w)
         left = (logs - level - (grown - grown.mean(axis=0)) + u[:, None]) / _PRECISION
-        return np.concatenate([left.ravel(), (values[count : ends[-1]] - medians) / deviations, u / luck])
+        return np.concatenate([left.ravel(), (values[count : ends[-1]] - medians) / deviations, u / run_effect])
 
     values = np.concatenate([logs.mean(axis=0), medians, np.zeros(runs)])
-    luck = _LUCK
+    run_effect = _EFFECT
     for _ in range(4):
-        fit = least_squares(residuals, values, args=(luck,), x_scale="jac")
+        fit = least_squares(residuals, values, args=(run_effect,), x_scale="jac")
         values = fit.x
         covariance = np.linalg.inv(fit.jac.T @ fit.jac)
         square = (values[ends[-1] :] ** 2).sum() + np.trace(covariance[ends[-1] :, ends[-1] :])
-        luck = math.sqrt((square + _LUCK_RUNS * _LUCK**2) / (runs + _LUCK_RUNS))
-    freedom = runs - 1 + _LUCK_RUNS
+        run_effect = math.sqrt((square + _EFFECT_RUNS * _EFFECT**2) / (runs + _EFFECT_RUNS))
+    freedom = runs - 1 + _EFFECT_RUNS
     stretch = np.sqrt(freedom / random.chisquare(freedom, SAMPLES))
     drawn = random.standard_normal((SAMPLES, len(values))) @ np.linalg.cholesky(covariance).T
     level, b, g, w, _ = np.split(values + stretch[:, None] * drawn, ends, axis=1)
     wait = np.zeros((SAMPLES, count))
     wait[:, cached] = np.exp(w)
-    # Luck multiplies the speed, and the mean speed is asked for, not the median.
-    base = np.exp(level - growth(b, g, w).mean(axis=1) - luck**2 / 2)
-    return base, np.exp(b), np.exp(g[:, 0]), wait, luck
+    # Run effects multiply the speed, and the mean speed is asked for, not the median.
+    base = np.exp(level - growth(b, g, w).mean(axis=1) - run_effect**2 / 2)
+    return base, np.exp(b), np.exp(g[:, 0]), wait, run_effect
 
 
 def _fullest_over_mean(seen: Evidence, costs: tuple[Floats, ...], caches: tuple[Floats, ...]) -> Floats:
@@ -319,7 +319,7 @@ def _fullest_over_mean(seen: Evidence, costs: tuple[Floats, ...], caches: tuple[
 
 
 def _sample_phases(seen: Evidence, work: Floats, random: np.random.Generator) -> tuple[Floats, Floats, Floats, float]:
-    """Phase of each operator, ln of the efficiency at the most slots and its trend over ln slots, and the misfit.
+    """Phase of each operator, ln of the efficiency at the largest slot count, its trend over ln slots, and the misfit.
 
     For given phases and misfit, ln of the efficiency is a line over ln slots: Bayesian linear regression.
     """

@@ -41,7 +41,7 @@ class Law(Protocol):
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
-        """Expected exponents of memory and of slots at the most slots measured."""
+        """Expected exponents of memory and of slots at the largest slot count measured."""
 
     @property
     def levelling(self) -> float:

@@ -1,4 +1,4 @@
-"""What the runs of a pipelined query tell besides their rates: tasks, costs, skew and cache hits of each operator."""
+"""What the runs of a pipelined query show apart from rates: tasks, costs, skew and cache hits of each operator."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _SLOT_COUNTS = 2
 
 @dataclass(frozen=True)
 class Dealer:
-    """What BIDS2 deals out slots by, seen on the minimal configuration at one memory."""
+    """What BIDS2 distributes slots by, seen on the minimal configuration at one memory."""
 
     memory_mb: float
     true_rates: Mapping[str, float | None]
@@ -55,9 +55,9 @@ class Evidence:
 
 
 def read_evidence(runs: Sequence[Measurement]) -> Evidence | None:
-    """Read what `runs` tell.
+    """Read what `runs` show.
 
-    None unless an optimizer dealt out the tasks of all of them, all tell of the same operators and saw each of them at
+    None unless an optimizer distributed the tasks of all of them, all show the same operators and saw each of them at
     work, there are two slot counts, and one has the minimal configuration.
     """
     rows = [_row(run) for run in runs]

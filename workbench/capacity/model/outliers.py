@@ -75,7 +75,7 @@ class Readings:
     valid
         For each run, whether it is not stuck.
     stuck
-        Groups of stuck readings.
+        Groups of outliers.
     low
         Valid runs that read less than half of what is expected: measure them again before believing either.
     """
@@ -120,7 +120,7 @@ def describe_runs(runs: Sequence[Run], reasons: Mapping[int, str]) -> str:
 
 
 def advise(runs: Iterable[Run]) -> str:
-    """Say what to do about `runs` that do not tell the capacity, by the keys of a study."""
+    """Say what to do about `runs` that do not show the capacity, by the keys of a study."""
     return " ".join(dict.fromkeys(_advice(run) for run in runs))
 
 
@@ -188,7 +188,7 @@ def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
 def _largest_group(
     points: Floats, rates: Floats, bounds: Floats, valid: Flags, limits: Sequence[float]
 ) -> StuckReadings | None:
-    """Largest group of stuck readings among the valid ones; of equally large ones the lowest."""
+    """Largest group of outliers among the valid ones; of equally large ones the lowest."""
     groups = [group for base in rates[valid] if (group := _group(points, rates, bounds, valid, base, alone=False))]
     groups += [group for base in limits if (group := _group(points, rates, bounds, valid, base, alone=True))]
     return max(groups, key=lambda group: (len(group.runs), -group.rate), default=None)
@@ -197,7 +197,7 @@ def _largest_group(
 def _group(
     points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool
 ) -> StuckReadings | None:
-    """Stuck readings from `base` to half a percent above; around it if `base` is a known limit, where one will do."""
+    """Outliers from `base` to half a percent above; around it if `base` is a known limit, where one is enough."""
     start = base * (1 - AGREEMENT) if alone else base
     near = valid & (rates >= start) & (rates <= base * (1 + AGREEMENT))
     if not (near.any() if alone else _many_budgets(points[near])):
@@ -222,7 +222,7 @@ def _carried(
 ) -> bool:
     """Whether a quarter more than `base` is carried by no more slots than the most of `runs`.
 
-    That is, `others` read it; where there are none so small, it is the objective at the least slots of `runs`.
+    That is, `others` read it; where there are none so small, it is the objective at the smallest slot count of `runs`.
     """
     smaller = others & (points[:, 1] <= points[runs, 1].max())
     least = runs[points[runs, 1] == points[runs, 1].min()]

@@ -26,8 +26,8 @@ Student's t, because the noise is uncertain too.
 
 What the beliefs rest on, and where they end: their sizes were set on simulated mechanisms (tests/capacity_truths.py)
 and on StreamBed's q1 and q2, whose validation was known then; no other published query was looked at. Runs at few
-slots often cannot tell a hot key from a test cluster that fills up: q1's runs, taken for a stateful query's, predict
-a fifth of what was measured. What is believed about keys decides there, so say whether a query is stateful, and measure
+slots often cannot distinguish a hot key from a test cluster that fills up: q1's runs, taken for a stateful query's,
+predict a fifth of what was measured. The prior about keys decides there, so say whether a query is stateful, and measure
 at more slots where much depends on it.
 """
 
@@ -72,7 +72,7 @@ HOT_KEY = tuple(Shape(1 / 9, 1.0, 0.02, contention=1e-3 * 1.6**step) for step in
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is believed before any run.
+    """The prior, before any run.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Beliefs:
     drifting
         Probability that the slots that carry no load move to their mean, rather than stay.
     whole_tasks
-        Probability that, besides, they differ at random from slot count to slot count.
+        Probability that, in addition, they differ at random from slot count to slot count.
     configuration
         Deviation of what runs at one slot count have in common, as a share of the rate.
     memory

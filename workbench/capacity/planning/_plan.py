@@ -1,4 +1,4 @@
-"""The capacity plan: what to deploy for a rate, how sure, at what cost, and as what Spark is told.
+"""The capacity plan: what to deploy for a rate, how sure, at what cost, and as Spark's settings.
 
 StreamBed, section VI: the least slots whose predicted capacity is 110 % of the rate, for each memory profile, and
 BIDS2's configuration at that size. Here the cheapest profile is chosen by the workers it takes, the prediction carries

@@ -1,4 +1,4 @@
-"""What a reader must know before deploying a plan, besides what is doubtful about its model."""
+"""What a reader must know before deploying a plan, in addition to what is doubtful about its model."""
 
 import math
 from collections.abc import Iterable
@@ -80,9 +80,9 @@ def check_state(*, known: bool) -> tuple[ModelFinding, ...]:
         ModelFinding(
             "state not known",
             1,
-            "Rates alone do not tell whether the query keeps state, so Spark's settings name no state store.",
+            "Rates alone do not show whether the query keeps state, so Spark's settings name no state store.",
             "If it keeps state, set the provider of RocksDB (spark.sql.streaming.stateStore.providerClass), for which "
-            "the plan leaves memory beside the heap.",
+            "the plan leaves memory outside the heap.",
         ),
     )
 

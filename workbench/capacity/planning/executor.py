@@ -14,7 +14,7 @@ UNPRICED = (16.0, 65536.0)
 """Cores and MiB of the workers that are assumed without a price list: a common size for all purposes."""
 
 Reserve = Callable[[float, float], tuple[float, float]]
-"""Gives the cores and MiB that a worker of so many cores and MiB keeps for itself."""
+"""Gives the cores and MiB that a worker keeps for itself, from its own cores and MiB."""
 
 _CPU_SHARES = ((1.0, 0.06), (2.0, 0.01), (4.0, 0.005), (math.inf, 0.0025))
 _MEMORY_SHARES = ((4096.0, 0.25), (8192.0, 0.20), (16384.0, 0.10), (131072.0, 0.06), (math.inf, 0.02))
@@ -38,7 +38,7 @@ def kubernetes_reserve(cpus: float, memory_mb: float) -> tuple[float, float]:
 
 
 def slots_per_worker(cpus: float, memory_mb: float, profile: SlotProfile, reserve: Reserve = kubernetes_reserve) -> int:
-    """Give the most slots of `profile` that one executor can hold on a worker of so many cores and MiB; 0 if none."""
+    """Give the most slots of `profile` that one executor can hold on a worker of these cores and MiB; 0 if none."""
     kept_cpus, kept_mb = reserve(cpus, memory_mb)
     room_cpus, room_mb = cpus - kept_cpus, memory_mb - kept_mb
     most = math.floor(room_cpus / profile.cpus + _SLACK)

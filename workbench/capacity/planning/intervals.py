@@ -43,11 +43,11 @@ class IntervalPoint:
     rate, low, high
         MST, the middle of its bracket, and the ends, records/s.
     latency_s
-        Seconds the unluckiest record waits at that rate, from being due to the end of its batch.
+        Longest time a record waits, seconds, at that rate, from being due to the end of its batch.
     mean_latency_s
         Seconds a record waits there on average: half an interval, and a batch.
     deviation
-        Relative deviation of repeats that is to be expected where it was measured.
+        Relative deviation of repeats to expect where it was measured.
     """
 
     interval_s: float

@@ -54,8 +54,8 @@ def micro_batch_layout(
     batch_fixed_s
         Seconds of a batch outside its stages (planning, commit); shifts the batch times alone.
     max_waves
-        Counts up to this many waves at the most slots are considered. Many small tasks level out several slot counts
-        but pay the fixed seconds in each wave.
+        Counts up to this many waves at the largest slot count are considered. Many small tasks level out several slot
+        counts but pay the fixed seconds in each wave.
     stateful_partitions
         A count that a checkpoint has frozen already; the other stages are laid out around it, and regrets compare with
         the best layouts of the same count. None: choose it.
@@ -75,7 +75,7 @@ def micro_batch_layout(
     Notes
     -----
     What Spark can set: the partitions of a source (a source option) and of any stateless stretch (``repartition``),
-    both anew at each start of the query; and one count for all stateful operators of a query
+    both again at each start of the query; and one count for all stateful operators of a query
     (``spark.sql.shuffle.partitions``), which the checkpoint freezes at the first start. What it cannot: a count for
     each stateful operator (that takes separate queries), another stateful count later (that takes a fresh checkpoint or
     an offline repartitioning of the stopped query's state), or slots reserved for an operator.

@@ -60,8 +60,8 @@ def prices(
 
     Notes
     -----
-    A worker holds one executor, whose container must fit beside what the worker keeps for itself. The driver is not
-    priced. Ties go to fewer workers, then to the order of the list. Prices are compared as numbers: give them in one
+    A worker holds one executor, whose container must fit into what the worker leaves. The driver is not priced.
+    Ties go to fewer workers, then to the order of the list. Prices are compared as numbers: give them in one
     currency.
     """
     if slots < 1:
@@ -90,8 +90,8 @@ def cheapest(
     if not found:
         raise WorkbenchError(
             f"None of the {len(instances)} instance types holds a slot of {profile.cpus:g} cores and "
-            f"{profile.memory_mb} MB besides what the system keeps; add larger ones to the price list, or use smaller "
-            "slots."
+            f"{profile.memory_mb} MB apart from what the system keeps; add larger ones to the price list, or use "
+            "smaller slots."
         )
     return found[0]
 
@@ -102,7 +102,7 @@ def _instance(row: dict[str, str], path: Path, line: int) -> InstanceType:
         texts = {name: row[name] for name in COLUMNS if name not in numbers}
         lacking = [name for name, text in texts.items() if text is None]  # of a line that ends early
         if lacking:
-            raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - told with its line below
+            raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - reported with its line below
         return InstanceType(**texts, **numbers)  # type: ignore[arg-type]
     except (ValueError, TypeError, WorkbenchError) as error:
         raise WorkbenchError(f"Line {line} of the price list {path} is wrong: {error}. Correct it.") from error

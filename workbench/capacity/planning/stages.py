@@ -11,7 +11,7 @@ _RANGE_COUNTS = 16  # slot counts between lowest and highest load that the state
 
 
 def unstaged_s(measurement: Measurement) -> float:
-    """Seconds of a batch besides its stages (planning, commit, the source's own work), at the rate sustained.
+    """Seconds of a batch outside its stages (planning, commit, the source's own work), at the rate sustained.
 
     They are as many on more slots that carry as much each: planning and commit are the driver's, and the source's tasks
     read as many records.
@@ -51,7 +51,7 @@ def lay_out(
     Parameters
     ----------
     measurement
-        Tells what the stages cost; without that, there is no layout.
+        Shows what the stages cost; without that, there is no layout.
     budget, rate
         What is planned, and the records/s it is for.
     low_slots, low_rate

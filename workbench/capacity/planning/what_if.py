@@ -98,7 +98,7 @@ def ask(exploration: Exploration, question: Question) -> Answer:
     Raises
     ------
     WorkbenchError
-        When no number of slots will do.
+        When no number of slots is enough.
     """
     model, sample = exploration.model, exploration.fitted_runs[-1]
     worse = 1 + question.more_skew

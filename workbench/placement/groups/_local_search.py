@@ -1,8 +1,8 @@
 """Better allocations by moves and exchanges of tasks (compiled).
 
 With w_gh the communication of a pair of tasks and pot[g, k] = sum_h w_gh x[h, k], moving q tasks of g from a to b
-gains q (pot[g, b] - pot[g, a]); an exchange with r tasks of h gains r (pot[h, a] - pot[h, b]) - 2 q r w_gh besides.
-Everything stands in one file because compiled functions are cached by the time stamp of their own; arrays are passed
+gains q (pot[g, b] - pot[g, a]); an exchange with r tasks of h also gains r (pot[h, a] - pot[h, b]) - 2 q r w_gh.
+Everything is in one file because compiled functions are cached by the time stamp of their file; arrays are passed
 one by one because a tuple of them takes three times as long.
 
 All functions take `counts` and `pot`, shape (groups, nodes); `free`, the room on each node; `cost` of one task of each
@@ -18,7 +18,7 @@ from workbench.placement._compiled import compiled
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_MOST = 3  # tasks of one side of an exchange, besides all of them
+_MOST = 3  # tasks of one side of an exchange, if not all of them
 _SHAKES = 3  # random steps away from the best allocation
 
 

@@ -2,7 +2,7 @@
 
 Repairs of the printed Algorithms 4 and 5: the costs of line 14 are those of single tasks, and a split places k tasks
 of the smaller group with k r of the larger (printed: k of both); when not even one such portion fits, one task of the
-smaller group goes with as many of the larger as fit, or all wait for the end (printed: endless recursion); beside a
+smaller group goes with as many of the larger as fit, or all wait for the end (printed: endless recursion); with a
 group that is allocated, all nodes that host it are tried (printed: one); a fusion moves everything on the node
 (printed: one group of it); single tasks are placed after all pairs (printed: after each).
 """

@@ -207,7 +207,7 @@ class Nodes:
         return cost <= self.free[node] + self.slack
 
     def room_for(self, node: int, cost: float, most: int) -> int:
-        """How many tasks of `cost` fit on `node`, `most` at the most."""
+        """How many tasks of `cost`, at most `most`, fit on `node`."""
         if cost <= 0 or most * cost <= self.free[node] + self.slack:
             return most
         return max(0, math.floor((self.free[node] + self.slack) / cost))

@@ -35,7 +35,7 @@ class Reallocation:
 
     @property
     def added_gain(self) -> float:
-        """Communication that the move keeps off the network besides; negative where the load had to be spread."""
+        """Communication that the move also keeps off the network; negative where the load had to be spread."""
         return self.allocation.gain - self.gain_before
 
 
@@ -45,7 +45,7 @@ def reallocate(
     current: Counts,
     allocate: Callable[[Job, Sequence[float]], GroupAllocation] = top_down,
 ) -> Reallocation:
-    """Allocate anew and match the result to the nodes so that few tasks move.
+    """Allocate again and match the result to the nodes so that few tasks move.
 
     The algorithms do not care which of several equal nodes gets which tasks; the matching does: it gives every node's
     new tasks to the node that already hosts most of them and has the capacity (a linear assignment).

@@ -16,7 +16,7 @@ def balanced_capacity(job: Job, capacity: Sequence[float], tolerance: float = 1.
     Parameters
     ----------
     job
-        What is to be allocated.
+        What to allocate.
     capacity
         Per node.
     tolerance
@@ -115,8 +115,8 @@ class SkewedJob:
 def split_skewed(task_costs: Sequence[Sequence[float]], edges: Sequence[Edge], margin: float = 0.1) -> SkewedJob:
     """Split groups of unequal tasks into groups of nearly equal ones (section 5).
 
-    Tasks are taken by cost; a new group begins with the first one more than `margin` cheaper than the dearest of its
-    group. The communication of an edge is divided by the tasks' shares of their groups' costs.
+    Tasks are taken by cost; a new group begins with the first one more than `margin` cheaper than the most expensive
+    of its group. The communication of an edge is divided by the tasks' shares of their groups' costs.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
 
 def _finding(query: str, budget: Budget, line: Line | None, crossing: float | None) -> str:
     if line is None:
-        return f"The batches of {query} are too alike to tell its fixed time from its time per record"
+        return f"The batches of {query} are too alike to separate its fixed time from its time per record"
     text = f"A batch of {query} takes {units.seconds(line.fixed)} and {units.seconds(line.slope)} per record"
     if crossing is None:
         return f"{text}; the line does not meet the {units.seconds(budget.interval_s)} interval"

@@ -115,7 +115,7 @@ def capacity_of(
 ) -> Capacity:
     """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
 
-    Runs and targets are as in `Capacity`; the model is asked at so many `knots` of a curve, which is what takes time. A
+    Runs and targets are as in `Capacity`; the model is asked at `knots` points of a curve, which is what takes time. A
     what-if question whose model and memory stay needs no new curves: with a `reach` beyond all its answers, replace the
     targets and the finding by `aimed_at`; where the memory changes, give the `memory_curves` made before as `across`.
     """

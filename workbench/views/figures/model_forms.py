@@ -56,7 +56,7 @@ class ModelForms:
 def model_forms(exploration: Exploration, memory_mb: float | None = None, *, beyond: float = _BEYOND) -> ModelForms:
     """Fit every form to the fitted runs; the curves reach `beyond` times the most slots measured.
 
-    The error of the scaling law is found by fitting it anew without each run; of the others it has a closed form.
+    The error of the scaling law is found by fitting it again without each run; of the others it has a closed form.
     """
     points, rates, model = exploration.points, exploration.rates, exploration.model
     runs = exploration.fitted_runs

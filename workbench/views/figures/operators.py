@@ -33,7 +33,7 @@ def operators(query: str, observation: Observation) -> Operators:
     metrics = tuple(operator for operator in observation.operators if operator.kind != "source")
     elapsed = observation.elapsed_s
     cores = tuple(operator.cpu_s / elapsed if elapsed > 0 else 0.0 for operator in metrics)
-    data = Operators(f"{query} has no operators besides its source", metrics, cores)
+    data = Operators(f"{query} has no operators apart from its source", metrics, cores)
     busiest = data.busiest
     if busiest is None:
         return data

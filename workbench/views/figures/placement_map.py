@@ -1,4 +1,4 @@
-"""Where a plan puts the tasks: workers by operators, and the load of every worker beside the mean."""
+"""Where a plan puts the tasks: workers by operators, and the load of every worker against the mean."""
 
 from dataclasses import dataclass
 

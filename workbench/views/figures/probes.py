@@ -19,7 +19,7 @@ _ROOM = 0.14  # of the span, above and below it
 class ProbePoint:
     """One probe: its observed time (seconds since the estimate began), rates (records/s) and verdict.
 
-    `offered` is None for a warm-up, which offers as much as fits.
+    `offered` is None for a warm-up, which offers as many records as fit.
     """
 
     number: int
@@ -69,7 +69,7 @@ def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
                 probe.observation.offered_rate if math.isfinite(probe.rate) else None,
                 probe.observation.consumed_rate,
                 probe.judgement.verdict if probe.judgement else probe.phase,
-                probe.judgement.reason if probe.judgement else "As much as fits the interval was offered.",
+                probe.judgement.reason if probe.judgement else "The source offered all that fits the interval.",
             )
         )
     return Probes(

@@ -147,14 +147,14 @@ def _labels(marks: Sequence[tuple[str, RiskPoint]]) -> list[str]:
 
 
 def _axis(data: CostRisk, *, priced: bool) -> str:
-    """Name what is across: the cost where it tells deployments apart, else their slots."""
+    """Name what is across: the cost where deployments differ in it, else their slots."""
     if data.currency is None:
         return "Slots"
     return f"Cost ({data.currency}/h)" if priced else f"Slots, all for {data.points[0].cost:,.2f} {data.currency}/h"
 
 
 def _safest(model: Model, rate: float, memory: float, first: int) -> int:
-    """Slots at the least risk that is shown, or as many as are reasonable."""
+    """Slots at the lowest risk shown, or as many as are reasonable."""
     for risk in (_LEAST_RISK, 0.01, 0.02, 0.05, 0.1, 0.2):
         try:
             slots = model.slots_for(rate, memory, 1.0, risk=risk)

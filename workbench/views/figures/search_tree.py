@@ -1,7 +1,7 @@
 """The tree of the CAPS search: what it tried, what it pruned and why, and the way to the chosen plan (CAPSys, Fig. 4).
 
 Outer layers are operators, the levels inside a layer are workers. A large tree is folded: the way to the chosen plan
-stays open, then other plans beside the end of it, in half of the rows, then as much of the rest as there are rows, the
+stays open, then other plans near the end of it, in half of the rows, then as much of the rest as there are rows, the
 shallow parts first.
 """
 
@@ -41,7 +41,7 @@ class TreeNode:
     kind
         What it is.
     label, text
-        A few characters beside the mark; what it says when pointed at.
+        A few characters next to the mark; what it says when pointed at.
     path
         Whether it leads to the chosen plan.
     """
@@ -272,7 +272,7 @@ def _trail(numbered: _Numbered, shown: Mapping[str, int]) -> tuple[tuple[str, in
     return tuple(trail)
 
 
-def _mark(  # noqa: PLR0917 - one node and what was found out about it
+def _mark(  # noqa: PLR0917 - one node and what was determined about it
     numbered: _Numbered, keys: list[str], parent: int | None, level: int, is_open: bool, path: bool, goal: bool
 ) -> TreeNode:
     node, order = numbered.nodes[keys[0]], numbered.order[keys[0]]

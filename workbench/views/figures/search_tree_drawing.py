@@ -105,7 +105,7 @@ def _edges(figure: go.Figure, data: SearchTree, seen: list[TreeNode]) -> None:
 
 
 def _marks(figure: go.Figure, uid: str, sign: Sign, nodes: list[TreeNode], *, size: float, labelled: bool) -> None:
-    """Draw marks of one kind; choices carry their label inside, others beside."""
+    """Draw marks of one kind; choices carry their label inside, others outside."""
     inside = sign.symbol == "circle"
     figure.add_scatter(
         uid=uid,

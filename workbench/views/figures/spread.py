@@ -1,4 +1,4 @@
-"""What placing at random costs: rates of random placements on workers of several shapes, beside the best."""
+"""What placing at random costs: rates of random placements on workers of several shapes, and the best."""
 
 import math
 from collections.abc import Sequence

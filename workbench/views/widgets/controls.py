@@ -13,7 +13,7 @@ _WIDE = {"width": "100%", "max_width": "46rem"}
 
 
 def slider(description: str, value: float, low: float, high: float, step: float, *, form: str = ".2f") -> Any:  # noqa: ANN401
-    """Give a slider of numbers; `form` writes the number beside it."""
+    """Give a slider of numbers; `form` writes the number next to it."""
     return ipywidgets.FloatSlider(
         description=description,
         value=value,

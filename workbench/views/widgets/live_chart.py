@@ -1,7 +1,7 @@
 """A live figure: a ``FigureWidget`` that is redrawn in place, and what plotly leaves to do by hand.
 
 Only this module touches plotly's private names (plotly 7.1): a live figure's settings, and the copy of its state that a
-reloaded page shows. The browser tests would tell if they changed.
+reloaded page shows. The browser tests fail if they change.
 """
 
 from collections.abc import Callable, Mapping

@@ -25,7 +25,7 @@ _SIGNS: dict[State, tuple[str, str]] = {
     "running": ("▶", "running"),
     "stopping": ("◼", "stopping"),
     "cancelled": ("❚❚", "cancelled; it can be resumed"),
-    "failed": ("✖", "failed; it can be resumed once the cause is mended"),
+    "failed": ("✖", "failed; it can be resumed once the cause is fixed"),
     "done": ("✔", "done"),
 }
 _BUTTONS: dict[State, str] = {"idle": "Start", "done": "Done"}
@@ -54,7 +54,7 @@ class Standing:
 
 
 def standing(now: Snapshot) -> Standing:
-    """Put a snapshot into words; `share` is how much of the time has passed, as far as that can be told."""
+    """Put a snapshot into words; `share` is how much of the time has passed, as far as that is known."""
     sign, word = _SIGNS[now.state]
     seen = "none yet" if now.estimate is None else _bracket(now.estimate)
     left = "not known before the first bracket" if now.left_s is None else f"about {units.seconds(now.left_s)}"
@@ -101,7 +101,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self._drawn: MstEstimate | None = None
         self._ticker: threading.Thread | None = None
         self._following = False
-        # Callbacks and the ticker are threads: whoever draws holds it, and draws what is so then.
+        # Callbacks and the ticker are threads: the one that draws holds it, and draws the present state.
         self._lock = threading.RLock()
         self.start = ipywidgets.Button(
             description="Start", icon="play", button_style="primary", tooltip="Start, or go on from the last probe"
@@ -199,7 +199,7 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         """Refresh until the work has ended; in a thread, since the kernel is the analyst's."""
         while True:
             self.runner.wait(_EVERY_S)
-            with self._lock:  # it ends on what it showed: a click on Resume comes before that, or begins anew
+            with self._lock:  # it ends on what it showed: a click on Resume comes before that, or begins again
                 now = self.runner.snapshot()
                 self._guarded(partial(self._show, now))
                 if now.state not in {"running", "stopping"}:

@@ -176,7 +176,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
     @contextmanager
     def _nothing_on_error(self) -> Iterator[None]:
-        """Leave no earlier answer beside the message of an error."""
+        """Leave no earlier answer next to the message of an error."""
         try:
             yield
         except Exception:
@@ -264,7 +264,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         if slots < 1:
             raise WorkbenchError(
                 f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
-                f"{profile.cpus:g} core and {profile.memory_mb} MB besides what its system keeps. Choose a larger one."
+                f"{profile.cpus:g} core and {profile.memory_mb} MB apart from what its system keeps. Choose a larger type."
             )
         self._taking = True
         try:

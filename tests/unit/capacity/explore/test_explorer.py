@@ -31,18 +31,18 @@ def explorer_in(folder, space, **settings):
     return ResourceExplorer(optimizer, space, **settings)
 
 
-@pytest.mark.parametrize("told", ["answers", "steps"])
+@pytest.mark.parametrize("given", ["answers", "steps"])
 @pytest.mark.parametrize(
     "settings",
     [{"most_runs": 9}, {"choice": "edge", "most_calls": 6, "estimates": 2}, {"most_runs": 8, "estimates": 2}],
 )
-def test_a_loop_of_ones_own_makes_the_runs_of_explore(tmp_path, settings, told):
+def test_a_loop_of_the_user_makes_the_runs_of_explore(tmp_path, settings, given):
     query, space = nexmark.query("q1"), Space((4, 6, 9), (512, 1024, 2048))  # two slots would do: runs on the way
     alone = explorer_in(tmp_path / "alone", space, **settings).run(query)
     explorer = explorer_in(tmp_path / "own", space, **settings)
     while (budget := explorer.ask()) is not None:
         assert explorer.ask() == budget
-        if told == "answers":
+        if given == "answers":
             explorer.tell(explorer.optimizer.measure(query, budget))
         else:
             for run in result_of(explorer.optimizer.steps(query, budget)):

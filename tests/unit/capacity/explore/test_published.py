@@ -1,4 +1,4 @@
-"""StreamBed's published numbers: Tables III and IV, and the runs of q1 and q2 where they lie beside the repository."""
+"""StreamBed's published numbers: Tables III and IV, and the runs of q1 and q2 where they are next to the repository."""
 
 import math
 import shutil
@@ -27,7 +27,7 @@ from workbench.records import Measurement, MstEstimate
 from workbench.testbed import RecordedRate, RecordedTestbed
 
 beside = pytest.mark.skipif(
-    not published_runs.FOLDER.is_dir(), reason="StreamBed's published runs are not beside the repository"
+    not published_runs.FOLDER.is_dir(), reason="StreamBed's published runs are not next to the repository"
 )
 
 # Table III as printed: form, and (mantissa, exponent) of a, b, c, truncated to two digits; Table IV: requested rate,
@@ -157,7 +157,7 @@ def test_stuck_limiter_readings_are_set_aside(query, stuck):
 
 
 def predict_at_scale(query, folder, targets):
-    """The way of the workbench: set stuck readings aside, fit the scaling law to the others; q1, q2 are stateless."""
+    """The way of the workbench: set outliers aside, fit the scaling law to the others; q1, q2 are stateless."""
     runs = small_runs(query, folder)
     points, y = columns(runs)
     valid = np.array(review_readings(points, y, runs.bids2_objective_ev_s).valid)
@@ -182,7 +182,7 @@ def test_saturated_capacity_at_scale_is_predicted_from_the_small_runs_alone(quer
 
 
 def replayed(query, tmp_path, **settings):
-    """Tell an explorer the published runs in order, until it asks for no more."""
+    """Give an explorer the published runs in order, until it asks for no more."""
     optimizer = ConfigurationOptimizer(
         RecordedTestbed([RecordedRate(512, 2, 1.0)]), CapacityEstimator(), Journal(tmp_path / "j.jsonl")
     )

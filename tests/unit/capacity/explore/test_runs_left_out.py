@@ -1,4 +1,4 @@
-"""Runs that do not tell the query's capacity: failed ones, lower bounds, stuck ones; and doubtful ones."""
+"""Runs that do not show the query's capacity: failed ones, lower bounds, outliers; and doubtful ones."""
 
 import math
 from contextlib import contextmanager
@@ -77,7 +77,7 @@ def test_where_the_least_memory_fails_the_rest_is_explored_and_the_answer_says_s
     for one in made.plans:
         said = concerns(one.cards)["runs left out"]
         assert said.finding.startswith(
-            "2 of 9 runs do not tell the query's capacity and are not fitted. "
+            "2 of 9 runs do not show the query's capacity and are not fitted. "
             f"Run 1 (2 slots of 512 MB): {SAID} Run 2 (16 slots of 512 MB): The minimal configuration of"
         )
         assert said.finding.endswith("At 512 MB per slot nothing could be measured, so that is not planned with.")

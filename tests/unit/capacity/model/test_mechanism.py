@@ -1,4 +1,4 @@
-"""The capacity model that is carried on through its mechanism, on queries whose truth is the engine's steady state."""
+"""Capacity extrapolated through the mechanism of queries whose truth is the engine's steady state."""
 
 import math
 from dataclasses import replace
@@ -44,7 +44,7 @@ def fitted(runs, form="scaling"):
 
 @pytest.mark.parametrize("query", [PIPELINED, UNEVEN, IN_TURN, HOT], ids=["pipelined", "uneven", "in turn", "hot key"])
 @pytest.mark.parametrize("slots", [64, 320, 640])
-def test_runs_without_luck_are_carried_on_to_twenty_times_the_slots(query, slots):
+def test_runs_without_run_effects_are_extrapolated_to_twenty_times_the_slots(query, slots):
     model = fitted(explored(query, 32))
     assert isinstance(model.law_, Mechanism)
     for memory in (1024, 4096):
@@ -74,8 +74,8 @@ def test_the_least_slots_are_found_where_one_slot_more_carries_less(monkeypatch)
         model.slots_for(45e3, 1024, 1.0, min_slots=2)
 
 
-def test_luck_is_averaged_and_nothing_else_is_lost():
-    """The operators of a lucky run are all as fast: its ratios tell as much as another's, its level is its luck."""
+def test_run_effects_are_averaged_and_nothing_else_is_lost():
+    """A fast deployment speeds up all its operators alike: their ratios count, the level is the run effect."""
     speeds = (0.9, 1.05, 0.97, 1.12, 0.93, 1.08, 1.0, 1.02, 0.95, 0.98)
     budgets = [(one.budget.profile.memory_mb, one.budget.slots) for one in explored(UNEVEN, 32)]
     runs = [run(UNEVEN, *budget, speed) for budget, speed in zip(budgets, speeds, strict=True)]
@@ -147,7 +147,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
             ),
         ),
     ],
-    ids=["no tasks dealt out", "nothing observed", "an operator missing"],
+    ids=["no tasks distributed", "nothing observed", "an operator missing"],
 )
 def test_where_a_run_tells_nothing_of_its_operators_the_scaling_law_takes_over(spoil):
     runs = explored(PIPELINED, 32)

@@ -63,7 +63,7 @@ def test_a_container_is_more_than_its_slots():
     assert (executor.millicores, executor.memory_mb) == (1600, 4506)
     small = Executor(1, SlotProfile(0.25, 512))
     assert (small.heap_mb, small.overhead_mb) == (600, 204 + 384)  # the least that Spark needs
-    # 2 cores and 4096 MiB have room for four such slots, but not for their container beside the system's
+    # 2 cores and 4096 MiB have room for four such slots, but not for their container and the system's
     assert slots_per_worker(2, 4096, SlotProfile(0.4, 1024), lambda *_: (0.0, 0.0)) == 3
     assert slots_per_worker(2, 4096, SlotProfile(0.4, 1024)) == 2
     assert slots_per_worker(2, 4096, SlotProfile(2.0, 1024)) == 0

@@ -60,7 +60,7 @@ def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
 
 
 def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, rate):
-    few = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=3))  # 4 were measured at the least
+    few = ask(planned.exploration, Question(rate / 4, 1024, worker_slots=3))  # at least 4 were measured
     assert (few.workers, few.lost_rate, few.survives) == (2, None, None)
     assert "fewer slots are left than were measured, so what they carry is not known" in answer_card(few).finding
     assert dict(answer_card(few).table.rows)["With one worker lost"] == "unknown"
@@ -195,7 +195,7 @@ def test_a_worker_type_sets_shape_and_price(planned):
     panel.instance.value = "large"
     assert (panel.shape.value, panel.price.value) == (6, 0.5)
     assert "USD per hour" in panel.text.value
-    panel.memory.value = 512  # more of them fit beside what the system keeps
+    panel.memory.value = 512  # more of them fit in what the system leaves
     assert panel.shape.value == slots_per_worker(8, 16384, SlotProfile(1.0, 512)) == 7
     assert panel.answer.question.worker_slots == 7
     panel.instance.value = ""

@@ -76,7 +76,7 @@ def test_fused_nodes():
 
 
 def test_all_hosts_of_an_allocated_group_are_tried():
-    # group 1 lies half on each node when group 2 comes; both halves get a task beside them
+    # group 1 lies half on each node when group 2 comes; both halves get a task of group 2
     job = Job((2, 2, 2), (60, 60, 20), ((0, 1, 100), (1, 2, 10)))
     assert top_down(job, (80, 80)).counts == ((1, 1), (1, 1), (1, 1)) or top_down(job, (80, 80)).gain >= 55
     assert top_down(job, (80, 80)).gain == pytest.approx(100 / 4 * 2 + 10 / 4 * 2)
@@ -115,7 +115,7 @@ def test_priorities():
 
 
 def gains(shrinking, priority):
-    """Figure 4(a): three groups in a row, the third dear; the second edge shrinks from twice the first to equality."""
+    """Figure 4(a): three groups in a row; the second edge shrinks from twice the first to equality."""
     jobs = (Job((10, 10, 10), (100, 100, 400), ((0, 1, 100), (1, 2, c))) for c in shrinking)
     return [task_level(job, (100,) * 8, priority, "diagonal").gain for job in jobs]
 

@@ -1,4 +1,4 @@
-"""As much as fits: the batch size converges to what lasts one interval, whatever it started from."""
+"""As many records as fit: the batch size converges to what lasts one interval, whatever it started from."""
 
 import json
 from random import Random

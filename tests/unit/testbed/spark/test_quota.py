@@ -57,7 +57,7 @@ def test_version_1_keeps_quota_and_accounting_in_two_hierarchies(v1):
 
 
 def named_thread(name):
-    """Id of a thread of this process that bears `name` until `done` is set."""
+    """Id of a thread of this process that has the name `name` until `done` is set."""
     known, done = threading.Event(), threading.Event()
 
     def run():

@@ -23,7 +23,7 @@ def batch(released, *read, scanned=True, dropped=0):
 
 def test_what_every_scan_read_whole_passes():
     check_read("q", [batch(100, 100, 100), batch(50, 50, 50)])
-    check_read("q", [batch(100, 60, scanned=False)])  # which stage reads is not told
+    check_read("q", [batch(100, 60, scanned=False)])  # which stage reads is not known
     check_read("q", [])
 
 

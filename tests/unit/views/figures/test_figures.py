@@ -90,7 +90,7 @@ def test_batch_times_of_one_size_have_no_line(estimate):
     data = batch_times("q5", BUDGET, replace(estimate, probes=estimate.probes[:2]))
     assert data.line is None
     assert data.crossing is None
-    assert data.finding == "The batches of q5 are too alike to tell its fixed time from its time per record"
+    assert data.finding == "The batches of q5 are too alike to separate its fixed time from its time per record"
     draw_batch_times(data)
 
 

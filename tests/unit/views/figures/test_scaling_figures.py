@@ -42,7 +42,7 @@ def test_a_timeline_is_thinned_without_losing_a_peak():
 
 
 def drawn(count):
-    """Bytes of the figures of so many policies, whose lines have all digits."""
+    """Bytes of the figures of `count` policies, whose lines have all digits."""
     chance, steps = np.random.default_rng(1), 8640
     lines = {}
     for number in range(count):
@@ -139,7 +139,7 @@ def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
     figure = draw_policies(data)
     longest = max(trace(figure, "policies-latency_p99_s").text, key=len)
     assert longest == "13 min 49 s"
-    assert figure.layout.xaxis2.range[1] > 829 * 1.5  # room for it beside the longest bar
+    assert figure.layout.xaxis2.range[1] > 829 * 1.5  # room for it at the end of the longest bar
 
 
 def test_latency_follows_the_best_allocation_of_every_number_of_cores():

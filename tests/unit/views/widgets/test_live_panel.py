@@ -38,7 +38,7 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     now = panel.wait(PATIENCE_S)
     assert now.state == "done"
     assert "✔ done" in panel.state.value
-    assert "The maximum lies between" in panel.state.value
+    assert "The maximum is between" in panel.state.value
     assert f"{now.probes} of at most 20" in panel.state.value
     assert (panel.start.description, panel.start.disabled, panel.start.button_style) == ("Done", True, "")
     assert panel.cancel.disabled
