@@ -15,9 +15,16 @@ import random
 import statistics
 import sys
 import time
+from pathlib import Path
 
-from workbench.placement import Job, best_allocation, naive, optimal_allocation, reallocate, task_level, top_down
-from workbench.placement.groups import CAPACITY, random_job
+from group_jobs import CAPACITY, random_job
+from reallocation import reallocate
+
+from workbench.placement import Job, best_allocation, naive, task_level, top_down
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from group_optimum import optimal_allocation
 
 SEED = 2014
 ALGORITHMS = {

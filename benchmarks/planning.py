@@ -16,12 +16,17 @@ import argparse
 import csv
 import itertools
 import statistics
+import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from true_capacity import true_capacity
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, ScalingModel, Space, plan
 from workbench.capacity.allocation import allocate
@@ -30,7 +35,7 @@ from workbench.capacity.model import MARGIN, least_integer
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import LEVEL, SIMPLE_QUERIES, STATEFUL_QUERIES, CapacityEstimator
-from workbench.simulation import PRESETS, preset, true_capacity
+from workbench.simulation import PRESETS, preset
 from workbench.testbed import FluidTestbed
 
 PUBLISHED = Path(__file__).parents[1] / "data" / "published"

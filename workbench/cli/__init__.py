@@ -6,6 +6,7 @@ Progress goes to standard error, and only to a terminal; results go to standard 
 """
 
 import argparse
+import os
 import signal
 import sys
 import traceback
@@ -15,7 +16,7 @@ from types import FrameType, MappingProxyType
 
 from workbench import __version__
 from workbench.cli import checking, keys, measuring, placing, planning, reporting, scaling
-from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED
+from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED
 from workbench.errors import WorkbenchError
 
 _OPTIONS: Mapping[str, str] = MappingProxyType({"interval_s": "interval"})
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WorkbenchError as error:
         print(f"workbench: {error.spelled(partial(_spelled, options))}", file=sys.stderr)
         return BAD_INPUT
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
     except KeyboardInterrupt:
         kept = f"; {options.kept}" if "kept" in options else ""
         print(f"workbench: {options.asked} was interrupted{kept}.", file=sys.stderr)

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -24,6 +25,7 @@ from workbench.placement import (
     PlacementInput,
     Spread,
     best_method,
+    calibrated_worker,
     compare,
     place,
     read_placement_input,
@@ -59,6 +61,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     placed.add_argument("--cpus", type=float, metavar="N", help="cores of a worker")
     placed.add_argument("--io", type=float, metavar="B", help="bytes/s of state access a worker can give")
     placed.add_argument("--net", type=float, metavar="B", help="bytes/s a worker can send")
+    placed.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="take workers that the most even plan just fills at the rate (CAPSys, section 3.1), with 10 Gbit/s",
+    )
     placed.add_argument(
         "--method",
         metavar="NAME",
@@ -188,6 +195,8 @@ def _check_method(options: argparse.Namespace, method: str) -> None:
 def _given(options: argparse.Namespace) -> PlacementInput:
     capacities = {name: getattr(options, option) for name, option in _CAPACITIES.items()}
     said = {name: value for name, value in capacities.items() if value is not None}
+    if options.calibrate and said:
+        raise WorkbenchError("--calibrate finds the workers' capacities; leave out --cpus, --io and --net.")
     room = None
     if options.shapes and (options.slots is not None or not said):  # capacities said belong to slots that are said too
         room = max(workers * slots for workers, slots in options.shapes)
@@ -217,7 +226,7 @@ def _given(options: argparse.Namespace) -> PlacementInput:
         queries, options.rate if options.rate is not None else read[0].rate, Worker(**(vars(read[0].worker) | said))
     )
     _ = given.problem
-    return given
+    return replace(given, worker=calibrated_worker(given.problem)) if options.calibrate else given
 
 
 def _alike(paths: Sequence[str], thing: str, option: str, values: Sequence[float | None]) -> None:

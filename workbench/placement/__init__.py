@@ -8,31 +8,25 @@ from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.groups import (
     GroupAllocation,
     Job,
-    Reallocation,
-    SkewedJob,
-    balanced_capacity,
     best_allocation,
-    finest_tasks,
     naive,
-    optimal_allocation,
-    reallocate,
-    relative_capacity,
-    split_skewed,
     task_level,
     top_down,
 )
 from workbench.placement.inputs import MeasuredQuery, PlacementInput, measured_query, read_placement_input
-from workbench.placement.methods import METHODS, Compared, Comparison, Placed, best_method, compare, place
-from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, all_plans, calibrated_worker, shared, simulated
+from workbench.placement.methods import BLIND, DRAWN, METHODS, Compared, Comparison, Placed, best_method, compare, place
+from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
 from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
 from workbench.placement.problem import Link, PlacementProblem
 from workbench.placement.skew import PlacementGroups, placement_groups
 from workbench.placement.throughput import FastestPlan, PlacedRate, Spread, fastest, placed_rate, shape_spreads, spread
 from workbench.placement.trace import SearchNode, trace_search
-from workbench.placement.tuning import Tuning, tune, tune_range, tune_thresholds
+from workbench.placement.tuning import Tuning, tune, tune_thresholds
 
 __all__ = [
+    "BLIND",
     "DIMENSIONS",
+    "DRAWN",
     "METHODS",
     "ODRP_SETTINGS",
     "ONE_GBIT",
@@ -55,15 +49,11 @@ __all__ = [
     "PlacementInput",
     "PlacementProblem",
     "Plan",
-    "Reallocation",
     "SearchNode",
     "SearchResult",
-    "SkewedJob",
     "Spread",
     "Subtask",
     "Tuning",
-    "all_plans",
-    "balanced_capacity",
     "best_allocation",
     "best_method",
     "calibrated_worker",
@@ -71,14 +61,12 @@ __all__ = [
     "count_plans",
     "count_within",
     "fastest",
-    "finest_tasks",
     "flink_default",
     "flink_evenly",
     "measured_query",
     "naive",
     "odrp",
     "optimal",
-    "optimal_allocation",
     "place",
     "placed_rate",
     "placement_groups",
@@ -86,19 +74,15 @@ __all__ = [
     "query_by_query",
     "random_slots",
     "read_placement_input",
-    "reallocate",
-    "relative_capacity",
     "round_robin",
     "search",
     "shape_spreads",
     "shared",
     "simulated",
-    "split_skewed",
     "spread",
     "task_level",
     "top_down",
     "trace_search",
     "tune",
-    "tune_range",
     "tune_thresholds",
 ]

@@ -24,7 +24,9 @@ _BYTES, _BYTES_LARGE = 8, 48  # of an entry, and of one that needs more than 64 
 _MOST_WAYS = 5_000_000
 
 
-def count_plans(parallelism: Sequence[int] | Mapping[str, int], workers: int, slots: int) -> int:
+def count_plans(
+    parallelism: Sequence[int] | Mapping[str, int], workers: int, slots: int, *, most_steps: float = _STEPS
+) -> int:
     """Count the plans of tasks on identical workers, workers and tasks of one operator being interchangeable.
 
     Parameters
@@ -33,6 +35,8 @@ def count_plans(parallelism: Sequence[int] | Mapping[str, int], workers: int, sl
         Tasks of every operator, also by name.
     workers, slots
         Number of workers and of slots on each.
+    most_steps
+        Additions that may be spent.
 
     Returns
     -------
@@ -53,12 +57,12 @@ def count_plans(parallelism: Sequence[int] | Mapping[str, int], workers: int, sl
     if sum(tasks) == 0:
         return 1
     workers, slots = min(workers, sum(tasks)), min(slots, sum(tasks))  # the others stay empty
-    _affordable(tasks, workers, slots)
+    _affordable(tasks, workers, slots, most_steps)
     rows = patterns(tasks, slots)
     return _multisets([(rows, workers)], tasks, workers, slots)
 
 
-def count_within(problem: PlacementProblem, thresholds: CostVector | None = None) -> int:
+def count_within(problem: PlacementProblem, thresholds: CostVector | None = None, *, most_steps: float = _STEPS) -> int:
     """Count the plans of `problem` that meet `thresholds`, workers of one class being interchangeable.
 
     Raises
@@ -67,7 +71,7 @@ def count_within(problem: PlacementProblem, thresholds: CostVector | None = None
         For a problem too large to count.
     """
     limits = np.array([*(thresholds or CostVector())])[:, None] + SLACK
-    _affordable(problem.parallelism, problem.workers, problem.slots)
+    _affordable(problem.parallelism, problem.workers, problem.slots, most_steps)
     rows = patterns(problem.parallelism, problem.slots)
     classes = [
         (rows[(pattern_costs(problem, rows, problem.speeds[members[0]]) <= limits).all(axis=0)], len(members))
@@ -83,15 +87,15 @@ def _count(thing: str, value: object, least: int) -> int:
     return number
 
 
-def _affordable(tasks: Sequence[int], workers: int, slots: int) -> None:
+def _affordable(tasks: Sequence[int], workers: int, slots: int, most_steps: float) -> None:
     idle = workers * slots - sum(tasks)
     sums = math.prod(count + 1 for count in sorted([*tasks, idle])[:-1])
     rows = number_of_patterns(tasks, slots) if slots * len(tasks) <= _MOST_WAYS else math.inf
     steps = min(1e300, rows) * min(10**300, workers * sums)
     of = f"Counting the plans of parallelism {shown(tuple(tasks))} on {shown(workers)} workers x {shown(slots)} slots"
-    if steps > _STEPS:
+    if steps > most_steps:
         raise WorkbenchError(
-            f"{of} takes about {steps:.0e} additions, more than the {_STEPS:.0e} allowed; count a smaller problem."
+            f"{of} takes about {steps:.0e} additions, more than the {most_steps:.0e} allowed; count a smaller problem."
         )
     kept = (workers + 2) * sums + 3 * rows * (len(tasks) + 1)
     gib = kept * (_BYTES if _in_64_bits(tasks, workers) else _BYTES_LARGE) / 2**30

@@ -9,8 +9,10 @@ A problem file is JSON or YAML, loads per task: cores, bytes/s of state, bytes/s
      "worker": {"cpus": 2, "io": 2e8, "net": 1.25e8}}
 
 ``rate`` (source records/s of the loads), ``worker`` (what one can give, else no limit) and ``speeds`` (one per worker)
-may be left out, loads that are 0 too; an edge may have a third entry, ``"forward"``. Several queries stand under
-``"queries"``, each by its name with operators and edges; they share the workers (CAPSys, section 6.2.2).
+may be left out, loads that are 0 too; an edge may have a third entry, ``"forward"``. An operator whose tasks are
+unequal has ``"shares"``, the load of each of its tasks in any unit; its tasks are divided into placement groups.
+Several queries stand under ``"queries"``, each by its name with operators and edges; they share the workers (CAPSys,
+section 6.2.2).
 """
 
 import json
@@ -27,6 +29,7 @@ from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
 from workbench.metrics import SOURCE, OperatorMetrics
 from workbench.placement.problem import PlacementProblem
+from workbench.placement.skew import placement_groups
 from workbench.records import Measurement, PlannedStudy, measurement_from_document, nearest_run, planned_from_dict
 from workbench.simulation import PRESETS, Worker, preset, short_name
 from workbench.strict_yaml import parse_yaml
@@ -237,7 +240,7 @@ class _Reader:
                 raise WorkbenchError(
                     f'{self.what}: operator {title!r}{of} is {operator!r}; it must be like {{"tasks": 4, "cpu": 0.5}}.'
                 )
-            self._known(operator, {"tasks", *_LOADS}, f" of operator {title!r}")
+            self._known(operator, {"tasks", "shares", *_LOADS}, f" of operator {title!r}")
             tasks[title] = self._get(operator, "tasks", int, f" of operator {title!r}")
             for load in _LOADS:
                 value = operator.get(load, 0.0)
@@ -252,7 +255,7 @@ class _Reader:
             and all(isinstance(edge, list) and all(isinstance(end, str) for end in edge) for edge in edges)
         ):
             raise WorkbenchError(f'{self.what}: edges{of} is {edges!r}; it must be a list such as [["source", "map"]].')
-        return PlacementProblem(
+        even = PlacementProblem(
             tasks,
             [tuple(edge) for edge in edges],
             cluster.workers,
@@ -262,6 +265,14 @@ class _Reader:
             loads["net"],
             cluster.speeds,
         )
+        shares = {title: operator["shares"] for title, operator in operators.items() if "shares" in operator}
+        for title, given in shares.items():
+            if not (isinstance(given, list) and all(map(_number, given))):
+                raise WorkbenchError(
+                    f"{self.what}: shares of operator {title!r} is {shown(given)}; it must be a list of one number for "
+                    "each task."
+                )
+        return placement_groups(even, shares).problem if shares else even
 
     def measurement(self, measured: Measurement, tasks: Mapping[str, int] | None = None) -> PlacementInput:
         seen, budget = measured.estimate.observation, measured.budget

@@ -25,6 +25,7 @@ from workbench.placement.baselines import (
 )
 from workbench.placement.caps import search
 from workbench.placement.exact import optimal
+from workbench.placement.grouped import GROUP_METHODS, placed_in_groups
 from workbench.placement.inputs import PlacementInput
 from workbench.placement.plan import SLACK, CostVector, Counts
 from workbench.placement.problem import PlacementProblem
@@ -33,7 +34,19 @@ from workbench.placement.tuning import tune
 from workbench.simulation import Worker
 
 Method = Literal[
-    "fastest", "optimal", "caps-first", "caps", "flink-default", "flink-evenly", "round-robin", "random", "odrp"
+    "fastest",
+    "optimal",
+    "caps-first",
+    "caps",
+    "top-down",
+    "task-level",
+    "naive-pairs",
+    "best-groups",
+    "flink-default",
+    "flink-evenly",
+    "round-robin",
+    "random",
+    "odrp",
 ]
 METHODS: tuple[str, ...] = get_args(Method)
 
@@ -46,6 +59,12 @@ BASELINES: Mapping[str, Baseline] = {
     "round-robin": round_robin,
     "random": random_slots,
 }
+
+DRAWN = ("flink-default", "flink-evenly", "random")
+"""Methods in which chance has a part."""
+
+BLIND = (*DRAWN, "round-robin")
+"""Methods that know no loads."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +100,29 @@ class Placed:
 
 @dataclass(frozen=True)
 class Compared:
-    """A method in a comparison: its plan, and the rates of `draws` plans where chance has a part.
+    """A method in a comparison: its plan, or as many as were drawn where chance has a part."""
 
-    `lowest` and `highest` are None without the rate of the loads.
-    """
+    plans: tuple[Placed, ...]
 
-    placed: Placed
-    draws: int
-    lowest: float | None
-    highest: float | None
+    @property
+    def placed(self) -> Placed:
+        """The first plan."""
+        return self.plans[0]
+
+    @property
+    def draws(self) -> int:
+        """How many plans there are."""
+        return len(self.plans)
+
+    @property
+    def lowest(self) -> float | None:
+        """The lowest rate of a plan, records/s; None without the rate of the loads."""
+        return min((plan.rate.rate for plan in self.plans if plan.rate is not None), default=None)
+
+    @property
+    def highest(self) -> float | None:
+        """The highest rate of a plan, records/s; None without the rate of the loads."""
+        return max((plan.rate.rate for plan in self.plans if plan.rate is not None), default=None)
 
 
 class Comparison(tuple[Compared, ...]):  # noqa: SLOT001 - a tuple takes no slots, and `refused` needs a place
@@ -122,7 +155,8 @@ def place(
     method
         One of ``METHODS``. ``"fastest"``: highest sustained rate, and ``"optimal"``: least worst cost, both with a
         bound; ``"caps-first"``: the first plan within the thresholds, tuned if none are given; ``"caps"``: the best of
-        all plans within them. Flink and chance place several queries one after the other, in random order. None: see
+        all plans within them; ``"top-down"``, ``"task-level"``, ``"naive-pairs"`` and ``"best-groups"``: group-aware,
+        see `placed_in_groups`. Flink and chance place several queries one after the other, in random order. None: see
         `best_method`.
     thresholds
         For both kinds of CAPS.
@@ -141,7 +175,7 @@ def place(
     """
     method = best_method(given) if method is None else method
     _check([method], seed, timeout_s)
-    if method not in BASELINES and method != "odrp":
+    if method not in {*BASELINES, "odrp"}:
         _compile()
     begun = time.perf_counter()
     problem, counts, note = given.problem, None, ""
@@ -157,6 +191,8 @@ def place(
         counts, note = proven.counts, "proven optimal" if proven.gap < SLACK else bound
     elif method == "fastest":
         counts, note = _fastest(given, timeout_s)
+    elif method in GROUP_METHODS:
+        counts, note = placed_in_groups(problem, method)
     elif method == "odrp":
         flow, profiles, rates = _dataflow(problem, given.rate or 1.0)
         limit = _LONGEST_S if timeout_s is None else timeout_s
@@ -227,17 +263,16 @@ def compare(
     rows: list[Compared] = []
     refused: dict[str, str] = {}
     for method in methods:
-        times = draws if method in BASELINES and method != "round-robin" else 1
+        times = draws if method in DRAWN else 1
         try:
-            placed = [
+            placed = tuple(
                 place(given, method, thresholds=thresholds, seed=seed + draw, timeout_s=timeout_s, weights=weights)
                 for draw in range(times)
-            ]
+            )
         except WorkbenchError as error:
             refused[method] = str(error)
             continue
-        rates = [one.rate.rate for one in placed if one.rate is not None]
-        rows.append(Compared(placed[0], times, min(rates, default=None), max(rates, default=None)))
+        rows.append(Compared(placed))
     if not rows:
         reasons = " ".join(f"{method}: {reason}" for method, reason in refused.items())
         raise WorkbenchError(f"No method found a plan. {reasons or 'Give at least one method.'}")
@@ -264,6 +299,7 @@ def _compile() -> None:
         optimal(problem)
         search(problem)
         tune(problem)
+        placed_in_groups(problem, "best-groups")
         fastest(problem, 1.0, Worker(9.0, 9.0, 9.0), timeout_s=None)
 
 

@@ -5,18 +5,15 @@ what the fullest worker of a balanced plan needs. Then every plan that balances 
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
-from workbench.placement.counting import count_plans
 from workbench.placement.exact import optimal
-from workbench.placement.plan import Counts
 from workbench.placement.problem import PlacementProblem
 from workbench.simulation import Cluster, Deployment, QueryModel, Worker, steady_state
 
@@ -38,55 +35,6 @@ class Outcome:
 
     throughput: float
     back_pressure: float
-
-
-def all_plans(problem: PlacementProblem, most: int = 100_000) -> Iterator[Counts]:
-    """Give every plan of a small problem once, workers in canonical order.
-
-    Parameters
-    ----------
-    problem
-        With workers of one speed.
-    most
-        How many plans may be given, from 1 on.
-
-    Yields
-    ------
-    array, shape (operators, workers)
-        Counts.
-
-    Raises
-    ------
-    WorkbenchError
-        For more than `most` plans, or workers of unequal speed.
-    """
-    if len(problem.classes) > 1:
-        raise WorkbenchError("The plans of workers of unequal speed are not listed; use search, which counts them.")
-    plans = count_plans(problem.parallelism, problem.workers, problem.slots)
-    if plans > most:
-        raise WorkbenchError(f"There are {plans:,} plans, more than {most:,}; use search, which keeps the best.")
-    patterns = sorted(
-        (p for p in product(*(range(tasks + 1) for tasks in problem.parallelism)) if sum(p) <= problem.slots),
-        reverse=True,
-    )
-    chosen: list[tuple[int, ...]] = []
-
-    def extend(begin: int, left: tuple[int, ...]) -> Iterator[Counts]:
-        rest = problem.workers - len(chosen)
-        if rest == 0:
-            if not any(left):
-                yield np.array(chosen, dtype=np.int64).T
-            return
-        for index in range(begin, len(patterns)):
-            pattern = patterns[index]
-            after = tuple(a - b for a, b in zip(left, pattern, strict=True))
-            if min(after) < 0 or sum(after) > problem.slots * (rest - 1):
-                continue
-            chosen.append(pattern)
-            yield from extend(index, after)
-            chosen.pop()
-
-    yield from extend(0, problem.parallelism)
 
 
 def calibrated_worker(

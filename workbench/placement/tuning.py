@@ -13,13 +13,10 @@ Phase 2 moves along one ray: its plan is neither Pareto-optimal nor near the bes
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.checks import whole
 from workbench.errors import WorkbenchError
-from workbench.placement._checks import MOST
 from workbench.placement._effort import Effort, deadline
 from workbench.placement._instance import instance
 from workbench.placement._level import raise_level
@@ -145,47 +142,6 @@ def tune(
         probes + climbed.steps,
         finished and climbed.finished,
     )
-
-
-def tune_range(
-    problem: PlacementProblem,
-    parallelisms: Iterable[Sequence[int]],
-    relaxation: float = 1.1,
-    timeout_s: float = 5.0,
-    *,
-    step: float = 0.01,
-    threads: int | None = None,
-) -> dict[tuple[int, ...], Tuning]:
-    """Tune ahead of time for several parallelisms of the same operators at the same rate (section 5.2).
-
-    Parameters
-    ----------
-    problem
-        Its total loads are spread over the tasks of each parallelism.
-    parallelisms
-        Tasks of every operator, for each case.
-    relaxation, timeout_s, step
-        See `tune`.
-    threads
-        Tunings at a time; one per core if left out.
-
-    Returns
-    -------
-    dict
-        The tuning for every parallelism.
-
-    Raises
-    ------
-    WorkbenchError
-        For a parallelism that is not of these operators or has more tasks than there are slots, no thread, or the
-        errors of `tune`.
-    """
-    if threads is not None:
-        threads = whole("threads", threads, most=MOST)
-    cases = {tuple(tasks): problem.with_parallelism(tasks) for tasks in parallelisms}
-    with ThreadPoolExecutor(threads) as pool:
-        tunings = pool.map(lambda case: tune(case, relaxation, timeout_s, step=step), cases.values())
-        return dict(zip(cases, tunings, strict=True))
 
 
 def _levels(relaxation: float, step: float) -> list[float]:

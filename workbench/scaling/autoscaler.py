@@ -81,7 +81,6 @@ class AutoscalerSettings:
             whole("max_parallelism", self.max_parallelism, self.min_parallelism)
 
 
-CAPSYS = AutoscalerSettings()
 JUSTIN = AutoscalerSettings(
     activation_s=60.0, policy_interval_s=120.0, metrics_window_s=120.0, utilization_min=0.2, utilization_max=0.8
 )

@@ -15,7 +15,7 @@ from workbench.simulation.engine import State, Step, advance, carry, whole_step
 from workbench.simulation.keys import KeyTrace
 from workbench.simulation.model import STEADY, OperatorModel, QueryModel, StateModel, WarmUp
 from workbench.simulation.noise import speed_factor, stream
-from workbench.simulation.presets import PRESETS, preset, short_name, true_capacity
+from workbench.simulation.presets import PRESETS, preset, short_name
 from workbench.simulation.response import StateResponse
 from workbench.simulation.trace import RateTrace
 
@@ -48,6 +48,5 @@ __all__ = [
     "speed_factor",
     "steady_state",
     "stream",
-    "true_capacity",
     "whole_step",
 ]

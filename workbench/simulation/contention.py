@@ -1,10 +1,10 @@
 """Tasks on one worker share its CPU, disk and network.
 
-Each resource of a worker is a server that every record of every task there must pass, in addition to the task's own time.
-Below its capacity nothing changes; at its capacity all tasks of the worker together get no further, and each takes longer
-for a record than it would alone. Loads are those of CAPSys (Equations 5 and 8) times the records: per record the CPU
-seconds, the bytes of state, and the bytes of output that leave the worker. Where a task has two consumers each gets a
-full copy, as real systems send; Equation 8 splits one copy over all links.
+Each resource of a worker is a server that every record of every task there must pass, in addition to the task's own
+time. Below its capacity nothing changes; at its capacity all tasks of the worker together get no further, and each
+takes longer for a record than it would alone. Loads are those of CAPSys (Equations 5 and 8) times the records: per
+record the CPU seconds, the bytes of state, and the bytes of output that leave the worker. Where a task has two
+consumers each gets a full copy, as real systems send; Equation 8 splits one copy over all links.
 """
 
 import math

@@ -41,8 +41,6 @@ from itertools import pairwise
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.simulation._steady_state import steady_state
-from workbench.simulation.deployment import Deployment
 from workbench.simulation.model import OperatorModel, QueryModel, StateModel, WarmUp
 
 _US = 1e-6
@@ -260,18 +258,3 @@ def preset(name: str) -> QueryModel:
     if name not in _BUILDERS:
         raise WorkbenchError(f"There is no preset {name!r}; there are {', '.join(PRESETS)}. Use one of these.")
     return _BUILDERS[name]()
-
-
-def true_capacity(model: QueryModel, memory_mb: float, layout: Mapping[str, int], cpus: float = 1.0) -> float:
-    """Rate that a deployment really sustains, without noise (records/s): the truth that plans are judged by.
-
-    Parameters
-    ----------
-    model
-        The query.
-    memory_mb, cpus
-        The slot profile.
-    layout
-        Tasks by operator, sources not counted.
-    """
-    return steady_state(Deployment(model, layout, memory_mb, cpus)).rate

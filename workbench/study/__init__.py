@@ -16,7 +16,7 @@ from workbench.study.catalogue import find_query
 from workbench.study.change import Change
 from workbench.study.history import StudyHistory
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
-from workbench.study.placing import BLIND, PlacementStudy, check_draws, study_placement
+from workbench.study.placing import PlacementStudy, check_draws, study_placement
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
     NAMES,
@@ -34,7 +34,6 @@ from workbench.study.scaling import (
 from workbench.study.spec import Study, read_study, study_from
 
 __all__ = [
-    "BLIND",
     "KEYED",
     "NAMES",
     "POLICIES",

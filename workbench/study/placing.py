@@ -1,7 +1,7 @@
 """What is worth knowing about a placement: every method's plan, the front, the thresholds, worker shapes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
@@ -15,20 +15,17 @@ from workbench.placement import (
     Spread,
     Tuning,
     best_method,
-    place,
+    compare,
+    count_plans,
+    count_within,
     search,
     shape_spreads,
     tune,
 )
 from workbench.simulation import Worker
 
-DRAWN = ("flink-default", "flink-evenly", "random")
-"""Methods in which chance has a part."""
-
-BLIND = (*DRAWN, "round-robin")
-"""Methods that know no loads."""
-
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
+_COUNTING = 1e9  # additions, about a second
 _ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest first
 
 
@@ -54,6 +51,9 @@ class PlacementStudy:
         The same search under several thresholds of the CPU.
     shapes
         Rates of random placements by worker shape; none without the rate of the loads and a worker's capacities.
+    possible, admitted
+        How many plans there are, and how many of them meet the thresholds; None where counting takes too long, or
+        workers differ.
     """
 
     given: PlacementInput
@@ -64,6 +64,8 @@ class PlacementStudy:
     within: CostVector
     searches: tuple[tuple[CostVector, SearchResult], ...]
     shapes: tuple[Spread, ...]
+    possible: int | None = None
+    admitted: int | None = None
 
     @property
     def best(self) -> Placed:
@@ -99,7 +101,10 @@ def study_placement(
     """
     check_draws(seed, samples, timeout_s)
     problem = given.problem
-    methods, refused = _by_method(given, seed, samples, timeout_s)
+    best = ["fastest", "optimal"] if best_method(given) == "fastest" else ["optimal"]
+    others = [method for method in METHODS if method not in {"fastest", "optimal", "caps"}]  # all plans: the front
+    known = compare(given, best, timeout_s=None)
+    drawn = compare(given, others, seed=seed, draws=samples, timeout_s=timeout_s)
     tuning = tune(problem, timeout_s=min(1.0, timeout_s))
     within, front = _widest(problem, tuning.thresholds, timeout_s / len(_ROOMS))
     levels = sorted({level for level in _LEVELS if level > tuning.thresholds.cpu} | {tuning.thresholds.cpu})
@@ -107,7 +112,18 @@ def study_placement(
         (limits, search(problem, limits, timeout_s=timeout_s / len(levels)))
         for limits in (CostVector(cpu=level, io=within.io, net=within.net) for level in levels)
     )
-    return PlacementStudy(given, methods, refused, tuning, front, within, searches, _shapes(given, samples, seed))
+    return PlacementStudy(
+        given,
+        {row.placed.method: row.plans for row in (*known, *drawn)},
+        {**known.refused, **drawn.refused},
+        tuning,
+        front,
+        within,
+        searches,
+        _shapes(given, samples, seed),
+        _counted(lambda: count_plans(problem.parallelism, problem.workers, problem.slots, most_steps=_COUNTING)),
+        _counted(lambda: count_within(problem, tuning.thresholds, most_steps=_COUNTING)),
+    )
 
 
 def check_draws(seed: int, samples: int, timeout_s: float) -> None:
@@ -125,21 +141,11 @@ def check_draws(seed: int, samples: int, timeout_s: float) -> None:
         raise WorkbenchError(f"timeout_s is {timeout_s!r}; give seconds above 0.")
 
 
-def _by_method(
-    given: PlacementInput, seed: int, samples: int, timeout_s: float
-) -> tuple[dict[str, tuple[Placed, ...]], dict[str, str]]:
-    made: dict[str, tuple[Placed, ...]] = {}
-    refused: dict[str, str] = {}
-    best = ["fastest", "optimal"] if best_method(given) == "fastest" else ["optimal"]
-    others = [method for method in METHODS if method not in {"fastest", "optimal", "caps"}]  # all plans: the front
-    for method in (*best, *others):
-        seeds = range(seed, seed + (samples if method in DRAWN else 1))
-        limit = None if method in best else timeout_s
-        try:
-            made[method] = tuple(place(given, method, seed=one, timeout_s=limit) for one in seeds)
-        except WorkbenchError as error:
-            refused[method] = str(error)
-    return made, refused
+def _counted(count: Callable[[], int]) -> int | None:
+    try:
+        return count()
+    except WorkbenchError:
+        return None
 
 
 def _widest(problem: PlacementProblem, tightest: CostVector, timeout_s: float) -> tuple[CostVector, SearchResult]:

@@ -1,6 +1,6 @@
 """``FluidTestbed``: deploys query models on the fluid engine, on a simulated clock.
 
-For what no machine here can run, hundreds of slots, and for tests with a known truth (`true_capacity`).
+For what no machine here can run, hundreds of slots, and for tests with a known truth.
 """
 
 import hashlib

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from workbench.placement import DIMENSIONS, Placed, Plan
-from workbench.study import BLIND, PlacementStudy
+from workbench.placement import BLIND, DIMENSIONS, Placed, Plan
+from workbench.study import PlacementStudy
 from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table, gather
 from workbench.views.figures import (
@@ -210,6 +210,7 @@ def _thresholds(study: PlacementStudy) -> list[Card]:
     finding = (
         f"{data.finding}. The tightest thresholds that admit a plan are {listed}, found in "
         f"{units.count(tuning.probes)} probes{late}."
+        + ("" if study.admitted is None else f" {units.count(study.admitted)} plans meet them.")
     )
     columns = (Column("Threshold of the CPU"), Column("Plans"), Column("Nodes"), Column("Whole space searched"))
     rows = tuple(
@@ -224,7 +225,8 @@ def _problem(study: PlacementStudy) -> list[Card]:
     problem = study.given.problem
     finding = (
         f"{problem.tasks} tasks of {len(problem.operators)} operators on {problem.workers} workers with "
-        f"{problem.slots} slots each."
+        f"{problem.slots} slots each"
+        + (f"; there are {units.count(study.possible)} ways to place them." if study.possible else ".")
     )
     columns = (
         Column("Operator"),

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from workbench.metrics import OperatorMetrics
+from workbench.metrics import METRICS, OperatorMetrics
 from workbench.records import Measurement, OperatorCost, Probe
 from workbench.views.cards import Cell, Column, Table
 
@@ -48,15 +48,15 @@ def operators_table(metrics: tuple[OperatorMetrics, ...], costs: tuple[OperatorC
         Column("Operator"),
         Column("Tasks"),
         Column("Busyness", "%"),
-        Column("True rate", "records/s per task"),
-        Column("In", "records"),
-        Column("Out", "records"),
-        Column("CPU", "s"),
-        Column("Shuffle", "bytes"),
-        Column("State", "bytes"),
+        Column("True rate", METRICS["true_processing_rate"].unit),
+        Column("In", METRICS["records_in"].unit),
+        Column("Out", METRICS["records_out"].unit),
+        Column("CPU", METRICS["cpu_s"].unit),
+        Column("Shuffle", METRICS["shuffle_bytes"].unit),
+        Column("State", METRICS["state_bytes"].unit),
         Column("Cache hits", "%"),
         Column("State read", "µs"),
-        Column("Key skew", "ratio"),
+        Column("Key skew", METRICS["key_skew"].unit),
         Column("Fixed cost a", "ms per task"),
         Column("Cost b", "µs per record"),
     )

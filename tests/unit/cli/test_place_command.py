@@ -320,3 +320,28 @@ def test_a_shape_is_two_numbers(capsys, problem):
     with pytest.raises(SystemExit):
         run(capsys, problem, "--shapes", "4by4")
     assert "'4by4' is no shape such as 4x4" in capsys.readouterr().err
+
+
+def test_calibrated_workers_just_carry_the_rate(capsys, problem):
+    code, output = run(capsys, problem, "--calibrate", "--method", "fastest", "--json")
+    assert code == 0
+    assert json.loads(output.out)["rate"] == pytest.approx(read_placement_input(problem).rate, rel=0.02)
+    code, output = run(capsys, problem, "--calibrate", "--cpus", 4)
+    assert (code, output.err) == (
+        2,
+        "workbench: --calibrate finds the workers' capacities; leave out --cpus, --io and --net.\n",
+    )
+
+
+def test_unequal_tasks_are_placed_in_groups(capsys, tmp_path):
+    skewed = json.loads(json.dumps(CALM))
+    skewed["operators"]["B"]["shares"] = [2, 1, 1]
+    code, output = run(capsys, written(tmp_path, skewed), "--method", "optimal")
+    assert code == 0
+    assert [line.split()[0] for line in output.out.splitlines()[1:5]] == ["A", "B/1", "B/2", "C"]
+    skewed["operators"]["B"]["shares"] = "2, 1"
+    code, output = run(capsys, written(tmp_path, skewed))
+    assert (code, "shares of operator 'B' is '2, 1'; it must be a list of one number for each task." in output.err) == (
+        2,
+        True,
+    )

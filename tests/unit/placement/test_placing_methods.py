@@ -5,10 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from placement_oracle import all_plans
 
 from workbench import cli
 from workbench.errors import WorkbenchError
 from workbench.placement import METHODS, CostVector, PlacementInput, PlacementProblem, best_method, compare, odrp, place
+from workbench.placement.grouped import GROUP_METHODS, group_job
 from workbench.placement.methods import _dataflow
 from workbench.simulation import Worker
 
@@ -122,3 +124,44 @@ def test_a_method_without_a_plan_writes_none(capsys, tmp_path):
     assert code == 2
     assert "--flink has no plan to write: caps: No plan meets the thresholds 0, 0, 0" in output.err
     assert not (tmp_path / "plan.csv").exists()
+
+
+def test_group_methods_keep_more_traffic_on_workers_than_even_spreading():
+    problem = PlacementProblem((4, 4, 4), [(0, 1), (1, 2)], 4, 4, (1, 1, 1), (0, 0, 0), (100, 10, 0))
+    spread = problem.cost(place(PlacementInput({"q": problem}), "flink-evenly").counts)
+    for method in GROUP_METHODS:
+        placed = place(PlacementInput({"q": problem}), method)
+        assert problem.checked(placed.counts).sum() == 12
+        assert placed.cost.net < spread.net
+    assert "of the traffic stays on workers; workers filled to" in placed.note
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_groups_method_keeps_as_much_traffic_as_the_optimum(seed):
+    """The optimum by enumeration, within the load that the method allowed itself."""
+    random = np.random.default_rng(seed)
+    tasks = tuple(int(n) for n in random.integers(1, 4, 3))
+    loads = [random.uniform(0.2, 1.0, 3), (0, 0, 0), random.uniform(1, 20, 3)]
+    problem = PlacementProblem(tasks, [(0, 1), (1, 2), (0, 2)], 3, 4, *loads)
+    placed = place(PlacementInput({"q": problem}), "best-groups")
+    job = group_job(problem)
+    filled = float(placed.note.rsplit("to ", 1)[1].split()[0]) * sum(job.processing_cost) / 3
+    share = [max(cost, sum(job.processing_cost) / 3 / 4) for cost in job.task_cost]
+    best = max(
+        job.gain(counts)
+        for counts in (np.array(plan).T for plan in all_plans(problem))
+        if (np.array(share) @ counts <= filled * 1.005).all()
+    )
+    assert job.gain(placed.counts.tolist()) == pytest.approx(best, rel=0.02)
+
+
+def test_where_no_load_is_known_groups_fill_slots():
+    problem = PlacementProblem((3, 3), [(0, 1)], 2, 3, (0, 0), (0, 0), (5, 0))
+    placed = place(PlacementInput({"q": problem}), "top-down")
+    assert placed.problem.checked(placed.counts).sum() == 6
+
+
+def test_compared_rates_are_those_of_the_plans():
+    (row,) = compare(given(), ["random"], draws=5)
+    rates = [plan.rate.rate for plan in row.plans]
+    assert (row.draws, row.lowest, row.highest) == (5, min(rates), max(rates))

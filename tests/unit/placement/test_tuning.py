@@ -2,7 +2,7 @@ import pytest
 from placement_oracle import example_a, example_b
 
 from workbench.errors import WorkbenchError
-from workbench.placement import CostVector, PlacementProblem, search, tune, tune_range, tune_thresholds
+from workbench.placement import CostVector, PlacementProblem, search, tune, tune_thresholds
 from workbench.placement import tuning as tuning_module
 from workbench.placement._effort import Effort
 
@@ -52,17 +52,6 @@ def test_a_probe_out_of_time_is_told(monkeypatch):
         tune_thresholds(problem, bounds=False)
 
 
-def test_tuning_ahead_of_time_spreads_the_same_load_over_other_parallelisms():
-    problem = example_b((4, 6, 5, 8, 1), 4, 6)
-    cases = [(4, 6, 5, 8, 1), (2, 3, 3, 4, 1)]
-    tuned = tune_range(problem, cases, threads=2)
-    assert list(tuned) == cases
-    assert tuned[cases[0]] == tune(problem)
-    fewer = problem.with_parallelism(cases[1])
-    assert fewer.cpu == pytest.approx((40, 110, 34 * 5 / 3, 180, 5))
-    assert tuned[cases[1]] == tune(fewer)
-
-
 def test_where_all_plans_are_alike_the_first_threshold_does():
     alike = PlacementProblem((6,), [], 3, 2, (1,), (0,), (0,))
     assert tune_thresholds(alike) == CostVector(0.01, 0.01, 0.01)
@@ -79,10 +68,3 @@ def test_where_all_plans_are_alike_the_first_threshold_does():
 def test_bad_arguments_are_refused_with_what_is_allowed(arguments, message):
     with pytest.raises(WorkbenchError, match=message):
         tune_thresholds(example_a(), **arguments)
-
-
-def test_tuning_ahead_of_time_takes_a_thread():
-    with pytest.raises(WorkbenchError, match="threads is 0; it must be a whole number of at least 1"):
-        tune_range(example_a(), [(2, 3, 1)], threads=0)
-    with pytest.raises(WorkbenchError, match="parallelism has 2 entries for 3 operators"):
-        tune_range(example_a(), [(2, 3)])

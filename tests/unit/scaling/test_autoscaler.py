@@ -4,7 +4,6 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.scaling.autoscaler import (
-    CAPSYS,
     FLINK,
     JUSTIN,
     AutoscalerSettings,
@@ -14,6 +13,8 @@ from workbench.scaling.autoscaler import (
     needs_scaling,
     planned_rates,
 )
+
+CAPSYS = AutoscalerSettings()  # as that paper has it
 
 
 def test_decisions_wait_for_activation_and_interval():

@@ -138,6 +138,6 @@ def test_an_operator_nothing_feeds_is_named():
     with pytest.raises(WorkbenchError) as error:
         ds2(flow, {"o": [(1, 1, 1)], "p": [(1, 1, 1)]}, {"s": 1})
     assert str(error.value) == (
-        "Operator 'p' has no upstream and is not of kind 'source', so no rate reaches it; "
+        "Operator 'p' has no upstream and is not of kind 'source', so its rate is unknown; "
         "add the edge that feeds it, or make it a source."
     )

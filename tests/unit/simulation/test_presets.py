@@ -6,9 +6,10 @@ import math
 from pathlib import Path
 
 import pytest
+from true_capacity import true_capacity
 
 from workbench.errors import WorkbenchError
-from workbench.simulation import PRESETS, Deployment, preset, steady_state, true_capacity
+from workbench.simulation import PRESETS, Deployment, preset, steady_state
 
 PUBLISHED = Path(__file__).parents[3] / "data" / "published"
 

@@ -9,9 +9,9 @@ from figure_checks import trace
 from placement_file import PROBLEM, written
 
 from workbench.errors import WorkbenchError
-from workbench.placement import count_plans, read_placement_input, search
-from workbench.study import BLIND, study_placement
-from workbench.study.placing import DRAWN, neighbouring_shapes
+from workbench.placement import BLIND, DRAWN, count_plans, read_placement_input, search
+from workbench.study import study_placement
+from workbench.study.placing import neighbouring_shapes
 from workbench.views import units
 from workbench.views.placement_cards import cards
 

@@ -2,11 +2,12 @@ import math
 from dataclasses import replace
 
 import pytest
+from true_capacity import true_capacity
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator
-from workbench.simulation import PRESETS, Deployment, preset, steady_state, true_capacity
+from workbench.simulation import PRESETS, Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed
 
 PROFILE = SlotProfile(1.0, 2048)

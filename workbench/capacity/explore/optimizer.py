@@ -1,8 +1,8 @@
 """The Configuration Optimizer (StreamBed, section V): the capacity of a budget is that of its best configuration.
 
 On a pipelined engine the slots of a budget must be distributed to the operators. The minimal configuration, one task
-per operator, is measured first, once per memory profile; its true processing rates go into BIDS2, and the deployment that
-BIDS2 finds is measured. In a micro-batch engine stages take turns at all slots, so there is nothing to distribute:
+per operator, is measured first, once per memory profile; its true processing rates go into BIDS2, and the deployment
+that BIDS2 finds is measured. In a micro-batch engine stages take turns at all slots, so there is nothing to distribute:
 partitions = slots is the best layout for one slot count (see `micro_batch_layout`), and it is measured at once.
 """
 

@@ -19,8 +19,9 @@ about it. With p tasks, x = 1 - 1/p, memory m per slot, and u the run effect:
   so, with up to three phases, are weighted by how well they explain the runs.
 - Run effect: one deployment is faster than another as a whole, so the operators of a run share it. Ratios are therefore
   known far better than rates, and only what all operators have in common must be averaged over the runs.
-- What slows all operators alike the more slots there are (a shared network, full nodes) looks like a run effect and is
-  not extrapolated: between runs of few slots it cannot be seen. What idles them instead is seen, as a falling efficiency.
+- What slows all operators alike the more slots there are (a shared network, full nodes) looks like a run effect and
+  is not extrapolated: between runs of few slots it cannot be seen. What idles them instead is seen, as a falling
+  efficiency.
 - Tasks are BIDS2's, from the minimal configuration at the nearest memory: as a plan deals them out.
 
 The posterior is sampled: costs by a normal approximation around the most credible ones, the rest from grids. The

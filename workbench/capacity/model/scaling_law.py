@@ -27,8 +27,8 @@ Student's t, because the noise is uncertain too.
 What the beliefs rest on, and where they end: their sizes were set on simulated mechanisms (tests/capacity_truths.py)
 and on StreamBed's q1 and q2, whose validation was known then; no other published query was looked at. Runs at few
 slots often cannot distinguish a hot key from a test cluster that fills up: q1's runs, taken for a stateful query's,
-predict a fifth of what was measured. The prior about keys decides there, so say whether a query is stateful, and measure
-at more slots where much depends on it.
+predict a fifth of what was measured. The prior about keys decides there, so say whether a query is stateful, and
+measure at more slots where much depends on it.
 """
 
 from dataclasses import dataclass

@@ -17,7 +17,6 @@ from workbench.placement import Plan, SearchNode, preference
 from workbench.views import units
 
 Kind = Literal["choice", "plan", "chosen", "folded", "cpu", "io", "net", "duplicate", "no room"]
-PRUNED: tuple[Kind, ...] = ("cpu", "io", "net", "duplicate", "no room")
 THRESHOLDS: tuple[Kind, ...] = ("cpu", "io", "net")
 
 ROWS = 56

@@ -264,7 +264,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         if slots < 1:
             raise WorkbenchError(
                 f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
-                f"{profile.cpus:g} core and {profile.memory_mb} MB apart from what its system keeps. Choose a larger type."
+                f"{profile.cpus:g} core and {profile.memory_mb} MB apart from what its system keeps. Choose a "
+                "larger type."
             )
         self._taking = True
         try:

@@ -6,7 +6,6 @@ from workbench.workload.nexmark.events import (
     DEFAULT_CLOCK,
     SCHEMA,
     NexmarkGenerator,
-    average_row_bytes,
     events,
 )
 from workbench.workload.nexmark.queries import query
@@ -19,7 +18,6 @@ __all__ = [
     "SCHEMA",
     "NexmarkGenerator",
     "NexmarkSettings",
-    "average_row_bytes",
     "events",
     "query",
 ]

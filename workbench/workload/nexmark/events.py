@@ -147,21 +147,6 @@ def events(first: int, last: int, settings: NexmarkSettings = DEFAULTS) -> pa.Ta
     return pa.Table.from_batches(NexmarkGenerator(settings).batches(first, last, DEFAULT_CLOCK), SCHEMA)
 
 
-def average_row_bytes(settings: NexmarkSettings = DEFAULTS) -> float:
-    """Return the real average size of a row: 8 bytes a number or time, 4 for the kind, texts by their length.
-
-    Unlike the averages in the settings, it counts a bid's channel and url. It is taken over a few thousand events.
-    """
-    rows = settings.total * max(1, 10_000 // settings.total)
-    table = events(0, rows, settings)
-    total = 12.0 * rows  # event_type and dateTime
-    for column in ("person", "auction", "bid"):
-        record = table[column].combine_chunks().drop_null()
-        for field in record.flatten():
-            total += len(b"".join(field.cast(pa.binary()).to_pylist())) if field.type == pa.string() else 8 * len(field)
-    return total / rows
-
-
 def adjusted_numbers(numbers: Integers, group_size: int) -> Integers:
     """Return the place each event would have in order; a permutation within each group."""
     if group_size == 1:

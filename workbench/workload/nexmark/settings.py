@@ -48,7 +48,7 @@ class NexmarkSettings:
         Number of each in the repeating pattern of events.
     person_bytes, auction_bytes, bid_bytes
         Average record size that `extra` fills up to. As in the original the channel and the url of a bid are not
-        counted; `average_row_bytes` reports what a row really holds.
+        counted, so a row is about 70 bytes longer.
     hot_auction_ratio, hot_seller_ratio, hot_bidder_ratio
         One in `ratio` references is not to the hot one; 1 means that there is no hot one.
     hot_batch

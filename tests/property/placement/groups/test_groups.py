@@ -4,10 +4,11 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from group_optimum import optimal_allocation
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from workbench.placement import Job, best_allocation, finest_tasks, naive, optimal_allocation, task_level, top_down
+from workbench.placement import Job, best_allocation, naive, task_level, top_down
 
 ALGORITHMS = {
     "naive": naive,
@@ -100,13 +101,3 @@ def test_best_is_never_worse_than_top_down(job, capacity, seed):
     if not before.unplaced:
         assert after.unplaced == {}
         assert after.gain >= before.gain
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-@settings(max_examples=40)
-@given(job=jobs(most_tasks=7), capacity=st.lists(st.integers(1, 25), min_size=1, max_size=4))
-def test_finest_tasks_always_fit(name, job, capacity):
-    fine = finest_tasks(job, capacity, quantum=1)
-    answer = ALGORITHMS[name](fine, capacity)
-    fits = sum(job.processing_cost) <= sum(capacity)
-    assert bool(answer.unplaced) != fits

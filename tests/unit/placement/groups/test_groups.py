@@ -3,22 +3,20 @@ import random
 from itertools import pairwise
 
 import pytest
+from benchmark_script import load
+from group_optimum import optimal_allocation
 
 from workbench.errors import WorkbenchError
 from workbench.placement import (
     Job,
-    balanced_capacity,
     best_allocation,
-    finest_tasks,
     naive,
-    optimal_allocation,
-    reallocate,
-    relative_capacity,
-    split_skewed,
     task_level,
     top_down,
 )
-from workbench.placement.groups import CAPACITY, random_job
+
+CAPACITY, random_job = (getattr(load("group_jobs"), name) for name in ("CAPACITY", "random_job"))
+reallocate = load("reallocation").reallocate
 
 PROPORTIONAL = Job((4, 8), (80, 80), ((0, 1, 100),))
 LARGE_PORTION = Job((1, 5), (10, 100), ((0, 1, 10),))
@@ -155,38 +153,6 @@ def test_random_graphs_of_section_7_3():
     assert share(best_allocation) >= 0.995
 
 
-def test_balance_mode_spreads_the_load():
-    job = Job((10, 10), (100, 100), ((0, 1, 10),))
-    limits = balanced_capacity(job, (100,) * 4, tolerance=1.1)
-    assert limits == pytest.approx((55,) * 4)
-    loads = [10 * (a + b) for a, b in zip(*top_down(job, limits).counts, strict=True)]
-    assert max(loads) <= 55
-    assert balanced_capacity(job, (100, 40), tolerance=1.2) == (100, 40)
-
-
-def test_faster_nodes_hold_more():
-    assert relative_capacity((100, 100), (2.0, 4.0)) == (100, 200)
-
-
-def test_finest_tasks_fill_the_nodes():
-    job = Job((1, 1), (60, 90), ((0, 1, 5),))
-    assert top_down(job, (50, 50, 50)).unplaced
-    fine = finest_tasks(job, (50, 50, 50))
-    assert (fine.sizes, fine.processing_cost) == ((6, 9), (60, 90))
-    assert top_down(fine, (50, 50, 50)).unplaced == {}
-    assert finest_tasks(Job((1,), (0.323,), ()), (1.0,)).sizes == (33,)  # rounded up to 33 %
-    assert finest_tasks(job, (50,) * 3, quantum=20).sizes == (3, 5)
-
-
-def test_skewed_groups_are_split_into_even_ones():
-    split = split_skewed([[1.0, 10.0, 1.05, 9.9], [4.0, 4.0]], [(0, 1, 21.95)])
-    assert split.members == ((0, (1, 3)), (0, (2, 0)), (1, (0, 1)))
-    assert split.job.sizes == (2, 2, 2)
-    assert split.job.processing_cost == pytest.approx((19.9, 2.05, 8.0))
-    assert split.job.edges == ((0, 2, pytest.approx(19.9)), (1, 2, pytest.approx(2.05)))
-    assert split_skewed([[0.0, 0.0], [1.0]], [(0, 1, 5.0)]).job.edges == ((0, 1, 5.0),)
-
-
 def test_reallocation_when_the_rate_falls():
     peak = Job((4, 4), (200, 200), ((0, 1, 80),))
     capacity = (100,) * 4
@@ -273,28 +239,6 @@ def test_reallocation_moves_nothing_for_the_same_job():
         (
             lambda: reallocate(THREE, (50, 50, 50), ((3, 0, 0), (7, -1, 0), (2, 0, 0))),
             "current has -1 tasks of group 1 on node 1; it must be a whole number of at least 0.",
-        ),
-        (lambda: split_skewed([], []), "There are no groups to split; give the task costs of at least one."),
-        (lambda: split_skewed([[]], []), "Group 0 has no tasks; give the cost of at least one."),
-        (
-            lambda: split_skewed([[1.0, -1.0]], []),
-            "The cost of task 1 of group 0 is -1.0; it must be a finite number of at least 0.",
-        ),
-        (
-            lambda: split_skewed([[1.0], [2.0]], [(0, 2, 1.0)]),
-            "Edge (0, 2) names the unknown group 2; the groups are 0 to 1.",
-        ),
-        (
-            lambda: split_skewed([[1.0], [2.0]], [(0, 1)]),
-            "Edge (0, 1) is not (i, j, c): give two groups and the bytes/s that they exchange.",
-        ),
-        (
-            lambda: balanced_capacity(THREE, (1,), 0.9),
-            "tolerance is 0.9; it must be a finite number of at least 1 (1.1: a tenth above the average).",
-        ),
-        (
-            lambda: relative_capacity((1, 1), (1, 0)),
-            "The speed of node 1 is 0; it must be a finite number above 0.",
         ),
     ],
 )

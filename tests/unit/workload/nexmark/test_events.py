@@ -5,6 +5,7 @@ import re
 import sys
 from collections import Counter
 
+import benchmark_script
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +19,6 @@ from workbench.workload.nexmark import (
     SCHEMA,
     NexmarkGenerator,
     NexmarkSettings,
-    average_row_bytes,
     events,
     query,
 )
@@ -328,6 +328,7 @@ def test_batches_are_of_moderate_size():
 
 
 def test_average_row_size_counts_channel_and_url():
+    average_row_bytes = benchmark_script.load("generator").average_row_bytes
     planned = 0.02 * 200 + 0.06 * 500 + 0.92 * 100
     assert planned + 50 < average_row_bytes() < planned + 90
     assert average_row_bytes(NexmarkSettings(bid_bytes=1100)) == pytest.approx(average_row_bytes() + 920, rel=0.02)

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from workbench.checks import SLACK, require
-from workbench.placement.groups._top_down import top_down
-from workbench.placement.groups.job import Counts, GroupAllocation, Job, allocation, checked_capacity
+from workbench.placement.groups import GroupAllocation, Job, top_down
+
+Counts = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def reallocate(
     WorkbenchError
         When `current` is not an allocation of this job to these nodes.
     """
-    limits = checked_capacity(capacity)
+    limits = [float(value) for value in capacity]
     _check(job, limits, current)
     fresh = allocate(job, capacity)
     old, new = np.asarray(current, dtype=np.int64), np.asarray(fresh.counts)
@@ -79,7 +80,7 @@ def reallocate(
     counts[:, columns] = new[:, rows]
     loads = cost @ old
     return Reallocation(
-        allocation(job, counts.tolist()),
+        GroupAllocation(tuple(map(tuple, counts.tolist())), job.gain(counts.tolist()), fresh.unplaced),
         int(new.sum() - kept[rows, columns].sum()),
         job.gain(old.tolist()),
         tuple(node for node, limit in enumerate(limits) if loads[node] > limit + SLACK * max(limits)),

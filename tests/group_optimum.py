@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.checks import SLACK, require
-from workbench.placement.groups.job import GroupAllocation, Job, allocation, checked_capacity
+from workbench.placement.groups import GroupAllocation, Job
 
 MOST_STEPS = 20_000_000  # states x what one node can hold
 _Load = tuple[int, ...]  # tasks of every group
@@ -34,7 +34,7 @@ def optimal_allocation(job: Job, capacity: Sequence[float]) -> GroupAllocation:
     WorkbenchError
         When capacities differ or the job is too large to be enumerated.
     """
-    limits = checked_capacity(capacity)
+    limits = [float(value) for value in capacity]
     require(
         max(limits) - min(limits) <= SLACK * max(limits),
         f"The capacities are {min(limits):g} to {max(limits):g}; the optimum is computed for equal nodes only. "
@@ -56,7 +56,11 @@ def optimal_allocation(job: Job, capacity: Sequence[float]) -> GroupAllocation:
             before = tuple(slice(None, size - taken) for size, taken in zip(shape, load, strict=True))
             np.maximum(placed[here], best[-1][before] + gain, out=placed[here])
         best.append(placed)
-    return allocation(job, _followed_back(job, best, loads))
+    counts = _followed_back(job, best, loads)
+    missing = {group: size - sum(row) for group, (size, row) in enumerate(zip(job.sizes, counts, strict=True))}
+    return GroupAllocation(
+        tuple(map(tuple, counts)), job.gain(counts), {group: tasks for group, tasks in missing.items() if tasks}
+    )
 
 
 def _loads(job: Job, capacity: float) -> dict[_Load, float]:

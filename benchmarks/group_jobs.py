@@ -2,7 +2,7 @@
 
 import random
 
-from workbench.placement.groups.job import Job
+from workbench.placement.groups import Job
 
 TASKS = 17
 COST = 500.0
