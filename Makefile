@@ -19,7 +19,7 @@ $(READY): requirements.txt pyproject.toml
 	@touch $(READY)
 
 demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark here; the report is reports/q5.html
-	@if $(BIN)/python -c 'import sys; from workbench.doctor import quota_permitted; sys.exit(not quota_permitted())'; then \
+	@if $(BIN)/python -c 'import sys; from workbench.testbed.spark import quota_permitted; sys.exit(not quota_permitted())'; then \
 	  echo "Planning Nexmark q5 from three runs on this machine; this takes about fifteen minutes." && \
 	  $(BIN)/workbench plan data/q5.yaml --report reports/q5.html; \
 	else \

@@ -152,7 +152,7 @@ def published():
         targets, measured = saturated(query)
         print(f"{query}: {valid.sum()} of {len(valid)} small runs; predicted / measured at {targets[0, 1]:g} slots, "
               f"{targets[0, 1] / points[:, 1].max():.1f} times beyond")  # fmt: skip
-        for group in review.stuck:
+        for group in review.outliers:
             print("  set aside:", group)
         for name, method in METHODS.items():
             middle, low, high = method(points[valid], rates[valid], targets)

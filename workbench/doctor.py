@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark import SLOT_SHARE, CpuQuota, find_java, usable_cores
+from workbench.testbed.spark import SLOT_SHARE, find_java, quota_permitted, usable_cores
 
 _LEAST_MEMORY_GB = 4.0
 _LEAST_DISK_GB = 2.0
@@ -32,15 +32,6 @@ class Finding:
 def examine() -> tuple[Finding, ...]:
     """Look at everything a measurement or a report needs."""
     return (_python(), _packages(), _java(), _cores(), _quota(), _memory(), _disk(), _browser())
-
-
-def quota_permitted() -> bool:
-    """Whether a control group with a CPU quota can be made here."""
-    try:
-        CpuQuota.create(f"workbench-{os.getpid()}-doctor").remove()
-    except OSError:
-        return False
-    return True
 
 
 def _python() -> Finding:

@@ -4,7 +4,6 @@ Spark takes minutes, so here a simulated query replaces it in the tour; 01 is ru
 Spark by ``benchmarks/newcomer.py``.
 """
 
-import importlib.util
 import re
 import shutil
 import sys
@@ -15,6 +14,8 @@ import papermill
 import pytest
 
 from workbench.errors import WorkbenchError
+from workbench.report import tour
+from workbench.study import local
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -207,14 +208,11 @@ def test_what_is_mistyped_is_said_without_a_traceback(tmp_path, name, meant, typ
 
 
 @pytest.fixture
-def tour(newcomer, monkeypatch):
-    """The notebooks' own module, in the folder of the notebooks."""
+def here(newcomer, monkeypatch):
+    """The folder of the notebooks, and the module that knows what this machine can measure."""
     monkeypatch.chdir(newcomer.place / "notebooks")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    spec = importlib.util.spec_from_file_location("tour", "tour.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
+    monkeypatch.setattr(sys, "path", [*sys.path, ""])
+    yield local
     sys.modules.pop("mine", None)
 
 
@@ -237,8 +235,8 @@ ASKED = {
         ({"targets": 5}, "The first cell: targets is 5; it must be a list of rates above 0"),
     ],
 )
-def test_everything_in_the_first_cell_is_checked(tour, monkeypatch, changes, message):
-    monkeypatch.setattr(tour, "usable_cores", lambda: 4.0)
+def test_everything_in_the_first_cell_is_checked(here, monkeypatch, changes, message):
+    monkeypatch.setattr(here, "usable_cores", lambda: 4.0)
     with pytest.raises(WorkbenchError, match=re.escape(message)):
         tour.ask(**ASKED | changes, quick=False)
 
@@ -247,23 +245,24 @@ def test_everything_in_the_first_cell_is_checked(tour, monkeypatch, changes, mes
     ("cores", "quotas", "budgets"),
     [(2.0, True, (0.4, 1, 2, 3)), (1.0, True, (0.4, 1, 2)), (8.0, False, (1.0, 1, 2, 3)), (3.0, False, (1.0, 1, 2))],
 )
-def test_the_tour_measures_as_many_slots_as_the_machine_has(tour, monkeypatch, cores, quotas, budgets):
-    monkeypatch.setattr(tour, "usable_cores", lambda: cores)
-    monkeypatch.setattr(tour, "quota_permitted", lambda: quotas)
+def test_the_tour_measures_as_many_slots_as_the_machine_has(here, monkeypatch, cores, quotas, budgets):
+    monkeypatch.setattr(here, "usable_cores", lambda: cores)
+    monkeypatch.setattr(here, "quota_permitted", lambda: quotas)
     asked = tour.ask(**ASKED, quick=False)
     assert (asked.testbed, asked.slot_cpus, *asked.slots) == ("spark", *budgets)
 
 
-def test_a_machine_too_small_for_the_tour_says_what_to_do(tour, monkeypatch):
-    monkeypatch.setattr(tour, "usable_cores", lambda: 2.0)
-    monkeypatch.setattr(tour, "quota_permitted", lambda: False)
+def test_a_machine_too_small_for_the_tour_says_what_to_do(here, monkeypatch):
+    monkeypatch.setattr(here, "usable_cores", lambda: 2.0)
+    monkeypatch.setattr(here, "quota_permitted", lambda: False)
     with pytest.raises(
         WorkbenchError, match=r"Of the 2 cores of this machine 1 can be a slot.*Start the notebooks as root"
     ):
         tour.ask(**ASKED, quick=False)
 
 
-def test_an_edited_module_is_asked_anew(tour):
+@pytest.mark.usefixtures("here")
+def test_an_edited_module_is_asked_again():
     tour.ask(**ASKED, quick=True)
     with Path("mine.py").open("a") as module:
         module.write("\n\ndef tills(sales):\n    return sales.select('till')\n")

@@ -19,7 +19,6 @@ from workbench.cli.console import (
     tell_partial,
 )
 from workbench.dataflow import Budget, SlotProfile
-from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import (
@@ -35,7 +34,7 @@ from workbench.measuring import (
 from workbench.records import Measurement, Probe
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import usable_cores
+from workbench.testbed.spark import quota_permitted, usable_cores
 from workbench.views import findings, units
 from workbench.workload import Query
 

@@ -34,7 +34,7 @@ def expected_deviation(machine: Machine) -> float:
     return EXPECTED_DEVIATION if machine.virtual is False else EXPECTED_DEVIATION_VIRTUAL
 
 
-def unrest(estimate: MstEstimate) -> float:
+def disturbance_of(estimate: MstEstimate) -> float:
     """Give the root mean square of the share by which the probes of `estimate` were disturbed; 0 without probes."""
     shares = [probe.observation.disturbance.worst for probe in estimate.probes]
     return math.sqrt(sum(share**2 for share in shares) / len(shares)) if shares else 0.0
@@ -92,7 +92,7 @@ def mst_interval(
     if not _bounded(estimate):
         return None
     every = [*(one for one in earlier if _bounded(one)), estimate]
-    deviation, freedom = scatter([[one.middle for one in every]], math.hypot(expected, unrest(estimate)))
+    deviation, freedom = scatter([[one.middle for one in every]], math.hypot(expected, disturbance_of(estimate)))
     centre = float(np.mean([math.log(one.middle) for one in every]))
     reach = float(student.ppf((1 + level) / 2, freedom)) * deviation * math.sqrt(1 + 1 / len(every))
     half = float(np.mean([math.log(one.high / one.low) for one in every])) / 2  # the maximum is anywhere in a bracket

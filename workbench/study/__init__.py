@@ -15,6 +15,7 @@ from workbench.study.carry_out import (
 from workbench.study.catalogue import find_query
 from workbench.study.change import Change
 from workbench.study.history import StudyHistory
+from workbench.study.local import first_study, first_testbed, quick_estimator, small_budget, spark_here
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.placing import PlacementStudy, check_draws, study_placement
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
@@ -55,6 +56,8 @@ __all__ = [
     "drift",
     "dry_run",
     "find_query",
+    "first_study",
+    "first_testbed",
     "intervals_left_out",
     "measuring",
     "paradigms_csv",
@@ -62,6 +65,7 @@ __all__ = [
     "planned_start",
     "planning",
     "prepare",
+    "quick_estimator",
     "read_planned",
     "read_study",
     "refuse_failures",
@@ -71,6 +75,8 @@ __all__ = [
     "replay_start",
     "run_study",
     "simulated_start",
+    "small_budget",
+    "spark_here",
     "study_drift",
     "study_from",
     "study_placement",

@@ -8,7 +8,7 @@ from pathlib import Path
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import advise, describe_runs, why_no_capacity
-from workbench.capacity.planning import Gain, gains, interval_points, read_instances, sweep
+from workbench.capacity.planning import IntervalSpeedup, interval_points, interval_speedups, read_instances, sweep
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -185,7 +185,7 @@ def plan_targets(
                     margin=study.margin,
                     risk=study.risk,
                     instances=instances,
-                    interval_gains=allowed,
+                    interval_speedups=allowed,
                     low_rate=study.low_rate,
                 )
             )
@@ -200,13 +200,13 @@ def intervals_left_out(swept: Sequence[Run]) -> dict[float, str]:
     return {interval: reason for interval, reason in reasons.items() if reason is not None}
 
 
-def _interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, Gain] | None:
+def _interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, IntervalSpeedup] | None:
     """Trigger intervals to choose from; None, the explored one, where nothing can be compared and nothing needs be."""
     left_out = intervals_left_out(swept)
     points = interval_points([run for run in swept if run.budget.interval_s not in left_out])
     if study.latency_s is None and study.interval_s not in {point.interval_s for point in points}:
         return None
-    return gains(points, study.interval_s, study.latency_s)
+    return interval_speedups(points, study.interval_s, study.latency_s)
 
 
 def planned_document(planned: Planned) -> PlannedStudy:

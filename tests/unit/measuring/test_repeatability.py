@@ -8,7 +8,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.measuring import EXPECTED_DEVIATION, expected_deviation
-from workbench.measuring.repeatability import mst_interval, scatter, unrest
+from workbench.measuring.repeatability import disturbance_of, mst_interval, scatter
 from workbench.metrics import Disturbance, Observation
 from workbench.records import Machine, MstEstimate, Probe
 from workbench.testbed.spark.machine import describe
@@ -48,7 +48,7 @@ def disturbed(share):
 def test_neighbours_of_this_deployment_may_meet_the_next_one_or_not():
     quiet, noisy = (mst_interval(disturbed(share)) for share in (0.0, 0.2))
     assert quiet == mst_interval(estimate(100.0, 100.0))
-    assert unrest(disturbed(0.2)) == pytest.approx(0.2 / math.sqrt(2))
+    assert disturbance_of(disturbed(0.2)) == pytest.approx(0.2 / math.sqrt(2))
     assert math.log(noisy.high / 100) == pytest.approx(
         math.hypot(0.05, 0.2 / math.sqrt(2)) / 0.05 * math.log(quiet.high / 100)
     )

@@ -18,6 +18,7 @@ SHELVES = {
 """Packages whose modules are doors: they export nothing themselves."""
 
 SEPARATE = {
+    "workbench.report.tour": "the steps of one notebook, with the widgets that reports do without",
     "workbench.capacity.allocation._cbc": "the solver, which the rooms of capacity share and nobody else needs",
     "workbench.workload.source": "imports PySpark, which the package must not",
 }
@@ -29,6 +30,7 @@ LOOKED_INTO = {
     "workbench.study._drift",
     "workbench.study.carry_out",
     "workbench.study.change",
+    "workbench.study.local",
     "workbench.study.scaling",
     "workbench.testbed.spark.java",
     "workbench.testbed.spark.live",

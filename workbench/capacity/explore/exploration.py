@@ -129,7 +129,7 @@ def conclude(
     if len(usable) >= LEAST_FITTED:
         rows, kept = list(usable), list(usable.values())
         review = review_readings(_points(kept), _rates(kept), [run.predicted_rate or math.nan for run in kept])
-        left_out |= {rows[row]: str(group) for group in review.stuck for row in group.runs}
+        left_out |= {rows[row]: str(group) for group in review.outliers for row in group.runs}
         usable = {row: run for row, run in usable.items() if row not in left_out}
     if len(usable) < LEAST_FITTED:
         raise WorkbenchError(_too_few(runs, len(usable), left_out))

@@ -6,8 +6,8 @@ from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
 from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
+    Outliers,
     Readings,
-    StuckReadings,
     advise,
     describe_runs,
     review_readings,
@@ -33,10 +33,10 @@ __all__ = [
     "Mechanism",
     "Model",
     "ModelFinding",
+    "Outliers",
     "Readings",
     "ScalingLaw",
     "ScalingModel",
-    "StuckReadings",
     "advise",
     "as_points",
     "as_runs",

@@ -43,7 +43,7 @@ from scipy.special import ndtri
 
 from workbench.capacity.allocation import bids2
 from workbench.capacity.model.forms import Floats
-from workbench.capacity.model.operators import Dealer, Evidence, read_evidence
+from workbench.capacity.model.operators import Evidence, MinimalProfile, read_evidence
 from workbench.records import Measurement
 
 SAMPLES = 600
@@ -85,7 +85,7 @@ class Mechanism:
         Relative error with which the phases explain the runs.
     most_slots
         Most slots measured.
-    dealers
+    profiles
         What BIDS2 distributes slots by.
     """
 
@@ -105,14 +105,14 @@ class Mechanism:
     run_effect: float
     misfit: float
     most_slots: float
-    dealers: tuple[Dealer, ...]
+    profiles: tuple[MinimalProfile, ...]
 
     grows_steadily: ClassVar[bool] = False  # tasks are whole: with one slot more the limiting operator may get none
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
         """Exponents of memory and of slots at the largest slot count measured, from there to twice as much."""
-        memory, slots = self.dealers[0].memory_mb, self.most_slots
+        memory, slots = self.profiles[0].memory_mb, self.most_slots
         here, more_memory, more_slots = self.quantile(
             np.array([[memory, slots], [2 * memory, slots], [memory, 2 * slots]]), 0.5
         )
@@ -126,7 +126,7 @@ class Mechanism:
     @property
     def levelling(self) -> float:
         """Probability that each of that many slots carries a tenth less than each of the most slots measured."""
-        memory, most = self.dealers[0].memory_mb, self.most_slots
+        memory, most = self.profiles[0].memory_mb, self.most_slots
         few, many = self.rates(memory, most), self.rates(memory, self.levelling_slots)
         return float(np.mean(many < _KEPT * _TEN_TIMES * few))
 
@@ -147,8 +147,8 @@ class Mechanism:
 
     def tasks(self, memory: float, slots: int) -> Floats:
         """Tasks of each operator."""
-        dealer = min(self.dealers, key=lambda one: abs(one.memory_mb - memory))
-        return np.array(list(bids2(dealer.true_rates, dealer.ratios, slots).tasks.values()), dtype=float)
+        profile = min(self.profiles, key=lambda one: abs(one.memory_mb - memory))
+        return np.array(list(bids2(profile.true_rates, profile.ratios, slots).tasks.values()), dtype=float)
 
     def _rates(self, memory: float, slots: int) -> Floats:
         tasks = self.tasks(memory, slots)
@@ -211,7 +211,7 @@ def fit_mechanism(runs: Sequence[Measurement], seed: int = 0) -> Mechanism | Non
         run_effect,
         misfit,
         float(seen.slots.max()),
-        seen.dealers,
+        seen.profiles,
     )
 
 

@@ -13,7 +13,7 @@ _SLOT_COUNTS = 2
 
 
 @dataclass(frozen=True)
-class Dealer:
+class MinimalProfile:
     """What BIDS2 distributes slots by, seen on the minimal configuration at one memory."""
 
     memory_mb: float
@@ -38,7 +38,7 @@ class Evidence:
         (runs, operators).
     stateful
         Whether each operator keeps state.
-    dealers
+    profiles
         One per minimal configuration.
     """
 
@@ -51,7 +51,7 @@ class Evidence:
     skew: Floats
     hits: Floats
     stateful: tuple[bool, ...]
-    dealers: tuple[Dealer, ...]
+    profiles: tuple[MinimalProfile, ...]
 
 
 def read_evidence(runs: Sequence[Measurement]) -> Evidence | None:
@@ -61,8 +61,8 @@ def read_evidence(runs: Sequence[Measurement]) -> Evidence | None:
     work, there are two slot counts, and one has the minimal configuration.
     """
     rows = [_row(run) for run in runs]
-    dealers = tuple(_dealer(run) for run in runs if run.tasks and set(run.tasks.values()) == {1})
-    if not dealers or len({run.budget.slots for run in runs}) < _SLOT_COUNTS:
+    profiles = tuple(_minimal_profile(run) for run in runs if run.tasks and set(run.tasks.values()) == {1})
+    if not profiles or len({run.budget.slots for run in runs}) < _SLOT_COUNTS:
         return None
     known = [row for row in rows if row is not None]
     if len(known) < len(rows) or len({names for names, _, _ in known}) > 1:
@@ -78,7 +78,7 @@ def read_evidence(runs: Sequence[Measurement]) -> Evidence | None:
         skew,
         hits,
         known[0][1],
-        dealers,
+        profiles,
     )
 
 
@@ -103,7 +103,7 @@ def _row(run: Measurement) -> tuple[tuple[str, ...], tuple[bool, ...], list[tupl
     return tuple(one.operator for one in operators), tuple(one.state_bytes is not None for one in operators), numbers
 
 
-def _dealer(run: Measurement) -> Dealer:
+def _minimal_profile(run: Measurement) -> MinimalProfile:
     seen = run.estimate.observation
     rates, ratios = ({}, {}) if seen is None else (true_rates(seen), input_ratios(seen))
-    return Dealer(float(run.budget.profile.memory_mb), rates, ratios)
+    return MinimalProfile(float(run.budget.profile.memory_mb), rates, ratios)

@@ -1,4 +1,4 @@
-"""Readings that are not the query's capacity: none at all, lower bounds, stuck ones; and implausibly low ones.
+"""Readings that are not the query's capacity: none at all, lower bounds, outliers; and implausibly low ones.
 
 A run that failed or sustained nothing has no reading. One whose upper end is not the query's (the source was the limit,
 or no rate was too high) says what the query carries at least.
@@ -7,7 +7,7 @@ A rate limiter that keeps its default reads the same whatever the budget. Nine o
 q2 do so (637,000 to 638,900 events/s, 64 sources x 10,000, where up to 16 M were measured before and after). One such
 run in a fit moves the model more than all noise.
 
-The rule, for any query: a reading is *stuck* if readings of at least three budgets, at two slot counts or more, agree
+The rule, for any query: a reading is an *outlier* if readings of at least three budgets, at two slot counts or more, agree
 within half a percent although each is at least a fifth below what its budget should carry. What a budget should carry
 is the scaling law of all other runs, and BIDS2's objective where there is one; both must say so. And another run, on no
 more slots than the largest of these budgets, reads a quarter more (where there is none, the least one's objective): a
@@ -38,7 +38,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class StuckReadings:
+class Outliers:
     """Readings that agree where they should not.
 
     Parameters
@@ -73,15 +73,15 @@ class Readings:
     Parameters
     ----------
     valid
-        For each run, whether it is not stuck.
-    stuck
+        For each run, whether it is no outlier.
+    outliers
         Groups of outliers.
     low
         Valid runs that read less than half of what is expected: measure them again before believing either.
     """
 
     valid: tuple[bool, ...]
-    stuck: tuple[StuckReadings, ...]
+    outliers: tuple[Outliers, ...]
     low: tuple[int, ...]
 
 
@@ -147,7 +147,7 @@ def review_readings(
     objectives: ArrayLike | None = None,
     limits: Sequence[float] = (),
 ) -> Readings:
-    """Find stuck and implausibly low readings.
+    """Find outliers and implausibly low readings.
 
     Parameters
     ----------
@@ -166,13 +166,13 @@ def review_readings(
     points, rates = as_runs(X, y)
     bounds = _objectives(objectives, len(rates))
     valid = np.ones(len(rates), dtype=bool)
-    stuck: list[StuckReadings] = []
+    groups: list[Outliers] = []
     while (group := _largest_group(points, rates, bounds, valid, limits)) is not None:
-        stuck.append(group)
+        groups.append(group)
         valid[list(group.runs)] = False
     expected = _expected(points, rates, bounds, valid, np.arange(len(rates)))
     low = np.flatnonzero(valid & (rates < LOW * expected))
-    return Readings(tuple(valid.tolist()), tuple(stuck), tuple(low.tolist()))
+    return Readings(tuple(valid.tolist()), tuple(groups), tuple(low.tolist()))
 
 
 def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
@@ -187,16 +187,14 @@ def _objectives(objectives: ArrayLike | None, count: int) -> Floats:
 
 def _largest_group(
     points: Floats, rates: Floats, bounds: Floats, valid: Flags, limits: Sequence[float]
-) -> StuckReadings | None:
+) -> Outliers | None:
     """Largest group of outliers among the valid ones; of equally large ones the lowest."""
     groups = [group for base in rates[valid] if (group := _group(points, rates, bounds, valid, base, alone=False))]
     groups += [group for base in limits if (group := _group(points, rates, bounds, valid, base, alone=True))]
     return max(groups, key=lambda group: (len(group.runs), -group.rate), default=None)
 
 
-def _group(
-    points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool
-) -> StuckReadings | None:
+def _group(points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool) -> Outliers | None:
     """Outliers from `base` to half a percent above; around it if `base` is a known limit, where one is enough."""
     start = base * (1 - AGREEMENT) if alone else base
     near = valid & (rates >= start) & (rates <= base * (1 + AGREEMENT))
@@ -209,7 +207,7 @@ def _group(
         return None
     if not alone and not _carried(points, rates, bounds, valid & ~near, runs, base=base):
         return None
-    return StuckReadings(
+    return Outliers(
         tuple(runs.tolist()),
         float(np.median(rates[runs])),
         len(np.unique(points[runs], axis=0)),

@@ -3,7 +3,13 @@
 from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.checks import check_allocation, check_layouts, check_source
 from workbench.capacity.planning.executor import kubernetes_reserve, slots_per_worker
-from workbench.capacity.planning.intervals import Gain, IntervalPoint, gains, interval_points, sweep
+from workbench.capacity.planning.intervals import (
+    IntervalPoint,
+    IntervalSpeedup,
+    interval_points,
+    interval_speedups,
+    sweep,
+)
 from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.capacity.planning.prices import cheapest, prices, read_instances
 from workbench.capacity.planning.stages import source_share, unstaged_s
@@ -25,9 +31,9 @@ __all__ = [
     "BatchLayout",
     "CapacityPlan",
     "Executor",
-    "Gain",
     "InstanceType",
     "IntervalPoint",
+    "IntervalSpeedup",
     "Price",
     "Question",
     "Stage",
@@ -37,8 +43,8 @@ __all__ = [
     "check_layouts",
     "check_source",
     "common_range",
-    "gains",
     "interval_points",
+    "interval_speedups",
     "kubernetes_reserve",
     "micro_batch_layout",
     "plan",

@@ -25,7 +25,7 @@ from workbench.capacity.planning.checks import (
     check_state,
 )
 from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_reserve, slots_per_worker
-from workbench.capacity.planning.intervals import Gain
+from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.prices import cheapest
 from workbench.capacity.planning.stages import lay_out, source_share
 from workbench.dataflow import Budget, SlotProfile
@@ -43,7 +43,7 @@ def plan(
     risk: float | None = None,
     instances: Sequence[InstanceType] = (),
     reserve: Reserve = kubernetes_reserve,
-    interval_gains: Mapping[float, Gain] | None = None,
+    interval_speedups: Mapping[float, IntervalSpeedup] | None = None,
     low_rate: float | None = None,
 ) -> CapacityPlan:
     """Plan the cheapest budget that carries `rate`.
@@ -63,9 +63,9 @@ def plan(
         to less memory per slot, and executors are made for workers of 16 cores and 64 GiB.
     reserve
         Cores and MiB that a worker keeps for itself, of those it has.
-    interval_gains
+    interval_speedups
         Trigger intervals to choose from, with the capacity at each relative to that at the explored one (see
-        ``intervals.gains``); None: the explored one.
+        ``intervals.interval_speedups``); None: the explored one.
     low_rate
         Lowest load, records/s, if the deployment is to shrink: the state's partitions then suit all slots in between.
 
@@ -85,9 +85,9 @@ def plan(
     runs, model = exploration.measurements, exploration.model
     sample = exploration.fitted_runs[-1]
     least = min(run.budget.slots for run in exploration.runs)
-    gains = interval_gains or {sample.budget.interval_s: Gain()}
+    gains = interval_speedups or {sample.budget.interval_s: IntervalSpeedup()}
 
-    def slots_for(carried: float, memory: int, gain: Gain) -> int:
+    def slots_for(carried: float, memory: int, gain: IntervalSpeedup) -> int:
         explored = carried / (gain.ratio if risk is None else gain.quantile(risk))
         return model.slots_for(explored, memory, margin, min_slots=least, risk=risk)
 
@@ -150,7 +150,7 @@ def plan(
     )
 
 
-def _capacity(exploration: Exploration, budget: Budget, gain: Gain) -> tuple[float, float, float]:
+def _capacity(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -> tuple[float, float, float]:
     """Lower end, expected capacity and upper end; model and gain err independently, each on the logarithmic scale."""
     model, target = exploration.model, [[budget.profile.memory_mb, budget.slots]]
     (middle,), (low,), (high,) = model.predict(target), *model.interval(target, LEVEL)

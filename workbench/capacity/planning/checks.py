@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from workbench.capacity.planning.intervals import Gain
+from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
@@ -15,7 +15,7 @@ DEAR_SOURCE = 0.1
 """Share of the slots' busy time above which the measuring source is worth a word."""
 
 
-def check_interval(budget: Budget, explored_s: float, gain: Gain) -> tuple[ModelFinding, ...]:
+def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> tuple[ModelFinding, ...]:
     """Say that the capacity at another interval than the explored one rests on one budget only."""
     if budget.interval_s == explored_s:
         return ()

@@ -60,7 +60,7 @@ class IntervalPoint:
 
 
 @dataclass(frozen=True)
-class Gain:
+class IntervalSpeedup:
     """Capacity at a trigger interval relative to that at the explored one; by default that of the explored one itself.
 
     Parameters
@@ -150,7 +150,9 @@ def interval_points(runs: Sequence[Run]) -> tuple[IntervalPoint, ...]:
     return tuple(points[interval] for interval in sorted(points))
 
 
-def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | None = None) -> Mapping[float, Gain]:
+def interval_speedups(
+    points: Sequence[IntervalPoint], base_s: float, latency_s: float | None = None
+) -> Mapping[float, IntervalSpeedup]:
     """Give the capacity at each interval relative to that at `base_s`, of the intervals that keep `latency_s`.
 
     Raises
@@ -166,7 +168,7 @@ def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | Non
             f"compared must include it (compared: {compared})."
         )
     kept = {
-        point.interval_s: _gain(point, base) for point in points if latency_s is None or point.latency_s <= latency_s
+        point.interval_s: _speedup(point, base) for point in points if latency_s is None or point.latency_s <= latency_s
     }
     if not kept:
         fastest = min(points, key=lambda point: point.latency_s)
@@ -177,13 +179,13 @@ def gains(points: Sequence[IntervalPoint], base_s: float, latency_s: float | Non
     return kept
 
 
-def _gain(point: IntervalPoint, base: IntervalPoint) -> Gain:
+def _speedup(point: IntervalPoint, base: IntervalPoint) -> IntervalSpeedup:
     if point is base:
-        return Gain()
+        return IntervalSpeedup()
     expected = max(point.deviation, base.deviation)
     deviation, freedom = with_prior(0.0, 0, expected)  # the runs of a sweep are not repeated
     bracket = _half_bracket(point) + _half_bracket(base)
-    return Gain(point.rate / base.rate, bracket, math.sqrt(2) * deviation, freedom)
+    return IntervalSpeedup(point.rate / base.rate, bracket, math.sqrt(2) * deviation, freedom)
 
 
 def _half_bracket(point: IntervalPoint) -> float:

@@ -2,7 +2,7 @@
 
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import usable_cores
-from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.quota import CpuQuota, quota_permitted
 from workbench.testbed.spark.session import batch_session
 from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
 
@@ -13,5 +13,6 @@ __all__ = [
     "SparkTestbed",
     "batch_session",
     "find_java",
+    "quota_permitted",
     "usable_cores",
 ]

@@ -181,3 +181,12 @@ def _cpu_s(stat: Path) -> float:
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) * _TICK_S
+
+
+def quota_permitted() -> bool:
+    """Whether a control group with a CPU quota can be made here."""
+    try:
+        CpuQuota.create(f"workbench-{os.getpid()}-permitted").remove()
+    except OSError:
+        return False
+    return True

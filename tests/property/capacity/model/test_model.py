@@ -237,7 +237,7 @@ def test_stuck_readings_are_found_and_nothing_else(seed, share, count):
     touched = np.unique(one.X[rows], axis=0)
     review = review_readings(one.X, y)
     if len(touched) >= 3 and len(np.unique(touched[:, 1])) >= 2:
-        (group,) = review.stuck
+        (group,) = review.outliers
         assert set(group.runs) == set(rows.tolist())
     else:
-        assert review.stuck == ()
+        assert review.outliers == ()

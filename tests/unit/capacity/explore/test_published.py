@@ -149,7 +149,7 @@ def test_stuck_limiter_readings_are_set_aside(query, stuck):
     points, y = columns(runs)
     for objectives in (None, runs.bids2_objective_ev_s):
         review = review_readings(points, y, objectives)
-        (group,) = review.stuck
+        (group,) = review.outliers
         assert len(group.runs) == group.budgets == stuck
         assert group.rate == pytest.approx(64 * 10_000, rel=0.005)
         assert list(group.runs) == np.flatnonzero(y < 640_000).tolist()

@@ -17,7 +17,7 @@ def stuck_at(limit, rows, noise=0.03):
 def test_stuck_readings_are_found():
     y = stuck_at(100_000, (2, 5, 7))
     review = review_readings(BUDGETS, y)
-    (group,) = review.stuck
+    (group,) = review.outliers
     assert group.runs == (2, 5, 7)
     assert group.budgets == 3
     assert group.expected == (pytest.approx(8 * 50_000, rel=0.15), pytest.approx(29 * 50_000, rel=0.15))
@@ -31,14 +31,14 @@ def test_two_limits_are_found_one_after_the_other():
     y = stuck_at(100_000, (2, 5, 7))
     y[[3, 6, 9]] = 40_000
     review = review_readings(BUDGETS, y)
-    assert sorted(group.runs for group in review.stuck) == [(2, 5, 7), (3, 6, 9)]
+    assert sorted(group.runs for group in review.outliers) == [(2, 5, 7), (3, 6, 9)]
 
 
 def test_equal_readings_of_equal_slot_counts_are_no_limit():
     y = proportional(BUDGETS)  # three memories each, to the last digit
-    assert review_readings(BUDGETS, y).stuck == ()
+    assert review_readings(BUDGETS, y).outliers == ()
     y[BUDGETS[:, 1] == 16] = 100_000.0  # low, but at one slot count: nothing says that it is a limit
-    assert review_readings(BUDGETS, y).stuck == ()
+    assert review_readings(BUDGETS, y).outliers == ()
 
 
 def test_a_query_that_levels_off_is_not_stuck():
@@ -46,34 +46,34 @@ def test_a_query_that_levels_off_is_not_stuck():
     slots = BUDGETS[:, 1]
     y = np.where(slots >= 8, 240_000.0, proportional(BUDGETS))
     assert (y[slots < 8] < 240_000).all()
-    assert review_readings(BUDGETS, y).stuck == ()
-    assert review_readings(BUDGETS, y, 1.2 * proportional(BUDGETS)).stuck == ()  # it knows no hot key
+    assert review_readings(BUDGETS, y).outliers == ()
+    assert review_readings(BUDGETS, y, 1.2 * proportional(BUDGETS)).outliers == ()  # it knows no hot key
 
 
 def test_a_single_reading_is_stuck_only_at_a_known_limit():
     y = stuck_at(100_000, (7,))
-    assert review_readings(BUDGETS, y).stuck == ()
+    assert review_readings(BUDGETS, y).outliers == ()
     assert review_readings(BUDGETS, y).low == (7,)
     review = review_readings(BUDGETS, y, limits=[100_000])
-    assert review.stuck[0].runs == (7,)
+    assert review.outliers[0].runs == (7,)
     assert review.low == ()
-    assert review_readings(BUDGETS, proportional(BUDGETS), limits=[150_000]).stuck == ()  # what 4 slots carry
+    assert review_readings(BUDGETS, proportional(BUDGETS), limits=[150_000]).outliers == ()  # what 4 slots carry
 
 
 def test_the_objective_may_excuse_a_reading():
     y = stuck_at(100_000, (2, 5, 7))
     objectives = np.full(len(y), np.nan)
-    assert len(review_readings(BUDGETS, y, objectives).stuck) == 1
+    assert len(review_readings(BUDGETS, y, objectives).outliers) == 1
     objectives[[2, 5, 7]] = 110_000
-    assert review_readings(BUDGETS, y, objectives).stuck == ()
+    assert review_readings(BUDGETS, y, objectives).outliers == ()
     with raises("The objectives have the shape (2,); give one for each of the 12 runs."):
         review_readings(BUDGETS, y, [1, 2])
 
 
 def test_objectives_alone_tell_stuck_readings_from_a_fit_of_nothing():
     points = [[512, 2], [512, 4], [512, 8]]
-    assert review_readings(points, [1e5, 1e5, 1e5]).stuck == ()
-    assert len(review_readings(points, [1e5, 1e5, 1e5], [2e5, 4e5, 8e5]).stuck) == 1
+    assert review_readings(points, [1e5, 1e5, 1e5]).outliers == ()
+    assert len(review_readings(points, [1e5, 1e5, 1e5], [2e5, 4e5, 8e5]).outliers) == 1
 
 
 # checks

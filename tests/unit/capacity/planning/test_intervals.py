@@ -9,7 +9,7 @@ from scipy.stats import t as student
 from simulated_run import SimulatedRun
 
 from workbench.capacity import plan
-from workbench.capacity.planning import IntervalPoint, gains, interval_points, sweep
+from workbench.capacity.planning import IntervalPoint, interval_points, interval_speedups, sweep
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -95,17 +95,17 @@ def ratios(found):
 
 
 def test_gains_are_relative_to_the_explored_interval_and_keep_the_bound():
-    assert ratios(gains(POINTS, 2.0)) == {1.0: 0.5, 2.0: 1.0, 5.0: 1.5}
-    assert ratios(gains(POINTS, 2.0, latency_s=4.0)) == {1.0: 0.5, 2.0: 1.0}
-    assert ratios(gains(POINTS, 2.0, latency_s=2.0)) == {1.0: 0.5}
+    assert ratios(interval_speedups(POINTS, 2.0)) == {1.0: 0.5, 2.0: 1.0, 5.0: 1.5}
+    assert ratios(interval_speedups(POINTS, 2.0, latency_s=4.0)) == {1.0: 0.5, 2.0: 1.0}
+    assert ratios(interval_speedups(POINTS, 2.0, latency_s=2.0)) == {1.0: 0.5}
     with pytest.raises(WorkbenchError, match=r"keeps a latency of 1 s: the least was 1.90 s at 1 s"):
-        gains(POINTS, 2.0, latency_s=1.0)
+        interval_speedups(POINTS, 2.0, latency_s=1.0)
     with pytest.raises(WorkbenchError, match=r"interval 3 s that the model rests on.*compared: 1 s, 2 s, 5 s"):
-        gains(POINTS, 3.0)
+        interval_speedups(POINTS, 3.0)
 
 
 def test_a_gain_is_as_uncertain_as_its_two_measurements():
-    found = gains(POINTS, 2.0)
+    found = interval_speedups(POINTS, 2.0)
     assert [found[2.0].quantile(one) for one in (0.05, 0.5, 0.95)] == [1.0, 1.0, 1.0]  # the explored one itself
     fast = found[1.0]
     brackets = math.sqrt(10_300 / 9_900 * 20_600 / 19_800)
@@ -113,7 +113,7 @@ def test_a_gain_is_as_uncertain_as_its_two_measurements():
     assert fast.quantile(0.95) == pytest.approx(0.5 * scatter * brackets)
     assert fast.quantile(0.05) == pytest.approx(0.5 / scatter / brackets)
     assert fast.quantile(0.5) == 0.5
-    open_ended = gains((POINTS[0], replace(POINTS[1], high=math.inf)), 2.0)[1.0]
+    open_ended = interval_speedups((POINTS[0], replace(POINTS[1], high=math.inf)), 2.0)[1.0]
     assert open_ended.quantile(0.95) == pytest.approx(0.5 * scatter * math.sqrt(10_300 / 9_900))
 
 
@@ -125,8 +125,8 @@ def explored(tmp_path_factory):
 
 def test_the_least_slots_for_a_rate_and_a_latency(explored):
     def planned(latency_s):
-        allowed = gains(POINTS, 2.0, latency_s)
-        return plan(explored.exploration, 1e7, memory_mb=(512,), interval_gains=allowed)
+        allowed = interval_speedups(POINTS, 2.0, latency_s)
+        return plan(explored.exploration, 1e7, memory_mb=(512,), interval_speedups=allowed)
 
     fast, middle, slow = planned(2.0), planned(4.0), planned(math.inf)
     assert [one.budget.interval_s for one in (fast, middle, slow)] == [1.0, 2.0, 5.0]
@@ -144,11 +144,15 @@ def test_the_least_slots_for_a_rate_and_a_latency(explored):
 def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(explored):
     def planned(latency_s, **settings):
         return plan(
-            explored.exploration, 1e7, memory_mb=(512,), interval_gains=gains(POINTS, 2.0, latency_s), **settings
+            explored.exploration,
+            1e7,
+            memory_mb=(512,),
+            interval_speedups=interval_speedups(POINTS, 2.0, latency_s),
+            **settings,
         )
 
     fast = planned(2.0)
-    gain, model = gains(POINTS, 2.0)[1.0], explored.exploration.model
+    gain, model = interval_speedups(POINTS, 2.0)[1.0], explored.exploration.model
     target = [[512, fast.budget.slots]]
     (low,), (high,), (middle,) = *model.interval(target), model.predict(target)
     for end, models, gains_ in ((fast.low, low, gain.quantile(0.05)), (fast.high, high, gain.quantile(0.95))):

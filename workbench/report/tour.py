@@ -1,32 +1,27 @@
-"""What the notebooks measure with, and the steps of the tour that are more than one call."""
+"""The tour: the steps of the first notebook, from a first cell to a page."""
 
 import inspect
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.dataset as pads
 from IPython.display import Code, display
 
 from workbench.capacity import CapacityPlan
-from workbench.dataflow import Budget, SlotProfile
-from workbench.doctor import quota_permitted
 from workbench.errors import WorkbenchError
-from workbench.measuring import CapacityEstimator
 from workbench.placement import read_placement_input
-from workbench.report import render
-from workbench.simulation import RateTrace, preset
+from workbench.report._render import render
+from workbench.simulation import RateTrace
 from workbench.study import (
     Planned,
     Study,
     find_query,
+    first_study,
     planned_start,
     replay_start,
-    study_from,
     study_placement,
     write_planned,
 )
-from workbench.testbed import FluidTestbed, SparkTestbed, Testbed
-from workbench.testbed.spark import SLOT_SHARE, usable_cores
 from workbench.views import placement_cards, plan_cards, units
 from workbench.views.cards import Card, Column, Table, error_card, show
 from workbench.views.study_cards import asked_card
@@ -38,10 +33,7 @@ JOURNAL = FOLDER / "journal.jsonl"
 PLANNED = FOLDER / "tour.json"
 PAGE = Path("reports/tour.html")
 
-_MOST_SLOTS = 3
 _ROWS = 3  # of the data that are shown
-# Two deployments of one query differ by as much: a narrower bracket costs probes and adds little to the model.
-_TOLERANCE = 0.1
 
 
 class RefusedError(WorkbenchError):
@@ -71,53 +63,21 @@ def ask(query: str, dataset: str, event_time: str, targets: list[float], *, quic
         When a value, the query, the data or the machine is not fit for it.
     """
     try:
-        study = study_from(
-            {
-                "query": query,
-                "dataset": dataset or None,
-                "event_time": event_time or None,
-                "targets": targets,
-                "memory_mb": [1024],
-                "prices": "../data/instances.csv",
-                "tolerance": _TOLERANCE,
-                "choice": "edge",
-                "most_runs": 3,
-                **(_simulated() if quick else _real()),
-            },
-            "The first cell",
-        )
+        study = first_study(query, dataset, event_time, targets, prices="../data/instances.csv", simulated=quick)
         found = find_query(study.query, study.dataset, study.event_time)
     except WorkbenchError as error:
         show([error_card("WorkbenchError", str(error))])
         raise RefusedError(str(error)) from None
     show([asked_card(study), *([data_card(found.dataset)] if isinstance(found.dataset, Dataset) else [])])
-    display(Code(_source(found.build), language="python"))
+    display(Code(_source(found.build), language="python"))  # type: ignore[no-untyped-call]
     return study
 
 
-def _source(build: object) -> str:
+def _source(build: Callable[..., object]) -> str:
     try:
         return inspect.getsource(build)
     except (OSError, TypeError):  # no plain function
         return repr(build)
-
-
-def _simulated() -> dict[str, object]:
-    return {"testbed": "fluid", "slots": [4, 6, 8], "slot_cpus": 1}
-
-
-def _real() -> dict[str, object]:
-    """One, two and three slots, or as many as this machine can serve."""
-    cores = usable_cores()
-    room = cores * SLOT_SHARE / slot_cpus() if quota_permitted() else cores - 1
-    slots = [*range(1, min(_MOST_SLOTS, int(room + 1e-9)) + 1)]
-    if len(slots) < 2:
-        raise WorkbenchError(
-            f"Of the {cores:g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two sizes at "
-            "least. Start the notebooks as root, so that a slot can be a fraction of a core; let a container write "
-            "/sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in 01_measure.ipynb."
-        )
-    return {"testbed": "spark", "slots": slots, "slot_cpus": slot_cpus()}
 
 
 def data_card(data: Dataset) -> Card:
@@ -136,38 +96,6 @@ def data_card(data: Dataset) -> Card:
     )
     finding = f"{Path(data.path).name} is replayed over and over at the rates that are tried; {origin}."
     return Card("data", "What is it fed?", finding, table=table)
-
-
-def testbed(study: Study) -> Testbed:
-    """Spark on this machine, or a simulated query under the name of the study's."""
-    if study.testbed == "spark":
-        return spark_testbed(quick=False)
-    model = preset("q11")
-    return FluidTestbed(
-        models=[replace(model, dataflow=replace(model.dataflow, name=study.query.removeprefix("nexmark:")))]
-    )
-
-
-def spark_testbed(*, quick: bool) -> SparkTestbed:
-    """Spark on this machine; code warms up for half a minute, for a tenth of that if `quick`."""
-    return SparkTestbed(slot_cpus="auto" if quota_permitted() else "cores", warmup_cap_s=10.0 if quick else 30.0)
-
-
-def estimator(*, tolerance: float = 0.05, quick: bool = False) -> CapacityEstimator:
-    """Bracket the maximum within `tolerance`; if `quick`, as well as three short probes can."""
-    if quick:
-        return CapacityEstimator(0.2, max_probes=3, warmup_min_s=5.0, warmup_cap_s=10.0, settle_s=2.0, window_s=6.0)
-    return CapacityEstimator(tolerance, warmup_min_s=20.0, warmup_cap_s=45.0)
-
-
-def slot_cpus() -> float:
-    """Two fifths of a core where this machine permits quotas, else a whole one."""
-    return 0.4 if quota_permitted() else 1.0
-
-
-def small_budget() -> Budget:
-    """One slot of 1024 MB for what fits any machine, two where quotas are permitted."""
-    return Budget(2 if quota_permitted() else 1, SlotProfile(slot_cpus(), 1024))
 
 
 def planned_cards(planned: Planned) -> list[Card]:

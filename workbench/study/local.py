@@ -1,0 +1,104 @@
+"""What this machine can measure: slots, a small budget, and the study that a first cell of a notebook asks for."""
+
+from dataclasses import replace
+from typing import Any
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.defaults import MEMORY_MB, SLOT_CPUS, SLOTS, WARMUP_CAP_S
+from workbench.errors import WorkbenchError
+from workbench.measuring import CapacityEstimator
+from workbench.simulation import preset
+from workbench.study.spec import Study, study_from
+from workbench.testbed import FluidTestbed, SparkTestbed, Testbed
+from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
+
+_MOST_SLOTS = 3
+# Two deployments of one query differ by as much: a narrower bracket costs probes and adds little to the model.
+_TOLERANCE = 0.1
+
+
+def slot_cpus() -> float:
+    """Cores of a slot: the default where this machine permits CPU quotas, else a whole one."""
+    return SLOT_CPUS if quota_permitted() else 1.0
+
+
+def small_budget() -> Budget:
+    """One slot for what fits any machine, the default number where quotas are permitted."""
+    return Budget(SLOTS if quota_permitted() else 1, SlotProfile(slot_cpus(), MEMORY_MB))
+
+
+def spark_here(*, quick: bool = False) -> SparkTestbed:
+    """Spark on this machine; if `quick`, with a warm-up of ten seconds."""
+    return SparkTestbed(
+        slot_cpus="auto" if quota_permitted() else "cores", warmup_cap_s=10.0 if quick else WARMUP_CAP_S
+    )
+
+
+def quick_estimator() -> CapacityEstimator:
+    """Bracket the maximum as well as three short probes can."""
+    return CapacityEstimator(0.2, max_probes=3, warmup_min_s=5.0, warmup_cap_s=10.0, settle_s=2.0, window_s=6.0)
+
+
+def first_study(
+    query: str, dataset: str, event_time: str, targets: list[float], *, prices: str, simulated: bool
+) -> Study:
+    """Make the study of a first plan: three runs on the slots that this machine can serve.
+
+    Parameters
+    ----------
+    query
+        ``module:function``.
+    dataset, event_time
+        Path of the data and its event-time column; empty where there is none.
+    targets
+        Records/s to plan for.
+    prices
+        Path of the price list.
+    simulated
+        Whether a simulated query replaces it.
+
+    Raises
+    ------
+    WorkbenchError
+        When a value is out of its range, or this machine has too few cores.
+    """
+    here: dict[str, Any] = {"testbed": "fluid", "slots": [4, 6, 8], "slot_cpus": 1} if simulated else _slots_here()
+    return study_from(
+        {
+            "query": query,
+            "dataset": dataset or None,
+            "event_time": event_time or None,
+            "targets": targets,
+            "memory_mb": [MEMORY_MB],
+            "prices": prices,
+            "tolerance": _TOLERANCE,
+            "choice": "edge",
+            "most_runs": 3,
+            **here,
+        },
+        "The first cell",
+    )
+
+
+def _slots_here() -> dict[str, Any]:
+    """One, two and three slots, or as many as this machine can serve."""
+    cores = usable_cores()
+    room = cores * SLOT_SHARE / slot_cpus() if quota_permitted() else cores - 1
+    slots = [*range(1, min(_MOST_SLOTS, int(room + 1e-9)) + 1)]
+    if len(slots) < 2:
+        raise WorkbenchError(
+            f"Of the {cores:g} cores of this machine {len(slots)} can be a slot, and a plan takes runs on two sizes at "
+            "least. Start the notebooks as root, so that a slot can be a fraction of a core; let a container write "
+            "/sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in 01_measure.ipynb."
+        )
+    return {"testbed": "spark", "slots": slots, "slot_cpus": slot_cpus()}
+
+
+def first_testbed(study: Study) -> Testbed | None:
+    """Return a simulated query under the name of the study's, or None: Spark, as the study says."""
+    if study.testbed == "spark":
+        return None
+    model = preset("q11")
+    return FluidTestbed(
+        models=[replace(model, dataflow=replace(model.dataflow, name=study.query.removeprefix("nexmark:")))]
+    )
