@@ -22,12 +22,16 @@ from workbench.measuring.events import (
     LoadProbed,
     Probed,
     Reused,
+    Rounded,
+    Turned,
     ignore,
     recorded,
     result_of,
 )
 from workbench.measuring.progress import describe, narrate
+from workbench.measuring.readings import Rounds, reading_estimate
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, LEVEL, expected_deviation, with_prior
+from workbench.measuring.rounds import Together, measure_together, reading_s, recorded_together
 from workbench.measuring.schedule import Schedule, Step, Times
 from workbench.measuring.state import State, replay
 from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES, StreamBedSchedule
@@ -54,11 +58,15 @@ __all__ = [
     "LoadProbed",
     "Probed",
     "Reused",
+    "Rounded",
+    "Rounds",
     "Schedule",
     "State",
     "Step",
     "StreamBedSchedule",
     "Times",
+    "Together",
+    "Turned",
     "count_levels",
     "describe",
     "expected_deviation",
@@ -69,9 +77,13 @@ __all__ = [
     "judge",
     "load_curve_s",
     "measure",
+    "measure_together",
     "measurement_key",
     "narrate",
+    "reading_estimate",
+    "reading_s",
     "recorded",
+    "recorded_together",
     "replay",
     "result_of",
     "reusable",

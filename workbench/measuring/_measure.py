@@ -6,7 +6,7 @@ again. A finished one is measured again, unless you ask for it to be reused.
 
 import hashlib
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +49,8 @@ class Configuration:
         How many measurements of the same configuration came before.
     predicted_rate
         Records/s that the tasks should carry, if an optimizer said so.
+    together
+        What the measurement shares with others in one deployment; None: the deployment is its own.
     """
 
     query: Query
@@ -56,6 +58,7 @@ class Configuration:
     tasks: Mapping[str, int] | None = None
     repeat: int = 0
     predicted_rate: float | None = None
+    together: object = None
 
 
 def measurement_key(configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator) -> str:
@@ -76,6 +79,8 @@ def measurement_key(configuration: Configuration, testbed: Testbed, estimator: C
         "testbed": testbed.identity,
         "estimator": estimator.settings(),
     }
+    if configuration.together is not None:
+        asked["together"] = repr(configuration.together)
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
     return f"{query.name}/{digest[:16]}"
 
@@ -113,7 +118,7 @@ def measure(
     key = measurement_key(configuration, testbed, estimator)
     known = replay(journal, key)
     recorded = known.finished[-1] if reuse and known.finished else None
-    if recorded is not None and _complete(recorded, costs=costs):
+    if recorded is not None and complete(recorded, costs=costs):
         yield Reused(key, recorded)
         return recorded
     if isinstance(testbed, Simulated):
@@ -128,18 +133,17 @@ def measure(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with testbed.deploy(query, budget, configuration.tasks, repeat=configuration.repeat) as live:
         if dead_end is not None:
-            yield _recorded(journal, GivenUp(key, dead_end))
-        yield _recorded(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
+            yield recorded_now(journal, GivenUp(key, dead_end))
+        yield recorded_now(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
         probes: list[Probe] = []
         for probe in estimator.probes(live, history):
-            yield _recorded(journal, Probed(key, probe))
+            yield recorded_now(journal, Probed(key, probe))
             probes.append(probe)
         estimate = estimator.steps.conclude([*history, *probes], budget.interval_s)
         loads: list[Probe] = []
         if costs and estimate.rate:
-            for number, share in enumerate(LOAD_CURVE[len(curve) :], len(curve)):
-                load = _observe_at(live, share * estimate.rate, number)
-                yield _recorded(journal, LoadProbed(key, load))
+            for load in observe_loads(live, estimate.rate, len(curve)):
+                yield recorded_now(journal, LoadProbed(key, load))
                 loads.append(load)
         machine, source = live.machine, live.source
     deployments.append(Deployment(tuple(probes), tuple(loads)))
@@ -148,7 +152,7 @@ def measure(
         query=query.name,
         budget=budget,
         estimate=estimate,
-        costs=_costs(deployments),
+        costs=costs_of(deployments),
         source=source,
         testbed=testbed.identity,
         started_at=started,
@@ -165,7 +169,7 @@ def measure(
     )
     if output is not None:
         measurement.to_json(output)
-    yield _recorded(journal, Finished(key, measurement))
+    yield recorded_now(journal, Finished(key, measurement))
     return measurement
 
 
@@ -174,15 +178,16 @@ def reusable(
 ) -> Measurement | None:
     """Give the measurement that `measure` would reuse; None if it would deploy."""
     finished = replay(journal, measurement_key(configuration, testbed, estimator)).finished
-    return finished[-1] if finished and _complete(finished[-1], costs=costs) else None
+    return finished[-1] if finished and complete(finished[-1], costs=costs) else None
 
 
-def _complete(recorded: Measurement, *, costs: bool) -> bool:
+def complete(recorded: Measurement, *, costs: bool) -> bool:
     """Whether a finished measurement has all that is asked for."""
     return not costs or bool(recorded.load_curve) or not recorded.estimate.rate
 
 
-def _recorded(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
+def recorded_now(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> Event:
+    """Write `event` to the journal and return it."""
     record(journal, event)
     return event
 
@@ -225,6 +230,12 @@ def _load_times(interval_s: float) -> tuple[float, float]:
     return max(_SETTLE_S, 2 * interval_s), _WINDOW_BATCHES * interval_s
 
 
+def observe_loads(run: Run, rate: float, made: int = 0) -> Iterator[Probe]:
+    """Observe `run` at the shares of `rate`, records/s, that separate costs, after the first `made` of them."""
+    for number, share in enumerate(LOAD_CURVE[made:], made):
+        yield _observe_at(run, share * rate, number)
+
+
 def _observe_at(run: Run, rate: float, number: int) -> Probe:
     run.set_rate(rate)
     settle_s, window_s = _load_times(run.budget.interval_s)
@@ -233,11 +244,15 @@ def _observe_at(run: Run, rate: float, number: int) -> Probe:
     return Probe(number, "probe", rate, 1, observation, seconds=settle_s + observation.elapsed_s)
 
 
-def _costs(deployments: Sequence[Deployment]) -> tuple[OperatorCost, ...]:
+def costs_of(deployments: Sequence[Deployment]) -> tuple[OperatorCost, ...]:
     """Fit the costs within one deployment, since another JVM has other costs: the one that saw the most levels."""
     fits = []
     for deployment in deployments:
-        answered = [probe for probe in deployment.probes if probe.judgement and probe.judgement.answered]
+        answered = [
+            probe
+            for probe in deployment.probes
+            if probe.phase == "reading" or (probe.judgement and probe.judgement.answered)
+        ]
         probes = (*answered, *deployment.load_curve)
         fits.append(fit_costs(sample for probe in probes for sample in probe.observation.samples))
     return max(reversed(fits), key=lambda costs: sum(cost.levels for cost in costs), default=())

@@ -13,6 +13,8 @@ event          kind in the journal  data
 `GivenUp`      ``given up``         the reason
 `Reused`       not recorded         its `Finished` line is there already
 `Failed`       not recorded         the next run tries again
+`Turned`       not recorded         a budget's turn in a shared deployment
+`Rounded`      not recorded         what complete rounds say so far
 =============  ===================  ==========================================
 """
 
@@ -96,7 +98,25 @@ class Failed:
     run: FailedRun
 
 
-Event = Deployed | Probed | LoadProbed | Finished | Reused | GivenUp | Failed
+@dataclass(frozen=True)
+class Turned:
+    """A budget takes its turn in a shared deployment: round `number`, after the readings `seen`."""
+
+    key: str
+    budget: Budget
+    number: int
+    seen: tuple[Probe, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A round is complete, and this is what the rounds so far say of the budgets."""
+
+    number: int
+    measurements: tuple[Measurement, ...]
+
+
+Event = Deployed | Probed | LoadProbed | Finished | Reused | GivenUp | Failed | Turned | Rounded
 
 
 def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> None:

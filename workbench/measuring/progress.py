@@ -1,9 +1,10 @@
 """Events in words: one line each, for a terminal and a log."""
 
+import math
 from collections.abc import Callable
 
 from workbench.dataflow import Budget
-from workbench.measuring.events import Deployed, Event, Failed, GivenUp, LoadProbed, Probed
+from workbench.measuring.events import Deployed, Event, Failed, GivenUp, LoadProbed, Probed, Rounded, Turned
 from workbench.records import Probe
 
 
@@ -11,10 +12,18 @@ def describe(event: Event) -> str | None:
     """One line on `event`; None for an event that needs none."""
     text = None
     match event:
+        case Deployed(resumed=resumed) if any(probe.phase == "reading" for probe in resumed):
+            text = f"resuming: {len(resumed)} complete rounds are not repeated"
         case Deployed(resumed=resumed, load_curve=load_curve) if resumed or load_curve:
             text = f"resuming: {len(resumed) + len(load_curve)} finished probes are not repeated"
         case Deployed(budget=budget):
             text = f"deployed on {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
+        case Turned(budget=budget, number=number):
+            text = f"round {number}: {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
+        case Rounded(number=number, measurements=measured):
+            rates = ", ".join(f"{one.budget.slots} slots {one.estimate.middle:,.0f}" for one in measured)
+            known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
+            text = f"after round {number}: {rates} records/s; the ratios are known to {known:.0%}"
         case Probed(probe=probe):
             text = _describe_probe(probe)
         case LoadProbed(probe=probe):
@@ -42,6 +51,9 @@ def narrate(say: Callable[[str], None]) -> Callable[[Event], None]:
 
 
 def _describe_probe(probe: Probe) -> str:
+    if probe.phase == "reading":
+        steady = "steady" if probe.steady else "not steady yet"
+        return f"maximum rate: {probe.observation.consumed_rate:,.0f} records/s, {steady} after {probe.seconds:.0f} s"
     if probe.judgement is None:
         steady = "steady" if probe.steady else "not steady yet, but at its cap"
         return f"warm-up: {probe.observation.consumed_rate:,.0f} records/s, {steady} after {probe.seconds:.0f} s"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from workbench.metrics import Observation
 
-Phase = Literal["warm-up", "probe"]
+Phase = Literal["warm-up", "probe", "reading"]
 Limit = Literal["query", "source", "none"]
 Verdict = Literal["sustained", "overloaded", "source-bound", "disturbed", "not-offered"]
 
@@ -51,19 +51,19 @@ class Probe:
     Parameters
     ----------
     number
-        0 for the warm-up, then 1, 2, ...
+        0 for the warm-up, then 1, 2, ...; of a reading, its round.
     phase, rate, attempt
         As in the `Step`.
     observation
         What was seen: of a probe its window, of a warm-up its steady tail.
     judgement
-        None for the warm-up.
+        None for the warm-up and for readings, which are taken at the maximum rate.
     started_s
         When it began, seconds after the estimate began.
     seconds
         How long it took, with the time that was not observed.
     steady
-        Whether the warm-up became steady before its cap; None for a probe.
+        Whether the warm-up or the reading became steady before its cap; None for a probe.
     """
 
     number: int

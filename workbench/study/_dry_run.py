@@ -6,18 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
-from workbench.capacity.explore import LEAST_RUNS, minimal_first
+from workbench.capacity.explore import LEAST_RUNS, groups_of, minimal_first
 from workbench.dataflow import Budget
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, reusable
+from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, reading_s, recorded_together, reusable
 from workbench.records import Measurement
-from workbench.study.carry_out import prepare
+from workbench.study.carry_out import prepare, shares_deployments
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed
+from workbench.workload import Query
 
 # Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
 START_S = (30.0, 90.0)
 PROBES = (4, 12)
+# Of a warm deployment: seconds until the first turn, and from one turn to the next.
+WARM_S = (60.0, 150.0)
+TURN_S = 5.0
 SIMULATED_RUN_S = 1.0
 
 
@@ -70,6 +74,8 @@ def dry_run(
     journal = journal or Journal(os.devnull)
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator)
     optimizer = explorer.optimizer
+    if shares_deployments(study, optimizer.testbed):
+        return _with_sweep(study, query, optimizer, journal, _together(study, query, optimizer, journal))
     known = True
     while known and (budget := explorer.ask()) is not None:
         found, known = optimizer.recorded(query, budget)
@@ -85,14 +91,6 @@ def dry_run(
         certain += takes
     else:
         runs = _runs_in_all(study, explorer, certain, operators)
-    intervals = sorted({*study.intervals} - {study.interval_s})
-    swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
-    left = [
-        budget
-        for budget in swept
-        if not reusable(Configuration(query, budget), optimizer.testbed, optimizer.estimator, journal, costs=False)
-    ]
-    times = [_seconds(optimizer, study.interval_s), *(_seconds(optimizer, budget.interval_s) for budget in left)]
     costs_s = 0.0
     if (
         optimizer.costs_at is not None
@@ -100,13 +98,47 @@ def dry_run(
         and not any(isinstance(run, Measurement) and run.load_curve for run in explorer.runs)
     ):
         costs_s = load_curve_s(study.interval_s)
-    least, most = ((runs[end] - made) * times[0][end] + sum(one[end] for one in times[1:]) + costs_s for end in (0, 1))
-    return DryRun(
-        tuple(certain[made:]),
-        (runs[0] + len(swept), runs[1] + len(swept)),
-        (math.ceil(least), math.ceil(most)),
-        made + len(swept) - len(left),
-        tuple(left),
+    least, most = ((runs[end] - made) * _seconds(optimizer, study.interval_s)[end] + costs_s for end in (0, 1))
+    return _with_sweep(study, query, optimizer, journal, DryRun(tuple(certain[made:]), runs, (least, most), made))
+
+
+def _together(study: Study, query: Query, optimizer: ConfigurationOptimizer, journal: Journal) -> DryRun:
+    """Say what warm deployments would measure: each budget of the grid takes a turn in every round."""
+    first: list[Budget] = []
+    seconds = [0.0, 0.0]
+    groups = groups_of(query, study.space.budgets)
+    for number, group in enumerate(groups):
+        costs = optimizer.costs_at is not None and number == len(groups) - 1
+        if recorded_together(group, optimizer.testbed, optimizer.estimator, journal, costs=costs) is not None:
+            continue
+        first += group.budgets
+        turn_s = TURN_S + reading_s(study.interval_s, optimizer.estimator)
+        for end, rounds in enumerate((group.rounds.least, group.rounds.most)):
+            seconds[end] += WARM_S[end] + rounds * len(group.budgets) * turn_s
+            seconds[end] += load_curve_s(study.interval_s) if costs else 0.0
+    runs = len(study.space.budgets)
+    return DryRun(tuple(first), (runs, runs), (seconds[0], seconds[1]), runs - len(first))
+
+
+def _with_sweep(
+    study: Study, query: Query, optimizer: ConfigurationOptimizer, journal: Journal, explored: DryRun
+) -> DryRun:
+    """Add the runs at the trigger intervals to choose from."""
+    intervals = sorted({*study.intervals} - {study.interval_s})
+    swept = [replace(study.space.corners[-1], interval_s=interval) for interval in intervals]
+    left = [
+        budget
+        for budget in swept
+        if not reusable(Configuration(query, budget), optimizer.testbed, optimizer.estimator, journal, costs=False)
+    ]
+    times = [_seconds(optimizer, budget.interval_s) for budget in left]
+    least, most = (explored.seconds[end] + sum(one[end] for one in times) for end in (0, 1))
+    return replace(
+        explored,
+        runs=(explored.runs[0] + len(swept), explored.runs[1] + len(swept)),
+        seconds=(math.ceil(least), math.ceil(most)),
+        recorded=explored.recorded + len(swept) - len(left),
+        sweep=tuple(left),
     )
 
 

@@ -1,22 +1,23 @@
 """Carry out a study: explore, model, and plan every target."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
-from workbench.capacity.explore import conclude
+from workbench.capacity.explore import conclude, explore_together, groups_of
 from workbench.capacity.model import advise, describe_runs, why_no_capacity
 from workbench.capacity.planning import IntervalSpeedup, interval_points, interval_speedups, read_instances, sweep
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Event, ignore, result_of
-from workbench.records import CapacityPlan, FailedRun, InstanceType, PlannedStudy, Refusal, Run
+from workbench.measuring import CapacityEstimator, Event, Rounded, ignore, result_of
+from workbench.records import CapacityPlan, FailedRun, InstanceType, Measurement, PlannedStudy, Refusal, Run
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
-from workbench.testbed import FluidTestbed, RecordedTestbed, SparkTestbed, Testbed
+from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed
 from workbench.workload import Query
 
 
@@ -78,7 +79,11 @@ def study_steps(
         When the query, the data or a budget is not available here, or too few budgets yield a capacity.
     """
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
-    exploration = yield from explorer.steps(query)
+    if shares_deployments(study, explorer.optimizer.testbed):
+        together = explore_together(query, groups_of(query, study.space.budgets), explorer.optimizer, form=study.form)
+        exploration = yield from _with_first_answer(together, study, instances, progress)
+    else:
+        exploration = yield from explorer.steps(query)
     swept: tuple[Run, ...] = ()
     if len(study.intervals) > 1:
         optimizer = explorer.optimizer
@@ -91,6 +96,34 @@ def study_steps(
             journal=journal,
         )
     return plan_targets(study, exploration, swept, instances)
+
+
+def shares_deployments(study: Study, testbed: Testbed) -> bool:
+    """Whether the study's budgets take turns in warm deployments on `testbed`."""
+    return study.shared and isinstance(testbed, Sharing)
+
+
+def _with_first_answer(
+    events: Generator[Event, None, Exploration],
+    study: Study,
+    instances: Sequence[InstanceType],
+    progress: Callable[[str], None],
+) -> Generator[Event, None, Exploration]:
+    """Pass `events` on; once a first round is complete, say what it would plan."""
+    said = False
+    while True:
+        try:
+            event = next(events)
+        except StopIteration as end:
+            found: Exploration = end.value
+            return found
+        yield event
+        if isinstance(event, Rounded) and not said:
+            said = True
+            with suppress(WorkbenchError):  # too few budgets for a model
+                first = conclude(event.measurements, "one round was made", form=study.form, choice="edge")
+                for one in plan_targets(study, first, (), instances).plans:
+                    progress(f"first answer, from one round: {one.sentence()}")
 
 
 def prepare(
@@ -238,8 +271,20 @@ def read_planned(path: Path) -> Planned:
     stored = PlannedStudy.from_json(path)
     given = {key: value for key, value in stored.study.items() if value is not None and value != []}
     study = study_from(given, f"The study in {path}")
-    found = conclude(stored.runs, stored.reason, form=study.form, most_runs=study.most_runs, choice=study.choice)
+    shared = any(isinstance(run, Measurement) and _read_at_maximum(run) for run in stored.runs)
+    found = conclude(
+        stored.runs,
+        stored.reason,
+        form=study.form,
+        most_runs=len(stored.runs) if shared else study.most_runs,
+        choice="edge" if shared else study.choice,
+    )
     return Planned(study, found, stored.plans, stored.refused, stored.sweep, stored.instances)
+
+
+def _read_at_maximum(run: Measurement) -> bool:
+    """Whether a run took turns with others in one deployment."""
+    return any(probe.phase == "reading" for probe in run.estimate.probes)
 
 
 def refuse_failures(planned: Planned) -> None:

@@ -27,8 +27,10 @@ from workbench.measuring import (
     Finished,
     Probed,
     Reused,
+    Turned,
     describe,
     measure,
+    reading_estimate,
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
@@ -218,7 +220,9 @@ class Runner(Generic[T]):
             elapsed = self._elapsed()
             mean = sum(self._seconds) / len(self._seconds) if self._seconds else None
         estimate = None
-        if probes and now.budget is not None:
+        if probes and probes[0].phase == "reading" and now.budget is not None:
+            estimate = reading_estimate(probes, now.budget.interval_s)
+        elif probes and now.budget is not None:
             with suppress(WorkbenchError):  # nothing can be concluded from them: the work ends by saying so
                 estimate = self._estimator.steps.conclude(probes, now.budget.interval_s)
         left = None
@@ -269,6 +273,10 @@ class Runner(Generic[T]):
                 with self._lock:
                     self._probes[:] = resumed
                     self._now = replace(self._now, run=self._now.run + 1, probes=_count(resumed), budget=budget)
+            case Turned(budget=budget, seen=seen):
+                with self._lock:
+                    self._probes[:] = seen
+                    self._now = replace(self._now, probes=_count(seen), budget=budget)
             case Probed(probe=probe):
                 with self._lock:
                     self._probes.append(probe)
@@ -388,4 +396,4 @@ def _watched(testbed: Testbed, report: Report) -> Testbed:
 
 
 def _count(probes: Iterable[Probe]) -> int:
-    return sum(probe.phase == "probe" for probe in probes)
+    return sum(probe.phase != "warm-up" for probe in probes)

@@ -16,6 +16,7 @@ from workbench.strict_yaml import parse_yaml
 from workbench.workload import OutputMode
 
 TESTBEDS = ("spark", "fluid", "recorded")
+DEPLOYMENTS = ("shared", "separate")
 _Check = Callable[[Any], Any]
 
 
@@ -73,6 +74,10 @@ class Study:
         Which budgets follow the corners, and how many runs each gets; see `ResourceExplorer`.
     seed
         Of the exploration and of simulated noise.
+    deployment
+        ``"shared"``: all slot counts of a memory profile take turns in one warm deployment, minutes in all; every
+        budget of the grid is measured, so `choice`, `estimates` and `most_calls` have no effect. ``"separate"``: a
+        deployment for each run. None: shared on Spark, unless one of those is set.
     """
 
     query: str
@@ -103,6 +108,7 @@ class Study:
     choice: Choice = "improvement"
     estimates: int = 1
     seed: int = 0
+    deployment: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -119,6 +125,19 @@ class Study:
             raise WorkbenchError(f"plan_memory_mb is {list(self.plan_memory_mb)!r}; it must be {_ROOM}. Sort it.")
         self._check_intervals()
         self._check_table()
+        if self.deployment == "shared" and self.testbed != "spark":
+            raise WorkbenchError(
+                f"deployment is 'shared', but the {self.testbed} testbed deploys each budget apart. Remove it, or use "
+                "testbed: spark."
+            )
+
+    @property
+    def shared(self) -> bool:
+        """Whether budgets are to share a deployment."""
+        if self.deployment is not None:
+            return self.deployment == "shared"
+        explored = self.choice == "improvement" and self.estimates == 1 and self.most_calls is None
+        return self.testbed == "spark" and explored and self.form == "scaling"
 
     @property
     def space(self) -> Space:
@@ -293,4 +312,5 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "choice": (_one_of(*get_args(Choice)), f"one of {', '.join(get_args(Choice))}"),
     "estimates": (_whole(1), "a whole number of at least 1"),
     "seed": (_whole(0), "a whole number of at least 0"),
+    "deployment": (_or_none(_one_of(*DEPLOYMENTS)), f"one of {', '.join(DEPLOYMENTS)}"),
 }

@@ -1,6 +1,6 @@
 """Testbeds: where a query is deployed under load and observed."""
 
-from workbench.testbed.base import Run, Simulated, Testbed
+from workbench.testbed.base import Run, SharedRun, Sharing, Simulated, Testbed
 from workbench.testbed.fluid import FluidTestbed
 from workbench.testbed.recorded import RecordedRate, RecordedTestbed
 from workbench.testbed.spark import SparkTestbed
@@ -10,6 +10,8 @@ __all__ = [
     "RecordedRate",
     "RecordedTestbed",
     "Run",
+    "SharedRun",
+    "Sharing",
     "Simulated",
     "SparkTestbed",
     "Testbed",

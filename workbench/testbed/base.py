@@ -5,7 +5,7 @@ flushes what had queued up, ``observe`` lets time pass and returns what was seen
 the context removes every process, control group and folder of the deployment.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
@@ -100,6 +100,23 @@ class Testbed(Protocol):
         WorkbenchError
             When the query or the budget cannot be deployed here; the message says why.
         """
+        ...
+
+
+class SharedRun(Run, Protocol):
+    """One deployment in which several budgets take turns, so that all of them meet the same machine and warm code."""
+
+    def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
+        """Start the query again on `budget`, which has at most the slots deployed; its state begins empty."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """A testbed on which budgets of one memory profile can share a deployment."""
+
+    def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> AbstractContextManager[SharedRun]:
+        """Deploy `query` so that each of `budgets`, which differ in their slots and intervals, can take its turn."""
         ...
 
 

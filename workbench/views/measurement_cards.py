@@ -40,7 +40,7 @@ def cards(measurement: Measurement) -> list[Card]:
 def _capacity(measurement: Measurement) -> list[Card]:
     estimate = measurement.estimate
     data = probes(measurement.query, measurement.budget, estimate)
-    made = [probe for probe in estimate.probes if probe.phase == "probe"]
+    made = [probe for probe in estimate.probes if probe.phase != "warm-up"]
     sentences = (
         f"{data.finding}.",
         findings.bracket(estimate),

@@ -97,6 +97,11 @@ class Space:
         return Budget(slots, SlotProfile(self.cpus, memory_mb), self.interval_s)
 
     @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """All budgets of the grid."""
+        return tuple(self.budget(slots, memory) for memory in self.memory_mb for slots in self.slots)
+
+    @property
     def corners(self) -> tuple[Budget, ...]:
         """Budgets at the ends: two where the memory is fixed."""
         ends = dict.fromkeys((self.memory_mb[0], self.memory_mb[-1]))

@@ -1,8 +1,8 @@
 """The driver process of one deployment: ``python -m workbench.testbed.spark.driver FD``.
 
 It holds the Spark session and takes commands from its owner over a pipe: ``("rate", records/s)``,
-``("settle", seconds)``, ``("await quiet", seconds)``, ``("observe", seconds)``. When the pipe closes, for any reason,
-the deployment ends.
+``("settle", seconds)``, ``("await quiet", seconds)``, ``("observe", seconds)``, ``("turn", Turn)``. When the pipe
+closes, for any reason, the deployment ends.
 """
 
 import math
@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
+from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.held import HeldSlots
 from workbench.testbed.spark.live import (
     FIRST_BATCH_ROWS,
     LEAST_BATCH_ROWS,
@@ -46,7 +48,7 @@ from workbench.testbed.spark.operators import (
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
-from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.spec import DeploymentSpec, Turn, slot_cores
 from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe
 from workbench.workload import Generator
 from workbench.workload.source import RowsOnly
@@ -89,10 +91,15 @@ class Driver:
         self._cpus = spec.budget.profile.cpus
         self._source = SourceCost()
         self._profile = SourceProfile(0.0, 0.0, math.inf)
-        self._slot_cores = spec.slot_cores
-        self._other_cores = frozenset(os.sched_getaffinity(0)) - self._slot_cores
+        self._allowed = frozenset(os.sched_getaffinity(0))  # before this process is pinned
+        self._slot_cores = slot_cores(spec.budget, self._allowed)
+        self._other_cores = self._allowed - self._slot_cores
         self._spark: SparkSession | None = None
-        self._interference = InterferenceProbe(CoreTimer(spec.slot_cores).time, now_s)
+        self._most = spec.budget
+        self._rows: dict[Turn, int] = {}
+        self._turns = 0
+        self._probes: dict[Turn, InterferenceProbe] = {}
+        self._interference = InterferenceProbe(CoreTimer(self._slot_cores).time, now_s)
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark and the query, and warm up both."""
@@ -111,11 +118,62 @@ class Driver:
         self._divide_cores()
         self._say("measuring the source alone")
         rows = self._profile_source(rows)
+        self._held = HeldSlots(spark, spec.folder)
+        self._turn = Turn(spec.budget, spec.source_partitions, spec.state_partitions)
+        self._rows[self._turn], self._probes[self._turn] = rows, self._interference
         self._live = self._start("query", spec.generator, spec.budget.interval_s, spec.build, spec.output_mode)
         self._live.expect(rows)
         jvm = spark._jvm  # noqa: SLF001 - py4j's only door
         java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
         return {"spark": spark.version, "java": java, "source": self._profile}
+
+    def turn(self, turn: Turn) -> SourceProfile:
+        """Start the query again on `turn`'s budget in the same executor: its code stays warm, its state begins empty.
+
+        Tasks that sleep hold the slots that the budget does not have. The first batches have as many rows as fitted
+        when the same budget had its last turn.
+        """
+        assert self._spark is not None  # noqa: S101 - for the type checker
+        self._turns += 1
+        self._rows[self._turn] = self._live.rows_fitting
+        self._retire(self._live)
+        self._held.release()
+        self._limit(quota=False)
+        self._spec = spec = replace(
+            self._spec,
+            budget=turn.budget,
+            source_partitions=turn.source_partitions,
+            state_partitions=turn.state_partitions,
+        )
+        self._slot_cores = slot_cores(turn.budget, self._allowed)
+        self._other_cores = self._allowed - self._slot_cores
+        self._held.hold(self._most.slots - turn.budget.slots)
+        self._divide_cores()
+        if turn not in self._probes:
+            self._probes[turn] = InterferenceProbe(CoreTimer(self._slot_cores).time, now_s)
+        self._interference = self._probes[turn]
+        self._limit(quota=True)
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(turn.state_partitions))
+        rows = self._rows_for(turn)
+        self._turn = turn
+        self._profile = self._source_profile(turn.budget)
+        self._live = self._start(
+            f"query{self._turns}", spec.generator, turn.budget.interval_s, spec.build, spec.output_mode
+        )
+        self._live.expect(rows)
+        return self._profile
+
+    def _rows_for(self, turn: Turn) -> int:
+        """First guess of the rows that fit: those of its last turn, else of the nearest budget, in proportion."""
+        if turn in self._rows:
+            return self._rows[turn]
+
+        def share(other: Turn) -> float:
+            budget, known = turn.budget, other.budget
+            return budget.cpus * budget.interval_s / (known.cpus * known.interval_s)
+
+        nearest = min(self._rows, key=lambda other: abs(math.log(share(other))))
+        return max(LEAST_BATCH_ROWS, int(self._rows[nearest] * min(1.0, share(nearest))))
 
     def rate(self, rate: float) -> None:
         """Command `rate` records/s."""
@@ -194,6 +252,8 @@ class Driver:
     def end(self) -> None:
         """Stop the queries and the session."""
         if self._spark is not None:
+            if hasattr(self, "_held"):
+                self._held.release()
             for query in getattr(self, "_queries", []):
                 query.query.stop()
             end_session(self._spark)
@@ -205,7 +265,8 @@ class Driver:
                 pump(self._queries, self._events, self._meter)
             verb, value = self._receive()
             try:
-                obey: Mapping[str, Callable[[float], Observation | None]] = {
+                obey: Mapping[str, Callable[[Any], Observation | SourceProfile | None]] = {
+                    "turn": self.turn,
                     "rate": self.rate,
                     "settle": self.settle,
                     "await quiet": self.await_quiet,
@@ -230,10 +291,11 @@ class Driver:
         executor, quota = self._executor, self._spec.quota
         apart = COMPILERS if quota and quota.exempt(executor, COMPILERS) else ()
         pin_family(executor, self._slot_cores)  # its Python workers too: they started before
-        if self._other_cores:
-            pin(executor, self._other_cores, apart)
+        if self._other_cores or self._turns:  # with none left, everything shares the slots' cores again
+            others = self._other_cores or self._allowed
+            pin(executor, others, apart)
             for process in set(family(os.getpid())) - set(family(executor)):
-                pin(process, self._other_cores)
+                pin(process, others)
 
     def _start(
         self,
@@ -257,7 +319,6 @@ class Driver:
         The return value is the number of rows it may consume under the quota.
         """
         spec = self._spec
-        interval = spec.budget.interval_s
         alone = self._start("source", RowsOnly(spec.generator), _READ_INTERVAL_S, _unchanged, "append")
         at_once = min(spec.budget.slots, len(self._slot_cores | self._other_cores))
         expected = max(LEAST_BATCH_ROWS, int(rows * min(1.0, spec.budget.cpus / at_once)))
@@ -279,14 +340,20 @@ class Driver:
             kept += self._batches(alone, SOURCE_BATCHES)[1:]
         self._retire(alone)
         self._source = fit_source([done.work for done in kept], self._cpus)
-        whole = line([(done.batch.records, done.batch.duration_s) for done in kept])
-        room = max(0.0, interval - whole.fixed_s)
-        self._profile = SourceProfile(
+        self._source_alone = line([(done.batch.records, done.batch.duration_s) for done in kept])
+        self._profile = self._source_profile(spec.budget)
+        return expected
+
+    def _source_profile(self, budget: Budget) -> SourceProfile:
+        """Give the cost of the source and its highest rate on `budget`: on fewer slots a record takes longer."""
+        interval, alone = budget.interval_s, self._source_alone
+        per_record_s = alone.per_record_s * self._most.cpus / budget.cpus
+        room = max(0.0, interval - alone.fixed_s)
+        return SourceProfile(
             fixed_s=self._source.fixed_s * self._cpus,
             per_record_s=self._source.per_record_s * self._cpus,
-            rate_limit=room / (whole.per_record_s * interval) if whole.per_record_s else math.inf,
+            rate_limit=room / (per_record_s * interval) if per_record_s else math.inf,
         )
-        return expected
 
     def _fastest_s(self, live: LiveQuery) -> float:
         return min(done.batch.duration_s for done in self._batches(live, 2))

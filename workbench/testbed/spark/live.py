@@ -176,6 +176,11 @@ class LiveQuery:
         self._most_rows = max(self._most_rows, MOST_FITTING * rows)
 
     @property
+    def rows_fitting(self) -> int:
+        """Rows that are expected to fit an interval."""
+        return self._rows
+
+    @property
     def _interval_ms(self) -> int:
         return round(self.interval_s * 1000)  # Spark's triggers are in milliseconds
 

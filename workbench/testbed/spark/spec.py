@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,10 +38,23 @@ class DeploymentSpec:
 
     @property
     def slot_cores(self) -> frozenset[int]:
-        """Cores that the slots run on: the fewest that hold them, lowest numbers first.
+        """Cores that the slots run on, of those that this process may use."""
+        return slot_cores(self.budget, os.sched_getaffinity(0))
 
-        On more cores, tasks that share one core's quota would run at once or in turns by chance. At once, they slow
-        each other down if the cores are threads of one physical core or share its caches.
-        """
-        allowed = sorted(os.sched_getaffinity(0))
-        return frozenset(allowed[: max(1, math.ceil(round(self.budget.cpus, 6)))])
+
+@dataclass(frozen=True)
+class Turn:
+    """A smaller or equal budget that takes its turn in a deployment that is warm, and its numbers of partitions."""
+
+    budget: Budget
+    source_partitions: int
+    state_partitions: int
+
+
+def slot_cores(budget: Budget, allowed: Iterable[int]) -> frozenset[int]:
+    """Cores that the slots of `budget` run on: the fewest of `allowed` that hold them, lowest numbers first.
+
+    On more cores, tasks that share one core's quota would run at once or in turns by chance. At once, they slow each
+    other down if the cores are threads of one physical core or share its caches.
+    """
+    return frozenset(sorted(allowed)[: max(1, math.ceil(round(budget.cpus, 6)))])

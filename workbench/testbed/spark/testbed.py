@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import packages_distributions, version
@@ -27,7 +27,7 @@ from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory, last_line
-from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.spec import DeploymentSpec, Turn
 from workbench.workload import Dataset, Query, Replay, prepare
 
 # The driver needs CPU time too: at most this share of the machine's cores becomes slots.
@@ -55,6 +55,34 @@ class SparkRun:
     _check: Callable[[], None] = _go_on
     _said: Callable[[], str] = str
 
+    def __post_init__(self) -> None:
+        self.deployed = self.budget
+
+    def turn(self, budget: Budget, layout: Mapping[str, int] | None = None) -> None:
+        """Go on with `budget` in the same executor: the query starts again, its code warm and its state empty.
+
+        Parameters
+        ----------
+        budget
+            At most the slots deployed, of the same profile.
+        layout
+            As `SparkTestbed.deploy` takes it.
+
+        Raises
+        ------
+        WorkbenchError
+            When the budget is larger or of another profile, or the query fails.
+        """
+        if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
+            raise WorkbenchError(
+                f"{budget.slots} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB cannot take a "
+                f"turn in a deployment of {self.deployed.slots} slots of {self.deployed.profile.cpus:g} core and "
+                f"{self.deployed.profile.memory_mb} MB. Give at most its slots, of its profile.",
+                settings=("slots",),
+            )
+        self.source = self._ask("turn", Turn(budget, *_partitions(layout or {}, budget)))
+        self.budget = budget
+
     def set_rate(self, rate: float) -> None:
         """Offer `rate` records/s from the next batch on; inf offers the maximum rate that fits the interval."""
         self._ask("rate", rate)
@@ -72,7 +100,7 @@ class SparkRun:
         observation: Observation = self._ask("observe", seconds)
         return observation
 
-    def _ask(self, verb: str, value: float) -> Any:  # noqa: ANN401
+    def _ask(self, verb: str, value: float | Turn) -> Any:  # noqa: ANN401
         try:
             self._connection.send((verb, value))
         except BrokenPipeError as error:
@@ -235,6 +263,20 @@ class SparkTestbed:
             here = describe()
             machine = replace(here, slots=slots, facts={**here.facts, **facts})
             yield SparkRun(budget, machine, source, driver.connection, self.check_owner, driver.said)
+
+    @contextmanager
+    def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:
+        """Deploy `query` once for all of `budgets`: on the largest, so that each can take its turn (`SparkRun.turn`).
+
+        Raises
+        ------
+        WorkbenchError
+            When a budget does not fit this machine.
+        """
+        for budget in budgets:
+            self.check(budget)
+        with self.deploy(query, max(budgets, key=lambda budget: budget.slots)) as run:
+            yield run
 
     def _quota(self, budget: Budget) -> CpuQuota | None:
         if self.master != "local" or self.slot_cpus == "cores":

@@ -10,6 +10,7 @@ VERDICTS: Mapping[str, Sign] = MappingProxyType(
         "sustained": Sign(BLUE, "circle", "sustained"),
         "overloaded": Sign(VERMILLION, "x", "overloaded"),
         "lower load": Sign(GREEN, "circle-open", "at lower rates, for the costs"),
+        "reading": Sign(BLUE, "circle", "at the maximum rate"),
         "source-bound": Sign(PURPLE, "diamond", "source-bound (not counted)"),
         "disturbed": Sign(PURPLE, "square", "disturbed (not counted)"),
         "not-offered": Sign(BLACK, "triangle-up", "not offered (not counted)"),
@@ -17,5 +18,5 @@ VERDICTS: Mapping[str, Sign] = MappingProxyType(
     }
 )
 
-COUNTED = frozenset({"sustained", "overloaded", "lower load"})
+COUNTED = frozenset({"sustained", "overloaded", "lower load", "reading"})
 """Verdicts of valid probes, and observations at lower rates."""

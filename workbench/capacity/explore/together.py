@@ -1,0 +1,82 @@
+"""Explore a space in warm deployments: all slot counts of one memory profile take turns in one.
+
+A budget is given a deployment of its own where sharing is not the same thing: memory is shared in proportion to the
+most slots, so a query whose state does not fit its caches would have more of it on few slots than it is to have.
+"""
+
+from collections.abc import Generator
+
+from workbench.capacity.explore.exploration import Exploration, conclude
+from workbench.capacity.explore.optimizer import ConfigurationOptimizer
+from workbench.capacity.model import SCALING
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.journal import JournalError
+from workbench.measuring import Event, Together, measure_together
+from workbench.records import Measurement, Run
+from workbench.workload import Query
+
+HIT_RATE = 0.95
+"""Share of state accesses that the cache must serve in a shared deployment; below it, memory limits the query."""
+
+
+def groups_of(query: Query, budgets: tuple[Budget, ...]) -> tuple[Together, ...]:
+    """Group budgets that can share a deployment: those of one profile, the fewest slots first in each."""
+    profiles = dict.fromkeys(budget.profile for budget in budgets)
+    return tuple(
+        Together(
+            query,
+            tuple(sorted((b for b in budgets if b.profile == profile), key=lambda b: (b.slots, b.interval_s))),
+        )
+        for profile in profiles
+    )
+
+
+def memory_binds(measured: tuple[Measurement, ...]) -> bool:
+    """Whether an operator's state was seen not to fit its cache."""
+    return any(
+        operator.cache_hit_rate is not None and operator.cache_hit_rate < HIT_RATE
+        for run in measured
+        if run.estimate.observation is not None
+        for operator in run.estimate.observation.operators
+    )
+
+
+def explore_together(
+    query: Query, groups: tuple[Together, ...], optimizer: ConfigurationOptimizer, *, form: str = SCALING
+) -> Generator[Event, None, Exploration]:
+    """Measure every group in a deployment of its own, yield what happens, and return what was explored.
+
+    The budgets of a group are measured one by one where sharing fails, or where memory limits the query.
+
+    Raises
+    ------
+    WorkbenchError
+        When too few budgets show a capacity for a model.
+    """
+    runs: list[Run] = []
+    apart: list[str] = []
+    for number, group in enumerate(groups):
+        memory = group.budgets[0].profile.memory_mb
+        try:
+            measured = yield from measure_together(
+                group,
+                optimizer.testbed,
+                optimizer.estimator,
+                optimizer.journal,
+                costs=optimizer.costs_at is not None and number == len(groups) - 1,
+            )
+        except JournalError:
+            raise
+        except WorkbenchError as error:
+            apart.append(f"at {memory} MB sharing failed ({error})")
+        else:
+            if not memory_binds(measured):
+                runs += measured
+                continue
+            apart.append(f"at {memory} MB the state does not fit its cache")
+        for budget in group.budgets:
+            runs.append((yield from optimizer.steps(query, budget))[-1])
+    counts = f"{len(runs)} budgets were measured in {len(groups)} warm deployment{'s' * (len(groups) != 1)}"
+    reason = f"{counts}; {'; '.join(apart)}, so each budget had its own there" if apart else counts
+    return conclude(runs, reason, form=form, most_runs=len(runs), choice="edge")

@@ -1,0 +1,228 @@
+"""Measure several budgets of one query in one warm deployment, in turns.
+
+Each budget takes a turn in every round: the query starts again on it, its source offers all that fits, and one reading
+is taken once state and batch size have settled. Odd rounds go from the most slots to the fewest, even ones back, so
+that what drifts steadily cancels. Every reading is in the journal before it is used; a round that a kill cut short is
+made again, because its readings met two machines.
+"""
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring._measure import (
+    Configuration,
+    complete,
+    costs_of,
+    measurement_key,
+    observe_loads,
+    recorded_now,
+)
+from workbench.measuring.estimator import CapacityEstimator
+from workbench.measuring.events import Deployed, Event, Finished, LoadProbed, Probed, Reused, Rounded, Turned
+from workbench.measuring.fingerprint import definition_of
+from workbench.measuring.readings import Levels, Rounds, enough, estimate, levels, rates_of, steady
+from workbench.measuring.repeatability import EXPECTED_DEVIATION, expected_deviation, mst_interval
+from workbench.measuring.state import Deployment, replay
+from workbench.metrics import Observation, SourceProfile
+from workbench.records import Machine, Measurement, Probe
+from workbench.testbed import SharedRun, Sharing, Simulated, Testbed
+from workbench.workload import Query
+
+# State has left the first windows by then, and the batch size has been adapted several times.
+_SETTLE_S = 10.0
+_SETTLE_INTERVALS = 3
+
+
+@dataclass(frozen=True)
+class Together:
+    """Budgets of one memory profile that share a deployment, the fewest slots first."""
+
+    query: Query
+    budgets: tuple[Budget, ...]
+    rounds: Rounds = field(default_factory=Rounds)
+
+    def configuration(self, budget: Budget) -> Configuration:
+        """Give the configuration of one of them."""
+        return Configuration(self.query, budget, together=(self.budgets, self.rounds))
+
+
+def reading_s(interval_s: float, estimator: CapacityEstimator) -> float:
+    """Seconds that one reading takes at least."""
+    return _settle_s(interval_s) + estimator.steps.times(interval_s).window_s
+
+
+def recorded_together(
+    together: Together, testbed: Testbed, estimator: CapacityEstimator, journal: Journal, *, costs: bool
+) -> tuple[Measurement, ...] | None:
+    """Give the measurements that `measure_together` would reuse; None if it would deploy."""
+    found = []
+    for budget in together.budgets:
+        finished = replay(journal, measurement_key(together.configuration(budget), testbed, estimator)).finished
+        if not finished or not complete(finished[-1], costs=costs and budget == together.budgets[-1]):
+            return None
+        found.append(finished[-1])
+    return tuple(found)
+
+
+def measure_together(
+    together: Together,
+    testbed: Testbed,
+    estimator: CapacityEstimator,
+    journal: Journal,
+    *,
+    costs: bool = True,
+) -> Generator[Event, None, tuple[Measurement, ...]]:
+    """Measure the budgets in one deployment; yield what happens and return their measurements, in order.
+
+    Parameters
+    ----------
+    testbed
+        One on which budgets can share a deployment (`Sharing`).
+    costs
+        Whether to add short runs of the largest budget at lower rates, which separate fixed from per-record costs.
+
+    Raises
+    ------
+    WorkbenchError
+        When the query or a budget cannot be deployed, or the query fails.
+    """
+    shared = _Shared(together, testbed, estimator, journal)
+    known = recorded_together(together, testbed, estimator, journal, costs=costs)
+    if known is not None:
+        for budget, measurement in zip(together.budgets, known, strict=True):
+            yield Reused(shared.keys[budget], measurement)
+        return known
+    assert isinstance(testbed, Sharing)  # noqa: S101 - a study asks before it calls
+    with testbed.deploy_shared(together.query, together.budgets) as live:
+        yield from shared.take_turns(live)
+        loads = (yield from shared.observe_costs(live)) if costs else ()
+    measured = shared.measurements(loads)
+    for budget, measurement in zip(together.budgets, measured, strict=True):
+        yield recorded_now(journal, Finished(shared.keys[budget], measurement))
+    return measured
+
+
+class _Shared:
+    """One measurement of several budgets at work: the readings so far, and the budget whose turn it is."""
+
+    def __init__(self, together: Together, testbed: Testbed, estimator: CapacityEstimator, journal: Journal) -> None:
+        self.together, self.testbed, self.journal = together, testbed, journal
+        self.keys = {b: measurement_key(together.configuration(b), testbed, estimator) for b in together.budgets}
+        self.settings = estimator.settings()
+        self.estimator = replace(estimator, clock=testbed.clock) if isinstance(testbed, Simulated) else estimator
+        self.readings = {budget: _recorded_readings(journal, key) for budget, key in self.keys.items()}
+        whole = set.intersection(*({probe.number for probe in found} for found in self.readings.values()))
+        for found in self.readings.values():  # a round that was cut short is made again
+            found[:] = [probe for probe in found if probe.number in whole]
+        self.sources: dict[Budget, SourceProfile | None] = {}
+        self.present = together.budgets[-1]
+        self.machine = Machine()
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+
+    @property
+    def found(self) -> Levels | None:
+        """What the complete rounds say."""
+        interval_s = self.present.interval_s
+        return levels([rates_of(found, interval_s) for found in self.readings.values()], EXPECTED_DEVIATION)
+
+    def take_turns(self, live: SharedRun) -> Generator[Event, None, None]:
+        """Make rounds until the rates are known well enough."""
+        rounds, begun = self.together.rounds, self.estimator.clock()
+        self.machine = live.machine
+        while not enough(self.found, rounds):
+            number = max((probe.number for found in self.readings.values() for probe in found), default=0) + 1
+            there = number % 2 == 1
+            for budget in sorted(self.together.budgets, key=lambda one: one.slots, reverse=there):
+                yield from self._turn(live, budget, number)
+                probe = self._read(live, number, begun)
+                yield recorded_now(self.journal, Probed(self.keys[budget], probe))
+                self.readings[budget].append(probe)
+            if self.found is None:
+                raise WorkbenchError(
+                    f"Query {self.together.query.name!r} consumed no rows on some of "
+                    f"{', '.join(str(budget.slots) for budget in self.together.budgets)} slots within "
+                    f"{reading_s(self.present.interval_s, self.estimator):.0f} s. Measure each in a deployment of its "
+                    "own, or give them more slots or a longer interval.",
+                    settings=("slots", "interval_s"),
+                )
+            yield Rounded(number, self.measurements())
+
+    def observe_costs(self, live: SharedRun) -> Generator[Event, None, tuple[Probe, ...]]:
+        """Run the largest budget at lower rates."""
+        largest, found = self.together.budgets[-1], self.found
+        assert found is not None  # noqa: S101 - the rounds are complete
+        yield from self._turn(live, largest, found.rounds)
+        loads = []
+        for load in observe_loads(live, found.rates[-1]):
+            yield recorded_now(self.journal, LoadProbed(self.keys[largest], load))
+            loads.append(load)
+        return tuple(loads)
+
+    def measurements(self, loads: Sequence[Probe] = ()) -> tuple[Measurement, ...]:
+        """Make the measurement of every budget from the rounds so far; `loads` are the largest one's."""
+        found, deviation = self.found, expected_deviation(self.machine)
+        assert found is not None  # noqa: S101 - asked after a complete round
+        made = []
+        for budget, rate in zip(self.together.budgets, found.rates, strict=True):
+            known = estimate(self.readings[budget], rate, found, self.together.rounds)
+            own = tuple(loads) if budget == self.together.budgets[-1] else ()
+            made.append(
+                Measurement(
+                    query=self.together.query.name,
+                    budget=budget,
+                    estimate=known,
+                    costs=costs_of([Deployment(known.probes, own)]),
+                    source=self.sources.get(budget),
+                    testbed=self.testbed.identity,
+                    started_at=self.started,
+                    testbed_kind=self.testbed.kind,
+                    machine=self.machine,
+                    settings=self.settings,
+                    load_curve=own,
+                    interval=mst_interval(known, expected=deviation),
+                    unbounded_state=definition_of(self.together.query).unbounded_state,
+                )
+            )
+        return tuple(made)
+
+    def _turn(self, live: SharedRun, budget: Budget, number: int) -> Generator[Event, None, None]:
+        if budget not in self.sources:
+            yield recorded_now(
+                self.journal, Deployed(self.keys[budget], live.machine, budget, tuple(self.readings[budget]))
+            )
+        yield Turned(self.keys[budget], budget, number, tuple(self.readings[budget]))
+        if budget != self.present:
+            live.turn(budget)
+            self.present = budget
+        self.sources[budget] = live.source
+
+    def _read(self, live: SharedRun, number: int, begun: float) -> Probe:
+        """Take one reading: windows until one is like the one before it."""
+        rounds, interval_s, clock = self.together.rounds, self.present.interval_s, self.estimator.clock
+        started = clock()
+        live.set_rate(math.inf)
+        live.settle(_settle_s(interval_s))
+        before: Observation | None = None
+        for _ in range(rounds.most_windows):
+            last = live.observe(self.estimator.steps.times(interval_s).window_s)
+            settled = steady(before, last, interval_s, rounds.change)
+            if settled:
+                break
+            before = last
+        return Probe(number, "reading", math.inf, 1, last, None, started - begun, clock() - started, settled)
+
+
+def _recorded_readings(journal: Journal, key: str) -> list[Probe]:
+    """Read the readings that the journal has of a measurement, finished or not."""
+    known = replay(journal, key)
+    probes = known.history or (known.finished[-1].estimate.probes if known.finished else ())
+    return [probe for probe in probes if probe.phase == "reading"]
+
+
+def _settle_s(interval_s: float) -> float:
+    return max(_SETTLE_S, _SETTLE_INTERVALS * interval_s)
