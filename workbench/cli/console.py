@@ -1,6 +1,7 @@
 """What the commands share: exit codes, progress on a terminal, files refused before a long run."""
 
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -34,9 +35,9 @@ def check_file(path: str | None) -> None:
         )
 
 
-def progress() -> Callable[[str], None]:
-    """Say what goes on, to standard error and only if it is a terminal."""
-    if not sys.stderr.isatty():
+def progress(*, quiet: bool = False) -> Callable[[str], None]:
+    """Say what goes on, to standard error: a terminal, a file or a pipe; nowhere if `quiet`."""
+    if quiet or not _is_read():
         return lambda _: None
     begun = time.monotonic()
 
@@ -44,6 +45,15 @@ def progress() -> Callable[[str], None]:
         print(f"[{time.monotonic() - begun:5.0f} s] {text}", file=sys.stderr, flush=True)
 
     return say
+
+
+def _is_read() -> bool:
+    """Whether somebody may read standard error, now or later."""
+    try:
+        mode = os.fstat(sys.stderr.fileno()).st_mode
+    except (OSError, ValueError):  # closed, or replaced by a text in memory
+        return False
+    return sys.stderr.isatty() or any(kind(mode) for kind in (stat.S_ISREG, stat.S_ISFIFO, stat.S_ISSOCK))
 
 
 def tell_partial(error: str | None) -> None:

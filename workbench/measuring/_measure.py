@@ -6,7 +6,7 @@ again. A finished one is measured again, unless you ask for it to be reused.
 
 import hashlib
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -142,7 +142,8 @@ def measure(
         estimate = estimator.steps.conclude([*history, *probes], budget.interval_s)
         loads: list[Probe] = []
         if costs and estimate.rate:
-            for load in observe_loads(live, estimate.rate, len(curve)):
+            for number, share in enumerate(LOAD_CURVE[len(curve) :], len(curve)):
+                load = observe_at(live, share * estimate.rate, number, *_load_times(budget.interval_s))
                 yield recorded_now(journal, LoadProbed(key, load))
                 loads.append(load)
         machine, source = live.machine, live.source
@@ -230,15 +231,9 @@ def _load_times(interval_s: float) -> tuple[float, float]:
     return max(_SETTLE_S, 2 * interval_s), _WINDOW_BATCHES * interval_s
 
 
-def observe_loads(run: Run, rate: float, made: int = 0) -> Iterator[Probe]:
-    """Observe `run` at the shares of `rate`, records/s, that separate costs, after the first `made` of them."""
-    for number, share in enumerate(LOAD_CURVE[made:], made):
-        yield _observe_at(run, share * rate, number)
-
-
-def _observe_at(run: Run, rate: float, number: int) -> Probe:
+def observe_at(run: Run, rate: float, number: int, settle_s: float, window_s: float) -> Probe:
+    """Observe `run` at `rate`, records/s, for `window_s` seconds after `settle_s` seconds."""
     run.set_rate(rate)
-    settle_s, window_s = _load_times(run.budget.interval_s)
     run.settle(settle_s)
     observation: Observation = run.observe(window_s)
     return Probe(number, "probe", rate, 1, observation, seconds=settle_s + observation.elapsed_s)

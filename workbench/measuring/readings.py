@@ -10,7 +10,7 @@ once budget and round are taken out, says how well the ratios are known; the rou
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +22,8 @@ from workbench.measuring.verdict import SOURCE_MARGIN
 from workbench.metrics import Batch, Observation
 from workbench.records import MstEstimate, Probe
 
-_SPREAD = 1.2  # batch sizes that differ by this factor show the part of a batch that no record adds to
-_MOST_FIXED = 0.7  # of a batch's time
-_LEAST_BATCHES = 3
+_MOST_FIXED = 0.5  # of an interval
+_ERRORS = 1.5
 
 
 @dataclass(frozen=True)
@@ -38,13 +37,14 @@ class Rounds:
     precision
         Half-width of the 90 % interval of a rate, relative, at which the rounds are over.
     change
-        Largest change from one window of a reading to the next at which it is steady.
+        Largest change from one half of a reading to the next at which it is steady, in addition to what the scatter of
+        its batches explains.
     most_windows
         Windows after which a reading ends although it is not steady.
     """
 
     least: int = 2
-    most: int = 4
+    most: int = 3
     precision: float = 0.08
     change: float = 0.05
     most_windows: int = 3
@@ -57,14 +57,33 @@ class Rounds:
         within("change", self.change, 0.0, 1.0)
 
 
-def fixed_seconds(batches: Sequence[Batch]) -> float:
-    """Seconds of a batch that no record adds to, by least squares; 0 if the sizes do not differ enough to show it."""
-    rows = np.array([batch.records for batch in batches], dtype=float)
-    seconds = np.array([batch.duration_s for batch in batches])
-    if len(rows) < _LEAST_BATCHES or rows.min() <= 0 or rows.max() < _SPREAD * rows.min():
+def fixed_seconds(readings: Iterable[Sequence[Batch]], interval_s: float) -> float:
+    """Seconds of a batch that no record adds to, the same in all `readings` of a deployment.
+
+    Least squares of d = f + b r over the batches of all readings, with a slope b of its own for each, because budgets
+    and rounds differ in speed. It is drawn towards 0 by how little the batch sizes show it (James and Stein's positive
+    part), and is at most half of an interval. A task's fixed work takes as long on every budget whose tasks are as many
+    as its slots.
+    """
+    cells = [[batch for batch in batches if batch.records] for batches in readings]
+    cells = [batches for batches in cells if len(batches) > 1]
+    count, unknowns = sum(map(len, cells)), 1 + len(cells)
+    if count <= unknowns:
         return 0.0
-    slope, fixed = np.polyfit(rows, seconds, 1)
-    return float(min(max(0.0, fixed), _MOST_FIXED * seconds.min())) if slope > 0 else 0.0
+    design, seconds = np.zeros((count, unknowns)), np.zeros(count)
+    design[:, 0] = 1.0
+    row = 0
+    for cell, batches in enumerate(cells, 1):
+        typical = sum(batch.records for batch in batches) / len(batches)
+        for batch in batches:
+            design[row, cell], seconds[row] = batch.records / typical, batch.duration_s
+            row += 1
+    found, _, rank, _ = np.linalg.lstsq(design, seconds)
+    if rank < unknowns or found[0] <= 0:
+        return 0.0
+    left = seconds - design @ found
+    variance = float(left @ left / (count - unknowns) * np.linalg.inv(design.T @ design)[0, 0])
+    return float(min(_MOST_FIXED * interval_s, found[0] * max(0.0, 1 - variance / found[0] ** 2)))
 
 
 def filling_rate(batches: Sequence[Batch], interval_s: float, fixed_s: float = 0.0) -> float:
@@ -80,22 +99,33 @@ def filling_rate(batches: Sequence[Batch], interval_s: float, fixed_s: float = 0
     return max(0.0, float(np.median(full))) if full else 0.0
 
 
-def steady(before: Observation | None, last: Observation, interval_s: float, change: float) -> bool:
-    """Whether batches hold no more and no fewer rows than a window before, or half a window if there is none."""
-    if before is None:
-        batches = last.batches[1:]
-        first, second = batches[: len(batches) // 2], batches[len(batches) // 2 :]
-        allowed = 2 * change  # of few batches
-    else:
-        first, second, allowed = before.batches[1:], last.batches[1:], change
-    rates = filling_rate(first, interval_s), filling_rate(second, interval_s)
-    return min(rates) > 0 and abs(math.log(rates[1] / rates[0])) <= math.log1p(allowed)
+def steady(observation: Observation, change: float) -> bool:
+    """Whether the second half of the batches is as fast as the first, as far as their scatter can tell."""
+    logs = [
+        math.log(batch.records / batch.duration_s)
+        for batch in observation.batches[1:]
+        if batch.records and batch.duration_s > 0
+    ]
+    half = len(logs) // 2
+    if half < 1:
+        return False
+    first, second = np.array(logs[:half]), np.array(logs[-half:])
+    error = math.hypot(*(float(part.std()) / math.sqrt(half) for part in (first, second)))
+    return abs(float(second.mean() - first.mean())) <= math.log1p(change) + _ERRORS * error
 
 
-def rates_of(readings: Sequence[Probe], interval_s: float) -> dict[int, float]:
-    """Rate of each round's reading, records/s, by the number of the round; the fixed part is that of all of them."""
-    fixed = fixed_seconds([batch for probe in readings for batch in probe.observation.batches[1:]])
-    return {probe.number: filling_rate(probe.observation.batches[1:], interval_s, fixed) for probe in readings}
+def rates_of(readings: Sequence[Probe], interval_s: float, fixed_s: float) -> dict[int, float]:
+    """Rate of each round's reading, records/s, by the number of the round."""
+    return {probe.number: filling_rate(probe.observation.batches[1:], interval_s, fixed_s) for probe in readings}
+
+
+def weights_of(readings: Sequence[Probe], deviation: float) -> dict[int, float]:
+    """Weight of each round's reading: 1 on a quiet machine, less the more its cores were slowed or shared.
+
+    A disturbance adds its own size to the deviation of a reading, so it lowers the weight and never the rate.
+    """
+    shares = {probe.number: probe.observation.disturbance.worst for probe in readings}
+    return {number: deviation**2 / (deviation**2 + share**2) for number, share in shares.items()}
 
 
 @dataclass(frozen=True)
@@ -106,7 +136,7 @@ class Levels:
     ----------
     rates
         Of every budget, records/s, in order.
-    half_width
+    half_widths
         Of the 90 % interval of each rate relative to the others, as a share.
     rounds
         How many there are.
@@ -115,18 +145,20 @@ class Levels:
     """
 
     rates: tuple[float, ...]
-    half_width: float
+    half_widths: tuple[float, ...]
     rounds: int
     drift: float
 
 
-def levels(readings: Sequence[Mapping[int, float]], deviation: float) -> Levels | None:
-    """Fit budget and round to the readings of complete rounds.
+def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: float) -> Levels | None:
+    """Fit budget and round to the readings of complete rounds, by weighted least squares.
 
     Parameters
     ----------
     readings
-        Rates by round, of each budget.
+        Of each budget.
+    interval_s
+        Trigger interval, seconds.
     deviation
         Relative deviation of one reading that is expected before any is seen, with the weight of four readings.
 
@@ -135,45 +167,60 @@ def levels(readings: Sequence[Mapping[int, float]], deviation: float) -> Levels 
     Levels or None
         None without a complete round in which every budget consumed something.
     """
-    complete = sorted(set.intersection(*(set(rates) for rates in readings))) if readings else []
-    complete = [number for number in complete if all(rates[number] > 0 for rates in readings)]
+    fixed_s = fixed_seconds((probe.observation.batches[1:] for own in readings for probe in own), interval_s)
+    rates = [rates_of(own, interval_s, fixed_s) for own in readings]
+    weights = [weights_of(own, deviation) for own in readings]
+    complete = sorted(set.intersection(*(set(own) for own in rates))) if rates else []
+    complete = [number for number in complete if all(own[number] > 0 for own in rates)]
     if not complete:
         return None
-    logs = np.log([[rates[number] for number in complete] for rates in readings])  # (budgets, rounds)
-    budget = logs.mean(axis=1)
-    left = logs - budget[:, None] - logs.mean(axis=0) + logs.mean()
-    freedom = (logs.shape[0] - 1) * (logs.shape[1] - 1)
-    seen, degrees = with_prior(float((left**2).sum()), freedom, deviation)
-    half = float(student.ppf((1 + LEVEL) / 2, degrees)) * seen / math.sqrt(len(complete))
-    drift = float(logs.mean(axis=0).std(ddof=1)) if len(complete) > 1 else 0.0
-    return Levels(tuple(np.exp(budget).tolist()), half, len(complete), drift)
+    budgets, rounds = len(rates), len(complete)
+    logs = np.array([[math.log(own[number]) for number in complete] for own in rates]).ravel()
+    weight = np.array([[own[number] for number in complete] for own in weights]).ravel()
+    design = np.zeros((budgets * rounds, budgets + rounds - 1))  # the effects of the rounds add up to 0
+    for row, (budget, place) in enumerate((b, r) for b in range(budgets) for r in range(rounds)):
+        design[row, budget] = 1.0
+        design[row, budgets:] = -1.0 if place == rounds - 1 else np.eye(rounds - 1)[place]
+    spread = np.linalg.inv(design.T @ (weight[:, None] * design))
+    found = spread @ (design.T @ (weight * logs))
+    left = logs - design @ found
+    seen, degrees = with_prior(float(weight @ left**2), (budgets - 1) * (rounds - 1), deviation)
+    reach = float(student.ppf((1 + LEVEL) / 2, degrees)) * seen
+    effects = [*found[budgets:], -found[budgets:].sum()]
+    return Levels(
+        tuple(np.exp(found[:budgets]).tolist()),
+        tuple((reach * np.sqrt(np.diag(spread)[:budgets])).tolist()),
+        rounds,
+        float(np.std(effects, ddof=1)) if rounds > 1 else 0.0,
+    )
 
 
 def enough(found: Levels | None, rounds: Rounds) -> bool:
     """Whether no further round is needed."""
     if found is None or found.rounds < rounds.least:
         return False
-    return found.half_width <= rounds.precision or found.rounds >= rounds.most
+    return max(found.half_widths) <= rounds.precision or found.rounds >= rounds.most
 
 
 def reading_estimate(readings: Sequence[Probe], interval_s: float) -> MstEstimate | None:
     """Make the estimate of one budget from its readings alone; None if they consumed nothing."""
-    found = levels([rates_of(readings, interval_s)], EXPECTED_DEVIATION)
-    return None if found is None else estimate(readings, found.rates[0], found, Rounds())
+    found = levels([readings], interval_s, EXPECTED_DEVIATION)
+    return None if found is None else estimate(readings, found, 0, Rounds())
 
 
-def estimate(readings: Sequence[Probe], rate: float, found: Levels, rounds: Rounds) -> MstEstimate:
-    """Make the estimate of one budget: its rate with the half-width of the ratios on either side."""
+def estimate(readings: Sequence[Probe], found: Levels, place: int, rounds: Rounds) -> MstEstimate:
+    """Make the estimate of the budget at `place` of `found`: its rate with its half-width on either side."""
+    rate, half = found.rates[place], found.half_widths[place]
     last = readings[-1].observation
     bound = last.source_rate_limit < SOURCE_MARGIN * rate
     return MstEstimate(
         rate=rate,
-        low=rate * math.exp(-found.half_width),
-        high=rate * math.exp(found.half_width),
+        low=rate * math.exp(-half),
+        high=rate * math.exp(half),
         probes=tuple(readings),
         observation=last,
         limit="source" if bound else "query",
         seconds=sum(probe.seconds for probe in readings),
         steady=all(probe.steady is not False for probe in readings),
-        exhausted=found.half_width > rounds.precision,
+        exhausted=half > rounds.precision,
     )

@@ -19,23 +19,26 @@ from workbench.measuring._measure import (
     complete,
     costs_of,
     measurement_key,
-    observe_loads,
+    observe_at,
     recorded_now,
 )
 from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import Deployed, Event, Finished, LoadProbed, Probed, Reused, Rounded, Turned
 from workbench.measuring.fingerprint import definition_of
-from workbench.measuring.readings import Levels, Rounds, enough, estimate, levels, rates_of, steady
+from workbench.measuring.readings import Levels, Rounds, enough, estimate, levels, steady
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, replay
-from workbench.metrics import Observation, SourceProfile
+from workbench.metrics import SourceProfile
 from workbench.records import Machine, Measurement, Probe
 from workbench.testbed import SharedRun, Sharing, Simulated, Testbed
 from workbench.workload import Query
 
 # State has left the first windows by then, and the batch size has been adapted several times.
-_SETTLE_S = 10.0
+_SETTLE_S = 8.0
 _SETTLE_INTERVALS = 3
+_WINDOW_INTERVALS = 7
+_LOADS = (0.2, 0.5)  # of the rate: with the readings, three clearly different batch sizes
+_LOAD_INTERVALS = 3, 5  # to settle, to observe
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,9 @@ class Together:
         return Configuration(self.query, budget, together=(self.budgets, self.rounds))
 
 
-def reading_s(interval_s: float, estimator: CapacityEstimator) -> float:
+def reading_s(interval_s: float) -> float:
     """Seconds that one reading takes at least."""
-    return _settle_s(interval_s) + estimator.steps.times(interval_s).window_s
+    return _settle_s(interval_s) + _WINDOW_INTERVALS * interval_s
 
 
 def recorded_together(
@@ -121,14 +124,14 @@ class _Shared:
             found[:] = [probe for probe in found if probe.number in whole]
         self.sources: dict[Budget, SourceProfile | None] = {}
         self.present = together.budgets[-1]
-        self.machine = Machine()
+        self.machine, self.waited_s = Machine(), 0.0
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
     @property
     def found(self) -> Levels | None:
         """What the complete rounds say."""
         interval_s = self.present.interval_s
-        return levels([rates_of(found, interval_s) for found in self.readings.values()], EXPECTED_DEVIATION)
+        return levels(list(self.readings.values()), interval_s, EXPECTED_DEVIATION)
 
     def take_turns(self, live: SharedRun) -> Generator[Event, None, None]:
         """Make rounds until the rates are known well enough."""
@@ -146,7 +149,7 @@ class _Shared:
                 raise WorkbenchError(
                     f"Query {self.together.query.name!r} consumed no rows on some of "
                     f"{', '.join(str(budget.slots) for budget in self.together.budgets)} slots within "
-                    f"{reading_s(self.present.interval_s, self.estimator):.0f} s. Measure each in a deployment of its "
+                    f"{reading_s(self.present.interval_s):.0f} s. Measure each in a deployment of its "
                     "own, or give them more slots or a longer interval.",
                     settings=("slots", "interval_s"),
                 )
@@ -158,7 +161,8 @@ class _Shared:
         assert found is not None  # noqa: S101 - the rounds are complete
         yield from self._turn(live, largest, found.rounds)
         loads = []
-        for load in observe_loads(live, found.rates[-1]):
+        for number, share in enumerate(_LOADS):
+            load = observe_at(live, share * found.rates[-1], number, *(n * largest.interval_s for n in _LOAD_INTERVALS))
             yield recorded_now(self.journal, LoadProbed(self.keys[largest], load))
             loads.append(load)
         return tuple(loads)
@@ -168,8 +172,8 @@ class _Shared:
         found, deviation = self.found, expected_deviation(self.machine)
         assert found is not None  # noqa: S101 - asked after a complete round
         made = []
-        for budget, rate in zip(self.together.budgets, found.rates, strict=True):
-            known = estimate(self.readings[budget], rate, found, self.together.rounds)
+        for place, budget in enumerate(self.together.budgets):
+            known = estimate(self.readings[budget], found, place, self.together.rounds)
             own = tuple(loads) if budget == self.together.budgets[-1] else ()
             made.append(
                 Measurement(
@@ -201,19 +205,26 @@ class _Shared:
             self.present = budget
         self.sources[budget] = live.source
 
+    def _await_quiet(self, live: SharedRun) -> None:
+        """Wait for the load that disturbed a window, as long as the patience of the estimator lasts."""
+        begun = self.estimator.clock()
+        live.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
+        self.waited_s += self.estimator.clock() - begun
+
     def _read(self, live: SharedRun, number: int, begun: float) -> Probe:
         """Take one reading: windows until one is like the one before it."""
         rounds, interval_s, clock = self.together.rounds, self.present.interval_s, self.estimator.clock
         started = clock()
         live.set_rate(math.inf)
         live.settle(_settle_s(interval_s))
-        before: Observation | None = None
         for _ in range(rounds.most_windows):
-            last = live.observe(self.estimator.steps.times(interval_s).window_s)
-            settled = steady(before, last, interval_s, rounds.change)
-            if settled:
+            last = live.observe(_WINDOW_INTERVALS * interval_s)
+            settled = steady(last, rounds.change)
+            disturbed = last.disturbance.worst > self.estimator.max_disturbance
+            if settled and not disturbed:
                 break
-            before = last
+            if disturbed:
+                self._await_quiet(live)
         return Probe(number, "reading", math.inf, 1, last, None, started - begun, clock() - started, settled)
 
 

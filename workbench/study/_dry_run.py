@@ -112,10 +112,10 @@ def _together(study: Study, query: Query, optimizer: ConfigurationOptimizer, jou
         if recorded_together(group, optimizer.testbed, optimizer.estimator, journal, costs=costs) is not None:
             continue
         first += group.budgets
-        turn_s = TURN_S + reading_s(study.interval_s, optimizer.estimator)
+        turn_s = TURN_S + reading_s(study.interval_s)
         for end, rounds in enumerate((group.rounds.least, group.rounds.most)):
             seconds[end] += WARM_S[end] + rounds * len(group.budgets) * turn_s
-            seconds[end] += load_curve_s(study.interval_s) if costs else 0.0
+            seconds[end] += 2 * reading_s(study.interval_s) if costs else 0.0
     runs = len(study.space.budgets)
     return DryRun(tuple(first), (runs, runs), (seconds[0], seconds[1]), runs - len(first))
 
