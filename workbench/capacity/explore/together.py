@@ -4,7 +4,7 @@ A budget is given a deployment of its own where sharing is not the same thing: m
 most slots, so a query whose state does not fit its caches would have more of it on few slots than it is to have.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from workbench.capacity.explore.exploration import Exploration, conclude
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer
@@ -16,8 +16,8 @@ from workbench.measuring import Event, Together, measure_together
 from workbench.records import Measurement, Run
 from workbench.workload import Query
 
-HIT_RATE = 0.95
-"""Share of state accesses that the cache must serve in a shared deployment; below it, memory limits the query."""
+HIT_RATE = 0.9
+"""Share of state accesses, by bytes, that the cache must serve on the most slots, whose memory is what it should be."""
 
 
 def groups_of(query: Query, budgets: tuple[Budget, ...]) -> tuple[Together, ...]:
@@ -32,14 +32,17 @@ def groups_of(query: Query, budgets: tuple[Budget, ...]) -> tuple[Together, ...]
     )
 
 
-def memory_binds(measured: tuple[Measurement, ...]) -> bool:
-    """Whether an operator's state was seen not to fit its cache."""
-    return any(
-        operator.cache_hit_rate is not None and operator.cache_hit_rate < HIT_RATE
-        for run in measured
-        if run.estimate.observation is not None
-        for operator in run.estimate.observation.operators
-    )
+def memory_binds(measured: Sequence[Measurement]) -> bool:
+    """Whether the state does not fit the cache of the largest budget, so that fewer slots had more than they should."""
+    largest = max(measured, key=lambda run: run.budget.slots)
+    seen = largest.estimate.observation
+    states = [
+        (operator.state_bytes, operator.cache_hit_rate)
+        for operator in (seen.operators if seen is not None else ())
+        if operator.state_bytes and operator.cache_hit_rate is not None
+    ]
+    total = sum(size for size, _ in states)
+    return total > 0 and sum(size * hits for size, hits in states) < HIT_RATE * total
 
 
 def explore_together(
