@@ -100,7 +100,7 @@ def filling_rate(batches: Sequence[Batch], interval_s: float, fixed_s: float = 0
 
 
 def steady(observation: Observation, change: float) -> bool:
-    """Whether the second half of the batches is as fast as the first, as far as their scatter can tell."""
+    """Whether the second half of the batches is as fast as the first, as far as their scatter shows."""
     logs = [
         math.log(batch.records / batch.duration_s)
         for batch in observation.batches[1:]

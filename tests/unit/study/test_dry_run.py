@@ -11,7 +11,7 @@ from workbench.study import Study, dry_run, run_study
 from workbench.testbed import FluidTestbed
 
 FLUID = Study("nexmark:q1", (2e6,), (4, 6, 9), (512, 1024), testbed="fluid", slot_cpus=1.0)
-SPARK = Study("nexmark:q1", (2e4,), (1, 2, 3), (1024,), slot_cpus=0.4, most_runs=3)
+SPARK = Study("nexmark:q1", (2e4,), (1, 2, 3), (1024,), slot_cpus=0.4, most_runs=3, deployment="separate")
 
 
 @pytest.fixture
@@ -143,3 +143,14 @@ def test_the_command_tells_short_times_in_seconds(capsys, tmp_path, monkeypatch)
     said = capsys.readouterr().out.splitlines()
     assert said[0].endswith("runs are recorded and are not repeated")
     assert said[-1] == "about 0 seconds"
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_shared_deployment_is_minutes_for_all_budgets():
+    shared, apart = dry_run(replace(SPARK, deployment="shared")), dry_run(SPARK)
+    assert shapes(shared.first) == [(1, 1024), (2, 1024), (3, 1024)]
+    assert shared.runs == (3, 3)
+    assert shared.seconds[1] < apart.seconds[0] * 1.6
+    more = dry_run(replace(SPARK, deployment="shared", most_runs=20, memory_mb=(1024, 2048), intervals=(2.0, 5.0)))
+    assert (len(more.first), more.runs, len(more.sweep)) == (6, (7, 7), 1)
+    assert more.seconds[0] > 2 * 100

@@ -1,0 +1,133 @@
+"""What readings say: against least squares written out, and on simulated machines with a known truth."""
+
+import math
+
+import numpy as np
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.measuring.readings import (
+    Rounds,
+    enough,
+    estimate,
+    filling_rate,
+    fixed_seconds,
+    levels,
+    rates_of,
+    reading_estimate,
+    steady,
+    weights_of,
+)
+from workbench.metrics import Batch, Disturbance, Observation
+from workbench.records import Probe
+
+INTERVAL = 2.0
+
+
+def batches(rows, seconds):
+    return tuple(
+        Batch(float(place), took, count, 0.0, 0.0)
+        for place, (count, took) in enumerate(zip(rows, seconds, strict=True))
+    )
+
+
+def reading(number, rate, *, fixed=0.0, rows=(0.9, 1.0, 1.1, 1.2), slower=0.0, limit=math.inf):
+    """A reading whose batches, apart from the first, fill an interval at `rate`."""
+    counts = [round(share * rate * INTERVAL) for share in (1.0, *rows)]
+    took = [fixed + (INTERVAL - fixed) * share for share in (1.0, *rows)]
+    seen = Observation(
+        math.inf, 8.0, batches(counts, took), source_rate_limit=limit, disturbance=Disturbance(slowdown=slower)
+    )
+    return Probe(number, "reading", math.inf, 1, seen, seconds=20.0, steady=True)
+
+
+def test_a_batch_that_lasts_the_interval_gives_its_own_rate():
+    assert filling_rate(batches([1000], [INTERVAL]), INTERVAL) == 500
+    assert filling_rate(batches([500], [1.0]), INTERVAL) == 500
+    assert filling_rate(batches([500], [1.0]), INTERVAL, 0.5) == pytest.approx(500 * 3 / 2)
+    assert filling_rate(batches([0, 100, 200, 900], [0.1, 1, 2, 3]), INTERVAL) == 100
+    assert filling_rate((), INTERVAL) == 0
+    assert filling_rate(batches([10], [0.4]), INTERVAL, 0.5) == 0
+
+
+def test_the_fixed_part_is_found_across_readings_of_different_speeds():
+    slow, fast = reading(1, 400, fixed=0.5), reading(2, 2000, fixed=0.5)
+    found = fixed_seconds([probe.observation.batches[1:] for probe in (slow, fast)], INTERVAL)
+    assert found == pytest.approx(0.5, rel=1e-3)
+    assert rates_of([slow, fast], INTERVAL, found) == pytest.approx({1: 400, 2: 2000}, rel=1e-3)
+
+
+def test_a_fixed_part_that_scatter_hides_is_drawn_to_zero():
+    random = np.random.default_rng(0)
+    rows = [1000 + place for place in range(8)]
+    assert fixed_seconds([batches(rows, 2 + random.normal(0, 0.2, 8))], INTERVAL) == 0
+    assert fixed_seconds([], INTERVAL) == 0
+    assert fixed_seconds([batches([5], [1.0])], INTERVAL) == 0
+    assert fixed_seconds([batches([5, 5, 5], [1.0, 1.1, 1.2])], INTERVAL) == 0  # one size shows nothing
+    assert fixed_seconds([batches([10, 20, 30], [1.7, 1.8, 1.9])], INTERVAL) == INTERVAL / 2  # at most
+
+
+def test_readings_are_steady_as_far_as_their_scatter_can_say():
+    def seen(rates):
+        return Observation(
+            math.inf, 8.0, batches([100, *(round(100 * rate) for rate in rates)], [1.0] * (len(rates) + 1))
+        )
+
+    assert steady(seen([10, 10, 10, 10]), 0.05)
+    assert not steady(seen([10, 10, 14, 14]), 0.05)
+    assert steady(seen([10, 15, 11, 16]), 0.05)
+    assert not steady(seen([]), 0.05)
+
+
+def test_rounds_cancel_in_the_ratios():
+    drifting = {1: 1.0, 2: 1.5, 3: 0.8}
+    small = [reading(n, 100 * factor) for n, factor in drifting.items()]
+    large = [reading(n, 390 * factor) for n, factor in drifting.items()]
+    found = levels([small, large], INTERVAL, 0.05)
+    assert found.rates[1] / found.rates[0] == pytest.approx(3.9, rel=0.01)
+    assert found.rounds == 3
+    assert found.drift == pytest.approx(np.std(np.log([1.0, 1.5, 0.8]), ddof=1), rel=0.02)
+    assert found.half_widths[0] < levels([small[:1], large[:1]], INTERVAL, 0.05).half_widths[0]
+
+
+def test_equal_weights_give_the_mean_of_the_logarithms():
+    random = np.random.default_rng(1)
+    rates = np.exp(random.normal(6, 1, (3, 4)))
+    readings = [[reading(n + 1, rate, rows=(1.0, 1.0)) for n, rate in enumerate(own)] for own in rates]
+    found = levels(readings, INTERVAL, 0.05)
+    assert found.rates == pytest.approx(np.exp(np.log(rates).mean(axis=1)), rel=0.01)
+    assert len(set(np.round(found.half_widths, 9))) == 1
+
+
+def test_a_disturbed_reading_counts_little_and_a_cut_round_not_at_all():
+    quiet = [reading(1, 100), reading(2, 100), reading(3, 100)]
+    hit = [reading(1, 200), reading(2, 140, slower=0.3), reading(3, 200), reading(4, 999)]
+    assert weights_of(hit, 0.05)[2] < 0.05
+    found = levels([quiet, hit], INTERVAL, 0.05)
+    assert found.rates[1] == pytest.approx(200, rel=0.03)
+    assert levels([quiet, []], INTERVAL, 0.05) is None
+    assert found.half_widths[1] > found.half_widths[0] * 0.99
+
+
+def test_rounds_end_when_the_ratios_are_known():
+    rounds = Rounds(least=2, most=3, precision=0.1)
+    one = levels([[reading(1, 100)], [reading(1, 200)]], INTERVAL, 0.001)
+    two = levels([[reading(1, 100), reading(2, 100)], [reading(1, 200), reading(2, 200)]], INTERVAL, 0.001)
+    assert not enough(None, rounds)
+    assert not enough(one, rounds)
+    assert enough(two, rounds)
+    assert not enough(levels([[reading(1, 100), reading(2, 100)]] * 2, INTERVAL, 0.5), rounds)
+    with pytest.raises(WorkbenchError, match="most is 1; it must be a whole number of at least 2"):
+        Rounds(least=2, most=1)
+
+
+def test_the_estimate_says_what_bounds_it():
+    own = [reading(1, 1000), reading(2, 1000, limit=900)]
+    made = reading_estimate(own, INTERVAL)
+    assert (made.limit, made.steady) == ("source", True)
+    assert made.low < made.rate < made.high
+    assert made.middle == pytest.approx(made.rate)
+    assert made.seconds == 40
+    found = levels([own], INTERVAL, 0.05)
+    assert estimate(own, found, 0, Rounds(precision=0.5)).exhausted is False
+    assert reading_estimate([reading(1, 0, rows=(0, 0))], INTERVAL) is None

@@ -1,0 +1,148 @@
+"""Budgets that take turns: what is measured, what drift does to it, and what a kill leaves."""
+
+import math
+
+import pytest
+from warm_machine import WarmMachine
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import (
+    CapacityEstimator,
+    Deployed,
+    Finished,
+    LoadProbed,
+    Probed,
+    Reused,
+    Rounded,
+    Rounds,
+    Together,
+    Turned,
+    describe,
+    measure_together,
+    measurement_key,
+    recorded_together,
+    result_of,
+)
+from workbench.workload import Query
+
+QUERY = Query("mine:counts", len, None)
+BUDGETS = tuple(Budget(slots, SlotProfile(0.2, 1024)) for slots in (1, 2, 4))
+ESTIMATOR = CapacityEstimator(patience_s=0)
+
+
+def measured(machine, journal, *, rounds=Rounds(), costs=False, listen=lambda _: None):  # noqa: B008 - frozen
+    together = Together(QUERY, BUDGETS, rounds)
+    return result_of(measure_together(together, machine, ESTIMATOR, journal, costs=costs), listen)
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return Journal(tmp_path / "journal.jsonl")
+
+
+def test_every_budget_is_measured_in_one_deployment(journal):
+    machine, seen = WarmMachine(), []
+    runs = measured(machine, journal, listen=seen.append)
+    assert machine.deployments == 1
+    assert [run.budget for run in runs] == list(BUDGETS)
+    for run in runs:
+        assert run.estimate.middle == pytest.approx(1000 * run.budget.slots, rel=0.05)
+        assert run.estimate.low < 1000 * run.budget.slots < run.estimate.high
+        assert (run.estimate.limit, run.estimate.steady) == ("query", True)
+    assert machine.turns == [2, 1, 2, 4]  # there and back; what is deployed needs no turn
+    kinds = [type(event) for event in seen]
+    assert kinds[:3] == [Deployed, Turned, Probed]
+    assert kinds[-3:] == [Finished] * 3
+    assert [event.number for event in seen if isinstance(event, Rounded)] == [1, 2]
+    told = [text for event in seen if (text := describe(event))]
+    assert any(text.startswith("round 2: 4 slots of 1024 MB at a trigger interval of 2 s") for text in told)
+    assert any("after round 2: 1 slots" in text for text in told)
+
+
+def test_a_machine_that_gets_faster_leaves_the_ratios_alone(journal):
+    machine = WarmMachine(drift=lambda second: 1 + second / 200, noise=0.01)
+    one, two, four = (run.estimate.middle for run in measured(machine, journal))
+    assert two / one == pytest.approx(2, rel=0.06)
+    assert four / two == pytest.approx(2, rel=0.06)
+
+
+def test_a_large_fixed_part_does_not_bias_the_rate(journal):
+    for run in measured(WarmMachine(fixed_s=0.8), journal):
+        assert run.estimate.middle == pytest.approx(1000 * run.budget.slots, rel=0.06)
+
+
+def test_costs_are_observed_on_the_most_slots(journal):
+    seen = []
+    runs = measured(WarmMachine(), journal, costs=True, listen=seen.append)
+    assert [len(run.load_curve) for run in runs] == [0, 0, 2]
+    assert len({event.key for event in seen if isinstance(event, LoadProbed)}) == 1
+    rates = [probe.rate for probe in runs[-1].load_curve]
+    assert rates == pytest.approx([0.2 * runs[-1].estimate.middle, 0.5 * runs[-1].estimate.middle])
+
+
+def test_noise_asks_for_another_round_and_ends_at_the_most(journal):
+    runs = measured(WarmMachine(noise=0.5, seed=3), journal, rounds=Rounds(most=4, precision=0.02))
+    assert [len(run.estimate.probes) for run in runs] == [4, 4, 4]
+    assert all(run.estimate.exhausted for run in runs)
+
+
+def test_what_is_finished_is_reused(journal):
+    first = measured(WarmMachine(), journal)
+    seen, machine = [], WarmMachine()
+    again = measured(machine, journal, listen=seen.append)
+    assert machine.deployments == 0
+    assert [type(event) for event in seen] == [Reused] * 3
+    assert again == first
+    together = Together(QUERY, BUDGETS)
+    assert recorded_together(together, machine, ESTIMATOR, journal, costs=False) == first
+    assert recorded_together(together, machine, ESTIMATOR, journal, costs=True) is None
+
+
+@pytest.mark.parametrize("turn", [1, 2, 3, 4])
+def test_a_kill_keeps_complete_rounds_and_makes_the_cut_one_again(journal, turn):
+    with pytest.raises(KeyboardInterrupt):
+        measured(WarmMachine(fails_at=turn), journal)
+    machine, seen = WarmMachine(seed=1), []
+    runs = measured(machine, journal, listen=seen.append)
+    numbers = [probe.number for probe in runs[0].estimate.probes]
+    assert numbers == [1, 2]
+    assert all([probe.number for probe in run.estimate.probes] == numbers for run in runs)
+    kept = turn > 2
+    assert sum(isinstance(event, Probed) for event in seen) == (3 if kept else 6)
+    resumed = [event for event in seen if isinstance(event, Deployed)]
+    assert all(len(event.resumed) == kept for event in resumed)
+
+
+def test_what_shares_a_deployment_is_another_measurement_than_what_has_its_own():
+    machine, together = WarmMachine(), Together(QUERY, BUDGETS)
+    own = together.configuration(BUDGETS[0])
+    keys = {
+        measurement_key(configuration, machine, ESTIMATOR)
+        for configuration in (
+            own,
+            Together(QUERY, BUDGETS[:2]).configuration(BUDGETS[0]),
+            Together(QUERY, BUDGETS, Rounds(most=4)).configuration(BUDGETS[0]),
+        )
+    }
+    assert len(keys) == 3
+
+
+def test_a_disturbed_window_is_made_again_within_the_patience(journal):
+    machine = WarmMachine()
+    machine.disturbance = {0: 0.3}
+    patient = CapacityEstimator(patience_s=30)
+    begun = machine.clock.now_s
+    runs = result_of(measure_together(Together(QUERY, BUDGETS), machine, patient, journal, costs=False))
+    first = runs[-1].estimate.probes[0]
+    assert first.seconds > 3 * 14
+    assert machine.clock.now_s > begun
+    assert not math.isnan(runs[-1].estimate.rate)
+
+
+def test_a_query_that_consumes_nothing_is_named(journal):
+    machine = WarmMachine(per_slot=0.0)
+    with pytest.raises(WorkbenchError, match=r"'mine:counts' consumed no rows on some of 1, 2, 4 slots") as error:
+        measured(machine, journal)
+    assert error.value.settings == ("slots", "interval_s")

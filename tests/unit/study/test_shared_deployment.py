@@ -1,0 +1,52 @@
+"""A study whose budgets share a warm deployment, from the first answer to the stored plans."""
+
+from dataclasses import replace
+
+import pytest
+from warm_machine import WarmMachine
+
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator
+from workbench.study import Study, planning, read_planned, run_study, study_from, write_planned
+
+STUDY = Study("nexmark:q1", (3e3, 2e4), (1, 2, 4), (1024,), slot_cpus=0.2, deployment="shared")
+ESTIMATOR = CapacityEstimator(patience_s=0)
+
+
+def test_the_first_round_answers_and_the_plans_are_read_again(tmp_path):
+    said = []
+    journal, path = Journal(tmp_path / "j.jsonl"), tmp_path / "plans.json"
+    planned = run_study(STUDY, journal, progress=said.append, testbed=WarmMachine(), estimator=ESTIMATOR)
+    first = [text for text in said if text.startswith("first answer, from one round: ")]
+    assert len(first) == 2
+    assert planned.exploration.reason == "3 budgets were measured in 1 warm deployment"
+    assert [plan.budget.slots for plan in planned.plans] == [4, 22] or planned.plans[0].budget.slots <= 4
+    write_planned(planned, path)
+    again = read_planned(path)
+    assert again.plans == planned.plans
+    assert again.exploration.runs == planned.exploration.runs
+    assert again.exploration.model.predict([[1024, 8]]) == pytest.approx(planned.exploration.model.predict([[1024, 8]]))
+
+
+def test_the_live_panel_follows_turns(tmp_path):
+    runner = planning(STUDY, Journal(tmp_path / "j.jsonl"), WarmMachine(), ESTIMATOR)
+    runner.start()
+    last = runner.wait(60)
+    assert last.state == "done", last.error
+    assert last.budget.slots == 4
+    assert last.estimate.rate == pytest.approx(4000, rel=0.1)
+    assert any("after round 1" in line.text for line in last.lines)
+
+
+def test_who_shares():
+    assert STUDY.shared
+    assert replace(STUDY, deployment=None).shared
+    for own in ({"choice": "edge"}, {"estimates": 2}, {"most_calls": 5}, {"form": "halves"}, {"testbed": "fluid"}):
+        assert not replace(STUDY, deployment=None, **own).shared
+    assert not replace(STUDY, deployment="separate").shared
+    given = {"query": "nexmark:q1", "targets": [1e4], "slots": [1, 2], "memory_mb": [1024]}
+    with pytest.raises(WorkbenchError, match="deployment is 'common'; it must be one of shared, separate"):
+        study_from(given | {"deployment": "common"})
+    with pytest.raises(WorkbenchError, match="deployment is 'shared', but the fluid testbed deploys each budget apart"):
+        study_from(given | {"deployment": "shared", "testbed": "fluid"})

@@ -1,0 +1,91 @@
+"""A machine on which budgets share a warm deployment, simulated: rates by slots, drifting from turn to turn."""
+
+import math
+import random
+from contextlib import contextmanager
+
+from workbench.metrics import Batch, Disturbance, Observation
+from workbench.records import Machine
+
+
+class Clock:
+    """Seconds that pass only while something is settled or observed."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+class WarmMachine:
+    """Batches take `fixed_s` and in proportion to their rows; `per_slot` records/s fill an interval of any length.
+
+    `drift(second)` multiplies the rate of whatever runs; `noise` is the relative deviation of one batch. The source
+    doubles or shrinks its batches towards the interval as the real one does. `fails_at` is the turn that fails.
+    """
+
+    kind, identity, source = "spark", "a warm machine", None
+
+    def __init__(self, per_slot=1000.0, *, fixed_s=0.3, drift=lambda _: 1.0, noise=0.02, seed=0, fails_at=None):
+        self.per_slot, self.fixed_s, self.drift, self.noise = per_slot, fixed_s, drift, noise
+        self.random, self.clock, self.fails_at = random.Random(seed), Clock(), fails_at
+        self.turns, self.deployments, self.machine = [], 0, Machine(virtual=True)
+        self.disturbance = {}
+        self.budget = None
+
+    def operators(self, _):
+        return ()
+
+    @contextmanager
+    def deploy_shared(self, _, budgets):
+        self.deployments += 1
+        self.budget = max(budgets, key=lambda one: one.slots)
+        yield self
+
+    @contextmanager
+    def deploy(self, _, budget, *__, **___):
+        self.deployments += 1
+        self.budget = budget
+        yield self
+
+    def turn(self, budget):
+        self.turns.append(budget.slots)
+        if len(self.turns) == self.fails_at:
+            raise KeyboardInterrupt
+        self.budget = budget
+        self.clock.now_s += 4
+
+    def set_rate(self, rate):
+        self.rate = rate
+
+    def settle(self, seconds):
+        self.clock.now_s += seconds
+
+    def await_quiet(self, most_s):
+        self.clock.now_s += most_s
+
+    def capacity(self):
+        """Records of a batch that lasts one interval now."""
+        return self.per_slot * self.budget.slots * self.budget.interval_s * self.drift(self.clock.now_s)
+
+    def observe(self, seconds):
+        interval, batches, due, begun, waiting = self.budget.interval_s, [], 0.0, self.clock.now_s, 0.0
+        passed = interval
+        while self.clock.now_s < begun + seconds or len(batches) < 4:
+            full = self.capacity() * math.exp(self.random.gauss(0, self.noise))
+            if math.isinf(self.rate):
+                rows = round(self.capacity() * self.random.uniform(0.8, 1.25))
+                due += rows
+            else:
+                due += self.rate * passed
+                waiting += self.rate * passed
+                rows = int(min(waiting, self.rate * interval))
+                waiting -= rows
+            took = self.fixed_s + (interval - self.fixed_s) * rows / full if full else self.fixed_s
+            batches.append(Batch(self.clock.now_s, took, rows, due, waiting))
+            passed = max(interval, took)
+            self.clock.now_s += passed
+        elapsed = batches[-1].start_s - batches[0].start_s
+        slower = self.disturbance.get(len(self.turns), 0.0)
+        return Observation(self.rate, elapsed, tuple(batches), disturbance=Disturbance(slowdown=slower))
