@@ -91,7 +91,7 @@ def _slots_here() -> dict[str, Any]:
             "least. Start the notebooks as root, so that a slot can be a fraction of a core; let a container write "
             "/sys/fs/cgroup; or use a machine of three cores. What one slot sustains is measured in 01_measure.ipynb."
         )
-    return {"testbed": "spark", "slots": slots, "slot_cpus": slot_cpus()}
+    return {"testbed": "spark", "slots": slots, "slot_cpus": slot_cpus(), "deployment": "shared"}
 
 
 def first_testbed(study: Study) -> Testbed | None:

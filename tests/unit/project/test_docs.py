@@ -95,12 +95,12 @@ def test_the_readme_s_study_runs_simulated_as_the_readme_says(monkeypatch, capsy
     assert cli.main(["plan", "study.yaml"]) == 0, capsys.readouterr().err
 
 
-def test_the_demo_plans_three_rates_from_three_runs():
+def test_the_demo_plans_three_rates_from_one_deployment():
     command = re.search(
         r"^demo:.*?\$\(BIN\)/workbench plan (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL
     )
     study = read_study(ROOT / command[1])
-    assert (study.query, study.testbed, len(study.targets), study.most_runs) == ("nexmark:q5", "spark", 3, 3)
+    assert (study.query, study.testbed, len(study.targets), study.shared) == ("nexmark:q5", "spark", 3, True)
 
 
 def test_the_reference_names_every_command():
