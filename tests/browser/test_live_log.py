@@ -11,7 +11,7 @@ SHOW = """async ([esm, css]) => {
     const { default: widget } = await import(URL.createObjectURL(new Blob([esm], { type: "text/javascript" })));
     let lines = [], changed;
     widget.render({ model: { get: () => lines, on: (_, show) => { changed = show; } }, el: document.body });
-    window.say = said => { lines = said; tell(); };
+    window.say = said => { lines = said; changed(); };
     window.added = [];
     new MutationObserver(changes => changes.forEach(change => added.push(
         ...[...change.addedNodes].map(node => node.textContent)
