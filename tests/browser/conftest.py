@@ -79,6 +79,7 @@ class Slow:
     def __init__(self):
         self.fluid = FluidTestbed()
         self.clock, self.identity, self.operators = self.fluid.clock, "slow", self.fluid.operators
+        self.kind = self.fluid.kind
 
     @contextmanager
     def deploy(self, *what, **how):
