@@ -24,6 +24,7 @@ from workbench.records import MstEstimate, Probe
 
 _MOST_FIXED = 0.5  # of an interval
 _ERRORS = 1.5
+_TOO_WIDE = 1.5  # times the precision: a rate that is known no better is doubtful
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Rounds:
 
     least: int = 2
     most: int = 3
-    precision: float = 0.08
+    precision: float = 0.1
     change: float = 0.05
     most_windows: int = 3
 
@@ -222,5 +223,5 @@ def estimate(readings: Sequence[Probe], found: Levels, place: int, rounds: Round
         limit="source" if bound else "query",
         seconds=sum(probe.seconds for probe in readings),
         steady=all(probe.steady is not False for probe in readings),
-        exhausted=half > rounds.precision,
+        exhausted=half > _TOO_WIDE * rounds.precision,
     )
