@@ -57,7 +57,8 @@ FOLDERS = {
     "JUPYTERLAB_SETTINGS_DIR": "settings",
     "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
 }
-# A measurement on the simulated engine that takes a while, as one on Spark does.
+# A measurement on the simulated engine that, as one on Spark, is not over before a reader clicks: after its first
+# probe it waits to be cancelled, once.
 LIVE = (
     """
 import time
@@ -79,14 +80,19 @@ class Slow:
     def __init__(self):
         self.fluid = FluidTestbed()
         self.clock, self.identity, self.operators = self.fluid.clock, "slow", self.fluid.operators
-        self.kind = self.fluid.kind
+        self.kind, self.waits = self.fluid.kind, True
 
     @contextmanager
     def deploy(self, *what, **how):
         with self.fluid.deploy(*what, **how) as run:
             observe = run.observe
-            run.observe = lambda seconds: (time.sleep(1.5), observe(seconds))[1]
+            run.observe = lambda seconds: (self.wait(), observe(seconds))[1]
             yield run
+
+    def wait(self):
+        while self.waits and runner.snapshot().probes:
+            self.waits = runner.snapshot().state != "stopping"
+            time.sleep(0.05)
 
 
 journal = Journal(Path(mkdtemp()) / "journal.jsonl")
