@@ -31,7 +31,7 @@ class WarmMachine:
         self.per_slot, self.fixed_s, self.drift, self.noise = per_slot, fixed_s, drift, noise
         self.random, self.clock, self.fails_at = random.Random(seed), Clock(), fails_at
         self.turns, self.deployments, self.machine = [], 0, Machine(virtual=True)
-        self.disturbance = {}
+        self.disturbance, self.waited_s = {}, 0.0
         self.budget = None
 
     def operators(self, _):
@@ -64,6 +64,7 @@ class WarmMachine:
 
     def await_quiet(self, most_s):
         self.clock.now_s += most_s
+        self.waited_s += most_s
 
     def capacity(self):
         """Records of a batch that lasts one interval now."""

@@ -205,34 +205,32 @@ class _Shared:
             self.present = budget
         self.sources[budget] = live.source
 
-    def _await_quiet(self, live: SharedRun) -> None:
-        """Wait for the load that disturbed a window, as long as the patience of the estimator lasts."""
-        begun = self.estimator.clock()
-        live.await_quiet(max(0.0, self.estimator.patience_s - self.waited_s))
-        self.waited_s += self.estimator.clock() - begun
-
     def _read(self, live: SharedRun, number: int, begun: float) -> Probe:
-        """Take one reading: windows until one is like the one before it."""
+        """Take one reading: windows until one is steady from half to half, and undisturbed while patience lasts."""
         rounds, interval_s, clock = self.together.rounds, self.present.interval_s, self.estimator.clock
         started = clock()
         live.set_rate(math.inf)
         live.settle(_settle_s(interval_s))
-        for _ in range(rounds.most_windows):
+        for window in range(1, rounds.most_windows + 1):
             last = live.observe(_WINDOW_INTERVALS * interval_s)
             settled = steady(last, rounds.change)
-            disturbed = last.disturbance.worst > self.estimator.max_disturbance
-            if settled and not disturbed:
+            patience_s = self.estimator.patience_s - self.waited_s
+            disturbed = last.disturbance.worst > self.estimator.max_disturbance and patience_s > 0
+            if (settled and not disturbed) or window == rounds.most_windows:
                 break
             if disturbed:
-                self._await_quiet(live)
+                asked = clock()
+                live.await_quiet(patience_s)
+                self.waited_s += clock() - asked
         return Probe(number, "reading", math.inf, 1, last, None, started - begun, clock() - started, settled)
 
 
 def _recorded_readings(journal: Journal, key: str) -> list[Probe]:
-    """Read the readings that the journal has of a measurement, finished or not."""
+    """Read the readings that the journal has of a measurement, finished or not: the last one of each round."""
     known = replay(journal, key)
     probes = known.history or (known.finished[-1].estimate.probes if known.finished else ())
-    return [probe for probe in probes if probe.phase == "reading"]
+    last = {probe.number: probe for probe in probes if probe.phase == "reading"}
+    return [last[number] for number in sorted(last)]
 
 
 def _settle_s(interval_s: float) -> float:

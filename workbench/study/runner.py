@@ -34,7 +34,7 @@ from workbench.measuring import (
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
-from workbench.study.carry_out import Planned, study_steps, testbed_of
+from workbench.study.carry_out import Planned, shares_deployments, study_steps, testbed_of
 from workbench.study.spec import Study
 from workbench.testbed import SparkTestbed, Testbed
 from workbench.workload import Query
@@ -356,16 +356,18 @@ def planning(
         Where and how to measure; as the study says by default.
     """
 
+    together = study.shared if testbed is None else shares_deployments(study, testbed)
+
     def work(report: Report) -> Generator[Event, None, Planned]:
-        chosen = testbed or testbed_of(study, report.say)
-        return study_steps(study, journal, progress=report.say, testbed=_watched(chosen, report), estimator=estimator)
+        watched = _watched(testbed or testbed_of(study, report.say), report)
+        return study_steps(study, journal, progress=report.say, testbed=watched, estimator=estimator)
 
     return Runner(
         f"{study.query} for {len(study.targets)} target rates",
         work,
         estimator or CapacityEstimator(tolerance=study.tolerance),
         query=study.query,
-        most_runs=max(study.most_runs, len(study.space.corners)),
+        most_runs=len(study.space.budgets) if together else max(study.most_runs, len(study.space.corners)),
     )
 
 

@@ -146,3 +146,33 @@ def test_a_query_that_consumes_nothing_is_named(journal):
     with pytest.raises(WorkbenchError, match=r"'mine:counts' consumed no rows on some of 1, 2, 4 slots") as error:
         measured(machine, journal)
     assert error.value.settings == ("slots", "interval_s")
+
+
+def test_a_machine_that_is_never_quiet_is_waited_for_within_the_patience_only(journal):
+    machine = WarmMachine()
+    machine.disturbance = dict.fromkeys(range(20), 0.3)
+    patient = CapacityEstimator(patience_s=30)
+    runs = result_of(measure_together(Together(QUERY, BUDGETS), machine, patient, journal, costs=False))
+    assert machine.waited_s == pytest.approx(30)
+    probes = [probe for run in runs for probe in run.estimate.probes]
+    assert sum(probe.seconds > 30 for probe in probes) == 1  # the first reading: once patience is spent, one window each
+    assert all(probe.observation.disturbance.worst == pytest.approx(0.3) for probe in probes)
+
+
+def test_nothing_waits_after_the_last_window(journal):
+    machine = WarmMachine()
+    machine.disturbance = dict.fromkeys(range(20), 0.3)
+    patient, once = CapacityEstimator(patience_s=30), Rounds(most_windows=1)
+    result_of(measure_together(Together(QUERY, BUDGETS, once), machine, patient, journal, costs=False))
+    assert machine.waited_s == 0
+
+
+def test_a_round_that_two_kills_left_twice_counts_once(journal):
+    for turn in (2, 2, 4):  # two in the first round, one in the second: the first is read three times, used once
+        with pytest.raises(KeyboardInterrupt):
+            measured(WarmMachine(fails_at=turn), journal)
+    runs = measured(WarmMachine(), journal)
+    finished = measured(WarmMachine(), journal)
+    assert finished == runs
+    for run in runs:
+        assert [probe.number for probe in run.estimate.probes] == [1, 2]

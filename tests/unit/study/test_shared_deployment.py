@@ -34,7 +34,7 @@ def test_the_live_panel_follows_turns(tmp_path):
     runner.start()
     last = runner.wait(60)
     assert last.state == "done", last.error
-    assert last.budget.slots == 4
+    assert (last.budget.slots, last.most_runs) == (4, 3)
     assert last.estimate.rate == pytest.approx(4000, rel=0.1)
     assert any("after round 1" in line.text for line in last.lines)
 
