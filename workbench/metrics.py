@@ -130,6 +130,10 @@ class Batch:
     backlog: float
 
 
+MAX_DISTURBANCE = 0.05
+"""Share of all cores above which interference counts."""
+
+
 @dataclass(frozen=True)
 class Disturbance:
     """Interference during an observation, as shares of all cores.

@@ -35,9 +35,9 @@ def check_file(path: str | None) -> None:
         )
 
 
-def progress(*, quiet: bool = False) -> Callable[[str], None]:
-    """Say what goes on, to standard error: a terminal, a file or a pipe; nowhere if `quiet`."""
-    if quiet or not _is_read():
+def progress() -> Callable[[str], None]:
+    """Say what goes on, to standard error: a terminal, a file or a pipe."""
+    if not _is_read():
         return lambda _: None
     begun = time.monotonic()
 

@@ -19,6 +19,7 @@ from workbench.measuring.costs import fit_costs
 from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, Reused, record
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
+from workbench.measuring.readings import Rounds
 from workbench.measuring.repeatability import expected_deviation, mst_interval
 from workbench.measuring.state import Deployment, State, replay
 from workbench.metrics import Observation
@@ -50,7 +51,7 @@ class Configuration:
     predicted_rate
         Records/s that the tasks should carry, if an optimizer said so.
     together
-        What the measurement shares with others in one deployment; None: the deployment is its own.
+        The budgets that take turns in its deployment, and how; None: the deployment is its own.
     """
 
     query: Query
@@ -58,7 +59,7 @@ class Configuration:
     tasks: Mapping[str, int] | None = None
     repeat: int = 0
     predicted_rate: float | None = None
-    together: object = None
+    together: tuple[tuple[Budget, ...], Rounds] | None = None
 
 
 def measurement_key(configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator) -> str:

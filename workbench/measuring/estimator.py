@@ -18,8 +18,8 @@ from workbench.errors import WorkbenchError
 from workbench.measuring.adaptive import AdaptiveSchedule
 from workbench.measuring.schedule import Schedule, Step
 from workbench.measuring.streambed import SIMPLE_QUERIES, StreamBedSchedule
-from workbench.measuring.verdict import MAX_DISTURBANCE, MIN_WHOLE_BATCHES, judge
-from workbench.metrics import Observation
+from workbench.measuring.verdict import MIN_WHOLE_BATCHES, judge
+from workbench.metrics import MAX_DISTURBANCE, Observation
 from workbench.records import MstEstimate, Probe, Setting
 from workbench.testbed import Run
 

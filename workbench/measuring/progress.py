@@ -21,9 +21,9 @@ def describe(event: Event) -> str | None:
         case Turned(budget=budget, number=number):
             text = f"round {number}: {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
         case Rounded(number=number, measurements=measured):
-            rates = ", ".join(f"{one.budget.slots} slots {one.estimate.middle:,.0f}" for one in measured)
+            rates = ", ".join(f"{one.estimate.middle:,.0f} on {one.budget.slots}" for one in measured)
             known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
-            text = f"after round {number}: {rates} records/s; the ratios are known to {known:.0%}"
+            text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{known:.0%}"
         case Probed(probe=probe):
             text = _describe_probe(probe)
         case LoadProbed(probe=probe):
@@ -36,7 +36,7 @@ def describe(event: Event) -> str | None:
 
 
 def _slots(budget: Budget) -> str:
-    return f"{budget.slots} slots of {budget.profile.memory_mb} MB"
+    return f"{budget.slots} slot{'s' * (budget.slots != 1)} of {budget.profile.memory_mb} MB"
 
 
 def narrate(say: Callable[[str], None]) -> Callable[[Event], None]:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from workbench.metrics import Observation
+from workbench.metrics import MAX_DISTURBANCE, Observation
 
 Phase = Literal["warm-up", "probe", "reading"]
 Limit = Literal["query", "source", "none"]
@@ -83,21 +83,22 @@ class Probe:
 
 @dataclass(frozen=True)
 class MstEstimate:
-    """A maximum sustainable throughput (MST) as a bracket.
+    """A maximum sustainable throughput (MST) as a bracket, from probes at chosen rates or from readings at the maximum.
 
     Parameters
     ----------
     rate
-        Mean rate consumed at `low`, records/s; None if no rate was sustained.
+        Mean rate consumed at `low`, records/s; None if no rate was sustained. From readings, their mean.
     low
-        Highest rate confirmed sustained; 0 if none was.
+        Highest rate confirmed sustained; 0 if none was. From readings, the lower end of the mean's 90 % interval.
     high
         Lowest rate confirmed not sustained, above which nothing was sustained; inf if there is none. Where
-        repeated answers contradict each other, `low` and `high` enclose all rates in doubt.
+        repeated answers contradict each other, `low` and `high` enclose all rates in doubt. From readings, the upper
+        end of the mean's 90 % interval.
     probes
-        All of them, in order, the warm-up first.
+        All of them, in order, the warm-up first; or the readings, one of each round.
     observation
-        The last one at `low`; None if no rate was sustained.
+        The last one at `low`, or the last reading; None if no rate was sustained.
     limit
         What bounds the rate from above: ``"query"`` (an overloaded rate), ``"source"`` (the next rate up would be
         source-bound: this is not the query's MST) or ``"none"`` (the highest rate allowed was sustained, or the
@@ -105,9 +106,9 @@ class MstEstimate:
     seconds
         Time spent on the probes.
     steady
-        Whether the warm-up became steady before its cap.
+        Whether the warm-up, or every reading, became steady before its cap.
     exhausted
-        Whether the budget of probes ran out before the bracket was as narrow as asked.
+        Whether the probes or the rounds ran out before the bracket was nearly as narrow as asked.
     contradictions
         Rates (records/s) with both answers, or sustained above a rate that was overloaded.
     """
@@ -124,8 +125,15 @@ class MstEstimate:
     contradictions: tuple[float, ...] = ()
 
     @property
+    def from_readings(self) -> bool:
+        """Whether it rests on readings at the maximum rate instead of probes at chosen rates."""
+        return any(probe.phase == "reading" for probe in self.probes)
+
+    @property
     def disturbed(self) -> bool:
-        """Whether a judged probe had to be taken from a disturbed machine."""
+        """Whether a judged probe, or every reading, had to be taken from a disturbed machine."""
+        if self.from_readings:
+            return all(probe.observation.disturbance.worst > MAX_DISTURBANCE for probe in self.probes)
         return any(probe.judgement is not None and probe.judgement.disturbed for probe in self.probes)
 
     @property

@@ -271,7 +271,7 @@ def read_planned(path: Path) -> Planned:
     stored = PlannedStudy.from_json(path)
     given = {key: value for key, value in stored.study.items() if value is not None and value != []}
     study = study_from(given, f"The study in {path}")
-    shared = any(isinstance(run, Measurement) and _read_at_maximum(run) for run in stored.runs)
+    shared = any(isinstance(run, Measurement) and run.estimate.from_readings for run in stored.runs)
     found = conclude(
         stored.runs,
         stored.reason,
@@ -280,11 +280,6 @@ def read_planned(path: Path) -> Planned:
         choice="edge" if shared else study.choice,
     )
     return Planned(study, found, stored.plans, stored.refused, stored.sweep, stored.instances)
-
-
-def _read_at_maximum(run: Measurement) -> bool:
-    """Whether a run took turns with others in one deployment."""
-    return any(probe.phase == "reading" for probe in run.estimate.probes)
 
 
 def refuse_failures(planned: Planned) -> None:

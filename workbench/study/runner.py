@@ -355,7 +355,6 @@ def planning(
     testbed, estimator
         Where and how to measure; as the study says by default.
     """
-
     together = study.shared if testbed is None else shares_deployments(study, testbed)
 
     def work(report: Report) -> Generator[Event, None, Planned]:

@@ -32,11 +32,24 @@ def bracket(estimate: MstEstimate) -> str:
         return "No rate was confirmed as sustained."
     if math.isinf(estimate.high):
         return f"{units.rate(estimate.low)} was confirmed as sustained; no higher rate was confirmed as too much."
+    if estimate.from_readings:
+        half = math.log(estimate.high / estimate.low) / 2
+        return (
+            f"The mean of its readings at the maximum rate is known to ±{units.share(half)} (90 % interval): "
+            f"{units.rate(estimate.low, 4)} to {units.rate(estimate.high, 4)}."
+        )
     width = (estimate.high - estimate.low) / estimate.high
     return (
         f"The maximum is between {units.rate(estimate.low, 4)} (sustained) and {units.rate(estimate.high, 4)} "
         f"(not sustained), {units.share(width)} apart."
     )
+
+
+def marked(estimate: MstEstimate) -> tuple[float | None, str]:
+    """Give the rate (records/s) that figures mark, and what it is; None without one."""
+    if estimate.from_readings:
+        return estimate.middle, "mean of the readings"
+    return (None if estimate.rate is None else estimate.low), "highest sustained"
 
 
 def growing_state(estimate: MstEstimate) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.measuring import SOURCE_MARGIN
+from workbench.metrics import MAX_DISTURBANCE
 from workbench.records import Measurement
 from workbench.views import findings, units
 from workbench.views.cards import Card, Column, Table
@@ -106,6 +107,18 @@ def _fixed_cost(measurement: Measurement) -> Check:
 
 
 def _warm_up(measurement: Measurement) -> Check:
+    if measurement.estimate.from_readings:
+        question = "Were the readings steady?"
+        loose = [probe.number for probe in measurement.estimate.probes if probe.steady is False]
+        if not loose:
+            return Check(question, "In every reading the second half was as fast as the first.")
+        return Check(
+            question,
+            f"In round{'s' if len(loose) > 1 else ''} {', '.join(map(str, loose))} the second half of the reading was "
+            "still faster or slower than the first.",
+            "State, caches or batch size may not have been at their working size: measure the budget in a deployment "
+            "of its own (in a study deployment: separate).",
+        )
     question = "Was the warm-up steady?"
     if measurement.estimate.steady:
         return Check(question, "The rate and the time per record had settled before the first probe.")
@@ -147,7 +160,19 @@ def _late(measurement: Measurement) -> Check:
 
 def _disturbed(measurement: Measurement) -> Check:
     question = "Was the machine left alone?"
-    taken = [p.number for p in measurement.estimate.probes if p.judgement is not None and p.judgement.disturbed]
+    estimate = measurement.estimate
+    if estimate.from_readings:
+        found = [p.number for p in estimate.probes if p.observation.disturbance.worst > MAX_DISTURBANCE]
+        if not found:
+            return Check(question, "No reading was disturbed.")
+        seen = (
+            f"The reading{'s' if len(found) > 1 else ''} of round{'s' if len(found) > 1 else ''} "
+            f"{', '.join(map(str, found))} {'were' if len(found) > 1 else 'was'} taken while others used the machine"
+        )
+        if not estimate.disturbed:
+            return Check(question, f"{seen}; it counts less than those of a quiet machine.")
+        return Check(question, f"{seen}.", "The rate may be too low: measure again while nothing else runs.")
+    taken = [p.number for p in estimate.probes if p.judgement is not None and p.judgement.disturbed]
     if not taken:
         return Check(question, "No judged probe was disturbed.")
     listed = ", ".join(map(str, taken))
@@ -159,6 +184,15 @@ def _disturbed(measurement: Measurement) -> Check:
 
 
 def _exhausted(measurement: Measurement) -> Check:
+    if measurement.estimate.from_readings:
+        question = "Were there enough rounds?"
+        if not measurement.estimate.exhausted:
+            return Check(question, "The readings agree nearly as well as asked, or better.")
+        return Check(
+            question,
+            "The rounds ran out before the readings agreed as well as asked.",
+            "Use the interval, not the single rate; or measure again while nothing else runs.",
+        )
     question = "Were there enough probes?"
     if not measurement.estimate.exhausted:
         return Check(question, "The bracket became as narrow as asked.")
@@ -188,9 +222,10 @@ def _source_bound(measurement: Measurement) -> Check:
     estimate = measurement.estimate
     limit = measurement.source.rate_limit if measurement.source else None
     if estimate.limit == "source":
+        near = "the readings came" if estimate.from_readings else "the next probe would have come"
         return Check(
             question,
-            f"The source alone releases {units.rate(limit)}; the next probe would have come too close to that.",
+            f"The source alone releases {units.rate(limit)}; {near} too close to that.",
             f"The rate is the source's, not the query's: read it as 'at least', and give the source {SOURCE_MARGIN} "
             "times the rate by fewer slots or a heavier query.",
         )
@@ -218,7 +253,8 @@ def _quota(measurement: Measurement) -> Check:
     throttled = observation.quota_throttled if observation else None
     if throttled is None:
         return Check(question, None)
-    seen = f"The quota held the slots back in {units.share(throttled)} of its periods at the highest sustained rate."
+    rate = "maximum rate" if measurement.estimate.from_readings else "highest sustained rate"
+    seen = f"The quota held the slots back in {units.share(throttled)} of its periods at the {rate}."
     if throttled >= LEAST_THROTTLED:
         return Check(question, seen)
     return Check(

@@ -41,10 +41,11 @@ def _capacity(measurement: Measurement) -> list[Card]:
     estimate = measurement.estimate
     data = probes(measurement.query, measurement.budget, estimate)
     made = [probe for probe in estimate.probes if probe.phase != "warm-up"]
+    kind = "readings" if estimate.from_readings else "probes"
     sentences = (
         f"{data.finding}.",
         findings.bracket(estimate),
-        f"Measured by {units.count(len(made))} probes in {units.seconds(estimate.seconds)}.",
+        f"Measured by {units.count(len(made))} {kind} in {units.seconds(estimate.seconds)}.",
         findings.growing_state(estimate) if measurement.unbounded_state else "",
         findings.interval(measurement.interval),
     )

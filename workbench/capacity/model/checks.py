@@ -120,10 +120,14 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int]) -> ModelFinding | None
 
 
 def _doubt(estimate: MstEstimate) -> str:
+    read = estimate.from_readings
     doubts = (
-        (not estimate.steady, "the warm-up was not steady when its time was up"),
+        (not estimate.steady, f"{'a reading' if read else 'the warm-up'} was not steady when its time was up"),
         (estimate.disturbed, "others slowed the machine"),
-        (estimate.exhausted, f"the probes ran out with a bracket {estimate.high / estimate.low - 1:.0%} wide"),
+        (
+            estimate.exhausted,
+            f"the {'rounds' if read else 'probes'} ran out with a bracket {estimate.high / estimate.low - 1:.0%} wide",
+        ),
     )
     reasons = ", ".join(text for holds, text in doubts if holds)
     return f"{reasons}." if reasons else ""

@@ -9,7 +9,7 @@ from workbench.dataflow import Budget
 from workbench.measuring import MIN_LEVELS, Line, count_levels, fit_line
 from workbench.metrics import Batch
 from workbench.records import MstEstimate, Probe
-from workbench.views import theme, units
+from workbench.views import findings, theme, units
 from workbench.views.figures.signs import COUNTED, VERDICTS
 
 
@@ -25,6 +25,8 @@ class BatchTimes:
         Fitted to those of valid probes; None where they are too few or too alike.
     crossing
         Rows per batch at which the line meets the interval; None without one.
+    marked, mark
+        Rows per batch of the rate found, None without one; what that rate is.
     """
 
     finding: str
@@ -34,7 +36,8 @@ class BatchTimes:
     interval_s: float
     line: Line | None
     crossing: float | None
-    sustained: float | None
+    marked: float | None
+    mark: str
 
 
 def rows_within(line: Line, seconds: float) -> float | None:
@@ -45,9 +48,9 @@ def rows_within(line: Line, seconds: float) -> float | None:
 def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: Sequence[Probe] = ()) -> BatchTimes:
     """Collect the whole batches of the probes and of `load_curve`, and fit the line to the valid ones."""
     batches: list[tuple[Batch, str]] = [
-        (batch, probe.judgement.verdict)
+        (batch, probe.judgement.verdict if probe.judgement is not None else probe.phase)
         for probe in estimate.probes
-        if probe.judgement is not None
+        if probe.phase != "warm-up"
         for batch in probe.observation.batches[1:]
     ]
     batches += [(batch, "lower load") for probe in load_curve for batch in probe.observation.batches[1:]]
@@ -57,6 +60,7 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
     told_apart = count_levels(sorted(records for records, _ in counted)) >= MIN_LEVELS
     line = fit_line(counted) if told_apart else None
     crossing = rows_within(line, budget.interval_s) if line else None
+    rate, mark = findings.marked(estimate)
     return BatchTimes(
         _finding(query, budget, line, crossing),
         rows,
@@ -65,7 +69,8 @@ def batch_times(query: str, budget: Budget, estimate: MstEstimate, load_curve: S
         budget.interval_s,
         line,
         crossing,
-        estimate.low * budget.interval_s if estimate.rate is not None else None,
+        None if rate is None else rate * budget.interval_s,
+        mark,
     )
 
 
@@ -86,7 +91,7 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
                 name=sign.word,
                 hovertemplate="%{x:,} records in %{y:.3f} s<extra></extra>",
             )
-    right = 1.06 * max((*data.rows, data.crossing or 0.0, data.sustained or 0.0, 1.0))
+    right = 1.06 * max((*data.rows, data.crossing or 0.0, data.marked or 0.0, 1.0))
     if data.line is not None:
         figure.add_scatter(
             uid="batches-fit",
@@ -113,12 +118,12 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
         annotation={"text": f"interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
         annotation_position="top left",
     )
-    if data.sustained is not None:
+    if data.marked is not None:
         figure.add_vline(
-            x=data.sustained,
+            x=data.marked,
             line={"color": theme.BLUE, "width": 1, "dash": "dot"},
             annotation={
-                "text": f"highest sustained: {units.rate(data.sustained / data.interval_s)}",
+                "text": f"{data.mark}: {units.rate(data.marked / data.interval_s)}",
                 "font": {"size": 12, "color": theme.BLUE},
                 "y": 0.02,
                 "yanchor": "bottom",

@@ -43,7 +43,7 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class Probes:
-    """What the figure shows; `high` is None where no rate was too much."""
+    """What the figure shows; `high` is None where no rate was too much, `mark` says what the rate `marked` is."""
 
     finding: str
     points: tuple[ProbePoint, ...]
@@ -51,6 +51,8 @@ class Probes:
     interval_s: float
     low: float | None
     high: float | None
+    marked: float | None
+    mark: str
 
 
 def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
@@ -79,6 +81,7 @@ def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
         budget.interval_s,
         estimate.low if estimate.rate is not None else None,
         estimate.high if math.isfinite(estimate.high) else None,
+        *findings.marked(estimate),
     )
 
 
@@ -144,10 +147,10 @@ def _bracket(panels: go.Figure, data: Probes) -> None:
     if data.high is not None:
         panels.add_hrect(y0=data.low, y1=data.high, fillcolor=theme.BAND, line_width=0, layer="below", row=1, col=1)
     panels.add_hline(
-        y=data.low,
+        y=data.marked,
         line={"color": theme.BLUE, "width": 1, "dash": "dot"},
         annotation={
-            "text": f"highest sustained: {units.rate(data.low)}",
+            "text": f"{data.mark}: {units.rate(data.marked)}",
             "x": 0.005,
             "font": {"size": 12, "color": theme.BLUE},
             "bgcolor": "rgba(255,255,255,0.8)",

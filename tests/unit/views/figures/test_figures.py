@@ -74,7 +74,7 @@ def test_batch_times_meet_the_interval(estimate):
     assert data.line.fixed == pytest.approx(0.5)
     assert data.line.slope == pytest.approx(1e-3)
     assert data.crossing == pytest.approx(1500)
-    assert data.sustained == 1400
+    assert (data.marked, data.mark) == (1400, "highest sustained")
     assert data.finding == "A batch of q5 takes 500 ms and 1 ms per record: 750 records/s fill the 2 s interval"
 
 
