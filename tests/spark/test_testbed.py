@@ -28,7 +28,9 @@ if not FRACTIONS:
     BUDGET = Budget(1, SlotProfile(1.0, 1200), 1.0)
 TESTBED = SparkTestbed(slot_cpus="auto" if FRACTIONS else "cores", warmup_cap_s=5)
 WARM = replace(TESTBED, warmup_cap_s=20)  # costs are those of compiled code
-WARM_BUDGET = replace(BUDGET, interval_s=2.0)
+WARM_BUDGET = replace(BUDGET, interval_s=2.0, profile=replace(BUDGET.profile, memory_mb=1200))
+ONE = replace(WARM_BUDGET, slots=1)
+TURNS = ((ONE, {}), (ONE, {"source": 2, "state": 3}), (WARM_BUDGET, {}))
 PLACES = (Path(tempfile.gettempdir()), Path("/dev/shm"), *Path("/sys/fs/cgroup").glob("cpu*"), Path("/sys/fs/cgroup"))
 
 
@@ -62,13 +64,13 @@ def wait_until_gone(before, seconds=30):
 
 @pytest.fixture(scope="module")
 def observed():
-    """One deployment at two loads, and what was left when it was over."""
+    """One deployment at two loads, budgets that take turns in it, and what was left when it was over."""
     before = left_behind()
-    seen = {}
-    with WARM.deploy(toy_query.query(), WARM_BUDGET) as run:
+    seen, turns = {}, []
+    with WARM.deploy_shared(toy_query.query(), (ONE, WARM_BUDGET)) as run:
         for rate in (6_000.0, math.inf):
             run.set_rate(rate)
-            run.settle(4)
+            run.settle(6)
             seen[rate] = run.observe(12)
         machine = run.machine
         source = run.source
@@ -79,7 +81,16 @@ def observed():
             "slots": [set(process.cpu_affinity()) for process in (executor, *executor.children(recursive=True))],
             "driver": [set(process.cpu_affinity()) for process in (driver, *driver.children())],  # its JVM too
         }
-    return seen, machine, source, during, left_behind() - before, cores
+        for budget, layout in TURNS:
+            run.turn(budget, layout)
+            run.set_rate(math.inf)
+            run.settle(6)
+            turns.append((run.observe(6), run.source, running("CoarseGrainedExecutorBackend")[0].pid == executor.pid))
+        for wrong in (replace(WARM_BUDGET, slots=3), replace(WARM_BUDGET, profile=SlotProfile(0.1, 1200))):
+            with pytest.raises(WorkbenchError, match=r"cannot take a turn in a deployment of") as error:
+                run.turn(wrong)
+            assert error.value.settings == ("slots",)
+    return seen, machine, source, during, left_behind() - before, cores, turns
 
 
 def test_as_much_as_fits_grows_until_it_fills_the_interval(observed):
@@ -123,9 +134,29 @@ def test_the_slots_run_on_as_few_cores_as_hold_them(observed):
 
 
 def test_nothing_is_left_after_a_deployment(observed):
-    _, _, _, during, after, _ = observed
+    _, _, _, during, after, _, _ = observed
     assert during
     assert after == set()
+
+
+def test_budgets_take_turns_in_one_executor(observed):
+    for (budget, layout), (observation, _, same_executor) in zip(TURNS, observed[6], strict=True):
+        tasks = [operator.tasks for operator in observation.operators]
+        assert tasks[0] == layout.get("source", budget.slots)
+        assert tasks[-1] == layout.get("state", budget.slots)
+        assert observation.operators[0].records_out == observation.consumed_records > 0
+        assert same_executor
+
+
+@pytest.mark.skipif(not FRACTIONS, reason="needs a quota: control groups that this machine permits")
+def test_a_turn_has_the_slots_and_the_quota_of_its_budget(observed):
+    _, _, source, *_, ((one, less, _), (divided, _, _), (back, more, _)) = observed
+    for observation, cores in ((one, 0.4), (divided, 0.4), (back, 0.8)):
+        used = sum(operator.cpu_s for operator in observation.operators) / observation.elapsed_s
+        assert used < 1.4 * cores  # the quota of the other budget is twice or half as much
+        assert observation.quota_throttled > 0
+    assert back.consumed_rate > 1.2 * one.consumed_rate
+    assert less.rate_limit < more.rate_limit == source.rate_limit
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,9 @@ from workbench.testbed.spark.operators import (
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
-from workbench.testbed.spark.spec import DeploymentSpec, Turn, slot_cores
+from workbench.testbed.spark.spec import DeploymentSpec, slot_cores
 from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe
+from workbench.testbed.spark.turns import FirstRows, Turn
 from workbench.workload import Generator
 from workbench.workload.source import RowsOnly
 
@@ -96,7 +97,7 @@ class Driver:
         self._other_cores = self._allowed - self._slot_cores
         self._spark: SparkSession | None = None
         self._most = spec.budget
-        self._rows: dict[Turn, int] = {}
+        self._first_rows = FirstRows()
         self._turns = 0
         self._probes: dict[Turn, InterferenceProbe] = {}
         self._interference = InterferenceProbe(CoreTimer(self._slot_cores).time, now_s)
@@ -120,7 +121,8 @@ class Driver:
         rows = self._profile_source(rows)
         self._held = HeldSlots(spark, spec.folder)
         self._turn = Turn(spec.budget, spec.source_partitions, spec.state_partitions)
-        self._rows[self._turn], self._probes[self._turn] = rows, self._interference
+        self._first_rows.keep(self._turn, rows)
+        self._probes[self._turn] = self._interference
         self._live = self._start("query", spec.generator, spec.budget.interval_s, spec.build, spec.output_mode)
         self._live.expect(rows)
         jvm = spark._jvm  # noqa: SLF001 - py4j's only door
@@ -135,7 +137,7 @@ class Driver:
         """
         assert self._spark is not None  # noqa: S101 - for the type checker
         self._turns += 1
-        self._rows[self._turn] = self._live.rows_fitting
+        self._first_rows.keep(self._turn, self._live.rows_fitting)
         self._retire(self._live)
         self._held.release()
         self._limit(quota=False)
@@ -154,7 +156,7 @@ class Driver:
         self._interference = self._probes[turn]
         self._limit(quota=True)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(turn.state_partitions))
-        rows = self._rows_for(turn)
+        rows = self._first_rows.of(turn)
         self._turn = turn
         self._profile = self._source_profile(turn.budget)
         self._live = self._start(
@@ -162,18 +164,6 @@ class Driver:
         )
         self._live.expect(rows)
         return self._profile
-
-    def _rows_for(self, turn: Turn) -> int:
-        """First guess of the rows that fit: those of its last turn, else of the nearest budget, in proportion."""
-        if turn in self._rows:
-            return self._rows[turn]
-
-        def share(other: Turn) -> float:
-            budget, known = turn.budget, other.budget
-            return budget.cpus * budget.interval_s / (known.cpus * known.interval_s)
-
-        nearest = min(self._rows, key=lambda other: abs(math.log(share(other))))
-        return max(LEAST_BATCH_ROWS, int(self._rows[nearest] * min(1.0, share(nearest))))
 
     def rate(self, rate: float) -> None:
         """Command `rate` records/s."""

@@ -27,7 +27,8 @@ from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory, last_line
-from workbench.testbed.spark.spec import DeploymentSpec, Turn
+from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.turns import Turn
 from workbench.workload import Dataset, Query, Replay, prepare
 
 # The driver needs CPU time too: at most this share of the machine's cores becomes slots.
