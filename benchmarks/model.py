@@ -2,11 +2,12 @@
 
     python benchmarks/model.py [explorations]
 
-Four tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured, with rates only;
+Five tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured, with rates only;
 random queries with metrics of their operators, 5 and 20 times beyond; StreamBed's published runs of q1 and q2, from
-small runs to large-scale validation (if the files are next to the repository); and the same small runs, fitted to fewer
-slots and judged on more. Least-squares forms have the textbook prediction interval here, to show its value. Asserts
-nothing.
+small runs to large-scale validation (if the files are next to the repository); the same small runs, fitted to fewer
+slots and judged on more; and the published scaling curves, family by family (``benchmarks/growth.py``). The first four
+are of pipelined engines, where slots are spent on tasks. Least-squares forms have the textbook prediction interval
+here, to show its value. Asserts nothing.
 """
 
 import sys
@@ -18,6 +19,7 @@ from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import growth
 from capacity_truths import LEVELLING, MECHANISMS, explore
 from published_runs import FOLDER, columns, saturated, small_runs
 from query_truths import capacity, explored, random_query
@@ -59,7 +61,7 @@ def relative(points, rates, targets):
 
 def ours(stateful):
     def method(points, rates, targets):
-        model = ScalingModel(stateful=stateful).fit(points, rates)
+        model = ScalingModel(stateful=stateful, growth="tasks").fit(points, rates)
         return model.predict(targets), *model.interval(targets, LEVEL)
 
     return method
@@ -127,8 +129,8 @@ def mechanisms(count, slowing=0.0):
         rates = [run.estimate.rate for run in runs]
         stateful = any(one.stateful for one in query.dataflow.operators)
         models = {
-            "rates alone": ScalingModel(stateful=stateful).fit(points, rates),
-            "operators seen": ScalingModel(stateful=stateful).fit(points, rates, runs),
+            "rates alone": ScalingModel(stateful=stateful, growth="tasks").fit(points, rates),
+            "operators seen": ScalingModel(stateful=stateful, growth="tasks").fit(points, rates, runs),
         }
         explained += isinstance(models["operators seen"].law_, Mechanism)
         for (name, factor), found in rows.items():
@@ -184,6 +186,7 @@ def main():
     if FOLDER.is_dir():
         published()
         held_out()
+        growth.main("")
     print(f"{time.perf_counter() - begun:.1f} s")
 
 

@@ -64,12 +64,18 @@ def explore(query, memories, seed, asked):
         optimizer = ConfigurationOptimizer(FluidTestbed(seed=seed), CapacityEstimator(), Journal(f"{folder}/j.jsonl"))
         choice = "improvement" if asked.paper else "edge"
         explorer = ResourceExplorer(
-            optimizer, space_of(query, memories), seed, most_calls=CALLS, choice=choice, estimates=asked.estimates
+            optimizer,
+            space_of(query, memories),
+            seed,
+            most_calls=CALLS,
+            choice=choice,
+            estimates=asked.estimates,
+            growth="tasks",
         )
         found = explorer.run(preset(query))
     if asked.rates_only:
         stateful = any(keeps_state(run) for run in found.measurements)
-        return replace(found, model=ScalingModel(stateful=stateful).fit(found.points, found.rates))
+        return replace(found, model=ScalingModel(stateful=stateful, growth="tasks").fit(found.points, found.rates))
     return found
 
 

@@ -21,7 +21,7 @@ def staged_exploration(cpus=0.4, memory_mb=600, slots=(2, 4, 8), per_slot=3000.0
         rate = per_slot * count
         estimate = replace(example.estimate, rate=rate, low=rate, high=1.01 * rate)
         runs.append(replace(example, budget=Budget(count, SlotProfile(cpus, memory_mb)), estimate=estimate))
-    return conclude(runs, f"{len(slots)} runs were made")
+    return conclude(runs, f"{len(slots)} runs were made", growth="tasks")
 
 
 def with_source(run, share):

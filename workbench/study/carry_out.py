@@ -80,7 +80,9 @@ def study_steps(
     """
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     if shares_deployments(study, explorer.optimizer.testbed):
-        together = explore_together(query, groups_of(query, study.space.budgets), explorer.optimizer, form=study.form)
+        together = explore_together(
+            query, groups_of(query, study.space.budgets), explorer.optimizer, form=study.form, growth=study.grows
+        )
         exploration = yield from _with_first_answer(together, study, instances, progress)
     else:
         exploration = yield from explorer.steps(query)
@@ -121,7 +123,9 @@ def _with_first_answer(
         if isinstance(event, Rounded) and not said:
             said = True
             with suppress(WorkbenchError):  # too few budgets for a model
-                first = conclude(event.measurements, "one round was made", form=study.form, choice="edge")
+                first = conclude(
+                    event.measurements, "one round was made", form=study.form, choice="edge", growth=study.grows
+                )
                 for one in plan_targets(study, first, (), instances).plans:
                     progress(f"first answer, from one round: {one.sentence()}")
 
@@ -164,6 +168,7 @@ def prepare(
         most_calls=study.most_calls,
         choice=study.choice,
         estimates=study.estimates,
+        growth=study.grows,
         available=partial(_recorded, testbed, query) if isinstance(testbed, RecordedTestbed) else None,
     )
     return query, explorer, instances
@@ -278,6 +283,7 @@ def read_planned(path: Path) -> Planned:
         form=study.form,
         most_runs=len(stored.runs) if shared else study.most_runs,
         choice="edge" if shared else study.choice,
+        growth=study.grows,
     )
     return Planned(study, found, stored.plans, stored.refused, stored.sweep, stored.instances)
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from workbench import defaults
 from workbench.capacity import Space
 from workbench.capacity.explore import Choice
-from workbench.capacity.model import FORMS
+from workbench.capacity.model import FORMS, Growth
 from workbench.errors import WorkbenchError
 from workbench.strict_yaml import parse_yaml
 from workbench.workload import OutputMode
@@ -78,6 +78,9 @@ class Study:
         ``"shared"``: all slot counts of a memory profile take turns in one warm deployment, minutes in all; every
         budget of the grid is measured, so `choice`, `estimates` and `most_calls` have no effect. ``"separate"``: a
         deployment for each run. None: shared on Spark, unless one of those is set.
+    growth
+        What more slots are in production: ``"workers"``; ``"cores"`` of one machine; or ``"tasks"``, where a pipelined
+        engine spends each slot on a task of one operator. None: tasks on the simulated engine, workers elsewhere.
     """
 
     query: str
@@ -109,6 +112,7 @@ class Study:
     estimates: int = 1
     seed: int = 0
     deployment: str | None = None
+    growth: Growth | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -138,6 +142,11 @@ class Study:
             return self.deployment == "shared"
         explored = self.choice == "improvement" and self.estimates == 1 and self.most_calls is None
         return self.testbed == "spark" and explored and self.form == "scaling"
+
+    @property
+    def grows(self) -> Growth:
+        """What more slots are."""
+        return self.growth or ("tasks" if self.testbed == "fluid" else "workers")
 
     @property
     def space(self) -> Space:
@@ -312,5 +321,6 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "choice": (_one_of(*get_args(Choice)), f"one of {', '.join(get_args(Choice))}"),
     "estimates": (_whole(1), "a whole number of at least 1"),
     "seed": (_whole(0), "a whole number of at least 0"),
+    "growth": (_or_none(_one_of(*get_args(Growth))), f"one of {', '.join(get_args(Growth))}"),
     "deployment": (_or_none(_one_of(*DEPLOYMENTS)), f"one of {', '.join(DEPLOYMENTS)}"),
 }

@@ -17,6 +17,7 @@ import numpy as np
 from workbench.capacity.model import (
     SCALING,
     STREAMBED_FORMS,
+    Growth,
     Model,
     ModelFinding,
     advise,
@@ -109,8 +110,11 @@ def conclude(
     score_forms: Sequence[str] = STREAMBED_FORMS,
     most_runs: int = MOST_RUNS,
     choice: Choice = "improvement",
+    growth: Growth = "workers",
 ) -> Exploration:
     """Fit the model to the runs that count: before the one that ended it, with a capacity, and not stuck at a limit.
+
+    `growth` says what slots are; see `ScalingModel`.
 
     Raises
     ------
@@ -137,9 +141,9 @@ def conclude(
     points, rates = _points(fitted), _rates(fitted)
     stateful = any(keeps_state(run) for run in runs) if saw_operators(runs) else None
     if form == "halves":
-        model = select_model(points, rates, stateful=stateful)
+        model = select_model(points, rates, stateful=stateful, growth=growth)
     else:
-        model = model_of_form(form, stateful=stateful).fit(points, rates, fitted)
+        model = model_of_form(form, stateful=stateful, growth=growth).fit(points, rates, fitted)
     return Exploration(tuple(runs), costs, tuple(usable), model, reason, dict(sorted(left_out.items())))
 
 

@@ -38,7 +38,7 @@ from workbench.capacity.explore.exploration import (
     stopping_row,
 )
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
-from workbench.capacity.model import SCALING, STREAMBED_FORMS, Model, unmeasured_memory_mb, why_no_capacity
+from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, unmeasured_memory_mb, why_no_capacity
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import Event, result_of
@@ -135,6 +135,8 @@ class ResourceExplorer:
         as many calls of the paper's optimizer, which are up to two runs each.
     available
         How many measurements of a budget are available, where that is bounded: a table's row can be replayed once.
+    growth
+        What slots are; see `ScalingModel`.
 
     Examples
     --------
@@ -158,6 +160,7 @@ class ResourceExplorer:
         choice: Choice = "improvement",
         estimates: int = 1,
         available: Callable[[Budget], int] | None = None,
+        growth: Growth = "workers",
     ) -> None:
         if estimates < 1:
             raise WorkbenchError(f"estimates is {estimates!r}; a call of the optimizer takes at least 1 run.")
@@ -182,6 +185,7 @@ class ResourceExplorer:
         self.choice = choice
         self.estimates = estimates
         self.available = available
+        self.growth = growth
         self._runs: list[Run] = []
         self._answers: list[int] = []  # rows that answer a question; the others were made on the way
         self._calls = 0  # budgets asked for and answered
@@ -259,6 +263,7 @@ class ResourceExplorer:
             score_forms=self.score_forms,
             most_runs=self.most_runs,
             choice=self.choice,
+            growth=self.growth,
         )
 
     def ahead(self) -> tuple[Budget, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 
 from workbench.capacity.explore.exploration import Exploration, conclude
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer
-from workbench.capacity.model import SCALING
+from workbench.capacity.model import SCALING, Growth
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import JournalError
@@ -46,7 +46,12 @@ def memory_binds(measured: Sequence[Measurement]) -> bool:
 
 
 def explore_together(
-    query: Query, groups: tuple[Together, ...], optimizer: ConfigurationOptimizer, *, form: str = SCALING
+    query: Query,
+    groups: tuple[Together, ...],
+    optimizer: ConfigurationOptimizer,
+    *,
+    form: str = SCALING,
+    growth: Growth = "workers",
 ) -> Generator[Event, None, Exploration]:
     """Measure every group in a deployment of its own, yield what happens, and return what was explored.
 
@@ -82,4 +87,4 @@ def explore_together(
             runs.append((yield from optimizer.steps(query, budget))[-1])
     counts = f"{len(runs)} budgets were measured in {len(groups)} warm deployment{'s' * (len(groups) != 1)}"
     reason = f"{counts}; {'; '.join(apart)}, so each budget had its own there" if apart else counts
-    return conclude(runs, reason, form=form, most_runs=len(runs), choice="edge")
+    return conclude(runs, reason, form=form, most_runs=len(runs), choice="edge", growth=growth)

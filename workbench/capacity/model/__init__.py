@@ -2,6 +2,7 @@
 
 from workbench.capacity.model.checks import check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
+from workbench.capacity.model.growth import Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
 from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
@@ -14,7 +15,7 @@ from workbench.capacity.model.outliers import (
     unmeasured_memory_mb,
     why_no_capacity,
 )
-from workbench.capacity.model.scaling_law import ScalingLaw, fit_scaling_law
+from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import exploration_cost, leave_one_out_error, select_model
 from workbench.records import ModelFinding
@@ -27,8 +28,10 @@ __all__ = [
     "SCALING",
     "STREAMBED_FORMS",
     "TRANSFORMS",
+    "Beliefs",
     "CapacityModel",
     "Floats",
+    "Growth",
     "Law",
     "Mechanism",
     "Model",
@@ -37,6 +40,7 @@ __all__ = [
     "Readings",
     "ScalingLaw",
     "ScalingModel",
+    "Weights",
     "advise",
     "as_points",
     "as_runs",

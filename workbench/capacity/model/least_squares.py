@@ -3,6 +3,7 @@
 import numpy as np
 
 from workbench.capacity.model.forms import TRANSFORMS, Floats, fit_least_squares, transform
+from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.model import Model
 from workbench.errors import WorkbenchError
 
@@ -40,9 +41,10 @@ class CapacityModel(Model):
     44
     """
 
-    def __init__(self, form: str = "linear", *, stateful: bool | None = None) -> None:
+    def __init__(self, form: str = "linear", *, stateful: bool | None = None, growth: Growth = "workers") -> None:
         self.form = form
         self.stateful = stateful
+        self.growth = growth
 
     def _fit(self, points: Floats, rates: Floats) -> None:
         if self.form not in TRANSFORMS:

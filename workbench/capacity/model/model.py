@@ -10,7 +10,7 @@ promises (``benchmarks/model.py``). If the prediction of a form is outside the i
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
+from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.mechanism import fit_mechanism
 from workbench.capacity.model.scaling_law import believe, fit_scaling_law
 from workbench.checks import SLACK, positive, whole
@@ -36,8 +37,9 @@ MAX_SLOTS = 10**9
 class Law(Protocol):
     """The distribution of the capacity at every budget, given the runs."""
 
-    grows_steadily: ClassVar[bool]
-    """Whether one slot more never costs capacity, if capacity grows with slots at all."""
+    @property
+    def grows_steadily(self) -> bool:
+        """Whether one slot more never costs capacity, if capacity grows with slots at all."""
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
@@ -64,6 +66,8 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Name of the form.
     stateful : bool or None
         Whether the query has a stateful operator; None: unknown.
+    growth : str
+        What slots are.
     law_ : Law or None
         Source of the interval; None if a rate, a memory or a number of slots was not positive.
     memory_, slots_ : ndarray
@@ -76,6 +80,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     form: str
     stateful: bool | None
+    growth: Growth
     law_: Law | None
 
     @abstractmethod
@@ -118,7 +123,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise WorkbenchError(f"There are {len(runs)} runs for {len(rates)} rows; give the one behind each row.")
         self.n_features_in_ = len(COLUMNS)
         self.memory_, self.slots_ = np.unique(points[:, 0]), np.unique(points[:, 1])
-        self.law_ = _fit_law(points, rates, runs, stateful=self.stateful)
+        self.law_ = _fit_law(points, rates, runs, self)
         self._fit(points, rates)
         return self
 
@@ -231,12 +236,13 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.law_
 
 
-def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, *, stateful: bool | None) -> Law | None:
+def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, model: Model) -> Law | None:
     """Fit the mechanism if it explains the runs, else the scaling law; None if a number is not positive."""
     if not ((points > 0).all() and (rates > 0).all()):
         return None
     mechanism = fit_mechanism(runs) if runs else None
-    return mechanism or fit_scaling_law(points, rates, believe(float(points[:, 1].min()), stateful=stateful))
+    beliefs = believe(float(points[:, 1].min()), stateful=model.stateful, growth=model.growth)
+    return mechanism or fit_scaling_law(points, rates, beliefs)
 
 
 def _check_request(rate: float, memory_mb: float, margin: float, min_slots: int, risk: float | None) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.capacity.model.forms import Floats, as_points, as_runs
-from workbench.capacity.model.scaling_law import fit_scaling_law
+from workbench.capacity.model.scaling_law import believe, fit_scaling_law
 from workbench.errors import WorkbenchError
 from workbench.records import FailedRun, Measurement, Run
 
@@ -237,5 +237,6 @@ def _expected(points: Floats, rates: Floats, bounds: Floats, fitted: Flags, aske
     objective = bounds[asked]
     if np.count_nonzero(fitted) < LEAST_BUDGETS:
         return np.where(np.isinf(objective), 0.0, objective)
-    law = fit_scaling_law(points[fitted], rates[fitted])
+    beliefs = believe(float(points[fitted, 1].min()), stateful=None, growth="tasks")  # in proportion, if anything
+    law = fit_scaling_law(points[fitted], rates[fitted], beliefs)
     return np.minimum(law.quantile(as_points(points[asked]), 0.5), objective)

@@ -7,37 +7,36 @@ correct it:
 
     ln rate = k + e ln(slots - w) - ln(1 + s slots) + memory + configuration + noise
 
-- ``w``: slots that do not carry load. Slots are spent as the sum of ceil(share_i) over N operators: each of them but
-  the limiting one wastes a part of a slot. Evenly between 0 and N - 1, where the fewest slots measured stand for N;
-  either for good, or moving to its mean (N - 1) / 2 as the slots grow.
-- ``e``: 1 means that twice the slots carry twice the rate. Stragglers make it a little less. Some queries level off.
+- ``w``: slots that do not carry load, where slots are spent on tasks: the sum of ceil(share_i) over N operators. Each
+  of them but the limiting one wastes a part of a slot. Evenly between 0 and N - 1, where the fewest slots measured
+  stand for N; either for good, or moving to its mean (N - 1) / 2 as the slots grow.
+- ``e``: 1 means that twice the slots carry twice the rate. It may change at a bend.
 - ``s``: what does not shrink with more slots, over the work of one slot: coordination (the contention of Gunther's
-  universal scalability law), and the hottest key of a stateful operator, which stays on one task.
+  universal scalability law), and the hottest key of a stateful operator, which stays on one task. The prior of
+  e, s and bends depends on what slots are: see `workbench.capacity.model.growth`.
 - ``memory`` acts on the cost of a record, so by a factor at every number of slots: a power of the memory and a smooth
   deviation from it, because caches fill.
 - ``configuration``: what all runs at one slot count have in common, such as whole tasks and how nodes are filled;
   repeats do not average it out. Without it ten repeats at three slot counts would pass for thirty witnesses.
 - ``noise``: of one run, in proportion to the rate, its size unknown.
 
-For given w, s and noise this is a linear model with normal priors, so its posterior is exact (Bayesian linear
-regression; Gelman et al., Bayesian Data Analysis, chapter 14). The others lie on a grid whose points are weighted by
-their evidence. A prediction is a mixture of normal distributions of ln rate; with few runs it has the long tails of
-Student's t, because the noise is uncertain too.
+For a given w, shape of growth and noise this is a linear model with normal priors, so its posterior is exact (Bayesian
+linear regression; Gelman et al., Bayesian Data Analysis, chapter 14). The others lie on a grid whose points are
+weighted by their evidence. A prediction is a mixture of normal distributions of ln rate; with few runs it has the long
+tails of Student's t, because the noise is uncertain too.
 
-What the beliefs rest on, and where they end: their sizes were set on simulated mechanisms (tests/capacity_truths.py)
-and on StreamBed's q1 and q2, whose validation was known then; no other published query was looked at. Runs at few
-slots often cannot distinguish a hot key from a test cluster that fills up: q1's runs, taken for a stateful query's,
-predict a fifth of what was measured. The prior about keys decides there, so say whether a query is stateful, and
-measure at more slots where much depends on it.
+Runs at few slots often cannot distinguish a hot key from a test cluster that fills up: q1's runs, taken for a stateful
+query's, predict a fifth of what was measured. The prior about keys decides there, so say whether a query is stateful,
+and measure at more slots where much depends on it.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
 from workbench.capacity.model.forms import Floats
+from workbench.capacity.model.growth import Growth, Weights, shapes_of
 from workbench.errors import WorkbenchError
 
 _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates
@@ -46,28 +45,7 @@ _NOISES = 7
 _NEGLIGIBLE = 1e-9
 _HALVINGS = 50
 _TAIL = 9.0
-
-
-@dataclass(frozen=True)
-class Shape:
-    """One way of growing: its prior weight, mean and deviation of the exponent e, and s."""
-
-    weight: float
-    exponent: float
-    deviation: float
-    contention: float = 0.0
-
-
-STEADY = (
-    Shape(0.69, 1.0, 0.015),
-    Shape(0.25, 1.0, 0.015, contention=5e-4),
-    Shape(0.05, 0.5, 0.1),
-    Shape(0.01, 0.1, 0.1),
-)
-"""In proportion but for stragglers; with coordination, 5 % at 100 slots; levelling off; hardly growing."""
-
-HOT_KEY = tuple(Shape(1 / 9, 1.0, 0.02, contention=1e-3 * 1.6**step) for step in range(9))
-"""A key that fills a task at 1000 slots, or at 23, or at a number between, all equally credible."""
+_TENTH = 0.09  # of ln rate
 
 
 @dataclass(frozen=True)
@@ -76,8 +54,12 @@ class Beliefs:
 
     Parameters
     ----------
+    growth
+        What slots are; only where they are spent on tasks do some carry no load.
     hot_key
-        Probability that a key limits the query within reach.
+        Probability that a key limits the query within reach, where slots are tasks.
+    weights
+        Of the shapes of workers and cores; None: those of the published curves.
     drifting
         Probability that the slots that carry no load move to their mean, rather than stay.
     whole_tasks
@@ -93,7 +75,9 @@ class Beliefs:
         differ by 4 to 31 % (median, largest against smallest, StreamBed's published runs).
     """
 
+    growth: Growth = "workers"
     hot_key: float = 0.0
+    weights: Weights | None = None
     drifting: float = 0.5
     whole_tasks: float = 0.3
     configuration: float = 0.055
@@ -103,27 +87,15 @@ class Beliefs:
     noise_high: float = 0.3
     noise_typical: float = 0.05
 
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """Ways of growing, with weights that add up to 1."""
-        ways = ((1 - self.hot_key, STEADY), (self.hot_key, HOT_KEY))
-        return tuple(
-            Shape(weight * shape.weight, shape.exponent, shape.deviation, shape.contention)
-            for weight, shapes in ways
-            for shape in shapes
-            if weight > 0
-        )
 
-
-def believe(fewest_slots: float, *, stateful: bool | None) -> Beliefs:
+def believe(fewest_slots: float, *, stateful: bool | None, growth: Growth = "workers") -> Beliefs:
     """Give the beliefs for a query: hot keys need a stateful operator, where records of one key meet.
 
     Where it is not known whether there is one, a hot key gets a small probability that grows with the operators, for
     which the fewest slots stand; two operators, one of them a sink, have none.
     """
-    if stateful is None:
-        return Beliefs(hot_key=0.05 * max(0.0, 1 - 2 / fewest_slots))
-    return Beliefs(hot_key=0.4 if stateful else 0.0)
+    unknown = 0.05 * max(0.0, 1 - 2 / fewest_slots)
+    return Beliefs(growth=growth, hot_key=unknown if stateful is None else 0.4 * stateful)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,38 +104,47 @@ class ScalingLaw:
 
     Parameters
     ----------
-    weight, overhead, drift, exponent, contention, waste
-        Weight; w at the fewest slots, and how far it moves; prior mean of e; s; variance of w between slot counts.
+    weight, overhead, drift, waste
+        Weight; w at the fewest slots, and how far it moves; variance of w between slot counts.
+    exponent, contention, bend, after
+        Prior mean of e; s times the fewest slots; where growth changes, in ln busy slots from the fewest; the exponent
+        from there on.
     mean, covariance
         Of the coefficients, shapes (points, size) and (points, size, size): k, the effect of each memory measured, and
         e less its prior mean.
     pivot
-        Mean of ln(slots - w) over the runs.
+        Mean over the runs of ln busy slots from the fewest, up to the bend.
     memory
         The effects of memory: where they are, how they vary.
     log_rate
         Mean of ln rate over the runs.
     fewest_slots
         Fewest slots measured.
+    levelling_slots
+        Slots that `levelling` is about: 100 of tasks, otherwise the most measured.
     configuration
         Deviation of what runs at one slot count have in common.
+    grows_steadily
+        Whether one slot more never costs capacity: with bends, the ends of an interval may fall a little.
     """
 
     weight: Floats
     overhead: Floats
     drift: Floats
+    waste: Floats
     exponent: Floats
     contention: Floats
-    waste: Floats
+    bend: Floats
+    after: Floats
     mean: Floats
     covariance: Floats
     pivot: Floats
     memory: "MemoryCurve"
     log_rate: float
     fewest_slots: float
+    levelling_slots: float
     configuration: float
-
-    grows_steadily: ClassVar[bool] = True
+    grows_steadily: bool
 
     @property
     def expected_overhead(self) -> float:
@@ -179,14 +160,13 @@ class ScalingLaw:
         )
 
     @property
-    def levelling_slots(self) -> float:
-        """Slots that `levelling` is about."""
-        return 100.0
-
-    @property
     def levelling(self) -> float:
-        """Probability of a shape that is far from proportional: it loses a tenth or more at 100 slots."""
-        return float(self.weight[(self.exponent < 0.9) | (self.contention >= 1e-3)].sum())
+        """Probability that each of `levelling_slots` sustains about a tenth less than one of the fewest."""
+        growth = np.full((len(self.weight), 1), np.log(self.levelling_slots / self.fewest_slots))
+        before, beyond = _bent(growth, self.bend)
+        lost = (1 - self.exponent) * before[:, 0] + (1 - self.after) * beyond[:, 0]
+        lost += np.log1p(self.contention * self.levelling_slots / self.fewest_slots)
+        return float(self.weight[lost > _TENTH].sum())
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots; 0.5 is the median."""
@@ -203,10 +183,12 @@ class ScalingLaw:
         """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
         memory, slots = points.T
         busy = _busy_slots(slots, self.overhead, self.drift, self.fewest_slots)
-        growth = np.log(busy) - self.pivot[:, None]
+        before, beyond = _bent(np.log(busy / (self.fewest_slots - self.overhead[:, None])), self.bend)
+        growth = before - self.pivot[:, None]
         effects, unknown = self.memory.interpolate(np.log(memory))
         rows = _rows(effects, growth)
-        fixed = self.exponent[:, None] * growth - np.log1p(np.outer(self.contention, slots))
+        fixed = self.exponent[:, None] * growth + self.after[:, None] * beyond
+        fixed -= np.log1p(np.outer(self.contention, slots / self.fewest_slots))
         mean = self.log_rate + fixed + np.einsum("gtj,gj->gt", rows, self.mean)
         variance = np.einsum("gtj,gjk,gtk->gt", rows, self.covariance, rows) + unknown
         whole = self.waste[:, None] / np.maximum(busy, self.fewest_slots - self.overhead[:, None]) ** 2
@@ -275,17 +257,18 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     log_memory, slots = np.log(points[:, 0]), points[:, 1]
     fewest = float(slots.min())
     beliefs = beliefs or believe(fewest, stateful=None)
-    weight, overhead, drift, exponent, deviation, contention, waste, noise = _grid(fewest, beliefs)
+    weight, overhead, drift, waste, noise, exponent, deviation, contention, bend, after = _grid(fewest, beliefs).T
 
     measured, of_memory = np.unique(log_memory, return_inverse=True)
     memory = MemoryCurve(measured, float(log_memory.mean()), beliefs.memory, beliefs.bend)
     busy = _busy_slots(slots, overhead, drift, fewest)
-    growth = np.log(busy)
+    growth, beyond = _bent(np.log(busy / (fewest - overhead[:, None])), bend)
     pivot = growth.mean(axis=1)
     growth -= pivot[:, None]
     rows = _rows(np.eye(len(measured))[of_memory], growth)
     log_rate = float(np.log(rates).mean())
-    rest = np.log(rates) - log_rate - exponent[:, None] * growth + np.log1p(np.outer(contention, slots))
+    rest = np.log(rates) - log_rate - exponent[:, None] * growth - after[:, None] * beyond
+    rest += np.log1p(np.outer(contention, slots / fewest))
 
     # Runs at one slot count share a deviation of variance v: their covariance is noise^2 I + v 1 1'. Its inverse is
     # (I - v / (noise^2 + runs v) 1 1') / noise^2, so sums by slot count are all that is needed.
@@ -319,16 +302,20 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
         weight=credible[kept] / credible[kept].sum(),
         overhead=overhead[kept],
         drift=drift[kept],
+        waste=waste[kept],
         exponent=exponent[kept],
         contention=contention[kept],
-        waste=waste[kept],
+        bend=bend[kept],
+        after=after[kept],
         mean=mean[kept],
         covariance=covariance[kept],
         pivot=pivot[kept],
         memory=memory,
         log_rate=log_rate,
         fewest_slots=fewest,
+        levelling_slots=100.0 if beliefs.growth == "tasks" else float(slots.max()),
         configuration=beliefs.configuration,
+        grows_steadily=beliefs.growth == "tasks",
     )
 
 
@@ -346,19 +333,30 @@ def _busy_slots(slots: Floats, overhead: Floats, drift: Floats, fewest: float) -
     return np.where(slots < fewest, slots * share, slots - idle)
 
 
-def _grid(fewest: float, beliefs: Beliefs) -> tuple[Floats, ...]:
-    """Grid points: weight, overhead, drift, exponent and its deviation, contention, variance of overhead, noise."""
+def _bent(growth: Floats, bend: Floats) -> tuple[Floats, Floats]:
+    """Split growth (grid points, rows) into what comes before the bend and what goes beyond it."""
+    before: Floats = np.minimum(growth, bend[:, None])
+    return before, growth - before
+
+
+def _grid(fewest: float, beliefs: Beliefs) -> Floats:
+    """Grid points, one per row: weight, overhead, drift, variance of overhead, noise, and the numbers of a `Shape`."""
     # One operator limits; each of the others wastes a part of a slot, evenly between 0 and 1 (variance 1/12).
-    others = max(fewest - 1, fewest / 2)
+    tasks = beliefs.growth == "tasks"
+    others = max(fewest - 1, fewest / 2) if tasks else 0.0
+    drifting, varying = (beliefs.drifting, beliefs.whole_tasks) if tasks else (0.0, 0.0)
     noises = np.geomspace(beliefs.noise_low, beliefs.noise_high, _NOISES)
     credible = np.exp(-0.5 * np.log(noises / beliefs.noise_typical) ** 2)
-    points = [
-        (shape.weight * moves * varies * chance, overhead, drift, shape.exponent, shape.deviation, shape.contention,
-         waste, noise)
-        for overhead in np.linspace(0, others, _OVERHEADS)
-        for shape in beliefs.shapes
-        for moves, drift in ((1 - beliefs.drifting, 0.0), (beliefs.drifting, others / 2 - overhead))
-        for varies, waste in ((1 - beliefs.whole_tasks, 0.0), (beliefs.whole_tasks, others / 12))
-        for noise, chance in zip(noises, credible / credible.sum(), strict=True)
-    ]  # fmt: skip
-    return tuple(np.array(points).T)
+    ways = np.array(
+        [
+            (moves * varies * chance, overhead, drift, waste, noise)
+            for overhead in (np.linspace(0, others, _OVERHEADS) if tasks else (0.0,))
+            for moves, drift in ((1 - drifting, 0.0), (drifting, others / 2 - overhead))
+            for varies, waste in ((1 - varying, 0.0), (varying, others / 12))
+            for noise, chance in zip(noises, credible / credible.sum(), strict=True)
+            if moves * varies > 0
+        ]
+    )
+    shapes = np.array([astuple(shape) for shape in shapes_of(beliefs.growth, fewest, beliefs.hot_key, beliefs.weights)])
+    left, right = np.repeat(ways, len(shapes), axis=0), np.tile(shapes, (len(ways), 1))
+    return np.column_stack([left[:, 0] * right[:, 0], left[:, 1:], right[:, 1:]])

@@ -1,6 +1,7 @@
 """The workbench's own capacity model, and the choice of a model by the name of its form."""
 
 from workbench.capacity.model.forms import TRANSFORMS, Floats
+from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.model import Model
 from workbench.errors import WorkbenchError
@@ -21,6 +22,9 @@ class ScalingModel(Model):
     stateful
         Whether the query has a stateful operator; None: unknown. There the records of one key meet on one task, so
         capacity may level off, and the interval allows for it.
+    growth
+        What slots are: ``"workers"``, ``"cores"`` of one machine, or ``"tasks"`` of a pipelined engine; see
+        `workbench.capacity.model.growth`.
 
     Attributes
     ----------
@@ -32,7 +36,7 @@ class ScalingModel(Model):
     Examples
     --------
     >>> X = [[512, 2], [512, 8], [2048, 2], [2048, 8]]
-    >>> model = ScalingModel(stateful=False).fit(X, [2e5, 8e5, 2e5, 8e5])
+    >>> model = ScalingModel(growth="workers").fit(X, [2e5, 8e5, 2e5, 8e5])
     >>> low, high = model.interval([[1024, 40]])
     >>> bool(low[0] < 4e6 < high[0])
     True
@@ -40,8 +44,9 @@ class ScalingModel(Model):
 
     form = SCALING
 
-    def __init__(self, *, stateful: bool | None = None) -> None:
+    def __init__(self, *, stateful: bool | None = None, growth: Growth = "workers") -> None:
         self.stateful = stateful
+        self.growth = growth
 
     def _fit(self, points: Floats, rates: Floats) -> None:  # noqa: ARG002  the law is all there is to fit
         if self.law_ is None:
@@ -56,7 +61,7 @@ class ScalingModel(Model):
         return 0.0 if self.law_ is None else self.law_.expected_exponents[1]
 
 
-def model_of_form(form: str, *, stateful: bool | None = None) -> Model:
+def model_of_form(form: str, *, stateful: bool | None = None, growth: Growth = "workers") -> Model:
     """Return an unfitted model of `form`, one of `FORMS`.
 
     Raises
@@ -66,4 +71,6 @@ def model_of_form(form: str, *, stateful: bool | None = None) -> Model:
     """
     if form not in FORMS:
         raise WorkbenchError(f"The form of a capacity model is {form!r}; use one of {', '.join(FORMS)}.")
-    return ScalingModel(stateful=stateful) if form == SCALING else CapacityModel(form, stateful=stateful)
+    if form == SCALING:
+        return ScalingModel(stateful=stateful, growth=growth)
+    return CapacityModel(form, stateful=stateful, growth=growth)

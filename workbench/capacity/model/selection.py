@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.capacity.model.forms import STREAMBED_FORMS, Floats, as_runs, determines, fit_least_squares
+from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.model import Model
 from workbench.capacity.model.scaling_model import ScalingModel, model_of_form
 from workbench.errors import WorkbenchError
@@ -46,6 +47,7 @@ def select_model(
     rule: Rule = "halves",
     *,
     stateful: bool | None = None,
+    growth: Growth = "workers",
 ) -> Model:
     """Select a form and fit it to all runs.
 
@@ -63,7 +65,7 @@ def select_model(
         the leave-one-out error decides. Of an odd number of runs the lower half is the smaller one.
         ``"leave-one-out"``: the least leave-one-out error; if no form has one, the first form.
         ``"robust"``: no selection, the scaling form.
-    stateful
+    stateful, growth
         See `ScalingModel`.
 
     Raises
@@ -75,7 +77,7 @@ def select_model(
         raise WorkbenchError(f"The rule is {rule!r}; use one of {', '.join(get_args(Rule))}.")
     points, rates = as_runs(X, y)
     if rule == "robust":
-        return ScalingModel(stateful=stateful).fit(points, rates)
+        return ScalingModel(stateful=stateful, growth=growth).fit(points, rates)
     if not forms:
         raise WorkbenchError("No form competes; give at least one, such as 'linear'.")
     order = np.lexsort((np.arange(len(rates)), points[:, 0], points[:, 1]))
@@ -85,7 +87,7 @@ def select_model(
         errors = [_extrapolation_error(form, points, rates, tested) for form in forms]
     else:
         errors = [leave_one_out_error(points, rates, form) for form in forms]
-    return model_of_form(forms[int(np.argmin(errors))], stateful=stateful).fit(points, rates)
+    return model_of_form(forms[int(np.argmin(errors))], stateful=stateful, growth=growth).fit(points, rates)
 
 
 def _first_tested(points: Floats) -> int:

@@ -25,7 +25,6 @@ from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.held import HeldSlots
 from workbench.testbed.spark.live import (
     FIRST_BATCH_ROWS,
-    LEAST_BATCH_ROWS,
     POLL_S,
     CompletedBatch,
     LiveQuery,
@@ -50,7 +49,7 @@ from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
 from workbench.testbed.spark.spec import DeploymentSpec, slot_cores
 from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe
-from workbench.testbed.spark.turns import FirstRows, Turn
+from workbench.testbed.spark.turns import LEAST_BATCH_ROWS, FirstRows, Turn
 from workbench.workload import Generator
 from workbench.workload.source import RowsOnly
 

@@ -15,6 +15,7 @@ from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.operators import BatchWork, line
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
 from workbench.testbed.spark.rows import not_read
+from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
 from workbench.workload import Generator
 from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 POLL_S = 0.05
 FIRST_BATCH_ROWS = 2_000
-LEAST_BATCH_ROWS = 10
 # Batches that the line for the number of rows is fitted to, and the largest change from one batch to the next.
 _MEMORY = 6
 _GROWTH = 2.0

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 
 from workbench.dataflow import Budget
-from workbench.testbed.spark.live import LEAST_BATCH_ROWS
+
+LEAST_BATCH_ROWS = 10
 
 
 @dataclass(frozen=True)

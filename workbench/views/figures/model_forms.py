@@ -71,10 +71,10 @@ def model_forms(exploration: Exploration, memory_mb: float | None = None, *, bey
     names = dict.fromkeys((model.form, *STREAMBED_FORMS, SCALING))
     curves = []
     for form in names:
-        fitted = model if form == model.form else _fitted(form, points, rates, runs, model.stateful)
+        fitted = model if form == model.form else _fitted(form, points, rates, runs, model)
         if fitted is None:
             continue
-        error = _error(form, points, rates, runs, model.stateful)
+        error = _error(form, points, rates, runs, model)
         curves.append(FormCurve(form, tuple(map(float, fitted.predict(where))), error))
     measured = tuple((float(n), float(rate), bool(m == memory)) for (m, n), rate in zip(points, rates, strict=True))
     return ModelForms(_finding(curves, most, beyond), memory, tuple(slots.tolist()), tuple(curves), measured, most)
@@ -161,18 +161,14 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
     return panels
 
 
-def _fitted(
-    form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], stateful: bool | None
-) -> Model | None:
+def _fitted(form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], like: Model) -> Model | None:
     try:
-        return model_of_form(form, stateful=stateful).fit(points, rates, runs)
+        return model_of_form(form, stateful=like.stateful, growth=like.growth).fit(points, rates, runs)
     except WorkbenchError:  # a form need not be defined at every run
         return None
 
 
-def _error(
-    form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], stateful: bool | None
-) -> float | None:
+def _error(form: str, points: np.ndarray, rates: np.ndarray, runs: Sequence[Measurement], like: Model) -> float | None:
     """Mean absolute error on a run left out, records/s; None where it is not defined."""
     if form != SCALING:
         error = leave_one_out_error(points, rates, form)
@@ -181,7 +177,7 @@ def _error(
     for row in range(len(rates)):
         rest = np.arange(len(rates)) != row
         others = [run for place, run in enumerate(runs) if place != row]
-        fitted = _fitted(form, points[rest], rates[rest], others, stateful)
+        fitted = _fitted(form, points[rest], rates[rest], others, like)
         if fitted is None:
             return None
         errors.append(abs(float(fitted.predict(points[[row]])[0]) - float(rates[row])))

@@ -161,7 +161,7 @@ def predict_at_scale(query, folder, targets):
     runs = small_runs(query, folder)
     points, y = columns(runs)
     valid = np.array(review_readings(points, y, runs.bids2_objective_ev_s).valid)
-    model = select_model(points[valid], y[valid], rule="robust", stateful=False)
+    model = select_model(points[valid], y[valid], rule="robust", stateful=False, growth="tasks")
     return model.predict(targets), *model.interval(targets, level=0.9)
 
 

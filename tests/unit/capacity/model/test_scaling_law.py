@@ -14,7 +14,7 @@ def test_the_law_finds_overhead_and_proportional_growth():
     rng = np.random.default_rng(0)
     runs = np.array([(m, n) for m in (512.0, 4096.0) for n in (3.0, 4.0, 6.0, 8.0, 12.0, 24.0)])
     y = proportional(runs, overhead=2.0) * rng.lognormal(0, 0.02, len(runs))
-    model = ScalingModel().fit(runs, y)
+    model = ScalingModel(growth="tasks").fit(runs, y)
     assert model.law_.expected_overhead == pytest.approx(2.0, abs=0.4)
     assert model.law_.expected_exponents == pytest.approx([0.0, 1.0], abs=0.03)
     assert model.predict([[1024, 96]]) == pytest.approx(94 * 50_000, rel=0.05)
@@ -22,15 +22,15 @@ def test_the_law_finds_overhead_and_proportional_growth():
 
 def test_the_law_carries_a_memory_effect_to_any_number_of_slots():
     y = proportional(BUDGETS, overhead=0.0) * (BUDGETS[:, 0] / 512) ** 0.1
-    low, high = ScalingModel().fit(BUDGETS, y).predict([[512, 150], [4096, 150]])
+    low, high = ScalingModel(growth="tasks").fit(BUDGETS, y).predict([[512, 150], [4096, 150]])
     assert high / low == pytest.approx(8**0.1, rel=0.03)
 
 
 def test_the_law_notices_what_levels_off():
     rng = np.random.default_rng(5)
     noise = rng.lognormal(0, 0.03, len(BUDGETS))
-    steady = ScalingModel().fit(BUDGETS, proportional(BUDGETS) * noise)
-    levelling = ScalingModel().fit(BUDGETS, 1e5 * BUDGETS[:, 1] ** 0.4 * noise)
+    steady = ScalingModel(growth="tasks").fit(BUDGETS, proportional(BUDGETS) * noise)
+    levelling = ScalingModel(growth="tasks").fit(BUDGETS, 1e5 * BUDGETS[:, 1] ** 0.4 * noise)
     assert steady.law_.levelling < 0.05
     assert levelling.law_.levelling > 0.99
     assert levelling.predict([[1024, 120]]) == pytest.approx(1e5 * 120**0.4, rel=0.25)
@@ -38,7 +38,8 @@ def test_the_law_notices_what_levels_off():
 
 def test_a_stateful_query_may_level_off():
     one = explore(7)
-    stateless, unknown, stateful = (ScalingModel(stateful=known).fit(one.X, one.y) for known in (False, None, True))
+    fits = [ScalingModel(stateful=known, growth="tasks").fit(one.X, one.y) for known in (False, None, True)]
+    stateless, unknown, stateful = fits
     lows = [model.interval(one.target)[0][0] for model in (stateful, unknown, stateless)]
     assert lows == sorted(lows)
     assert lows[0] < 0.9 * lows[2]
@@ -47,12 +48,12 @@ def test_a_stateful_query_may_level_off():
 
 def test_a_query_of_two_operators_is_taken_for_stateless():
     runs = BUDGETS - [0, 2]
-    fits = [ScalingModel(stateful=known).fit(runs, proportional(runs)) for known in (False, None)]
+    fits = [ScalingModel(stateful=known, growth="tasks").fit(runs, proportional(runs)) for known in (False, None)]
     assert fits[0].interval([[512, 200]]) == fits[1].interval([[512, 200]])
 
 
 def test_the_law_needs_no_more_than_two_runs():
-    (low,), (high,) = ScalingModel().fit([[512, 2], [512, 4]], [1e5, 3e5]).interval([[512, 8]])
+    (low,), (high,) = ScalingModel(growth="tasks").fit([[512, 2], [512, 4]], [1e5, 3e5]).interval([[512, 8]])
     assert 3e5 < low < 6e5 < high
 
 
@@ -68,15 +69,15 @@ def test_intervals_hold_the_prediction_and_widen_with_level_and_distance(form):
     assert (narrow[0] <= middle).all()
     assert (middle <= narrow[1]).all()
     assert (narrow[1] <= wide[1]).all()
-    relative = (wide[1] - wide[0]) / ScalingModel().fit(one.X, one.y).predict(there)
+    relative = (wide[1] - wide[0]) / ScalingModel(growth="tasks").fit(one.X, one.y).predict(there)
     assert (np.diff(relative) > 0).all()
 
 
 def test_every_form_has_an_interval_at_least_the_laws():
     one = explore(4)
-    low, high = ScalingModel().fit(one.X, one.y).interval(one.target)
+    low, high = ScalingModel(growth="tasks").fit(one.X, one.y).interval(one.target)
     for form in FORMS:
-        of_form = model_of_form(form).fit(one.X, one.y).interval(one.target)
+        of_form = model_of_form(form, growth="tasks").fit(one.X, one.y).interval(one.target)
         assert of_form[0] <= low
         assert of_form[1] >= high
 
@@ -87,7 +88,7 @@ def test_more_runs_narrow_the_interval_but_repeats_of_one_budget_hardly():
     repeated, spread = np.repeat(few, 6, axis=0), np.repeat(BUDGETS, 2, axis=0)
 
     def width(runs):
-        (low,), (high,) = ScalingModel().fit(runs, y_of(runs)).interval([[1024, 100]])
+        (low,), (high,) = ScalingModel(growth="tasks").fit(runs, y_of(runs)).interval([[1024, 100]])
         return (high - low) / proportional(np.array([[1024.0, 100.0]]))[0]
 
     def y_of(runs):

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.live import LEAST_BATCH_ROWS, MOST_FITTING, LiveQuery, Meter, _root_cause, fitting_rows
+from workbench.testbed.spark.live import MOST_FITTING, LiveQuery, Meter, _root_cause, fitting_rows
+from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
 
 
 @given(st.floats(0.0, 1.8), st.floats(1e-6, 1e-3), st.integers(100, 10**6))

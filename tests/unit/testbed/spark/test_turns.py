@@ -3,8 +3,7 @@
 import pytest
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.testbed.spark.live import LEAST_BATCH_ROWS
-from workbench.testbed.spark.turns import FirstRows, Turn
+from workbench.testbed.spark.turns import LEAST_BATCH_ROWS, FirstRows, Turn
 
 
 def turn(slots, interval_s=2.0, partitions=None):

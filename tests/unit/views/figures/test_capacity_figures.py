@@ -33,7 +33,7 @@ def run(slots, memory, rate):
 def exploration():
     wobble = iter((0.99, 1.01, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99))
     runs = [run(n, m, 1e5 * n**0.95 * next(wobble)) for n in (2, 4, 8, 16) for m in (512, 2048)]
-    return conclude(runs, "8 runs were made")
+    return conclude(runs, "8 runs were made", growth="tasks")
 
 
 PRICES = (InstanceType("small", "acme", "here", 4, 8192, 0.2, "USD", "a list", "2026-01-31"),)

@@ -1,0 +1,155 @@
+"""How capacity grows with slots: the prior of the scaling law, by what slots are.
+
+``"tasks"``
+    Slots are spent on whole tasks of the operators of a pipelined engine, as StreamBed spends them. Few slots then show
+    steps that look like bends, so almost all the prior is growth in proportion. Its sizes were set on simulated
+    mechanisms (tests/capacity_truths.py) and on StreamBed's q1 and q2, whose validation was known then.
+``"workers"``, ``"cores"``
+    Every stage can use all slots, as in micro-batches, and there are more workers, or more cores of one machine. The
+    prior is what published systems did. A law that assumes growth in proportion until the runs deny it is optimistic
+    about them: workers share a broker or coordinate; the cores of one machine share its caches and memory, and behind
+    the last core come hyper-threads.
+
+A shape has an exponent (1: in proportion), contention (Gunther's universal scalability law: 1 / (1 + s slots)), or a
+bend, from which on growth goes on with a smaller exponent, or ends.
+
+The weights of the shapes of workers and cores are those of greatest likelihood for 79 published curves of eight
+families of systems, found by expectation and maximisation over the law's own evidence
+(``python benchmarks/growth.py weights``). Each family counts by the square root of its curves. Workers and cores are
+drawn towards their common weights as much as three curves do. ``python benchmarks/growth.py`` reports how often the
+intervals hold in families that were left out.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from workbench.errors import WorkbenchError
+
+Growth = Literal["tasks", "workers", "cores"]
+"""What slots are; see the module."""
+
+EXPONENTS = ((1.0, 0.02), (0.9, 0.05), (0.7, 0.1), (0.4, 0.12), (0.05, 0.1))
+"""Means and deviations of the exponent."""
+
+CONTENTIONS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""What does not shrink with more slots, over the work of one slot, times the fewest slots measured."""
+
+AFTER = (0.6, 0.3, 0.0)
+"""Exponents after a bend."""
+
+BENT = 3
+"""How many of the `EXPONENTS`, from the first, may have a bend; the others hardly grow anyway."""
+
+STEP = math.log(2) / 2
+"""Distance of the positions at which there may be a bend, in ln slots."""
+
+POSITIONS = 16
+"""How many positions there are: up to 256 times the fewest slots measured."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One way of growing.
+
+    Parameters
+    ----------
+    weight
+        Prior probability.
+    exponent, deviation
+        Mean and deviation of the exponent.
+    contention
+        See `CONTENTIONS`.
+    bend
+        Where growth changes, in ln slots from the fewest; inf: nowhere.
+    after
+        Exponent from there on.
+    """
+
+    weight: float
+    exponent: float
+    deviation: float
+    contention: float = 0.0
+    bend: float = math.inf
+    after: float = 0.0
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Prior probabilities: of each of `EXPONENTS`, of each of `CONTENTIONS`, and of a bend to each of `AFTER`.
+
+    The last two add up to 1. A bend is as probable at any of its positions, and only with the first `BENT` exponents.
+    """
+
+    exponents: tuple[float, ...]
+    contentions: tuple[float, ...]
+    bends: tuple[float, ...]
+
+    def shapes(self) -> Iterator[Shape]:
+        """Give every shape, always in the same order; the weights add up to 1."""
+        for place, ((exponent, deviation), chance) in enumerate(zip(EXPONENTS, self.exponents, strict=True)):
+            steady = chance if place < BENT else chance / sum(self.contentions)
+            for contention, weight in zip(CONTENTIONS, self.contentions, strict=True):
+                yield Shape(steady * weight, exponent, deviation, contention)
+            for after, weight in zip(AFTER, self.bends, strict=True):
+                for position in range(1, POSITIONS + 1) if place < BENT else ():
+                    yield Shape(chance * weight / POSITIONS, exponent, deviation, 0.0, position * STEP, after)
+
+
+WEIGHTS: dict[Growth, Weights] = {
+    "workers": Weights(
+        exponents=(0.559, 0.155, 0.151, 0.046, 0.089),
+        contentions=(0.011, 0.009, 0.397, 0.070, 0.041, 0.021, 0.046),
+        bends=(0.026, 0.075, 0.304),
+    ),
+    "cores": Weights(
+        exponents=(0.354, 0.338, 0.250, 0.009, 0.049),
+        contentions=(0.002, 0.002, 0.053, 0.149, 0.198, 0.074, 0.007),
+        bends=(0.007, 0.135, 0.373),
+    ),
+}
+"""Of greatest likelihood for all published curves."""
+
+STEADY = (
+    Shape(0.69, 1.0, 0.015),
+    Shape(0.25, 1.0, 0.015, contention=5e-4),
+    Shape(0.05, 0.5, 0.1),
+    Shape(0.01, 0.1, 0.1),
+)
+"""Tasks: in proportion but for stragglers; with coordination, 5 % at 100 slots; levelling off; hardly growing."""
+
+HOT_KEY = tuple(Shape(1 / 9, 1.0, 0.02, contention=1e-3 * 1.6**step) for step in range(9))
+"""Tasks: a key that fills one at 1000 slots, or at 23, or at a number between, all equally credible."""
+
+
+def shapes_of(growth: Growth, fewest_slots: float, hot_key: float, weights: Weights | None = None) -> tuple[Shape, ...]:
+    """Give the ways of growing, with weights that add up to 1.
+
+    Parameters
+    ----------
+    growth
+        What slots are.
+    fewest_slots
+        The fewest measured.
+    hot_key
+        Probability that a key limits the query within reach, where slots are tasks.
+    weights
+        Of the shapes of workers and cores; by default those of the published curves.
+
+    Raises
+    ------
+    WorkbenchError
+        When `growth` is unknown.
+    """
+    if growth not in get_args(Growth):
+        raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")
+    if growth != "tasks":
+        return tuple((weights or WEIGHTS[growth]).shapes())
+    ways = ((1 - hot_key, STEADY), (hot_key, HOT_KEY))
+    return tuple(
+        replace(shape, weight=weight * shape.weight, contention=shape.contention * fewest_slots)
+        for weight, shapes in ways
+        for shape in shapes
+        if weight > 0
+    )
