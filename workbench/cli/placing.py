@@ -23,6 +23,7 @@ from workbench.placement import (
     CostVector,
     Placed,
     PlacementInput,
+    PlacementProblem,
     Spread,
     best_method,
     calibrated_worker,
@@ -115,6 +116,7 @@ def _answer(options: argparse.Namespace) -> int:
             weights=options.odrp or "default",
         )
         _print_compared(given, rows, as_json=options.json)
+        _print_basis(given, as_json=options.json)
         if options.flink and method in rows.refused:
             raise WorkbenchError(f"--flink has no plan to write: {method}: {rows.refused[method]}")
         chosen = next((row.placed for row in rows if row.placed.method == method), rows[0].placed)
@@ -128,6 +130,7 @@ def _answer(options: argparse.Namespace) -> int:
             weights=options.odrp or "default",
         )
         _print_placed(chosen, as_json=options.json)
+        _print_basis(given, as_json=options.json)
     if options.flink:
         sys.stdout.flush()  # the file may be the same
         write_whole(options.flink, _subtasks(chosen))
@@ -206,27 +209,51 @@ def _given(options: argparse.Namespace) -> PlacementInput:
         )
         for path in options.inputs
     ]
-    queries = read[0].queries
-    if len(read) > 1:
-        queries = {}
-        taken = {name for one in read for name in one.queries}
-        for one in read:
-            for name, problem in one.queries.items():
-                own = name
-                if name in queries:
-                    own = next(free for free in (f"{name}-{number}" for number in count(2)) if free not in taken)
-                    taken.add(own)
-                queries[own] = problem
+    queries = _queries(read)
     if options.rate is None:
         _alike(options.inputs, "rate", "--rate", [one.rate for one in read])
     for name, option in _CAPACITIES.items():
         if name not in said:
             _alike(options.inputs, option, f"--{option}", [getattr(one.worker, name) for one in read])
+    unit = _unit_cpus(read)
+    if "cpus" in said:
+        said["cpus"] /= unit
     given = PlacementInput(
-        queries, options.rate if options.rate is not None else read[0].rate, Worker(**(vars(read[0].worker) | said))
+        queries,
+        options.rate if options.rate is not None else read[0].rate,
+        Worker(**(vars(read[0].worker) | said)),
+        " ".join(dict.fromkeys(one.basis for one in read if one.basis)),
+        unit,
     )
     _ = given.problem
     return replace(given, worker=calibrated_worker(given.problem)) if options.calibrate else given
+
+
+def _queries(read: Sequence[PlacementInput]) -> Mapping[str, PlacementProblem]:
+    """Give the queries of all files; a name that is there twice gets a number."""
+    if len(read) == 1:
+        return read[0].queries
+    queries: dict[str, PlacementProblem] = {}
+    taken = {name for one in read for name in one.queries}
+    for one in read:
+        for name, problem in one.queries.items():
+            own = name
+            if name in queries:
+                own = next(free for free in (f"{name}-{number}" for number in count(2)) if free not in taken)
+                taken.add(own)
+            queries[own] = problem
+    return queries
+
+
+def _unit_cpus(read: Sequence[PlacementInput]) -> float:
+    """Give the cores of one unit of CPU, the same in all files."""
+    found = sorted({one.unit_cpus for one in read})
+    if len(found) > 1:
+        raise WorkbenchError(
+            "The files are placed together, but a slot, in which plans of micro-batches are placed, has "
+            f"{', '.join(f'{cpus:g}' for cpus in found)} cores in them. Place those of one size together."
+        )
+    return found[0]
 
 
 def _alike(paths: Sequence[str], thing: str, option: str, values: Sequence[float | None]) -> None:
@@ -251,6 +278,12 @@ def _print_placed(placed: Placed, *, as_json: bool) -> None:
     print(f"cost: {_costs(placed.cost)}" + (f"; {placed.note}" if placed.note else ""))
     if placed.rate is not None:
         print(f"sustains {_rate(placed.rate.rate)}; {_limit(placed)}")
+
+
+def _print_basis(given: PlacementInput, *, as_json: bool) -> None:
+    """Say what the rates rest on; next to a JSON document on standard error."""
+    if given.basis:
+        print(given.basis, file=sys.stderr if as_json else sys.stdout)
 
 
 def _print_compared(given: PlacementInput, rows: Comparison, *, as_json: bool) -> None:
@@ -342,7 +375,7 @@ def _limit(placed: Placed) -> str:
     if placed.rate is None or placed.rate.resource is None:
         return "nothing limits it"
     if placed.rate.resource == "task":
-        return "then a task needs a whole core"
+        return "then a task is busy all the time"
     names = {"cpu": "cores", "io": "access to state", "net": "network"}
     return f"then the {names[placed.rate.resource]} of worker {placed.rate.worker} are used up"
 

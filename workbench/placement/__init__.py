@@ -13,7 +13,14 @@ from workbench.placement.groups import (
     task_level,
     top_down,
 )
-from workbench.placement.inputs import MeasuredQuery, PlacementInput, measured_query, read_placement_input
+from workbench.placement.inputs import (
+    BATCH,
+    MeasuredQuery,
+    PlacementInput,
+    batch_query,
+    measured_query,
+    read_placement_input,
+)
 from workbench.placement.methods import BLIND, DRAWN, METHODS, Compared, Comparison, Placed, best_method, compare, place
 from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
 from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
@@ -24,6 +31,7 @@ from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import Tuning, tune, tune_thresholds
 
 __all__ = [
+    "BATCH",
     "BLIND",
     "DIMENSIONS",
     "DRAWN",
@@ -54,6 +62,7 @@ __all__ = [
     "Spread",
     "Subtask",
     "Tuning",
+    "batch_query",
     "best_allocation",
     "best_method",
     "calibrated_worker",

@@ -30,9 +30,19 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import SOURCE, OperatorMetrics
 from workbench.placement.problem import PlacementProblem
 from workbench.placement.skew import placement_groups
-from workbench.records import Measurement, PlannedStudy, measurement_from_document, nearest_run, planned_from_dict
+from workbench.records import (
+    CapacityPlan,
+    Measurement,
+    PlannedStudy,
+    measurement_from_document,
+    nearest_run,
+    planned_from_dict,
+)
 from workbench.simulation import PRESETS, Worker, preset, short_name
 from workbench.strict_yaml import parse_yaml
+
+BATCH = "micro-batch"
+"""The one operator that all stages of a micro-batch are placed and scaled as."""
 
 _LOADS = ("cpu", "io", "net")
 _CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}
@@ -50,11 +60,17 @@ class PlacementInput:
         Source rate of the loads, records/s; None if it was not said.
     worker
         Capacities of a worker of speed 1.
+    basis
+        One sentence: what the rates of placements rest on; empty where the problem itself says.
+    unit_cpus
+        Cores of one unit of CPU. Loads of a micro-batch are in slots, because no task has more than one.
     """
 
     queries: Mapping[str, PlacementProblem]
     rate: float | None = None
     worker: Worker = field(default_factory=Worker)
+    basis: str = ""
+    unit_cpus: float = 1.0
 
     @property
     def problem(self) -> PlacementProblem:
@@ -88,6 +104,32 @@ class MeasuredQuery:
         return PlacementProblem.from_dataflow(
             self.dataflow, self.profiles, rate, workers, slots, parallelism=tasks, speeds=speeds
         )
+
+
+def batch_query(plan: CapacityPlan, seen: Sequence[OperatorMetrics], slot_cpus: float) -> MeasuredQuery:
+    """Derive the unit costs of a whole micro-batch, so that the plan's slots carry just the plan's capacity.
+
+    The stages of a micro-batch take all slots in turn, so a slot is what is placed and scaled: one operator, with as
+    many tasks as slots. A record costs it all slots over the capacity, which counts the fixed part of a batch, waiting
+    and uneven keys in, as no sum of the operators' CPU seconds does.
+
+    Parameters
+    ----------
+    plan
+        Of an engine of micro-batches.
+    seen
+        Operators of a run of its query; they give the bytes of state and shuffle.
+    slot_cpus
+        Cores that a slot counts for.
+    """
+    records = next((one.records_in for one in seen if one.scans), 0) or max((one.records_in for one in seen), default=0)
+    state, shuffled = (
+        sum(getattr(one, name) or 0 for one in seen) / max(1, records) for name in ("state_bytes", "shuffle_bytes")
+    )
+    profile = OperatorProfile(plan.budget.slots * slot_cpus / plan.expected_rate, state, shuffled, 1.0)
+    operators = (Operator(SOURCE, SOURCE), Operator(BATCH, BATCH, plan.stateful))
+    flow = Dataflow(plan.query, operators, (Edge(SOURCE, BATCH),))
+    return MeasuredQuery(flow, {BATCH: profile})
 
 
 def measured_query(
@@ -282,7 +324,13 @@ class _Reader:
         rate = measured.estimate.low if self.rate is None else self.rate
         workers, slots = self._cluster()
         problem = query.problem(rate, workers, slots, tasks=tasks or measured.tasks, speeds=self.speeds)
-        return PlacementInput({measured.query: problem}, rate, Worker(cpus=budget.profile.cpus * slots))
+        basis = (
+            f"Rates are bounds: they count CPU, state and shuffle alone. The run itself sustained "
+            f"{measured.estimate.middle:,.0f} records/s on {budget.slots} slots."
+            if measured.testbed_kind == "spark"
+            else ""
+        )
+        return PlacementInput({measured.query: problem}, rate, Worker(cpus=budget.profile.cpus * slots), basis)
 
     def plans(self, planned: PlannedStudy) -> PlacementInput:
         if not planned.plans:
@@ -294,9 +342,25 @@ class _Reader:
         nearest = nearest_run(planned.measurements, plan.budget)
         if nearest is None:
             raise WorkbenchError(f"{self.what} has no run that sustained a rate, so no costs are known; plan again.")
-        # Without an allocation (micro-batches share all slots in turn) the fewest tasks that keep below a core each.
+        if plan.has_interval:
+            return self._batches(plan, nearest)
         tasks = None if plan.allocation is None else plan.allocation.tasks
         return replace(self, rate=plan.rate).measurement(replace(nearest, tasks=None), tasks)
+
+    def _batches(self, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
+        """Place the slots of a plan on its own executors, unless another cluster is given."""
+        seen = nearest.estimate.observation
+        slots = self.slots if self.slots is not None else plan.executor.slots
+        room = self.room if self.room is not None and self.workers is None else None
+        workers = math.ceil(room / slots) if room else self.workers or plan.executors
+        query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
+        problem = query.problem(plan.rate, workers, slots, tasks={BATCH: plan.budget.slots}, speeds=self.speeds)
+        basis = (
+            f"The plan's capacity on these {plan.budget.slots} slots is {plan.expected_rate:,.0f} records/s (90 % "
+            f"interval {plan.low:,.0f} to {plan.high:,.0f}); no placement sustains more."
+        )
+        unit = plan.budget.profile.cpus
+        return PlacementInput({plan.query: problem}, plan.rate, Worker(cpus=float(slots)), basis, unit)
 
     def _cluster(self) -> tuple[int, int]:
         slots = self.slots if self.slots is not None else self.room

@@ -12,7 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.records.documents import structure, unstructure
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import testbed_kind_of
-from workbench.records.plan_parts import Allocation, Executor, ModelFinding, Price
+from workbench.records.plan_parts import Allocation, Executor, ModelFinding, Outage, Price
 
 VERSION = 2
 DRIVER_MEMORY = "1g"
@@ -68,6 +68,8 @@ class CapacityPlan:
         Partitions by stage to restart with at `low_slots`.
     stateful
         Whether the query keeps state, so that Spark needs a state store.
+    outage
+        Outage that the slots make up for in time, if the plan was asked to.
     """
 
     query: str
@@ -92,6 +94,29 @@ class CapacityPlan:
     low_slots: int | None = None
     low_layout: BatchLayout | None = None
     stateful: bool = False
+    outage: Outage | None = None
+
+    def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
+        """Seconds until the backlog of an outage is gone, while `rate` goes on; inf without spare capacity.
+
+        Parameters
+        ----------
+        outage_s
+            Seconds in which nothing was consumed.
+        capacity
+            Records/s; the expected capacity by default.
+        """
+        spare = (self.expected_rate if capacity is None else capacity) - self.rate
+        return outage_s * self.rate / spare if spare > 0 else math.inf
+
+    def latency_s(self, share: float) -> float:
+        """Seconds from a record's arrival to the end of its batch that `share` of the records do not exceed, at `rate`.
+
+        A record waits for the next trigger, evenly up to one interval, and then for its batch to end.
+        """
+        interval, used = self.budget.interval_s, self.rate / self.expected_rate
+        laid_out = 0.0 if self.layout is None else self.layout.batch_s.get(self.budget.slots, 0.0)
+        return share * interval + min(interval, max(used * interval, laid_out))
 
     @property
     def executor(self) -> Executor:
@@ -155,10 +180,15 @@ class CapacityPlan:
             f", on {price.workers} x {price.instance.name} with room for {price.slots_per_worker} each at "
             f"{_money(price.per_hour)} {price.instance.currency}/h"
         )  # fmt: skip
+        outage = self.outage
+        after = "" if outage is None else (
+            f" After an outage of {outage.outage_s / 60:,.3g} min it has caught up in "
+            f"{self.catch_up_s(outage.outage_s) / 60:,.3g} min."
+        )  # fmt: skip
         return (
             f"{self.rate:,.0f} records/s of {self.query} take {slots} of {budget.profile.cpus:g} core and "
             f"{budget.profile.memory_mb} MB{interval} (capacity {self.expected_rate:,.0f}, 90 % interval "
-            f"{self.low:,.0f} to {self.high:,.0f} records/s{beyond}){workers}."
+            f"{self.low:,.0f} to {self.high:,.0f} records/s{beyond}){workers}.{after}"
         )
 
     def basis(self) -> str:

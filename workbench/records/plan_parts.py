@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from workbench.checks import positive
 from workbench.dataflow import SlotProfile
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
@@ -209,3 +210,28 @@ class ModelFinding:
     value: float
     finding: str
     advice: str
+
+
+@dataclass(frozen=True)
+class Outage:
+    """An outage to recover from.
+
+    Parameters
+    ----------
+    outage_s
+        Seconds in which nothing is consumed.
+    catch_up_s
+        Seconds after it within which the backlog must be gone, while the load goes on.
+    """
+
+    outage_s: float
+    catch_up_s: float
+
+    def __post_init__(self) -> None:
+        for name in ("outage_s", "catch_up_s"):
+            positive(name, getattr(self, name))
+
+    @property
+    def margin(self) -> float:
+        """Capacity that it takes, over the rate: the backlog is carried in addition to the load."""
+        return 1 + self.outage_s / self.catch_up_s

@@ -225,6 +225,7 @@ def plan_targets(
                     instances=instances,
                     interval_speedups=allowed,
                     low_rate=study.low_rate,
+                    outage=study.outage,
                 )
             )
         except WorkbenchError as error:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from workbench.capacity import CapacityPlan, bids2
 from workbench.errors import WorkbenchError
-from workbench.placement import measured_query
+from workbench.placement import batch_query, measured_query
 from workbench.records import Measurement, PlannedStudy, nearest_run
 from workbench.scaling import (
     FLINK,
@@ -279,8 +279,9 @@ def with_response(start: Start, operator: str, response: StateResponse) -> Start
 def planned_start(path: Path, rate: float | None = None) -> Start:
     """Begin with a deployment that ``workbench plan`` planned.
 
-    A plan from the fluid testbed is for a preset. Another query is modelled by the unit costs of its operators in the
-    run nearest to the plan, so its capacity is proportional to its tasks.
+    A plan from the fluid testbed is for a preset. A query in micro-batches begins with the planned slots, which carry
+    the plan's capacity. Another query is modelled by the unit costs of its operators in the run nearest to the plan, so
+    its capacity is proportional to its tasks.
 
     Parameters
     ----------
@@ -310,12 +311,18 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
 
 
 def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:
-    """Model a query by the unit costs observed in the run nearest to a plan: by memory first, then by slots."""
+    """Model a query by the unit costs observed in the run nearest to a plan: by memory first, then by slots.
+
+    Micro-batches scale as a whole, in slots; the planned slots carry just the plan's capacity.
+    """
     nearest = nearest_run(runs, chosen.budget)
     seen = None if nearest is None else nearest.estimate.observation
     if seen is None:
         raise WorkbenchError(f"No run of {name!r} sustained a rate, so its operators' costs are unknown; plan again.")
-    measured = measured_query(name, seen.operators, seen.edges or None)
+    if chosen.has_interval:
+        measured = batch_query(chosen, seen.operators, chosen.budget.profile.cpus)
+    else:
+        measured = measured_query(name, seen.operators, seen.edges or None)
     sources = measured.dataflow.sources
     return QueryModel(
         measured.dataflow,

@@ -12,6 +12,7 @@ from workbench.capacity import Space
 from workbench.capacity.explore import Choice
 from workbench.capacity.model import FORMS, Growth
 from workbench.errors import WorkbenchError
+from workbench.records import Outage
 from workbench.strict_yaml import parse_yaml
 from workbench.workload import OutputMode
 
@@ -64,6 +65,8 @@ class Study:
         `Model.slots_for`. No margin: 1.1, or 1 where there is a risk.
     low_rate
         Lowest load, records/s, if the deployment is to shrink and grow between it and a target; None: it stays.
+    outage_s, catch_up_s
+        Outage to make up for, seconds, and the seconds after it within which the backlog must be gone; None: none.
     prices
         CSV file of instance types; empty: slots x memory is the cost.
     form
@@ -104,6 +107,8 @@ class Study:
     margin: float | None = None
     risk: float | None = None
     low_rate: float | None = None
+    outage_s: float | None = None
+    catch_up_s: float | None = None
     prices: str | None = None
     form: str = "scaling"
     most_runs: int = 20
@@ -127,6 +132,9 @@ class Study:
         _ = self.space  # says what is wrong with it
         if list(self.plan_memory_mb) != sorted(set(self.plan_memory_mb)):
             raise WorkbenchError(f"plan_memory_mb is {list(self.plan_memory_mb)!r}; it must be {_ROOM}. Sort it.")
+        if (self.outage_s is None) != (self.catch_up_s is None):
+            given, lacking = ("outage_s", "catch_up_s") if self.catch_up_s is None else ("catch_up_s", "outage_s")
+            raise WorkbenchError(f"{given} is given without {lacking}. Add it, or leave both out.")
         self._check_intervals()
         self._check_table()
         if self.deployment == "shared" and self.testbed != "spark":
@@ -142,6 +150,11 @@ class Study:
             return self.deployment == "shared"
         explored = self.choice == "improvement" and self.estimates == 1 and self.most_calls is None
         return self.testbed == "spark" and explored and self.form == "scaling"
+
+    @property
+    def outage(self) -> Outage | None:
+        """The outage to make up for."""
+        return None if self.outage_s is None or self.catch_up_s is None else Outage(self.outage_s, self.catch_up_s)
 
     @property
     def grows(self) -> Growth:
@@ -314,6 +327,8 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "margin": (_or_none(_number(0)), "a number above 0, such as 1.1"),
     "risk": (_or_none(_number(0, 1)), "a probability between 0 and 1"),
     "low_rate": (_or_none(_number(0)), "a rate above 0, records/s"),
+    "outage_s": (_or_none(_number(0)), "a number of seconds above 0"),
+    "catch_up_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "prices": (_or_none(_text), "the path of a CSV file of instance types"),
     "form": (_one_of(*FORMS, "halves"), f"one of {', '.join((*FORMS, 'halves'))}"),
     "most_runs": (_whole(3), "a whole number of at least 3"),

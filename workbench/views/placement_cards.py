@@ -36,6 +36,7 @@ def _best(study: PlacementStudy) -> list[Card]:
     finding = (
         f"{data.finding}. Its worst cost is {units.number(max(best.cost))} (0 is perfectly even, 1 the most uneven "
         f"there is); {best.note}.{_limit(best)}"
+        f"{' ' * bool(study.given.basis)}{study.given.basis}"
     )
     columns = (Column("Operator"), *(Column(name) for name in data.workers))
     rows = tuple((name, *counts) for name, counts in zip(problem.operators, best.counts.tolist(), strict=True))
@@ -47,7 +48,7 @@ def _limit(best: Placed) -> str:
     if best.rate is None or not math.isfinite(best.rate.rate):
         return ""
     if best.rate.worker is None:
-        return f" It sustains {units.rate(best.rate.rate)}; then a task needs a whole core."
+        return f" It sustains {units.rate(best.rate.rate)}; then a task is busy all the time."
     used = _RESOURCES.get(best.rate.resource or "", "capacity")
     return f" It sustains {units.rate(best.rate.rate)}; then worker w{best.rate.worker} has no more {used}."
 

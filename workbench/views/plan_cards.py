@@ -24,6 +24,9 @@ from workbench.views.figures import (
 )
 from workbench.views.model_cards import forms, safety
 
+OUTAGE_S = 600.0
+"""Outage whose backlog is shown where the study names none, seconds."""
+
 
 def cards(planned: Planned) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
@@ -32,6 +35,7 @@ def cards(planned: Planned) -> list[Card]:
         _model,
         safety,
         _intervals,
+        _waiting,
         _advice,
         _doubts,
         _spark,
@@ -117,6 +121,57 @@ def _intervals(planned: Planned) -> list[Card]:
         (f"{data.finding}.", *(f"Not planned with is {one:g} s: {why}" for one, why in left_out.items()))
     )
     return [Card("intervals", "What does more latency buy?", finding, draw_trigger_intervals(data))]
+
+
+def _waiting(planned: Planned) -> list[Card]:
+    """How long records wait at the target rate, and how long a backlog lasts."""
+    if not planned.plans:
+        return []
+    batches = [plan for plan in planned.plans if plan.has_interval]
+    outage_s = OUTAGE_S if planned.study.outage_s is None else planned.study.outage_s
+    rows = tuple(
+        (
+            plan.rate,
+            plan.latency_s(0.5) if plan.has_interval else None,
+            plan.latency_s(0.99) if plan.has_interval else None,
+            _finite(plan.catch_up_s(outage_s) / 60),
+            _finite(plan.catch_up_s(outage_s, plan.low) / 60),
+        )
+        for plan in planned.plans
+    )
+    first = planned.plans[0]
+    waits = (
+        f"At {units.rate(batches[0].rate)} half of the records wait at most {units.seconds(batches[0].latency_s(0.5))} "
+        f"for the end of their batch, and 99 % at most {units.seconds(batches[0].latency_s(0.99))}. "
+        if batches
+        else ""
+    )
+    expected, at_worst = first.catch_up_s(outage_s), first.catch_up_s(outage_s, first.low)
+    surely = (
+        f"within {units.seconds(at_worst)} at the low end of the interval"
+        if math.isfinite(at_worst)
+        else "not at all at the low end of the interval"
+    )
+    finding = (
+        f"{waits}After an outage of {units.seconds(outage_s)} the backlog of {units.rate(first.rate)} is gone in "
+        f"{units.seconds(expected)}, and {surely}."
+    )
+    table = Table(
+        "One row per target rate",
+        (
+            Column("Target", "records/s"),
+            Column("Latency, median", "s"),
+            Column("Latency, 99 %", "s"),
+            Column(f"Caught up after {units.seconds(outage_s)}", "min"),
+            Column("Caught up at the low end", "min"),
+        ),
+        rows,
+    )
+    return [Card("waiting", "How long do records wait, also after an outage?", finding, table=table)]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _advice(planned: Planned) -> list[Card]:

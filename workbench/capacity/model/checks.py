@@ -233,7 +233,7 @@ def _levels_off(model: Model) -> ModelFinding | None:
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {law.levelling:.0%} capacity levels off: at {law.levelling_slots:g} slots a tenth or more "
-        "of each is lost.",
+        f"With probability {law.levelling:.0%} capacity levels off: up to {law.levelling_slots:g} slots, "
+        "slots that are added carry a tenth less than they should, or even less.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )

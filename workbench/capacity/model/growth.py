@@ -99,14 +99,14 @@ class Weights:
 
 WEIGHTS: dict[Growth, Weights] = {
     "workers": Weights(
-        exponents=(0.559, 0.155, 0.151, 0.046, 0.089),
-        contentions=(0.011, 0.009, 0.397, 0.070, 0.041, 0.021, 0.046),
-        bends=(0.026, 0.075, 0.304),
+        exponents=(0.096, 0.574, 0.199, 0.045, 0.086),
+        contentions=(0.346, 0.057, 0.010, 0.074, 0.055, 0.020, 0.053),
+        bends=(0.005, 0.008, 0.372),
     ),
     "cores": Weights(
-        exponents=(0.354, 0.338, 0.250, 0.009, 0.049),
-        contentions=(0.002, 0.002, 0.053, 0.149, 0.198, 0.074, 0.007),
-        bends=(0.007, 0.135, 0.373),
+        exponents=(0.068, 0.477, 0.400, 0.009, 0.046),
+        contentions=(0.047, 0.009, 0.003, 0.251, 0.197, 0.074, 0.012),
+        bends=(0.002, 0.005, 0.400),
     ),
 }
 """Of greatest likelihood for all published curves."""

@@ -47,7 +47,7 @@ class Law(Protocol):
 
     @property
     def levelling(self) -> float:
-        """Probability that at `levelling_slots` each slot sustains at least a tenth less."""
+        """Probability that slots that are added, up to `levelling_slots`, carry at least a tenth less."""
 
     @property
     def levelling_slots(self) -> float:

@@ -31,7 +31,7 @@ from workbench.capacity.planning.stages import lay_out, source_share
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
-from workbench.records import CapacityPlan, InstanceType, Measurement, Price, costed_run
+from workbench.records import CapacityPlan, InstanceType, Measurement, Outage, Price, costed_run
 
 
 def plan(
@@ -45,6 +45,7 @@ def plan(
     reserve: Reserve = kubernetes_reserve,
     interval_speedups: Mapping[float, IntervalSpeedup] | None = None,
     low_rate: float | None = None,
+    outage: Outage | None = None,
 ) -> CapacityPlan:
     """Plan the cheapest budget that carries `rate`.
 
@@ -68,6 +69,8 @@ def plan(
         ``intervals.interval_speedups``); None: the explored one.
     low_rate
         Lowest load, records/s, if the deployment is to shrink: the state's partitions then suit all slots in between.
+    outage
+        An outage to catch up after in time; it may take a larger margin.
 
     Raises
     ------
@@ -82,6 +85,7 @@ def plan(
         )
     if margin is None:
         margin = MARGIN if risk is None else 1.0
+    margin = margin if outage is None else max(margin, outage.margin)
     runs, model = exploration.measurements, exploration.model
     sample = exploration.fitted_runs[-1]
     least = min(run.budget.slots for run in exploration.runs)
@@ -147,6 +151,7 @@ def plan(
         low_slots=low_slots,
         low_layout=low_layout,
         stateful=any(keeps_state(run) for run in runs),
+        outage=outage,
     )
 
 

@@ -13,7 +13,7 @@ from workbench.capacity.model import MARGIN
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
-from workbench.records import HOURS_PER_MONTH, CapacityPlan
+from workbench.records import HOURS_PER_MONTH, CapacityPlan, Outage
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Question:
     more_skew
         By how much more the fullest task of every operator has to do than it had when measured: 0.2 is 20 % more. The
         capacity is then that many times lower, as if every operator were the one that limits.
+    outage
+        An outage to catch up after in time; it may take a larger margin.
     """
 
     rate: float
@@ -47,6 +49,7 @@ class Question:
     worker_price: float = 0.0
     one_lost: bool = False
     more_skew: float = 0.0
+    outage: Outage | None = None
 
     def __post_init__(self) -> None:
         if self.worker_slots < 1:
@@ -102,11 +105,10 @@ def ask(exploration: Exploration, question: Question) -> Answer:
     """
     model, sample = exploration.model, exploration.fitted_runs[-1]
     worse = 1 + question.more_skew
+    margin = question.margin if question.outage is None else max(question.margin, question.outage.margin)
     least = min(run.budget.slots for run in exploration.runs)
     try:
-        slots = model.slots_for(
-            question.rate * worse, question.memory_mb, question.margin, min_slots=least, risk=question.risk
-        )
+        slots = model.slots_for(question.rate * worse, question.memory_mb, margin, min_slots=least, risk=question.risk)
     except WorkbenchError as error:
         skewed = f"With {question.more_skew:.0%} more skew every record counts {worse:g} times. "
         raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
@@ -122,7 +124,7 @@ def ask(exploration: Exploration, question: Question) -> Answer:
     plan = CapacityPlan(
         query=sample.query,
         rate=question.rate,
-        margin=question.margin,
+        margin=margin,
         budget=Budget(slots, profile, sample.budget.interval_s),
         expected_rate=expected,
         low=float(low[0]) / worse,
@@ -133,6 +135,7 @@ def ask(exploration: Exploration, question: Question) -> Answer:
         runs=len(exploration.fitted),
         extrapolation=slots / float(model.slots_[-1]),
         executors=executors,
+        outage=question.outage,
     )
     lost = max(0.0, left_rate) if left >= least else unknown
     return Answer(question, plan, workers, workers * question.worker_price, paid_rate, lost)

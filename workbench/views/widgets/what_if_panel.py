@@ -13,6 +13,7 @@ from workbench.capacity.model import MARGIN
 from workbench.capacity.planning import Answer, InstanceType, Question, ask, common_range, slots_per_worker
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.records import CapacityPlan, Outage
 from workbench.study import Planned
 from workbench.views import theme, units
 from workbench.views.cards import STYLE, Card, Column, Table
@@ -52,6 +53,11 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         (f"Capacity of their {paid} slots", units.rate(answer.paid_rate)),
         ("With one worker lost", units.rate(answer.lost_rate)),
     ]
+    if question.outage is not None:
+        minutes = plan.catch_up_s(question.outage.outage_s) / 60
+        rows.append(
+            (f"After {question.outage.outage_s / 60:.0f} minutes of outage", f"caught up in {minutes:,.0f} min")
+        )
     if question.worker_price:
         money = f"{units.number(answer.per_hour)} {currency} per hour, {units.number(answer.per_month)} per month"
         rows.append(("Cost", money))
@@ -61,6 +67,10 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         finding,
         table=Table("The least deployment", (Column("What"), Column("Value")), tuple(rows), opened=True),
     )
+
+
+def _duration(plan: CapacityPlan, outage_s: float) -> str:
+    return units.seconds(plan.catch_up_s(outage_s))
 
 
 def _left(answer: Answer) -> str:
@@ -128,12 +138,17 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.price = slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
         self.lost = tick("must carry the rate with one worker lost")
         self.skew = slider("More skew (% on the fullest task)", 0.0, 0.0, 100.0, 5.0, form=".0f")
+        self.outage = slider("Outage (minutes)", 0.0, 0.0, 60.0, 1.0, form=".0f")
+        self.catch_up = slider("Caught up within (minutes)", 30.0, 1.0, 240.0, 1.0, form=".0f")
         self.text = ipywidgets.HTML()
         self.answer: Answer | None = None
         self._curves: dict[tuple[int, int], Capacity] = {}
         self.chart = LiveChart(_unanswered())
         self.instance.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
-        self.controls = (self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew)
+        self.controls = (
+            self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew, self.outage,
+            self.catch_up,
+        )  # fmt: skip
         for control in self.controls:
             moved = self.refresh
             if control in (self.shape, self.price):
@@ -144,7 +159,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         super().__init__(
             [
                 self.rate, self.memory, self.margin, self.risk, self.instance, self.shape, self.price, self.skew,
-                self.lost, self.alarm.widget, self.text, *self.chart.parts, WhileDragged(self.controls), FullWidth(),
+                self.lost, self.outage, self.catch_up,
+                self.alarm.widget, self.text, *self.chart.parts, WhileDragged(self.controls), FullWidth(),
             ]
         )  # fmt: skip
         if first is not None and first.price is not None and first.price.instance.name in self._instances:
@@ -164,11 +180,13 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             self.price.value,
             one_lost=self.lost.value,
             more_skew=self.skew.value / 100,
+            outage=Outage(60 * self.outage.value, 60 * self.catch_up.value) if self.outage.value else None,
         )
 
     def refresh(self) -> None:
         """Answer what the controls ask."""
         self.margin.disabled = bool(self.risk.value)
+        self.catch_up.disabled = not self.outage.value
         with self._nothing_on_error():
             self.answer = answer = ask(self.exploration, self.question())
             self._tell(answer)

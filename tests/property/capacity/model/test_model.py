@@ -148,7 +148,7 @@ def dense_mixture(points, rates, target, beliefs):
     centred = log_memory - log_memory[:-1].mean()
     z, known, fewest = np.log(rates), slice(-1), slots[:-1].min()
     tasks = beliefs.growth == "tasks"
-    others = max(fewest - 1, fewest / 2) if tasks else 0.0
+    others = max(fewest - 1, fewest / 2)
     shapes = shapes_of(beliefs.growth, fewest, beliefs.hot_key)
     noises = np.geomspace(beliefs.noise_low, beliefs.noise_high, 7)
     credible = np.exp(-0.5 * np.log(noises / beliefs.noise_typical) ** 2)
@@ -160,7 +160,7 @@ def dense_mixture(points, rates, target, beliefs):
     either = (False, True) if tasks else (False,)
     mixture = []
     for overhead, shape, moves, varies, noise in product(
-        np.linspace(0, others, 7 if tasks else 1),
+        np.linspace(0, others, 7) if tasks else fewest * np.array([0, 0.15, 0.3]),
         shapes,
         either,
         either,

@@ -1,0 +1,82 @@
+"""One plan has one capacity: in its placement, its replay and its what-if, within the plan's interval."""
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+from staged_runs import staged_exploration
+
+from workbench.capacity import plan
+from workbench.cli import main
+from workbench.dataflow import Budget
+from workbench.placement import BATCH, place, read_placement_input
+from workbench.records import PlannedStudy
+from workbench.simulation import RateTrace
+from workbench.study import planned_start, replay_start
+
+
+@pytest.fixture(scope="module", params=[20_000.0, 60_000.0])
+def planned(request, tmp_path_factory):
+    """A plan of measured micro-batches, within the runs and beyond them, and its file."""
+    found = staged_exploration()
+    chosen = plan(found, request.param, memory_mb=[600])
+    document = PlannedStudy(
+        study={}, reason="three runs", plans=(chosen,), refused=(), runs=found.runs, sweep=(), instances=()
+    )
+    path = tmp_path_factory.mktemp("planned") / "plan.json"
+    document.to_json(path)
+    return found, chosen, path
+
+
+def held(chosen, rate):
+    return chosen.low <= rate <= chosen.high
+
+
+def test_its_own_executors_sustain_the_plans_capacity(planned):
+    _, chosen, path = planned
+    given = read_placement_input(path)
+    assert given.problem.parallelism == (chosen.budget.slots,)
+    placed = place(given)
+    assert placed.rate.rate <= chosen.expected_rate * (1 + 1e-9)
+    assert held(chosen, placed.rate.rate)
+    assert f"{chosen.expected_rate:,.0f} records/s" in given.basis
+
+
+def test_no_cluster_sustains_more_with_the_planned_slots(planned):
+    _, chosen, path = planned
+    for workers, slots in ((chosen.budget.slots, 1), (chosen.budget.slots, 4), (1, chosen.budget.slots)):
+        placed = place(read_placement_input(path, workers=workers, slots=slots))
+        assert placed.rate.rate >= chosen.rate
+
+
+@pytest.mark.parametrize(("share", "sustained"), [(0.97, True), (1.05, False)])
+def test_the_replay_sustains_just_the_plans_capacity(planned, share, sustained):
+    _, chosen, path = planned
+    start = planned_start(path)
+    assert dict(start.tasks) == {BATCH: chosen.budget.slots}
+    trace = RateTrace.constant(share * chosen.expected_rate, 1800.0)
+    line = replay_start(start, trace, ["static"]).timelines["static"]
+    assert (line.backlog[-1] < 60 * chosen.expected_rate) == sustained
+    if not sustained:
+        assert line.consumed[-1] == pytest.approx(chosen.expected_rate, rel=0.01)
+
+
+def test_the_model_that_what_if_asks_says_the_same(planned):
+    found, chosen, _ = planned
+    budget: Budget = chosen.budget
+    point = [[budget.profile.memory_mb, budget.slots]]
+    assert found.model.predict(point)[0] == pytest.approx(chosen.expected_rate)
+
+
+def test_the_command_says_what_its_rates_rest_on(planned):
+    _, chosen, path = planned
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        assert main(["place", str(path)]) == 0
+        assert main(["place", str(path), "--json"]) == 0
+    assert f"The plan's capacity on these {chosen.budget.slots} slots is {chosen.expected_rate:,.0f} records/s" in (
+        out.getvalue()
+    )
+    assert "no placement sustains more" in err.getvalue()
+    assert json.loads(out.getvalue()[out.getvalue().index("\n{") :])["rate"] <= chosen.expected_rate * (1 + 1e-9)
