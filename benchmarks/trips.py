@@ -27,6 +27,31 @@ def fares(trips):
     )
 
 
+def counted(trips):
+    """Count trips by zone in Python, a zone's rows one by one; one zone has 30 % of the trips."""
+    from pyspark.sql import functions as f
+
+    crowded = f.when(f.crc32(f.col("driver").cast("binary")) % 10 < 3, f.lit(-1)).otherwise(f.col("zone"))
+    return (
+        trips.withColumn("zone", crowded)
+        .groupBy("zone")
+        .applyInPandasWithState(
+            _count, "zone int, trips long, fares double", "trips long, fares double", "update", "NoTimeout"
+        )
+    )
+
+
+def _count(key, frames, state):
+    import pandas as pd
+
+    trips, fares = state.get if state.exists else (0, 0.0)
+    for frame in frames:
+        trips += len(frame)
+        fares += float(frame["fare"].clip(2.5, 200).sum())
+    state.update((trips, fares))
+    yield pd.DataFrame({"zone": [key[0]], "trips": [trips], "fares": [fares]})
+
+
 def write(path: Path) -> Path:
     """Write the trips as Parquet, the same ones every time: a tenth of the zones have most of them."""
     draw = np.random.default_rng(7)

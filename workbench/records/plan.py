@@ -12,7 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.records.documents import structure, unstructure
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import testbed_kind_of
-from workbench.records.plan_parts import Allocation, Executor, ModelFinding, Outage, Price
+from workbench.records.plan_parts import Allocation, Day, Executor, ModelFinding, Outage, Price
 
 VERSION = 2
 DRIVER_MEMORY = "1g"
@@ -70,6 +70,8 @@ class CapacityPlan:
         Whether the query keeps state, so that Spark needs a state store.
     outage
         Outage that the slots make up for in time, if the plan was asked to.
+    day
+        The day's load that the rate is the peak of, and the slots that follow it.
     """
 
     query: str
@@ -95,6 +97,7 @@ class CapacityPlan:
     low_layout: BatchLayout | None = None
     stateful: bool = False
     outage: Outage | None = None
+    day: Day | None = None
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
         """Seconds until the backlog of an outage is gone, while `rate` goes on; inf without spare capacity.

@@ -21,6 +21,7 @@ Concern = Literal[
     "memory not measured",
     "memory at the edge",
     "levels off",
+    "hot key",
     "trigger interval",
     "late batches",
     "unbounded operators",
@@ -235,3 +236,51 @@ class Outage:
     def margin(self) -> float:
         """Capacity that it takes, over the rate: the backlog is carried in addition to the load."""
         return 1 + self.outage_s / self.catch_up_s
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day's load and the slots that follow it.
+
+    Parameters
+    ----------
+    step_h
+        Hours that the slots stay the same.
+    rates
+        Highest rate of each step, records/s.
+    slots
+        Least slots that carry it, with the plan's margin.
+    static_slots
+        Slots that carry the peak all day: the plan's.
+    costs
+        Cost per hour of whole workers in each step; None without a price list.
+    static_cost
+        Cost per hour of the plan's workers; None without a price list.
+    """
+
+    step_h: float
+    rates: tuple[float, ...]
+    slots: tuple[int, ...]
+    static_slots: int
+    costs: tuple[float, ...] | None = None
+    static_cost: float | None = None
+
+    @property
+    def slot_hours(self) -> float:
+        """Slot hours of a deployment that follows the load."""
+        return self.step_h * sum(self.slots)
+
+    @property
+    def static_slot_hours(self) -> float:
+        """Slot hours of one that does not."""
+        return self.step_h * len(self.slots) * self.static_slots
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of the day that follows the load."""
+        return None if self.costs is None else self.step_h * sum(self.costs)
+
+    @property
+    def whole_static_cost(self) -> float | None:
+        """Cost of the day that does not."""
+        return None if self.static_cost is None else self.step_h * len(self.slots) * self.static_cost

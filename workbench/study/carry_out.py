@@ -9,12 +9,20 @@ from pathlib import Path
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
 from workbench.capacity.explore import conclude, explore_together, groups_of
 from workbench.capacity.model import advise, describe_runs, why_no_capacity
-from workbench.capacity.planning import IntervalSpeedup, interval_points, interval_speedups, read_instances, sweep
+from workbench.capacity.planning import (
+    IntervalSpeedup,
+    follow,
+    interval_points,
+    interval_speedups,
+    read_instances,
+    sweep,
+)
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Event, Rounded, ignore, result_of
-from workbench.records import CapacityPlan, FailedRun, InstanceType, Measurement, PlannedStudy, Refusal, Run
+from workbench.records import CapacityPlan, Day, FailedRun, InstanceType, Measurement, PlannedStudy, Refusal, Run
+from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed
@@ -212,25 +220,33 @@ def plan_targets(
             tuple(instances),
         )
     plans, refused = [], []
+    trace = None if study.day is None else RateTrace.from_csv(study.day)
     for rate in study.targets:
         try:
             allowed = _interval_gains(study, swept)
-            plans.append(
-                plan(
-                    exploration,
-                    rate,
-                    memory_mb=memory_mb,
-                    margin=study.margin,
-                    risk=study.risk,
-                    instances=instances,
-                    interval_speedups=allowed,
-                    low_rate=study.low_rate,
-                    outage=study.outage,
-                )
+            found = plan(
+                exploration,
+                rate,
+                memory_mb=memory_mb,
+                margin=study.margin,
+                risk=study.risk,
+                instances=instances,
+                interval_speedups=allowed,
+                low_rate=study.low_rate,
+                outage=study.outage,
             )
+            plans.append(found if trace is None else replace(found, day=_followed(study, exploration, found, trace)))
         except WorkbenchError as error:
             refused.append(Refusal(rate, str(error)))
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
+
+
+def _followed(study: Study, exploration: Exploration, found: CapacityPlan, trace: RateTrace) -> Day | None:
+    """Find what following the day's load takes; None for a plan that does not carry its peak."""
+    if found.rate < trace.peak_per_s * (1 - 1e-9):
+        return None
+    every_s = trace.duration_s / len(trace.rates_per_s)
+    return follow(exploration, found, trace.rates_per_s.tolist(), every_s, risk=study.risk)
 
 
 def intervals_left_out(swept: Sequence[Run]) -> dict[float, str]:

@@ -13,6 +13,7 @@ from workbench.capacity.explore import Choice
 from workbench.capacity.model import FORMS, Growth
 from workbench.errors import WorkbenchError
 from workbench.records import Outage
+from workbench.simulation import RateTrace
 from workbench.strict_yaml import parse_yaml
 from workbench.workload import OutputMode
 
@@ -67,6 +68,9 @@ class Study:
         Lowest load, records/s, if the deployment is to shrink and grow between it and a target; None: it stays.
     outage_s, catch_up_s
         Outage to make up for, seconds, and the seconds after it within which the backlog must be gone; None: none.
+    day
+        CSV file of a day's load, `time_s` and `rate_per_s`. Its peak is the target and its lowest rate `low_rate`,
+        unless they are given; the plan then says what following the load would save.
     prices
         CSV file of instance types; empty: slots x memory is the cost.
     form
@@ -109,6 +113,7 @@ class Study:
     low_rate: float | None = None
     outage_s: float | None = None
     catch_up_s: float | None = None
+    day: str | None = None
     prices: str | None = None
     form: str = "scaling"
     most_runs: int = 20
@@ -231,6 +236,10 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
             near = get_close_matches(str(key), names, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
             raise WorkbenchError(f"{what} has the unknown key {key!r}; {hint} Correct or remove it.")
+    try:
+        data = _of_day(data)
+    except WorkbenchError as error:
+        raise WorkbenchError(f"{what}: {error}") from error
     for name, example in _EXAMPLES.items():
         if name not in data:
             raise WorkbenchError(f"{what} lacks {name!r}; add it. For example: {example}")
@@ -238,6 +247,17 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
         return Study(**data)
     except WorkbenchError as error:
         raise WorkbenchError(f"{what}: {error}") from error
+
+
+def _of_day(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take what is not said of the rates from the day's load."""
+    day = data.get("day")
+    if not isinstance(day, str):
+        return data
+    trace = RateTrace.from_csv(day)
+    lowest = float(trace.rates_per_s.min())
+    found = {"targets": [trace.peak_per_s]} | ({"low_rate": lowest} if lowest > 0 else {})
+    return {**found, **data}
 
 
 _EXAMPLES = {
@@ -329,6 +349,7 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "low_rate": (_or_none(_number(0)), "a rate above 0, records/s"),
     "outage_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "catch_up_s": (_or_none(_number(0)), "a number of seconds above 0"),
+    "day": (_or_none(_text), "the path of a CSV file with time_s and rate_per_s"),
     "prices": (_or_none(_text), "the path of a CSV file of instance types"),
     "form": (_one_of(*FORMS, "halves"), f"one of {', '.join((*FORMS, 'halves'))}"),
     "most_runs": (_whole(3), "a whole number of at least 3"),

@@ -36,6 +36,7 @@ def cards(planned: Planned) -> list[Card]:
         safety,
         _intervals,
         _waiting,
+        _day,
         _advice,
         _doubts,
         _spark,
@@ -168,6 +169,33 @@ def _waiting(planned: Planned) -> list[Card]:
         rows,
     )
     return [Card("waiting", "How long do records wait, also after an outage?", finding, table=table)]
+
+
+def _day(planned: Planned) -> list[Card]:
+    """Say what following the day's load would save."""
+    chosen = next((plan for plan in planned.plans if plan.day is not None), None)
+    if chosen is None or chosen.day is None:
+        return []
+    day = chosen.day
+    saved = 1 - day.slot_hours / day.static_slot_hours
+    finding = (
+        f"{day.static_slots} slots all day are {units.number(day.static_slot_hours)} slot hours. A deployment that "
+        f"follows the load every {units.seconds(3600 * day.step_h)} takes {min(day.slots)} to {max(day.slots)} slots "
+        f"and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
+    )
+    if day.cost is not None and day.whole_static_cost is not None and chosen.price is not None:
+        currency = chosen.price.instance.currency
+        finding += (
+            f"; in whole workers {units.number(day.cost)} instead of {units.number(day.whole_static_cost)} {currency}"
+        )
+    columns = (Column("From", "h"), Column("Highest rate", "records/s"), Column("Slots"))
+    rows = tuple(
+        (number * day.step_h, rate, slots)
+        for number, (rate, slots) in enumerate(zip(day.rates, day.slots, strict=True))
+    )
+    note = " Restarts are not counted: replay the day against the plan to see them."
+    table = Table("The day, step by step", columns, rows)
+    return [Card("day", "What would following the load save?", finding + "." + note, table=table)]
 
 
 def _finite(value: float) -> float | None:

@@ -2,16 +2,15 @@
 
 import benchmark_script
 
-from workbench.dataflow import Budget, SlotProfile
+from workbench.dataflow import Budget
 from workbench.defaults import LEAST_HEAP_MB
 from workbench.testbed.spark.session import divide_memory
 
 
 def test_every_budget_of_the_extrapolation_leaves_spark_its_heap():
     extrapolation = benchmark_script.load("extrapolation")
-    assert extrapolation.SPARK_SLOTS == (1, 2, 4)
-    for slots in extrapolation.SPARK_SLOTS:
-        assert divide_memory(Budget(slots, SlotProfile(0.2, extrapolation.MEMORY_MB), 2.0)).heap_mb >= LEAST_HEAP_MB
+    for slots in extrapolation.SLOTS:
+        assert divide_memory(Budget(slots, extrapolation.PROFILE, 2.0)).heap_mb >= LEAST_HEAP_MB
 
 
 def test_sixteen_budgets_of_streambeds_check_leave_spark_its_heap():

@@ -2,6 +2,7 @@
 
 from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.checks import check_allocation, check_layouts, check_source
+from workbench.capacity.planning.day import follow
 from workbench.capacity.planning.executor import kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import (
     IntervalPoint,
@@ -43,6 +44,7 @@ __all__ = [
     "check_layouts",
     "check_source",
     "common_range",
+    "follow",
     "interval_points",
     "interval_speedups",
     "kubernetes_reserve",

@@ -19,6 +19,7 @@ from workbench.capacity.model import MARGIN, check_model
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_interval,
+    check_keys,
     check_layouts,
     check_python,
     check_source,
@@ -145,6 +146,7 @@ def plan(
             *check_allocation(allocation),
             *check_source(share, budget.slots),
             *check_python(runs, math.ceil(budget.slots / executors)),
+            *check_keys(runs, budget.slots),
             *check_state(known=saw_operators(exploration.runs)),
             *exploration.findings,
         ),

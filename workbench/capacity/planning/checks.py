@@ -11,6 +11,12 @@ from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 PYTHON_WORKER_MB = 150
 """What a Python worker was seen to take, MiB."""
 
+NOTABLE_KEY = 0.1
+"""Share of an operator's rows from which a key is worth a word; partitions of few even keys differ by less."""
+
+UNEVEN = 1.3
+"""How many times the mean the fullest partition must have for a word."""
+
 DEAR_SOURCE = 0.1
 """Share of the slots' busy time above which the measuring source is worth a word."""
 
@@ -100,6 +106,38 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
             "executors' containers have no room of their own.",
             f"Raise spark.executor.memoryOverhead by about {slots * PYTHON_WORKER_MB}m, and the container with it, if "
             "executors are ended for their memory.",
+        ),
+    )
+
+
+def check_keys(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, ...]:
+    """Say how uneven the partitions of the state are, and will be on `slots` slots, where that is much.
+
+    A key with share h of an operator's rows, the others spread evenly, leaves the fullest of P partitions with
+    h + (1 - h) / P of them. That gives h from the run with the most partitions.
+    """
+    seen = [
+        (operator.tasks, operator.key_skew, operator.operator)
+        for run in runs
+        for operator in (run.estimate.observation.operators if run.estimate.observation is not None else ())
+        if operator.keeps_state and operator.key_skew is not None and operator.tasks > 1
+    ]
+    if not seen:
+        return ()
+    most = max(tasks for tasks, _, _ in seen)
+    hot = {name: (skew - 1) / (most - 1) for tasks, skew, name in seen if tasks == most}
+    name = max(hot, key=lambda one: hot[one])
+    uneven = 1 + hot[name] * (slots - 1)
+    if hot[name] <= NOTABLE_KEY or uneven < UNEVEN:
+        return ()
+    return (
+        ModelFinding(
+            "hot key",
+            uneven,
+            f"The fullest of the {most} partitions of {name!r} had {1 + hot[name] * (most - 1):.2f} times the mean. If "
+            f"one key is the cause, it has {hot[name]:.0%} of the rows: at {slots} partitions the fullest has "
+            f"{uneven:.1f} times the mean, and more than {1 / hot[name]:.0f} slots do not speed this operator up.",
+            "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
         ),
     )
 

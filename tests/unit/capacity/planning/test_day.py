@@ -1,0 +1,79 @@
+"""A day's load as what is planned for, and what following it saves."""
+
+import math
+
+import pytest
+from staged_runs import staged_exploration
+
+from workbench.capacity import plan
+from workbench.capacity.planning import follow
+from workbench.errors import WorkbenchError
+from workbench.records import CapacityPlan, InstanceType
+from workbench.study import Planned, Study, study_from
+from workbench.study.carry_out import plan_targets
+from workbench.views import plan_cards
+
+FOUND = staged_exploration()  # 3,000 records/s per slot
+RATES = [2_000.0, 5_000.0, 18_000.0, 30_000.0, 24_000.0, 0.0]
+GIVEN = {"query": "nexmark:q5", "slots": [2, 4, 8], "memory_mb": [600]}
+PRICES = (InstanceType("small", "acme", "here", 4, 16384, 0.2, "USD", "a list", "2026-01-31"),)
+
+
+def least(rate, most):
+    """Slots for a rate, tried one by one."""
+    for slots in range(2, most):
+        if FOUND.model.predict([[600, slots]])[0] >= 1.1 * rate - 1e-6:
+            return slots
+    return most
+
+
+@pytest.fixture
+def day_file(tmp_path):
+    path = tmp_path / "day.csv"
+    path.write_text("time_s,rate_per_s\n" + "".join(f"{1800 * n},{rate}\n" for n, rate in enumerate(RATES)))
+    return str(path)
+
+
+def test_every_step_has_the_least_slots_for_its_highest_rate():
+    chosen = plan(FOUND, 30_000, memory_mb=[600])
+    day = follow(FOUND, chosen, RATES, 1800.0)
+    assert day.step_h == 1.0
+    assert day.rates == (5_000.0, 30_000.0, 24_000.0)
+    assert day.slots == tuple(least(rate, chosen.budget.slots) for rate in day.rates)
+    assert day.slots[1] == day.static_slots == chosen.budget.slots
+    assert day.slot_hours == sum(day.slots) < day.static_slot_hours == 3 * chosen.budget.slots
+    assert (day.cost, day.whole_static_cost) == (None, None)
+
+
+def test_whole_workers_are_paid():
+    chosen = plan(FOUND, 30_000, memory_mb=[600], instances=PRICES)
+    day = follow(FOUND, chosen, RATES, 3600.0)
+    each = chosen.price.slots_per_worker
+    assert day.cost == pytest.approx(0.2 * sum(math.ceil(slots / each) for slots in day.slots))
+    assert day.whole_static_cost == pytest.approx(6 * chosen.price.per_hour)
+    assert day.slots[-1] == 2  # nothing to do: the least that was measured
+
+
+def test_a_day_takes_the_place_of_targets(day_file):
+    study = study_from(GIVEN | {"day": day_file})
+    assert (study.targets, study.low_rate) == ((30_000.0,), None)  # the lowest rate is 0
+    assert study_from(GIVEN | {"day": day_file, "targets": [1e4]}).targets == (1e4,)
+
+
+def test_a_day_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"The study: .*nowhere\.csv"):
+        study_from(GIVEN | {"day": str(tmp_path / "nowhere.csv")})
+    with pytest.raises(WorkbenchError, match="lacks 'targets'"):
+        study_from(GIVEN)
+
+
+def test_the_plan_for_the_peak_alone_has_the_day_and_the_report_says_what_it_saves(day_file):
+    study = Study("nexmark:q5", (10_000.0, 30_000.0), (2, 4, 8), (600,), day=day_file)
+    planned: Planned = plan_targets(study, FOUND, (), PRICES)
+    small, peak = planned.plans
+    assert small.day is None
+    assert CapacityPlan.from_json(peak.to_json()) == peak
+    card = next(one for one in plan_cards.cards(planned) if one.name == "day")
+    assert f"{peak.day.static_slots} slots all day are" in card.finding
+    assert "less; in whole workers" in card.finding
+    assert len(card.table.rows) == 3

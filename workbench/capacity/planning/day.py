@@ -1,0 +1,59 @@
+"""A day's load: the slots that follow it, compared with those that its peak takes all day."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from workbench.capacity.explore import Exploration
+from workbench.records import CapacityPlan, Day
+
+STEP_S = 3600.0
+"""How long the slots stay the same, seconds: a restart costs minutes, so nobody follows every swing."""
+
+
+def follow(
+    exploration: Exploration,
+    plan: CapacityPlan,
+    rates: Sequence[float],
+    every_s: float,
+    *,
+    risk: float | None = None,
+    step_s: float = STEP_S,
+) -> Day:
+    """Find the least slots for every step of a day, with the margin and risk of `plan`, and never more than its slots.
+
+    Parameters
+    ----------
+    exploration
+        Runs and model.
+    plan
+        For the day's peak.
+    rates, every_s
+        The load, records/s, one rate for each `every_s` seconds.
+    risk
+        The plan's; see `Model.slots_for`.
+    step_s
+        Seconds that the slots stay the same; the highest rate in them counts.
+    """
+    budget = plan.budget
+    least = min(run.budget.slots for run in exploration.runs)
+    here = [[budget.profile.memory_mb, budget.slots]]
+    gain = plan.expected_rate / float(exploration.model.predict(here)[0])  # of the plan's trigger interval
+    many = max(1, round(step_s / every_s))
+    highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
+    slots = [
+        least
+        if rate <= 0
+        else min(
+            budget.slots,
+            exploration.model.slots_for(rate / gain, budget.profile.memory_mb, plan.margin, min_slots=least, risk=risk),
+        )
+        for rate in highest
+    ]
+    price = plan.price
+    found = Day(many * every_s / 3600, tuple(highest), tuple(slots), budget.slots)
+    if price is None:
+        return found
+    each = price.instance.price_per_hour
+    costs = tuple(math.ceil(count / price.slots_per_worker) * each for count in slots)
+    return replace(found, costs=costs, static_cost=price.per_hour)
