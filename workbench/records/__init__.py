@@ -32,9 +32,11 @@ from workbench.records.plan_parts import (
     Unbounded,
 )
 from workbench.records.planned import PlannedStudy, Refusal, planned_from_dict, planned_to_dict
+from workbench.records.spark_settings import MEASURED, state_settings
 
 __all__ = [
     "HOURS_PER_MONTH",
+    "MEASURED",
     "Allocation",
     "BatchLayout",
     "CapacityPlan",
@@ -78,5 +80,6 @@ __all__ = [
     "run_from_dict",
     "run_to_dict",
     "stages_of",
+    "state_settings",
     "write_whole",
 ]

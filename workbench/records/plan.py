@@ -13,12 +13,37 @@ from workbench.records.documents import structure, unstructure
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import testbed_kind_of
 from workbench.records.plan_parts import Allocation, Day, Executor, ModelFinding, Outage, Price
+from workbench.records.spark_settings import MEASURED, state_settings
 
 VERSION = 2
 DRIVER_MEMORY = "1g"
 """As on the testbed."""
 
-_DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit")
+_DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
+_JOB = '''"""{title}, as planned by the Streaming Capacity Workbench. Start it with the plan's spark_submit."""
+
+from pyspark.sql import SparkSession
+
+from MODULE import FUNCTION
+
+spark = SparkSession.builder.appName({name}).getOrCreate()
+stream = (
+    spark.readStream.format("kafka")
+    .option("kafka.bootstrap.servers", "BROKERS")
+    .option("subscribe", "TOPIC")
+    .option("minPartitions", {partitions})
+    .option("maxOffsetsPerTrigger", {cap})
+    .load()
+)
+(
+    FUNCTION(stream)
+    .writeStream.format("noop")
+    .option("checkpointLocation", "CHECKPOINT")
+    .trigger(processingTime="{interval_ms} milliseconds")
+    .start()
+    .awaitTermination()
+)
+'''
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
@@ -146,15 +171,27 @@ class CapacityPlan:
         }
         if self.layout is not None:
             conf |= self.layout.spark_conf()
+        if self.has_interval:
+            conf |= MEASURED
         if self.stateful:
-            state = "spark.sql.streaming.stateStore."
-            conf |= {
-                state + "providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
-                state + "rocksdb.boundedMemoryUsage": "true",
-                state + "rocksdb.maxMemoryUsageMB": str(executor.rocksdb_mb),
-                state + "rocksdb.trackTotalNumberOfRows": "false",
-            }
+            conf |= state_settings(executor.rocksdb_mb)
         return conf
+
+    def job(self) -> str:
+        """Give the skeleton of the job, as Python text: trigger, source partitions, checkpoint, and the admission cap.
+
+        The cap is what the capacity admits in one interval, so that after an outage batches last no longer than that.
+        You fill in the names in capitals, and the sink.
+        """
+        interval_ms = round(self.budget.interval_s * 1000)
+        sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
+        return _JOB.format(
+            title=f"{self.query} at {self.rate:,.0f} records/s".replace("\\", "/").replace('"', "'"),
+            name=repr(self.query),
+            partitions=max(sources, default=self.budget.slots),
+            cap=math.floor(self.expected_rate * self.budget.interval_s),
+            interval_ms=interval_ms,
+        )
 
     def spark_submit(self, application: str = "job.py", master: str = "k8s://https://API-SERVER") -> str:
         """Give the shell command that starts `application`, with its arguments, as planned.
@@ -241,6 +278,7 @@ def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:
         "spark_conf": plan.spark_conf(),
         "kubernetes": plan.kubernetes(),
         "spark_submit": plan.spark_submit(),
+        **({"job": plan.job()} if plan.has_interval else {}),
     }
 
 

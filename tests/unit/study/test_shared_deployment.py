@@ -29,6 +29,11 @@ def test_the_first_round_answers_and_the_plans_are_read_again(tmp_path):
     assert again.exploration.model.predict([[1024, 8]]) == pytest.approx(planned.exploration.model.predict([[1024, 8]]))
 
 
+def test_three_slot_counts_that_took_turns_are_no_few_runs(tmp_path):
+    planned = run_study(STUDY, Journal(tmp_path / "j.jsonl"), testbed=WarmMachine(), estimator=ESTIMATOR)
+    assert "few runs" not in [card.concern for one in planned.plans for card in one.cards]
+
+
 def test_the_live_panel_follows_turns(tmp_path):
     runner = planning(STUDY, Journal(tmp_path / "j.jsonl"), WarmMachine(), ESTIMATOR)
     runner.start()

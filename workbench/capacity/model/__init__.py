@@ -1,6 +1,6 @@
 """How capacity grows with memory and slots: forms, the scaling law, the mechanism, their checks."""
 
-from workbench.capacity.model.checks import check_model, check_runs
+from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
 from workbench.capacity.model.growth import Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
@@ -21,6 +21,8 @@ from workbench.capacity.model.selection import exploration_cost, leave_one_out_e
 from workbench.records import ModelFinding
 
 __all__ = [
+    "FEWEST_RUNS",
+    "FEWEST_SLOT_COUNTS",
     "FORMS",
     "LEVEL",
     "MARGIN",

@@ -31,6 +31,7 @@ def check_model(
     memory_mb: float,
     *,
     forms: Sequence[str] = STREAMBED_FORMS,
+    fewest_runs: int = FEWEST_RUNS,
 ) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `model`, fitted to X and y, at a target budget; empty if nothing is.
 
@@ -45,6 +46,8 @@ def check_model(
     forms
         Forms of least squares to compare it with; only those count whose leave-one-out error is at most 1.5 times the
         lowest.
+    fewest_runs
+        Runs that are enough; fewer where their ratios are known well because they took turns in one deployment.
 
     Raises
     ------
@@ -58,7 +61,7 @@ def check_model(
         )
     target = np.array([[memory_mb, slots]], dtype=float)
     findings = (
-        _few_runs(points),
+        _few_runs(points, fewest_runs),
         _extrapolation(points, slots),
         _disagreement(model, points, rates, target, forms),
         _wide(model, target),
@@ -133,15 +136,15 @@ def _doubt(estimate: MstEstimate) -> str:
     return f"{reasons}." if reasons else ""
 
 
-def _few_runs(points: np.ndarray) -> ModelFinding | None:
+def _few_runs(points: np.ndarray, fewest: int) -> ModelFinding | None:
     counts = len(np.unique(points[:, 1]))
-    if len(points) >= FEWEST_RUNS and counts >= FEWEST_SLOT_COUNTS:
+    if len(points) >= fewest and counts >= FEWEST_SLOT_COUNTS:
         return None
     return ModelFinding(
         "few runs",
         len(points),
         f"The model rests on {len(points)} runs at {counts} slot counts.",
-        f"Measure at least {FEWEST_RUNS} runs at {FEWEST_SLOT_COUNTS} slot counts or more.",
+        f"Measure at least {fewest} runs at {FEWEST_SLOT_COUNTS} slot counts or more.",
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
-from workbench.capacity.model import MARGIN, check_model
+from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, check_model
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_interval,
@@ -140,7 +140,7 @@ def plan(
         overstatement=overstatement(exploration.runs),
         source_share=share,
         cards=(
-            *check_model(exploration.model, points, rates, budget.slots, memory),
+            *check_model(exploration.model, points, rates, budget.slots, memory, fewest_runs=_enough(exploration)),
             *check_interval(budget, sample.budget.interval_s, gain),
             *check_layouts(layout, low_layout),
             *check_allocation(allocation),
@@ -165,6 +165,12 @@ def _capacity(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -
     above = math.hypot(math.log(high / middle), math.log(gain.quantile((1 + LEVEL) / 2) / gain.ratio))
     expected = gain.ratio * float(middle)
     return expected * math.exp(-below), expected, expected * math.exp(above)
+
+
+def _enough(exploration: Exploration) -> int:
+    """Give the number of runs that is enough for a model: of budgets that took turns, one for each slot count."""
+    together = all(run.estimate.from_readings for run in exploration.fitted_runs)
+    return FEWEST_SLOT_COUNTS if together else FEWEST_RUNS
 
 
 def _shape(price: Price | None, profile: SlotProfile, reserve: Reserve) -> int:

@@ -14,6 +14,7 @@ import psutil
 from workbench.dataflow import Budget
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
+from workbench.records import MEASURED, state_settings
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -57,7 +58,6 @@ def divide_memory(budget: Budget) -> Memory:
 def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) -> dict[str, str]:
     """Spark's configuration for a deployment on `budget`; see `DeploymentSpec` for the folders."""
     memory = divide_memory(budget)
-    state = "spark.sql.streaming.stateStore."
     return {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
@@ -77,16 +77,10 @@ def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) 
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(state_partitions),
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.adaptive.streaming.stateless.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
-        "spark.sql.streaming.minBatchesToRetain": "3",
-        state + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        state + "rocksdb.boundedMemoryUsage": "true",
-        state + "rocksdb.maxMemoryUsageMB": str(memory.rocksdb_mb),
-        state + "rocksdb.trackTotalNumberOfRows": "false",
-        state + "rocksdb.changelogCheckpointing.enabled": "false",  # changelogs make the cost swing over 40 batches
+        **MEASURED,
+        **state_settings(memory.rocksdb_mb),
         "spark.driver.extraClassPath": str(folder / "classes"),
         "spark.executor.extraClassPath": str(folder / "classes"),
         "spark.hadoop.fs.file.impl": FILE_SYSTEM,

@@ -1,9 +1,11 @@
 """What a plan has deployed fits the workers that it prices."""
 
+import ast
 import itertools
 import json
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_
 from workbench.capacity.planning.prices import prices
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.testbed.spark.session import spark_conf
 
 INSTANCES = read_instances(Path(__file__).parents[4] / "data" / "instances.csv")
 LARGE = next(one for one in INSTANCES if one.name == "c6i.large")
@@ -129,7 +132,30 @@ def test_the_plan_s_json_holds_what_is_exported():
     written = json.loads(made.to_json())
     assert written["spark_conf"] == made.spark_conf()
     assert written["kubernetes"] == made.kubernetes()
+    assert written["job"] == made.job()
     assert written["executors"] == made.executors == made.price.workers
+
+
+def test_the_settings_that_were_measured_with_are_exported():
+    made = plan(staged_exploration(), 2e4, memory_mb=[600])
+    measured = spark_conf(made.budget, Path("/folder"), Path("/disk"), made.budget.slots)
+    same = made.spark_conf().keys() & measured.keys()
+    for name, value in measured.items():
+        if name.startswith(("spark.sql.adaptive", "spark.sql.streaming.stateStore", "spark.sql.streaming.minBatches")):
+            assert name in same
+            if "maxMemoryUsage" not in name:  # an executor's, not the whole testbed's
+                assert made.spark_conf()[name] == value
+
+
+def test_the_job_is_python_with_the_plans_numbers():
+    made = plan(staged_exploration(), 2e4, memory_mb=[600])
+    tree = ast.parse(replace(made, query='odd "name" \\ of mine').job())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    options = {call.args[0].value: call.args[1].value for call in calls if call.func.attr == "option"}
+    assert options["maxOffsetsPerTrigger"] == math.floor(made.expected_rate * made.budget.interval_s)
+    assert options["minPartitions"] == max(made.layout.source_partitions.values(), default=made.budget.slots)
+    (trigger,) = (call for call in calls if call.func.attr == "trigger")
+    assert trigger.keywords[0].value.value == f"{1000 * made.budget.interval_s:.0f} milliseconds"
 
 
 HEADER = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\n"
