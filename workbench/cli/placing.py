@@ -209,13 +209,13 @@ def _given(options: argparse.Namespace) -> PlacementInput:
         )
         for path in options.inputs
     ]
+    unit = _unit_cpus(read)
     queries = _queries(read)
     if options.rate is None:
         _alike(options.inputs, "rate", "--rate", [one.rate for one in read])
     for name, option in _CAPACITIES.items():
         if name not in said:
             _alike(options.inputs, option, f"--{option}", [getattr(one.worker, name) for one in read])
-    unit = _unit_cpus(read)
     if "cpus" in said:
         said["cpus"] /= unit
     given = PlacementInput(
@@ -250,8 +250,8 @@ def _unit_cpus(read: Sequence[PlacementInput]) -> float:
     found = sorted({one.unit_cpus for one in read})
     if len(found) > 1:
         raise WorkbenchError(
-            "The files are placed together, but a slot, in which plans of micro-batches are placed, has "
-            f"{', '.join(f'{cpus:g}' for cpus in found)} cores in them. Place those of one size together."
+            "The files are placed together, but a plan of micro-batches, which is placed in slots, can only be placed "
+            "with others of slots as large. Place the files apart."
         )
     return found[0]
 

@@ -352,7 +352,8 @@ class _Reader:
         seen = nearest.estimate.observation
         slots = self.slots if self.slots is not None else plan.executor.slots
         room = self.room if self.room is not None and self.workers is None else None
-        workers = math.ceil(room / slots) if room else self.workers or plan.executors
+        own = plan.executors if self.workers is None else self.workers
+        workers = math.ceil(room / max(1, slots)) if room else own
         query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
         problem = query.problem(plan.rate, workers, slots, tasks={BATCH: plan.budget.slots}, speeds=self.speeds)
         basis = (

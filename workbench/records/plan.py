@@ -20,11 +20,15 @@ DRIVER_MEMORY = "1g"
 """As on the testbed."""
 
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
-_JOB = '''"""{title}, as planned by the Streaming Capacity Workbench. Start it with the plan's spark_submit."""
+_JOB = '''"""{title}, as planned by the Streaming Capacity Workbench.
+
+Replace the names in capitals. Start it with the plan's spark_submit, to which you add
+--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION and --py-files MODULE.py.
+"""
 
 from pyspark.sql import SparkSession
 
-from MODULE import FUNCTION
+from MODULE import DECODE, FUNCTION
 
 spark = SparkSession.builder.appName({name}).getOrCreate()
 stream = (
@@ -36,8 +40,9 @@ stream = (
     .load()
 )
 (
-    FUNCTION(stream)
+    FUNCTION(DECODE(stream))  # DECODE makes the columns that were measured from Kafka's value
     .writeStream.format("noop")
+    .outputMode("MODE")
     .option("checkpointLocation", "CHECKPOINT")
     .trigger(processingTime="{interval_ms} milliseconds")
     .start()
@@ -140,11 +145,12 @@ class CapacityPlan:
     def latency_s(self, share: float) -> float:
         """Seconds from a record's arrival to the end of its batch that `share` of the records do not exceed, at `rate`.
 
-        A record waits for the next trigger, evenly up to one interval, and then for its batch to end.
+        A record waits for the next trigger, evenly up to one interval, and then for its batch to end; inf above the
+        capacity, where the wait grows without end.
         """
         interval, used = self.budget.interval_s, self.rate / self.expected_rate
         laid_out = 0.0 if self.layout is None else self.layout.batch_s.get(self.budget.slots, 0.0)
-        return share * interval + min(interval, max(used * interval, laid_out))
+        return share * interval + max(used * interval, laid_out) if used <= 1 else math.inf
 
     @property
     def executor(self) -> Executor:
@@ -222,8 +228,8 @@ class CapacityPlan:
         )  # fmt: skip
         outage = self.outage
         after = "" if outage is None else (
-            f" After an outage of {outage.outage_s / 60:,.3g} min it has caught up in "
-            f"{self.catch_up_s(outage.outage_s) / 60:,.3g} min."
+            f" After an outage of {_duration(outage.outage_s)} it has caught up in "
+            f"{_duration(self.catch_up_s(outage.outage_s))}."
         )  # fmt: skip
         return (
             f"{self.rate:,.0f} records/s of {self.query} take {slots} of {budget.profile.cpus:g} core and "
@@ -328,6 +334,11 @@ def _of_version_1(data: Mapping[str, Any], what: str, stages: Sequence[Stage]) -
             )
         added[name] = {**layout, "stages": [unstructure(stage) for stage in stages]}
     return {**data, **added}
+
+
+def _duration(seconds: float) -> str:
+    """Minutes, or hours from two on."""
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
 def _money(amount: float) -> str:

@@ -1,7 +1,7 @@
 """The parts of a capacity plan: tasks, executors, prices, and what is doubtful about them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -244,8 +244,8 @@ class Day:
 
     Parameters
     ----------
-    step_h
-        Hours that the slots stay the same.
+    hours
+        Of each step, in which the slots stay the same; the last may be shorter.
     rates
         Highest rate of each step, records/s.
     slots
@@ -258,7 +258,7 @@ class Day:
         Cost per hour of the plan's workers; None without a price list.
     """
 
-    step_h: float
+    hours: tuple[float, ...]
     rates: tuple[float, ...]
     slots: tuple[int, ...]
     static_slots: int
@@ -268,19 +268,22 @@ class Day:
     @property
     def slot_hours(self) -> float:
         """Slot hours of a deployment that follows the load."""
-        return self.step_h * sum(self.slots)
+        return self._over_the_day(self.slots)
 
     @property
     def static_slot_hours(self) -> float:
         """Slot hours of one that does not."""
-        return self.step_h * len(self.slots) * self.static_slots
+        return sum(self.hours) * self.static_slots
 
     @property
     def cost(self) -> float | None:
         """Cost of the day that follows the load."""
-        return None if self.costs is None else self.step_h * sum(self.costs)
+        return None if self.costs is None else self._over_the_day(self.costs)
+
+    def _over_the_day(self, each: Sequence[float]) -> float:
+        return sum(hours * amount for hours, amount in zip(self.hours, each, strict=True))
 
     @property
     def whole_static_cost(self) -> float | None:
         """Cost of the day that does not."""
-        return None if self.static_cost is None else self.step_h * len(self.slots) * self.static_cost
+        return None if self.static_cost is None else sum(self.hours) * self.static_cost

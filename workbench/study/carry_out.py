@@ -153,6 +153,8 @@ def prepare(
     Its query, what explores it, and its price list.
     """
     testbed = testbed or testbed_of(study, progress)
+    if study.day is not None:
+        RateTrace.from_csv(study.day)
     instances = read_instances(Path(study.prices)) if study.prices else ()
     query = query_of(study)
     if isinstance(testbed, SparkTestbed):
@@ -220,7 +222,7 @@ def plan_targets(
             tuple(instances),
         )
     plans, refused = [], []
-    trace = None if study.day is None else RateTrace.from_csv(study.day)
+    trace = _day_of(study)
     for rate in study.targets:
         try:
             allowed = _interval_gains(study, swept)
@@ -235,18 +237,37 @@ def plan_targets(
                 low_rate=study.low_rate,
                 outage=study.outage,
             )
-            plans.append(found if trace is None else replace(found, day=_followed(study, exploration, found, trace)))
+            plans.append(
+                found if trace is None else replace(found, day=_followed(study, exploration, found, trace, allowed))
+            )
         except WorkbenchError as error:
             refused.append(Refusal(rate, str(error)))
     return Planned(study, exploration, tuple(plans), tuple(refused), tuple(swept), tuple(instances))
 
 
-def _followed(study: Study, exploration: Exploration, found: CapacityPlan, trace: RateTrace) -> Day | None:
+def _day_of(study: Study) -> RateTrace | None:
+    """Read the day's load; None without one, or where its file is gone by now."""
+    if study.day is None:
+        return None
+    with suppress(WorkbenchError):
+        return RateTrace.from_csv(study.day)
+    return None
+
+
+def _followed(
+    study: Study,
+    exploration: Exploration,
+    found: CapacityPlan,
+    trace: RateTrace,
+    allowed: Mapping[float, IntervalSpeedup] | None,
+) -> Day | None:
     """Find what following the day's load takes; None for a plan that does not carry its peak."""
     if found.rate < trace.peak_per_s * (1 - 1e-9):
         return None
     every_s = trace.duration_s / len(trace.rates_per_s)
-    return follow(exploration, found, trace.rates_per_s.tolist(), every_s, risk=study.risk)
+    gain = (allowed or {}).get(found.budget.interval_s, IntervalSpeedup())
+    ratio = gain.ratio if study.risk is None else gain.quantile(study.risk)
+    return follow(exploration, found, trace.rates_per_s.tolist(), every_s, gain=ratio, risk=study.risk)
 
 
 def intervals_left_out(swept: Sequence[Run]) -> dict[float, str]:

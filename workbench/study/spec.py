@@ -69,8 +69,8 @@ class Study:
     outage_s, catch_up_s
         Outage to make up for, seconds, and the seconds after it within which the backlog must be gone; None: none.
     day
-        CSV file of a day's load, `time_s` and `rate_per_s`. Its peak is the target and its lowest rate `low_rate`,
-        unless they are given; the plan then says what following the load would save.
+        CSV file of a day's load, `time_s` and `rate_per_s`. Without `targets` its peak is the target, and its lowest
+        rate above 0 is `low_rate`, unless that is given. The plan for the peak says what following the load would save.
     prices
         CSV file of instance types; empty: slots x memory is the cost.
     form
@@ -252,12 +252,11 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
 def _of_day(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Take what is not said of the rates from the day's load."""
     day = data.get("day")
-    if not isinstance(day, str):
+    if not isinstance(day, str) or "targets" in data:
         return data
     trace = RateTrace.from_csv(day)
-    lowest = float(trace.rates_per_s.min())
-    found = {"targets": [trace.peak_per_s]} | ({"low_rate": lowest} if lowest > 0 else {})
-    return {**found, **data}
+    above = trace.rates_per_s[trace.rates_per_s > 0]
+    return {"targets": [trace.peak_per_s], "low_rate": float(min(above, default=trace.peak_per_s)), **data}
 
 
 _EXAMPLES = {

@@ -24,6 +24,7 @@ from workbench.views.figures import (
 )
 from workbench.views.model_cards import forms, safety
 
+_DAY = "What would following the load save?"
 OUTAGE_S = 600.0
 """Outage whose backlog is shown where the study names none, seconds."""
 
@@ -128,13 +129,13 @@ def _waiting(planned: Planned) -> list[Card]:
     """How long records wait at the target rate, and how long a backlog lasts."""
     if not planned.plans:
         return []
-    batches = [plan for plan in planned.plans if plan.has_interval]
+    batches = [plan for plan in planned.plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]
     outage_s = OUTAGE_S if planned.study.outage_s is None else planned.study.outage_s
     rows = tuple(
         (
             plan.rate,
-            plan.latency_s(0.5) if plan.has_interval else None,
-            plan.latency_s(0.99) if plan.has_interval else None,
+            _finite(plan.latency_s(0.5)) if plan.has_interval else None,
+            _finite(plan.latency_s(0.99)) if plan.has_interval else None,
             _finite(plan.catch_up_s(outage_s) / 60),
             _finite(plan.catch_up_s(outage_s, plan.low) / 60),
         )
@@ -148,14 +149,11 @@ def _waiting(planned: Planned) -> list[Card]:
         else ""
     )
     expected, at_worst = first.catch_up_s(outage_s), first.catch_up_s(outage_s, first.low)
-    surely = (
-        f"within {units.seconds(at_worst)} at the low end of the interval"
-        if math.isfinite(at_worst)
-        else "not at all at the low end of the interval"
-    )
+    gone = f"is gone in {units.seconds(expected)}" if math.isfinite(expected) else "never goes"
+    surely = f"is gone in {units.seconds(at_worst)}" if math.isfinite(at_worst) else "never goes"
     finding = (
-        f"{waits}After an outage of {units.seconds(outage_s)} the backlog of {units.rate(first.rate)} is gone in "
-        f"{units.seconds(expected)}, and {surely}."
+        f"{waits}After an outage of {units.seconds(outage_s)} the backlog of {units.rate(first.rate)} {gone}; at the "
+        f"low end of the interval it {surely}."
     )
     table = Table(
         "One row per target rate",
@@ -175,12 +173,13 @@ def _day(planned: Planned) -> list[Card]:
     """Say what following the day's load would save."""
     chosen = next((plan for plan in planned.plans if plan.day is not None), None)
     if chosen is None or chosen.day is None:
-        return []
+        missing = "No plan carries the day's peak, so none can be compared with following the load. Leave targets out."
+        return [] if planned.study.day is None else [Card("day", _DAY, missing, kind="not-yet")]
     day = chosen.day
     saved = 1 - day.slot_hours / day.static_slot_hours
     finding = (
         f"{day.static_slots} slots all day are {units.number(day.static_slot_hours)} slot hours. A deployment that "
-        f"follows the load every {units.seconds(3600 * day.step_h)} takes {min(day.slots)} to {max(day.slots)} slots "
+        f"follows the load every {units.seconds(3600 * day.hours[0])} takes {min(day.slots)} to {max(day.slots)} slots "
         f"and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
     )
     if day.cost is not None and day.whole_static_cost is not None and chosen.price is not None:
@@ -189,13 +188,11 @@ def _day(planned: Planned) -> list[Card]:
             f"; in whole workers {units.number(day.cost)} instead of {units.number(day.whole_static_cost)} {currency}"
         )
     columns = (Column("From", "h"), Column("Highest rate", "records/s"), Column("Slots"))
-    rows = tuple(
-        (number * day.step_h, rate, slots)
-        for number, (rate, slots) in enumerate(zip(day.rates, day.slots, strict=True))
-    )
+    began = [number * day.hours[0] for number in range(len(day.hours))]  # only the last may be shorter
+    rows = tuple(zip(began, day.rates, day.slots, strict=True))
     note = " Restarts are not counted: replay the day against the plan to see them."
     table = Table("The day, step by step", columns, rows)
-    return [Card("day", "What would following the load save?", finding + "." + note, table=table)]
+    return [Card("day", _DAY, finding + "." + note, table=table)]
 
 
 def _finite(value: float) -> float | None:

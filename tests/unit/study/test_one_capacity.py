@@ -3,6 +3,7 @@
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
 from staged_runs import staged_exploration
@@ -10,10 +11,13 @@ from staged_runs import staged_exploration
 from workbench.capacity import plan
 from workbench.cli import main
 from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
 from workbench.placement import BATCH, place, read_placement_input
 from workbench.records import PlannedStudy
 from workbench.simulation import RateTrace
 from workbench.study import planned_start, replay_start
+
+DATA = Path(__file__).parents[3] / "data"
 
 
 @pytest.fixture(scope="module", params=[20_000.0, 60_000.0])
@@ -80,3 +84,17 @@ def test_the_command_says_what_its_rates_rest_on(planned):
     )
     assert "no placement sustains more" in err.getvalue()
     assert json.loads(out.getvalue()[out.getvalue().index("\n{") :])["rate"] <= chosen.expected_rate * (1 + 1e-9)
+
+
+def test_cluster_numbers_out_of_range_are_refused(planned):
+    _, _, path = planned
+    for wrong in ({"workers": 0}, {"slots": 0}, {"slots": 0, "room": 8}):
+        with pytest.raises(WorkbenchError):
+            read_placement_input(path, **wrong)
+
+
+def test_a_plan_in_slots_is_not_placed_with_loads_in_cores(planned, capsys):
+    _, chosen, path = planned
+    call = ["place", str(path), str(DATA / "placement.yaml"), "--rate", f"{chosen.rate:g}", "--cpus", "4"]
+    assert main([*call, "--workers", "8", "--slots", "4"]) == 2
+    assert "can only be placed with others of slots as large. Place the files apart." in capsys.readouterr().err

@@ -236,7 +236,7 @@ def _levels_off(model: Model) -> ModelFinding | None:
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {law.levelling:.0%} capacity levels off: up to {law.levelling_slots:g} slots, "
-        "slots that are added carry a tenth less than they should, or even less.",
+        f"With probability {law.levelling:.0%} capacity levels off by {law.levelling_slots:g} slots: "
+        "slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )

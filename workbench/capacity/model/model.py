@@ -32,6 +32,8 @@ LEVEL = 0.9
 """Probability with which an interval holds the capacity."""
 
 MAX_SLOTS = 10**9
+_TRIED = 150  # numbers of slots, to find the highest capacity
+_SAME = 1e-3
 
 
 class Law(Protocol):
@@ -47,7 +49,7 @@ class Law(Protocol):
 
     @property
     def levelling(self) -> float:
-        """Probability that slots that are added, up to `levelling_slots`, carry at least a tenth less."""
+        """Probability that slots that are added, up to `levelling_slots`, carry clearly less than those before."""
 
     @property
     def levelling_slots(self) -> float:
@@ -185,23 +187,33 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Notes
         -----
         The search assumes that capacity grows with slots. If that is not certain, it tries every count up to the most
-        slots measured first.
+        slots measured first. Where capacity may fall again, and no number was found, it looks around the highest one.
         """
         check_is_fitted(self)
         _check_request(rate, memory_mb, margin, min_slots, risk)
         needed = margin * rate
 
-        def capacity(slots: int) -> float:
-            point = np.array([[memory_mb, slots]], dtype=float)
-            predicted = self._predict(point)[0]
-            return float(predicted if risk is None else min(predicted, self._law(point).quantile(point, risk)[0]))
+        def capacities(slots: Sequence[int]) -> Floats:
+            points = np.array([[memory_mb, count] for count in slots], dtype=float)
+            predicted = self._predict(points)
+            return predicted if risk is None else np.minimum(predicted, self._law(points).quantile(points, risk))
 
         def sustains(slots: int) -> bool:
-            return capacity(slots) >= needed - SLACK * max(1.0, needed)
+            return bool(capacities([slots])[0] >= needed - SLACK * max(1.0, needed))
 
         found = self._least(sustains, min_slots)
         if found is not None:
             return found
+        most = max(MAX_SLOTS, min_slots)
+        that_many, highest = "that many sustain", capacities([most])[0]
+        if self._may_fall:
+            tried = np.unique(np.geomspace(min_slots, most, _TRIED).astype(int)).tolist()
+            place = int(np.argmax(capacities(tried)))
+            peak = capacities([tried[place]])[0]
+            if sustains(tried[place]):
+                return least_integer(sustains, tried[max(0, place - 1)], tried[place]) or tried[place]
+            if peak > (1 + _SAME) * highest:
+                that_many, highest = f"{tried[place]:,} sustain most,", peak
         safely = "" if risk is None else f" with a risk of at most {risk:g}"
         what = f"{needed:,.6g} records/s ({margin:g} x {rate:,.6g}) at memory_mb = {memory_mb:g}{safely}"
         if self._growth() <= 0:
@@ -210,13 +222,18 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"(coefficient {self._growth():g}). Measure more slot counts, or use another form."
             )
         raise WorkbenchError(
-            f"No number of slots up to {MAX_SLOTS:,} sustains {what}: by the {self.form} form that many sustain "
-            f"{capacity(MAX_SLOTS):,.6g} records/s. Set a lower rate, or measure larger budgets."
+            f"No number of slots up to {MAX_SLOTS:,} sustains {what}: by the {self.form} form {that_many} "
+            f"{highest:,.6g} records/s. Set a lower rate, or measure larger budgets."
         )
+
+    @property
+    def _may_fall(self) -> bool:
+        """Whether more slots may cost capacity."""
+        return not (self.law_ is None or self.law_.grows_steadily)
 
     def _least(self, sustains: Callable[[int], bool], start: int) -> int | None:
         """Fewest slots from `start` on that are enough; None if none are."""
-        if self._growth() <= 0 or not (self.law_ is None or self.law_.grows_steadily):
+        if self._growth() <= 0 or self._may_fall:
             beyond = max(start, int(self.slots_[-1]) + 1)
             found = next((slots for slots in range(start, beyond) if sustains(slots)), None)
             if found is not None:

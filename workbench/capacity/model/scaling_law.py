@@ -164,7 +164,7 @@ class ScalingLaw:
 
     @property
     def levelling(self) -> float:
-        """Probability that the last doubling of slots, up to `levelling_slots`, adds a tenth less than it should."""
+        """Probability that twice the slots, up to `levelling_slots`, give less than 1.83 times the capacity."""
         slots = np.array([self.levelling_slots / 2, self.levelling_slots])
         busy = _busy_slots(slots, self.overhead, self.drift, self.fewest_slots)
         before, beyond = _bent(np.log(busy / (self.fewest_slots - self.overhead[:, None])), self.bend)

@@ -146,7 +146,7 @@ def plan(
             *check_allocation(allocation),
             *check_source(share, budget.slots),
             *check_python(runs, math.ceil(budget.slots / executors)),
-            *check_keys(runs, budget.slots),
+            *check_keys(runs, (layout.stateful_partitions if layout is not None else None) or budget.slots),
             *check_state(known=saw_operators(exploration.runs)),
             *exploration.findings,
         ),

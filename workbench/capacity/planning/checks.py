@@ -14,6 +14,9 @@ PYTHON_WORKER_MB = 150
 NOTABLE_KEY = 0.1
 """Share of an operator's rows from which a key is worth a word; partitions of few even keys differ by less."""
 
+NOTABLE_WORK = 0.1
+"""Share of the busy time below which an operator's keys do not matter."""
+
 UNEVEN = 1.3
 """How many times the mean the fullest partition must have for a word."""
 
@@ -110,8 +113,8 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
     )
 
 
-def check_keys(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, ...]:
-    """Say how uneven the partitions of the state are, and will be on `slots` slots, where that is much.
+def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFinding, ...]:
+    """Say how uneven the partitions of the state are, and will be with so many `partitions`, where that is much.
 
     A key with share h of an operator's rows, the others spread evenly, leaves the fullest of P partitions with
     h + (1 - h) / P of them. That gives h from the run with the most partitions.
@@ -119,15 +122,17 @@ def check_keys(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, .
     seen = [
         (operator.tasks, operator.key_skew, operator.operator)
         for run in runs
-        for operator in (run.estimate.observation.operators if run.estimate.observation is not None else ())
+        for operators in ([] if run.estimate.observation is None else [run.estimate.observation.operators])
+        for operator in operators
         if operator.keeps_state and operator.key_skew is not None and operator.tasks > 1
+        if operator.useful_s >= NOTABLE_WORK * sum(one.useful_s for one in operators)
     ]
     if not seen:
         return ()
     most = max(tasks for tasks, _, _ in seen)
     hot = {name: (skew - 1) / (most - 1) for tasks, skew, name in seen if tasks == most}
     name = max(hot, key=lambda one: hot[one])
-    uneven = 1 + hot[name] * (slots - 1)
+    uneven, useful = 1 + hot[name] * (partitions - 1), math.floor(1 / hot[name])
     if hot[name] <= NOTABLE_KEY or uneven < UNEVEN:
         return ()
     return (
@@ -135,8 +140,8 @@ def check_keys(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding, .
             "hot key",
             uneven,
             f"The fullest of the {most} partitions of {name!r} had {1 + hot[name] * (most - 1):.2f} times the mean. If "
-            f"one key is the cause, it has {hot[name]:.0%} of the rows: at {slots} partitions the fullest has "
-            f"{uneven:.1f} times the mean, and more than {1 / hot[name]:.0f} slots do not speed this operator up.",
+            f"one key is the cause, it has {hot[name]:.0%} of the rows: of {partitions} partitions the fullest has "
+            f"{uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} do not speed it up.",
             "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
         ),
     )

@@ -17,6 +17,7 @@ def follow(
     rates: Sequence[float],
     every_s: float,
     *,
+    gain: float = 1.0,
     risk: float | None = None,
     step_s: float = STEP_S,
 ) -> Day:
@@ -30,6 +31,8 @@ def follow(
         For the day's peak.
     rates, every_s
         The load, records/s, one rate for each `every_s` seconds.
+    gain
+        Capacity at the plan's trigger interval relative to that at the explored one.
     risk
         The plan's; see `Model.slots_for`.
     step_s
@@ -37,8 +40,6 @@ def follow(
     """
     budget = plan.budget
     least = min(run.budget.slots for run in exploration.runs)
-    here = [[budget.profile.memory_mb, budget.slots]]
-    gain = plan.expected_rate / float(exploration.model.predict(here)[0])  # of the plan's trigger interval
     many = max(1, round(step_s / every_s))
     highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
     slots = [
@@ -51,7 +52,8 @@ def follow(
         for rate in highest
     ]
     price = plan.price
-    found = Day(many * every_s / 3600, tuple(highest), tuple(slots), budget.slots)
+    hours = tuple(min(many, len(rates) - first) * every_s / 3600 for first in range(0, len(rates), many))
+    found = Day(hours, tuple(highest), tuple(slots), budget.slots)
     if price is None:
         return found
     each = price.instance.price_per_hour

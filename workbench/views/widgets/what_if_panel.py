@@ -25,6 +25,7 @@ from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.while_dragged import WhileDragged
 
 _RISKS = (("by the margin alone", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
+_LONGEST = 120.0  # minutes
 _MOST_SHAPE, _MOST_PRICE = 64, 5.0  # ends of sliders, if the price list has nothing larger
 _STEPS = 1000  # of the slider of prices
 
@@ -54,10 +55,8 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         ("With one worker lost", units.rate(answer.lost_rate)),
     ]
     if question.outage is not None:
-        minutes = plan.catch_up_s(question.outage.outage_s) / 60
-        rows.append(
-            (f"After {question.outage.outage_s / 60:.0f} minutes of outage", f"caught up in {minutes:,.0f} min")
-        )
+        outage_s = question.outage.outage_s
+        rows.append((f"After an outage of {units.seconds(outage_s)}", f"caught up in {_duration(plan, outage_s)}"))
     if question.worker_price:
         money = f"{units.number(answer.per_hour)} {currency} per hour, {units.number(answer.per_month)} per month"
         rows.append(("Cost", money))
@@ -129,7 +128,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             [(f"{memory} MB", memory) for memory in memories],
             planned_memory if planned_memory in memories else memories[len(memories) // 2],
         )
-        margin = MARGIN if first is None else first.margin
+        asked = None if first is None else first.outage
+        margin = MARGIN if first is None or asked is not None else first.margin
         self.margin = slider("Margin (capacity / rate)", margin, 1.0, max(2.0, margin), 0.05)
         self.risk = choice_slider("Risk of falling short", _RISKS, 0.0)
         self.instance = choice("Worker type", [("my own", ""), *((name, name) for name in self._instances)], "")
@@ -138,8 +138,10 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.price = slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
         self.lost = tick("must carry the rate with one worker lost")
         self.skew = slider("More skew (% on the fullest task)", 0.0, 0.0, 100.0, 5.0, form=".0f")
-        self.outage = slider("Outage (minutes)", 0.0, 0.0, 60.0, 1.0, form=".0f")
-        self.catch_up = slider("Caught up within (minutes)", 30.0, 1.0, 240.0, 1.0, form=".0f")
+        self.outage = slider("Outage (minutes)", asked.outage_s / 60 if asked else 0.0, 0.0, _LONGEST, 1.0, form=".0f")
+        self.catch_up = slider(
+            "Caught up within (minutes)", asked.catch_up_s / 60 if asked else 30.0, 1.0, 4 * _LONGEST, 1.0, form=".0f"
+        )
         self.text = ipywidgets.HTML()
         self.answer: Answer | None = None
         self._curves: dict[tuple[int, int], Capacity] = {}
@@ -229,7 +231,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         data = self._capacity(answer)
         figure = draw_capacity(data)
         worse = 1 + question.more_skew
-        needed = question.rate * question.margin * worse
+        needed = question.rate * answer.plan.margin * worse
         figure.add_scatter(
             uid="what-if-needed",
             name="capacity it must have",

@@ -1,5 +1,6 @@
 """What is assumed about growth before any run, and how well it holds for published systems that it has not seen."""
 
+import re
 from typing import get_args
 
 import numpy as np
@@ -10,6 +11,7 @@ from published_runs import FOLDER
 
 from workbench.capacity import ScalingModel
 from workbench.capacity.model.growth import WEIGHTS, Growth, shapes_of
+from workbench.errors import WorkbenchError
 
 RUNS = np.array([(1024.0, slots) for slots in (1, 2, 4, 4)])
 
@@ -45,6 +47,20 @@ def test_runs_correct_the_prior(growth):
     assert bent.predict([[1024, 64]])[0] == pytest.approx(8e5, rel=0.12)
     assert bent.law_.levelling > 0.99
     assert steady.law_.levelling < 0.15
+
+
+def test_the_rate_of_the_highest_capacity_is_planned_and_more_is_refused_with_that_number():
+    model = ScalingModel(growth="cores", stateful=False).fit([[512, 2], [512, 3], [512, 4]], [2e5, 2.9e5, 3.8e5])
+    counts = np.unique(np.geomspace(2, 1e9, 2000).astype(int))
+    capacity = model.predict(np.column_stack([np.full(len(counts), 512.0), counts]))
+    assert capacity.argmax() < len(counts) - 1  # it falls again
+    slots = model.slots_for(0.99 * capacity.max(), 512, margin=1.0)
+    assert model.predict([[512, slots]])[0] >= 0.99 * capacity.max() * (1 - 1e-9)
+    assert slots < counts[capacity.argmax()]
+    with pytest.raises(WorkbenchError, match=r"by the scaling form (\d+) sustain most, ([\d.e+]+) records/s") as error:
+        model.slots_for(1.2 * capacity.max(), 512, margin=1.0)
+    said = float(re.search(r"sustain most, ([\d,.e+]+) records", str(error.value))[1].replace(",", ""))
+    assert said == pytest.approx(capacity.max(), rel=0.01)
 
 
 @pytest.mark.skipif(

@@ -99,7 +99,7 @@ def test_a_hot_key_limits_what_any_number_of_slots_carries():
     with pytest.raises(WorkbenchError, match=r"No number of slots up to 1,000,000,000 sustains"):
         model.slots_for(1.5 * most, 1024, 1.0)
     findings = {one.concern: one for one in check_model(model, [[1024, 32], [1024, 2]], [1.0, 2.0], 300, 1024)}
-    assert "up to 320 slots, slots that are added carry a tenth less" in findings["levels off"].finding
+    assert "by 320 slots: slots that are added carry clearly less than" in findings["levels off"].finding
 
 
 def test_two_slot_counts_cannot_tell_a_hot_key_from_uneven_ones_and_the_interval_says_so():

@@ -1,6 +1,8 @@
 """A day's load as what is planned for, and what following it saves."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from staged_runs import staged_exploration
@@ -9,7 +11,7 @@ from workbench.capacity import plan
 from workbench.capacity.planning import follow
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, InstanceType
-from workbench.study import Planned, Study, study_from
+from workbench.study import Planned, Study, read_planned, study_from, write_planned
 from workbench.study.carry_out import plan_targets
 from workbench.views import plan_cards
 
@@ -37,12 +39,19 @@ def day_file(tmp_path):
 def test_every_step_has_the_least_slots_for_its_highest_rate():
     chosen = plan(FOUND, 30_000, memory_mb=[600])
     day = follow(FOUND, chosen, RATES, 1800.0)
-    assert day.step_h == 1.0
+    assert day.hours == (1.0, 1.0, 1.0)
     assert day.rates == (5_000.0, 30_000.0, 24_000.0)
     assert day.slots == tuple(least(rate, chosen.budget.slots) for rate in day.rates)
     assert day.slots[1] == day.static_slots == chosen.budget.slots
     assert day.slot_hours == sum(day.slots) < day.static_slot_hours == 3 * chosen.budget.slots
     assert (day.cost, day.whole_static_cost) == (None, None)
+
+
+def test_a_step_that_is_cut_short_counts_for_its_time():
+    chosen = plan(FOUND, 30_000, memory_mb=[600])
+    day = follow(FOUND, chosen, [30_000.0] * 5, 1500.0)
+    assert day.hours == pytest.approx((3000 / 3600, 3000 / 3600, 1500 / 3600))
+    assert day.slot_hours == pytest.approx(day.static_slot_hours) == pytest.approx(7500 / 3600 * chosen.budget.slots)
 
 
 def test_whole_workers_are_paid():
@@ -56,8 +65,10 @@ def test_whole_workers_are_paid():
 
 def test_a_day_takes_the_place_of_targets(day_file):
     study = study_from(GIVEN | {"day": day_file})
-    assert (study.targets, study.low_rate) == ((30_000.0,), None)  # the lowest rate is 0
-    assert study_from(GIVEN | {"day": day_file, "targets": [1e4]}).targets == (1e4,)
+    assert (study.targets, study.low_rate) == ((30_000.0,), 2_000.0)  # of those above 0
+    own = study_from(GIVEN | {"day": day_file, "targets": [1e3]})
+    assert (own.targets, own.low_rate) == ((1e3,), None)
+    assert study_from(GIVEN | {"day": day_file, "low_rate": 500.0}).low_rate == 500.0
 
 
 def test_a_day_that_cannot_be_read_is_named(tmp_path):
@@ -77,3 +88,14 @@ def test_the_plan_for_the_peak_alone_has_the_day_and_the_report_says_what_it_sav
     assert f"{peak.day.static_slots} slots all day are" in card.finding
     assert "less; in whole workers" in card.finding
     assert len(card.table.rows) == 3
+    unmet = replace(planned, plans=(small,))
+    assert "No plan carries the day's peak" in next(one for one in plan_cards.cards(unmet) if one.name == "day").finding
+
+
+def test_stored_plans_are_read_where_the_day_is_gone(day_file, tmp_path):
+    study = Study("nexmark:q5", (30_000.0,), (2, 4, 8), (600,), day=day_file)
+    planned = plan_targets(study, FOUND, (), PRICES)
+    write_planned(planned, tmp_path / "plan.json")
+    Path(day_file).unlink()
+    assert read_planned(tmp_path / "plan.json").plans == planned.plans
+    assert plan_targets(study, FOUND, (), PRICES).plans[0].day is None

@@ -40,12 +40,21 @@ def test_an_injected_hot_key_is_found_with_its_share():
     assert found.concern == "hot key"
     assert "it has 30% of the rows" in found.finding or "it has 31% of the rows" in found.finding
     assert found.value == pytest.approx(fullest(0.3, 20_000, 40), rel=0.05)
-    assert "more than 3 slots do not speed this operator up" in found.finding
+    assert "more than 3 slots do not speed it up" in found.finding
 
 
 @pytest.mark.parametrize("others", [300, 20_000])
 def test_even_keys_are_not_called_hot(others):
     assert check_keys(runs_with(0.0, others), 40) == ()
+
+
+def test_the_keys_of_an_operator_that_does_hardly_anything_do_not_matter():
+    runs = []
+    for run in runs_with(0.3, 20_000):
+        seen = run.estimate.observation
+        idle = tuple(replace(one, useful_s=1e-3 * one.useful_s) if one.keeps_state else one for one in seen.operators)
+        runs.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=idle))))
+    assert check_keys(runs, 40) == ()
 
 
 def test_it_is_said_only_where_it_matters_and_where_partitions_were_seen():

@@ -60,12 +60,14 @@ def test_records_wait_for_a_trigger_and_for_their_batch():
     interval, busy = chosen.budget.interval_s, chosen.rate / chosen.expected_rate
     assert chosen.latency_s(0.5) == pytest.approx((0.5 + busy) * interval)
     assert chosen.latency_s(0.99) == pytest.approx((0.99 + busy) * interval)
-    assert replace(chosen, rate=2 * chosen.expected_rate).latency_s(0.5) == pytest.approx(1.5 * interval)
+    assert replace(chosen, rate=2 * chosen.expected_rate).latency_s(0.5) == math.inf
 
 
 def test_the_plan_its_document_and_its_report_say_so():
     chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=OUTAGE)
     assert "After an outage of 10 min it has caught up in" in chosen.sentence()
+    long = replace(chosen, outage=Outage(86_400, 86_400)).sentence()
+    assert "After an outage of 24.0 h it has caught up in" in long
     assert CapacityPlan.from_json(chosen.to_json()) == chosen
     study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,), outage_s=600, catch_up_s=1200)
     card = next(one for one in plan_cards.cards(Planned(study, FOUND, (chosen,))) if one.name == "waiting")
@@ -81,3 +83,11 @@ def test_one_key_of_the_study_without_the_other_is_refused():
         study_from(given | {"catch_up_s": 600})
     with pytest.raises(WorkbenchError, match="outage_s is -1; it must be a number of seconds above 0"):
         study_from(given | {"outage_s": -1, "catch_up_s": 1})
+
+
+def test_a_plan_without_spare_capacity_says_that_the_backlog_stays():
+    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, margin=1.0)
+    full = replace(chosen, expected_rate=20_000.0, low=19_000.0)
+    study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,))
+    card = next(one for one in plan_cards.cards(Planned(study, FOUND, (full,))) if one.name == "waiting")
+    assert "never goes; at the low end of the interval it never goes" in card.finding
