@@ -114,7 +114,7 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
 
 
 def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFinding, ...]:
-    """Say how uneven the partitions of the state are, and will be with so many `partitions`, where that is much.
+    """Say how uneven the partitions of the state are, and will be with as many `partitions`, where that is much.
 
     A key with share h of an operator's rows, the others spread evenly, leaves the fullest of P partitions with
     h + (1 - h) / P of them. That gives h from the run with the most partitions.
