@@ -4,9 +4,8 @@
 
 It runs on real Spark with slots of 0.2 core: 1, 2, 4 and 8 slots take turns. The model is fitted to the first three
 only. Drift and other load are common to a round, so the ratio of prediction to measurement does not need a quiet
-machine. ``trips`` is a query and data of no benchmark; in ``trips-hot`` one key has 30 % of the rows, which its
-stateful operator gets one by one. Measurements are kept in .workbench/benchmark; an interrupted benchmark goes on from
-there.
+machine. ``trips`` is a query and data of no benchmark; in ``trips-hot`` one key of a join has 30 % of the rows.
+Measurements are kept in .workbench/benchmark; an interrupted benchmark goes on from there.
 """
 
 import argparse
@@ -29,7 +28,7 @@ FOLDER = Path(".workbench/benchmark")
 QUERIES = ("nexmark:q1", "nexmark:q5", "nexmark:q8", "nexmark:q11", "trips")
 SLOTS = (1, 2, 4, 8)
 PROFILE = SlotProfile(0.2, 1024)
-OWN = {"trips": ("trips:fares", None), "trips-hot": ("trips:counted", "update")}
+OWN = {"trips": ("trips:fares", None), "trips-hot": ("trips:tariffs", None)}
 
 
 def query_of(name):

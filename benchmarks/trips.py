@@ -27,29 +27,20 @@ def fares(trips):
     )
 
 
-def counted(trips):
-    """Count trips by zone in Python, a zone's rows one by one; one zone has 30 % of the trips."""
+def tariffs(trips):
+    """Join each trip with its zone's tariff, row by row; one zone has 30 % of the trips, and a row costs much there."""
     from pyspark.sql import functions as f
 
     crowded = f.when(f.crc32(f.col("driver").cast("binary")) % 10 < 3, f.lit(-1)).otherwise(f.col("zone"))
+    zones = trips.sparkSession.range(-1, ZONES)
+    known = zones.select(f.col("id").cast("int").alias("zone"), (f.col("id") % 7).alias("tariff"))
+    receipt = f.sha2(f.repeat(f.concat_ws("|", "driver", "fare", "tariff"), 40), 512)
     return (
         trips.withColumn("zone", crowded)
-        .groupBy("zone")
-        .applyInPandasWithState(
-            _count, "zone int, trips long, fares double", "trips long, fares double", "update", "NoTimeout"
-        )
+        .join(known.hint("merge"), "zone")
+        .withColumn("receipt", receipt)
+        .filter(f.col("receipt") > "1")
     )
-
-
-def _count(key, frames, state):
-    import pandas as pd
-
-    trips, fares = state.get if state.exists else (0, 0.0)
-    for frame in frames:
-        trips += len(frame)
-        fares += float(frame["fare"].clip(2.5, 200).sum())
-    state.update((trips, fares))
-    yield pd.DataFrame({"zone": [key[0]], "trips": [trips], "fares": [fares]})
 
 
 def write(path: Path) -> Path:

@@ -114,7 +114,7 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
 
 
 def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFinding, ...]:
-    """Say how uneven the partitions of the state are, and will be with as many `partitions`, where that is much.
+    """Say how uneven the partitions behind a shuffle are, and will be with as many `partitions`, where that is much.
 
     A key with share h of an operator's rows, the others spread evenly, leaves the fullest of P partitions with
     h + (1 - h) / P of them. That gives h from the run with the most partitions.
@@ -124,7 +124,7 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
         for run in runs
         for operators in ([] if run.estimate.observation is None else [run.estimate.observation.operators])
         for operator in operators
-        if operator.keeps_state and operator.key_skew is not None and operator.tasks > 1
+        if not (operator.scans or operator.is_source) and operator.key_skew is not None and operator.tasks > 1
         if operator.useful_s >= NOTABLE_WORK * sum(one.useful_s for one in operators)
     ]
     if not seen:

@@ -28,7 +28,9 @@ def runs_with(hot, others):
         seen = run.estimate.observation
         slots = run.budget.slots
         operators = tuple(
-            replace(one, tasks=slots, key_skew=fullest(hot, others, slots)) if one.keeps_state else one
+            replace(one, tasks=slots, key_skew=fullest(hot, others, slots))
+            if one.keeps_state
+            else replace(one, key_skew=None)
             for one in seen.operators
         )
         found.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators))))
