@@ -41,7 +41,7 @@ stream = (
 )
 (
     FUNCTION(DECODE(stream))  # DECODE makes the columns that were measured from Kafka's value
-    .writeStream.format("noop")
+    .writeStream.format("SINK")
     .outputMode("MODE")
     .option("checkpointLocation", "CHECKPOINT")
     .trigger(processingTime="{interval_ms} milliseconds")
@@ -187,7 +187,7 @@ class CapacityPlan:
         """Give the skeleton of the job, as Python text: trigger, source partitions, checkpoint, and the admission cap.
 
         The cap is what the capacity admits in one interval, so that after an outage batches last no longer than that.
-        You fill in the names in capitals, and the sink.
+        You fill in the names in capitals.
         """
         interval_ms = round(self.budget.interval_s * 1000)
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []

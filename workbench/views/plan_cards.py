@@ -126,7 +126,7 @@ def _intervals(planned: Planned) -> list[Card]:
 
 
 def _waiting(planned: Planned) -> list[Card]:
-    """How long records wait at the target rate, and how long a backlog lasts."""
+    """Say how long records wait at the target rate, and how long a backlog lasts."""
     if not planned.plans:
         return []
     batches = [plan for plan in planned.plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]

@@ -17,12 +17,13 @@ The weights of the shapes of workers and cores are those of greatest likelihood 
 families of systems, found by expectation and maximisation over the law's own evidence
 (``python benchmarks/growth.py weights``). Each family counts by the square root of its curves. Workers and cores are
 drawn towards their common weights as much as three curves do. ``python benchmarks/growth.py`` reports how often the
-intervals hold in families that were left out.
+intervals hold in families that the weights have not seen. The shapes themselves were chosen with all curves at hand.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal, get_args
 
 from workbench.errors import WorkbenchError
@@ -97,18 +98,20 @@ class Weights:
                     yield Shape(chance * weight / POSITIONS, exponent, deviation, 0.0, position * STEP, after)
 
 
-WEIGHTS: dict[Growth, Weights] = {
-    "workers": Weights(
-        exponents=(0.096, 0.574, 0.199, 0.045, 0.086),
-        contentions=(0.346, 0.057, 0.010, 0.074, 0.055, 0.020, 0.053),
-        bends=(0.005, 0.008, 0.372),
-    ),
-    "cores": Weights(
-        exponents=(0.068, 0.477, 0.400, 0.009, 0.046),
-        contentions=(0.047, 0.009, 0.003, 0.251, 0.197, 0.074, 0.012),
-        bends=(0.002, 0.005, 0.400),
-    ),
-}
+WEIGHTS: Mapping[Growth, Weights] = MappingProxyType(
+    {
+        "workers": Weights(
+            exponents=(0.096, 0.574, 0.199, 0.045, 0.086),
+            contentions=(0.346, 0.057, 0.010, 0.074, 0.055, 0.020, 0.053),
+            bends=(0.005, 0.008, 0.372),
+        ),
+        "cores": Weights(
+            exponents=(0.068, 0.477, 0.400, 0.009, 0.046),
+            contentions=(0.047, 0.009, 0.003, 0.251, 0.197, 0.074, 0.012),
+            bends=(0.002, 0.005, 0.400),
+        ),
+    }
+)
 """Of greatest likelihood for all published curves."""
 
 STEADY = (

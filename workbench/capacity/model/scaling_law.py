@@ -11,7 +11,7 @@ correct it:
   operators, and each of these but the limiting one wastes a part of a slot. Evenly between 0 and N - 1, where the
   fewest slots measured stand for N; either for good, or moving to its mean (N - 1) / 2 as the slots grow. Elsewhere
   they do what a deployment does once, whatever its size: none, 15 or 30 % of the fewest slots. Without them the rates
-  of the published curves are missed by twice as much.
+  of the published curves are missed by almost twice as much.
 - ``e``: 1 means that twice the slots carry twice the rate. It may change at a bend.
 - ``s``: what does not shrink with more slots, over the work of one slot: coordination (the contention of Gunther's
   universal scalability law), and the hottest key of a stateful operator, which stays on one task. The prior of

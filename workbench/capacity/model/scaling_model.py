@@ -21,7 +21,8 @@ class ScalingModel(Model):
     ----------
     stateful
         Whether the query has a stateful operator; None: unknown. There the records of one key meet on one task, so
-        capacity may level off, and the interval allows for it.
+        capacity may level off, and the interval allows for it. It matters where slots are tasks; the published curves,
+        most of them of stateful queries, allow for it elsewhere.
     growth
         What slots are: ``"workers"``, ``"cores"`` of one machine, or ``"tasks"`` of a pipelined engine; see
         `workbench.capacity.model.growth`.

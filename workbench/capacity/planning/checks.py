@@ -132,9 +132,10 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
     most = max(tasks for tasks, _, _ in seen)
     hot = {name: (skew - 1) / (most - 1) for tasks, skew, name in seen if tasks == most}
     name = max(hot, key=lambda one: hot[one])
-    uneven, useful = 1 + hot[name] * (partitions - 1), math.floor(1 / hot[name])
+    uneven = 1 + hot[name] * (partitions - 1)
     if hot[name] <= NOTABLE_KEY or uneven < UNEVEN:
         return ()
+    useful = math.floor(1 / hot[name])
     return (
         ModelFinding(
             "hot key",

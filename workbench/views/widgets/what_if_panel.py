@@ -138,10 +138,10 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.price = slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
         self.lost = tick("must carry the rate with one worker lost")
         self.skew = slider("More skew (% on the fullest task)", 0.0, 0.0, 100.0, 5.0, form=".0f")
-        self.outage = slider("Outage (minutes)", asked.outage_s / 60 if asked else 0.0, 0.0, _LONGEST, 1.0, form=".0f")
-        self.catch_up = slider(
-            "Caught up within (minutes)", asked.catch_up_s / 60 if asked else 30.0, 1.0, 4 * _LONGEST, 1.0, form=".0f"
-        )
+        outage, catch_up = (asked.outage_s / 60, asked.catch_up_s / 60) if asked else (0.0, 30.0)
+        self.outage = slider("Outage (minutes)", outage, 0.0, max(_LONGEST, outage), 1.0, form=".0f")
+        latest = max(4 * _LONGEST, catch_up)
+        self.catch_up = slider("Caught up within (minutes)", catch_up, min(1.0, catch_up), latest, 1.0, form=".0f")
         self.text = ipywidgets.HTML()
         self.answer: Answer | None = None
         self._curves: dict[tuple[int, int], Capacity] = {}

@@ -59,6 +59,15 @@ def test_the_keys_of_an_operator_that_does_hardly_anything_do_not_matter():
     assert check_keys(runs, 40) == ()
 
 
+def test_partitions_that_are_exactly_even_have_no_hot_key():
+    runs = []
+    for run in runs_with(0.0, 300):
+        seen = run.estimate.observation
+        even = tuple(replace(one, key_skew=1.0) for one in seen.operators)
+        runs.append(replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=even))))
+    assert check_keys(runs, 40) == ()
+
+
 def test_it_is_said_only_where_it_matters_and_where_partitions_were_seen():
     assert check_keys(runs_with(0.3, 20_000), 1) == ()
     assert check_keys((), 40) == ()

@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, Outage
 from workbench.study import Planned, Study, study_from
 from workbench.views import plan_cards
+from workbench.views.widgets import WhatIf
 
 MEMORY = [600]
 FOUND = staged_exploration()  # 3,000 records/s per slot
@@ -91,3 +92,12 @@ def test_a_plan_without_spare_capacity_says_that_the_backlog_stays():
     study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,))
     card = next(one for one in plan_cards.cards(Planned(study, FOUND, (full,))) if one.name == "waiting")
     assert "never goes; at the low end of the interval it never goes" in card.finding
+
+
+def test_the_panel_begins_where_a_plan_for_a_long_outage_is():
+    long = Outage(86_400, 43_200.0)
+    chosen = plan(FOUND, 20_000, memory_mb=MEMORY, outage=long)
+    study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,), outage_s=long.outage_s, catch_up_s=long.catch_up_s)
+    panel = WhatIf(Planned(study, FOUND, (chosen,)))
+    assert panel.question().outage == long
+    assert panel.answer.plan.budget.slots == chosen.budget.slots
