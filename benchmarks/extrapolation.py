@@ -1,19 +1,23 @@
-"""A capacity predicted from at most four slots, compared with that of eight, measured in the same warm deployment.
+"""Capacities predicted from at most four slots, compared with those of more, measured in the same warm deployment.
 
-    python benchmarks/extrapolation.py [--interval S] [nexmark:q1 ... trips trips-hot]
+    python benchmarks/extrapolation.py [--interval S] [--slot-cpus 0.2|0.05] [nexmark:q1 ... trips trips-hot]
 
-It runs on real Spark with slots of 0.2 core: 1, 2, 4 and 8 slots take turns. The model is fitted to the first three
-only. Drift and other load are common to a round, so the ratio of prediction to measurement does not need a quiet
-machine. ``trips`` is a query and data of no benchmark; in ``trips-hot`` one key of a join has 30 % of the rows.
-Measurements are kept in .workbench/benchmark; an interrupted benchmark goes on from there.
+It runs on real Spark. Slots of 0.2 core are measured 1, 2, 4 and 8 at once, slots of 0.05 core 1, 2, 4, 16 and 32, in
+turns, and the largest also with twice as many partitions. Two models predict the largest: one is fitted to the budgets
+of up to four slots, the other to the four slots alone, with 4, 8, 16 and 32 partitions. Drift and other load are common
+to a round, so the ratio of prediction to measurement does not need a quiet machine. ``trips`` is a query and data of no
+benchmark; in ``trips-hot`` one key of a join has 30 % of the rows. Measurements are kept in .workbench/benchmark; an
+interrupted benchmark goes on from there.
 """
 
 import argparse
+import statistics
 import sys
 from pathlib import Path
 
 from workbench.capacity import plan
 from workbench.capacity.explore import conclude
+from workbench.capacity.model import PartsLaw, model_of_form
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -26,8 +30,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 FOLDER = Path(".workbench/benchmark")
 QUERIES = ("nexmark:q1", "nexmark:q5", "nexmark:q8", "nexmark:q11", "trips")
-SLOTS = (1, 2, 4, 8)
-PROFILE = SlotProfile(0.2, 1024)
+SMALL, LARGE = (1, 2, 4), {0.2: (8,), 0.05: (16, 32)}
+MEMORY_MB = {0.2: 1024, 0.05: 384}
+LONG_S = 5.0  # of such intervals one round is measured, of shorter ones two
+DIVIDED = (2, 4, 8)  # partitions for each of the most slots that the model sees
 OWN = {"trips": ("trips:fares", None), "trips-hot": ("trips:tariffs", None)}
 
 
@@ -40,55 +46,92 @@ def query_of(name):
     return find_query(function, str(trips.write(FOLDER / "trips.parquet")), "picked_up", mode)
 
 
-def measured(name, interval_s):
-    budgets = tuple(Budget(slots, PROFILE, interval_s) for slots in SLOTS)
+def measured(name, interval_s, cpus):
+    profile = SlotProfile(cpus, MEMORY_MB[cpus])
+    few, many = ([Budget(slots, profile, interval_s) for slots in counts] for counts in (SMALL, LARGE[cpus]))
+    divided = [(few[-1], times * few[-1].slots) for times in DIVIDED] + [(one, 2 * one.slots) for one in many]
+    rounds = Rounds(least=2, most=2) if interval_s <= LONG_S else Rounds(least=1, most=1, most_windows=2)
     journal = Journal(FOLDER / f"extrapolation-{name.replace(':', '-')}.jsonl")
-    together = Together(query_of(name), budgets, Rounds(least=2, most=3))
+    together = Together(query_of(name), (*few, *many), rounds, tuple(divided))
     say = narrate(lambda text: print(f"    {text}", file=sys.stderr, flush=True))
     return result_of(
         measure_together(together, SparkTestbed(), CapacityEstimator(patience_s=20), journal, costs=False), say
     )
 
 
-def rates(low, high):
-    return f"{units.rate(low)} to {units.rate(high)}"
+def truths(runs):
+    """Give what was measured beyond four slots: the slots, their partitions, the records/s."""
+    for run in runs:
+        yield run.budget.slots, run.budget.slots, run.estimate.middle
+        for probe in run.divided:
+            batches = probe.observation.batches[1:]
+            rate = sum(batch.records for batch in batches) / sum(batch.duration_s for batch in batches)
+            yield run.budget.slots, probe.partitions, rate
 
 
-def compare(name, interval_s):
-    runs = measured(name, interval_s)
-    few, most = runs[:-1], runs[-1]
+def predicted(model, memory_mb, slots, partitions):
+    """Give the median and the ends of the 90 % interval; None where the parts of a batch do not explain the runs."""
+    there = [(memory_mb, slots)]
+    (middle,), ((low,), (high,)) = model.predict(there), model.interval(there)
+    if partitions == slots:
+        return middle, low, high
+    if not isinstance(model.law_, PartsLaw):
+        return None
+    gain = model.law_.gain(slots, model.law_.interval_s, partitions)
+    return gain * middle, gain * low, gain * high
+
+
+def compare(name, interval_s, cpus):
+    runs = measured(name, interval_s, cpus)
+    few, many = runs[: len(SMALL)], runs[len(SMALL) :]
     explored = conclude(few, "three budgets", choice="edge")
-    model = explored.model
-    there = [(PROFILE.memory_mb, most.budget.slots)]
-    (predicted,), ((low,), (high,)) = model.predict(there), model.interval(there)
-    found = most.estimate.middle
-    inside = low <= found <= high
+    one = few[-1]
+    alone = model_of_form("scaling", stateful=explored.model.stateful).fit(
+        [(one.budget.profile.memory_mb, one.budget.slots)], [one.estimate.middle], [one]
+    )
     print(
-        f"{name} at {interval_s:g} s: {', '.join(units.rate(run.estimate.middle) for run in few)} on "
-        f"{', '.join(str(slots) for slots in SLOTS[:-1])} slots; on {SLOTS[-1]} predicted {units.rate(predicted)} "
-        f"({rates(low, high)}), measured {units.rate(found)}: {predicted / found - 1:+.1%}, "
-        f"{'inside' if inside else 'OUTSIDE'}",
+        f"{name}, {interval_s:g} s, slots of {cpus:g} core: "
+        + ", ".join(f"{units.rate(run.estimate.middle)} on {run.budget.slots}" for run in few),
         flush=True,
     )
-    cards = plan(explored, found, memory_mb=[PROFILE.memory_mb], margin=1.0).cards
-    for card in cards:
+    rows = []
+    for slots, partitions, found in truths(many):
+        for source, model in (("few slots", explored.model), ("4 alone", alone)):
+            answer = predicted(model, one.budget.profile.memory_mb, slots, partitions)
+            if answer is None:
+                print(f"  {slots:2} slots, {partitions:2} partitions, {source}: the parts do not explain the runs")
+                continue
+            middle, low, high = answer
+            rows.append((source, middle / found - 1, low <= found <= high, high / low))
+            print(
+                f"  {slots:2} slots, {partitions:2} partitions, {source:9}: predicted {units.rate(middle)} "
+                f"({units.rate(low)} to {units.rate(high)}), measured {units.rate(found)}: {middle / found - 1:+.1%}, "
+                f"{'inside' if low <= found <= high else 'OUTSIDE'}",
+                flush=True,
+            )
+    target = many[-1].estimate.middle
+    for card in plan(explored, target, memory_mb=[one.budget.profile.memory_mb], margin=1.0).cards:
         if card.concern == "hot key":
             print(f"  {card.finding}", flush=True)
-    return abs(predicted / found - 1), inside, high / low
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("queries", nargs="*", default=QUERIES)
     parser.add_argument("--interval", type=float, default=2.0)
+    parser.add_argument("--slot-cpus", type=float, default=0.2, choices=sorted(LARGE))
     options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
-    rows = [compare(name, options.interval) for name in options.queries]
-    errors, inside, widths = zip(*rows, strict=True)
-    print(
-        f"{sum(error <= 0.1 for error in errors)} of {len(rows)} within 10 %, {sum(inside)} inside the 90 % interval, "
-        f"whose ends differ by a factor of {sorted(widths)[len(widths) // 2]:.2f} (median)"
-    )
+    rows = [row for name in options.queries for row in compare(name, options.interval, options.slot_cpus)]
+    for source in dict.fromkeys(row[0] for row in rows):
+        own = [row for row in rows if row[0] == source]
+        errors = [abs(error) for _, error, _, _ in own]
+        print(
+            f"from {source}: {sum(error <= 0.1 for error in errors)} of {len(own)} within 10 %, median error "
+            f"{statistics.median(errors):.1%}, {sum(inside for _, _, inside, _ in own)} inside the 90 % interval, whose "
+            f"ends differ by a factor of {statistics.median(width for *_, width in own):.2f} (median)"
+        )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ class WarmMachine:
     """Batches take `fixed_s` and in proportion to their rows; `per_slot` records/s fill an interval of any length.
 
     `drift(second)` multiplies the rate of whatever runs; `noise` is the relative deviation of one batch. The source
-    doubles or shrinks its batches towards the interval as the real one does. `fails_at` is the turn that fails.
+    doubles or shrinks its batches towards the interval as the real one does. `fails_at` is the turn that fails. Each
+    wave of tasks takes `fixed_s` again.
     """
 
     kind, identity, source = "spark", "a warm machine", None
@@ -32,7 +33,7 @@ class WarmMachine:
         self.random, self.clock, self.fails_at = random.Random(seed), Clock(), fails_at
         self.turns, self.deployments, self.machine = [], 0, Machine(virtual=True)
         self.disturbance, self.waited_s = {}, 0.0
-        self.budget = None
+        self.budget, self.partitions = None, None
 
     def operators(self, _):
         return ()
@@ -49,8 +50,9 @@ class WarmMachine:
         self.budget = budget
         yield self
 
-    def turn(self, budget):
+    def turn(self, budget, layout=None):
         self.turns.append(budget.slots)
+        self.partitions = (layout or {}).get("source")
         if len(self.turns) == self.fails_at:
             raise KeyboardInterrupt
         self.budget = budget
@@ -73,17 +75,19 @@ class WarmMachine:
     def observe(self, seconds):
         interval, batches, due, begun, waiting = self.budget.interval_s, [], 0.0, self.clock.now_s, 0.0
         passed = interval
+        fixed_s = self.fixed_s * math.ceil((self.partitions or self.budget.slots) / self.budget.slots)
+        room = (interval - fixed_s) / (interval - self.fixed_s)
         while self.clock.now_s < begun + seconds or len(batches) < 4:
             full = self.capacity() * math.exp(self.random.gauss(0, self.noise))
             if math.isinf(self.rate):
-                rows = round(self.capacity() * self.random.uniform(0.8, 1.25))
+                rows = round(self.capacity() * room * self.random.uniform(0.8, 1.25))
                 due += rows
             else:
                 due += self.rate * passed
                 waiting += self.rate * passed
                 rows = int(min(waiting, self.rate * interval))
                 waiting -= rows
-            took = self.fixed_s + (interval - self.fixed_s) * rows / full if full else self.fixed_s
+            took = fixed_s + (interval - self.fixed_s) * rows / full if full else fixed_s
             batches.append(Batch(self.clock.now_s, took, rows, due, waiting))
             passed = max(interval, took)
             self.clock.now_s += passed

@@ -15,7 +15,7 @@ from functools import partial
 from types import FrameType, MappingProxyType
 
 from workbench import __version__
-from workbench.cli import checking, keys, measuring, placing, planning, reporting, scaling
+from workbench.cli import checking, clusters, keys, measuring, placing, planning, reporting, scaling
 from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED
 from workbench.errors import WorkbenchError
 
@@ -68,6 +68,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="asked")
-    for group in (checking, measuring, planning, keys, placing, scaling, reporting):
+    for group in (checking, measuring, planning, clusters, keys, placing, scaling, reporting):
         group.add(commands)
     return parser

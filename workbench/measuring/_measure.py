@@ -51,7 +51,8 @@ class Configuration:
     predicted_rate
         Records/s that the tasks should carry, if an optimizer said so.
     together
-        The budgets that take turns in its deployment, and how; None: the deployment is its own.
+        The budgets that take turns in its deployment, how, and the readings with more partitions; None: the deployment
+        is its own.
     """
 
     query: Query
@@ -59,7 +60,7 @@ class Configuration:
     tasks: Mapping[str, int] | None = None
     repeat: int = 0
     predicted_rate: float | None = None
-    together: tuple[tuple[Budget, ...], Rounds] | None = None
+    together: tuple[tuple[Budget, ...], Rounds, tuple[tuple[Budget, int], ...]] | None = None
 
 
 def measurement_key(configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator) -> str:

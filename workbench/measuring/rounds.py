@@ -36,27 +36,40 @@ from workbench.workload import Query
 # State has left the first windows by then, and the batch size has been adapted several times.
 _SETTLE_S = 8.0
 _SETTLE_INTERVALS = 3
-_WINDOW_INTERVALS = 7
+_WINDOW_S = 14.0
+_WINDOW_INTERVALS = 4, 7  # at least, at most
+_AS_SLOTS: int | None = None
 _LOADS = (0.2, 0.5)  # of the rate: with the readings, three clearly different batch sizes
 _LOAD_INTERVALS = 3, 5  # to settle, to observe
 
 
 @dataclass(frozen=True)
 class Together:
-    """Budgets of one memory profile that share a deployment, the fewest slots first."""
+    """Budgets of one memory profile that share a deployment, the fewest slots first.
+
+    Parameters
+    ----------
+    query, budgets
+        What runs, and on what.
+    rounds
+        How the budgets take turns.
+    divided
+        Readings to take after the rounds with more partitions than slots, each a budget and its partitions.
+    """
 
     query: Query
     budgets: tuple[Budget, ...]
     rounds: Rounds = field(default_factory=Rounds)
+    divided: tuple[tuple[Budget, int], ...] = ()
 
     def configuration(self, budget: Budget) -> Configuration:
         """Give the configuration of one of them."""
-        return Configuration(self.query, budget, together=(self.budgets, self.rounds))
+        return Configuration(self.query, budget, together=(self.budgets, self.rounds, self.divided))
 
 
 def reading_s(interval_s: float) -> float:
     """Seconds that one reading takes at least."""
-    return _settle_s(interval_s) + _WINDOW_INTERVALS * interval_s
+    return _settle_s(interval_s) + _window_s(interval_s)
 
 
 def recorded_together(
@@ -104,6 +117,7 @@ def measure_together(
     with testbed.deploy_shared(together.query, together.budgets) as live:
         yield from shared.take_turns(live)
         loads = (yield from shared.observe_costs(live)) if costs else ()
+        yield from shared.divide(live)
     measured = shared.measurements(loads)
     for budget, measurement in zip(together.budgets, measured, strict=True):
         yield recorded_now(journal, Finished(shared.keys[budget], measurement))
@@ -122,8 +136,9 @@ class _Shared:
         whole = set.intersection(*({probe.number for probe in found} for found in self.readings.values()))
         for found in self.readings.values():  # a round that was cut short is made again
             found[:] = [probe for probe in found if probe.number in whole]
+        self.divided: dict[Budget, list[Probe]] = {budget: [] for budget in together.budgets}
         self.sources: dict[Budget, SourceProfile | None] = {}
-        self.present = together.budgets[-1]
+        self.present, self.partitions = together.budgets[-1], _AS_SLOTS
         self.machine, self.waited_s = Machine(), 0.0
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -167,6 +182,19 @@ class _Shared:
             loads.append(load)
         return tuple(loads)
 
+    def divide(self, live: SharedRun) -> Generator[Event, None, None]:
+        """Read budgets with more partitions than slots, as far as these complete batches."""
+        found, begun = self.found, self.estimator.clock()
+        assert found is not None  # noqa: S101 - the rounds are complete
+        for budget, partitions in self.together.divided:
+            yield from self._turn(live, budget, found.rounds, partitions)
+            try:
+                probe = self._read(live, found.rounds, begun, partitions)
+            except WorkbenchError:  # so many tasks take too long here; the rates are known without
+                return
+            yield recorded_now(self.journal, LoadProbed(self.keys[budget], probe))
+            self.divided[budget].append(probe)
+
     def measurements(self, loads: Sequence[Probe] = ()) -> tuple[Measurement, ...]:
         """Make the measurement of every budget from the rounds so far; `loads` are the largest one's."""
         found, deviation = self.found, expected_deviation(self.machine)
@@ -175,12 +203,13 @@ class _Shared:
         for place, budget in enumerate(self.together.budgets):
             known = estimate(self.readings[budget], found, place, self.together.rounds)
             own = tuple(loads) if budget == self.together.budgets[-1] else ()
+            divided = tuple(self.divided[budget])
             made.append(
                 Measurement(
                     query=self.together.query.name,
                     budget=budget,
                     estimate=known,
-                    costs=costs_of([Deployment(known.probes, own)]),
+                    costs=costs_of([Deployment(known.probes, (*own, *divided))]),
                     source=self.sources.get(budget),
                     testbed=self.testbed.identity,
                     started_at=self.started,
@@ -188,31 +217,34 @@ class _Shared:
                     machine=self.machine,
                     settings=self.settings,
                     load_curve=own,
+                    divided=divided,
                     interval=mst_interval(known, expected=deviation),
                     unbounded_state=definition_of(self.together.query).unbounded_state,
                 )
             )
         return tuple(made)
 
-    def _turn(self, live: SharedRun, budget: Budget, number: int) -> Generator[Event, None, None]:
+    def _turn(
+        self, live: SharedRun, budget: Budget, number: int, partitions: int | None = None
+    ) -> Generator[Event, None, None]:
         if budget not in self.sources:
             yield recorded_now(
                 self.journal, Deployed(self.keys[budget], live.machine, budget, tuple(self.readings[budget]))
             )
         yield Turned(self.keys[budget], budget, number, tuple(self.readings[budget]))
-        if budget != self.present:
-            live.turn(budget)
-            self.present = budget
+        if (budget, partitions) != (self.present, self.partitions):
+            live.turn(budget, None if partitions is None else {"source": partitions, "state": partitions})
+            self.present, self.partitions = budget, partitions
         self.sources[budget] = live.source
 
-    def _read(self, live: SharedRun, number: int, begun: float) -> Probe:
+    def _read(self, live: SharedRun, number: int, begun: float, partitions: int | None = None) -> Probe:
         """Take one reading: windows until one is steady from half to half, and undisturbed while patience lasts."""
         rounds, interval_s, clock = self.together.rounds, self.present.interval_s, self.estimator.clock
         started = clock()
         live.set_rate(math.inf)
         live.settle(_settle_s(interval_s))
         for window in range(1, rounds.most_windows + 1):
-            last = live.observe(_WINDOW_INTERVALS * interval_s)
+            last = live.observe(_window_s(interval_s))
             settled = steady(last, rounds.change)
             patience_s = self.estimator.patience_s - self.waited_s
             disturbed = last.disturbance.worst > self.estimator.max_disturbance and patience_s > 0
@@ -222,7 +254,8 @@ class _Shared:
                 asked = clock()
                 live.await_quiet(patience_s)
                 self.waited_s += clock() - asked
-        return Probe(number, "reading", math.inf, 1, last, None, started - begun, clock() - started, settled)
+        took = started - begun, clock() - started
+        return Probe(number, "reading", math.inf, 1, last, None, *took, settled, partitions)
 
 
 def _recorded_readings(journal: Journal, key: str) -> list[Probe]:
@@ -231,6 +264,11 @@ def _recorded_readings(journal: Journal, key: str) -> list[Probe]:
     probes = known.history or (known.finished[-1].estimate.probes if known.finished else ())
     last = {probe.number: probe for probe in probes if probe.phase == "reading"}
     return [last[number] for number in sorted(last)]
+
+
+def _window_s(interval_s: float) -> float:
+    least, most = _WINDOW_INTERVALS
+    return max(least * interval_s, min(most * interval_s, _WINDOW_S))
 
 
 def _settle_s(interval_s: float) -> float:

@@ -19,6 +19,8 @@ from workbench.records.measurement import (
 )
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict
 from workbench.records.plan_parts import (
+    DRIVER_CORES,
+    DRIVER_MEMORY_MB,
     HOURS_PER_MONTH,
     Allocation,
     Concern,
@@ -35,6 +37,8 @@ from workbench.records.planned import PlannedStudy, Refusal, planned_from_dict, 
 from workbench.records.spark_settings import MEASURED, state_settings
 
 __all__ = [
+    "DRIVER_CORES",
+    "DRIVER_MEMORY_MB",
     "HOURS_PER_MONTH",
     "MEASURED",
     "Allocation",

@@ -64,6 +64,8 @@ class Probe:
         How long it took, with the time that was not observed.
     steady
         Whether the warm-up or the reading became steady before its cap; None for a probe.
+    partitions
+        Of the source and of the state; None: as many as there are slots.
     """
 
     number: int
@@ -75,6 +77,7 @@ class Probe:
     started_s: float = 0.0
     seconds: float = 0.0
     steady: bool | None = None
+    partitions: int | None = None
 
     def answered(self, verdict: str) -> bool:
         """Whether the verdict is `verdict`."""

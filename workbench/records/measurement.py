@@ -54,6 +54,8 @@ class Measurement:
         Settings of the estimator and the testbed.
     load_curve
         Observations at lower rates, which the costs rest on in addition to the probes.
+    divided
+        Readings with more partitions than slots, which show what a task costs the slots and the driver.
     workbench_version
         Version that measured.
     tasks
@@ -77,6 +79,7 @@ class Measurement:
     machine: Machine = field(default_factory=Machine)
     settings: Mapping[str, Setting] = field(default_factory=dict)
     load_curve: tuple[Probe, ...] = ()
+    divided: tuple[Probe, ...] = ()
     workbench_version: str = __version__
     tasks: Mapping[str, int] | None = None
     predicted_rate: float | None = None
@@ -173,8 +176,11 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
         probes=tuple(replace(probe, observation=_compact(probe.observation)) for probe in estimate.probes),
         observation=None if estimate.observation is None else _compact(estimate.observation),
     )
-    curve = tuple(replace(probe, observation=_compact(probe.observation)) for probe in measurement.load_curve)
-    return unstructure(replace(measurement, estimate=compact, load_curve=curve))
+    curve, divided = (
+        tuple(replace(probe, observation=_compact(probe.observation)) for probe in probes)
+        for probes in (measurement.load_curve, measurement.divided)
+    )
+    return unstructure(replace(measurement, estimate=compact, load_curve=curve, divided=divided))
 
 
 def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:

@@ -12,13 +12,19 @@ from workbench.errors import WorkbenchError
 from workbench.records.documents import structure, unstructure
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import testbed_kind_of
-from workbench.records.plan_parts import Allocation, Day, Executor, ModelFinding, Outage, Price
+from workbench.records.plan_parts import (
+    DRIVER_CORES,
+    DRIVER_HEAP_MB,
+    Allocation,
+    Day,
+    Executor,
+    ModelFinding,
+    Outage,
+    Price,
+)
 from workbench.records.spark_settings import MEASURED, state_settings
 
 VERSION = 2
-DRIVER_MEMORY = "1g"
-"""As on the testbed."""
-
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
 _JOB = '''"""{title}, as planned by the Streaming Capacity Workbench.
 
@@ -165,7 +171,8 @@ class CapacityPlan:
         """
         executor = self.executor
         conf = {
-            "spark.driver.memory": DRIVER_MEMORY,
+            "spark.driver.cores": f"{DRIVER_CORES:g}",
+            "spark.driver.memory": f"{DRIVER_HEAP_MB}m",
             "spark.executor.instances": str(self.executors),
             "spark.executor.cores": str(executor.slots),
             "spark.executor.memory": f"{executor.heap_mb}m",

@@ -116,6 +116,7 @@ def _together(study: Study, query: Query, optimizer: ConfigurationOptimizer, jou
         for end, rounds in enumerate((group.rounds.least, group.rounds.most)):
             seconds[end] += WARM_S[end] + rounds * len(group.budgets) * turn_s
             seconds[end] += 2 * reading_s(study.interval_s) if costs else 0.0
+            seconds[end] += len(group.divided) * turn_s
     runs = len(study.space.budgets)
     return DryRun(tuple(first), (runs, runs), (seconds[0], seconds[1]), runs - len(first))
 

@@ -26,7 +26,7 @@ from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed
-from workbench.workload import Query
+from workbench.workload import KeyFrequencies, Query, read_key_frequencies
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -155,6 +155,8 @@ def prepare(
     testbed = testbed or testbed_of(study, progress)
     if study.day is not None:
         RateTrace.from_csv(study.day)
+    if study.keys is not None:
+        read_key_frequencies(study.keys)
     instances = read_instances(Path(study.prices)) if study.prices else ()
     query = query_of(study)
     if isinstance(testbed, SparkTestbed):
@@ -222,7 +224,7 @@ def plan_targets(
             tuple(instances),
         )
     plans, refused = [], []
-    trace = _day_of(study)
+    trace, keys = _day_of(study), _keys_of(study)
     for rate in study.targets:
         try:
             allowed = _interval_gains(study, swept)
@@ -236,6 +238,7 @@ def plan_targets(
                 interval_speedups=allowed,
                 low_rate=study.low_rate,
                 outage=study.outage,
+                keys=keys,
             )
             plans.append(
                 found if trace is None else replace(found, day=_followed(study, exploration, found, trace, allowed))
@@ -251,6 +254,15 @@ def _day_of(study: Study) -> RateTrace | None:
         return None
     with suppress(WorkbenchError):
         return RateTrace.from_csv(study.day)
+    return None
+
+
+def _keys_of(study: Study) -> KeyFrequencies | None:
+    """Read the counted keys; None without any, or where their file is gone by now."""
+    if study.keys is None:
+        return None
+    with suppress(WorkbenchError):
+        return read_key_frequencies(study.keys)
     return None
 
 

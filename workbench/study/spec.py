@@ -71,6 +71,9 @@ class Study:
     day
         CSV file of a day's load, `time_s` and `rate_per_s`. Without `targets` its peak is the target, and its lowest
         rate above 0 is `low_rate`, unless that is given. The plan for the peak says what following the load would save.
+    keys
+        File that ``workbench keys DATA COLUMN --json`` printed: the frequencies of the key that the query's state or
+        join goes by. The plan says how evenly they fill its partitions.
     prices
         CSV file of instance types; empty: slots x memory is the cost.
     form
@@ -114,6 +117,7 @@ class Study:
     outage_s: float | None = None
     catch_up_s: float | None = None
     day: str | None = None
+    keys: str | None = None
     prices: str | None = None
     form: str = "scaling"
     most_runs: int = 20
@@ -349,6 +353,7 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "outage_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "catch_up_s": (_or_none(_number(0)), "a number of seconds above 0"),
     "day": (_or_none(_text), "the path of a CSV file with time_s and rate_per_s"),
+    "keys": (_or_none(_text), "the path of a file that workbench keys --json printed"),
     "prices": (_or_none(_text), "the path of a CSV file of instance types"),
     "form": (_one_of(*FORMS, "halves"), f"one of {', '.join((*FORMS, 'halves'))}"),
     "most_runs": (_whole(3), "a whole number of at least 3"),

@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+import numpy as np
+
 from workbench.checks import require
 from workbench.errors import WorkbenchError
 from workbench.simulation import KeyTrace
@@ -25,6 +27,7 @@ Method = Literal["exact", "sketch"]
 MOST_EXACT = 1_000_000  # keys; for more, the shuffle of an exact count is not worth the precision
 TRACKED = 10_000  # items of the frequent-items sketch
 DISTINCT_DEVIATION = 0.02  # relative standard deviation requested from HyperLogLog++
+_PLACEMENTS = 33
 _LOAD_FACTOR = 0.75  # of the sketch's hash map; its size is a power of two
 _ERROR_FACTOR = 3.5  # DataSketches: a count exceeds the true one by at most 3.5 / map size of all records
 
@@ -134,6 +137,29 @@ class KeyFrequencies:
             f"{', '.join(map(str, self.partition_shares)) or 'none'}. Count again with partitions=[{partitions}].",
         )
         return max(self.partition_shares[partitions]) * partitions
+
+    def likely_imbalance(self, partitions: int) -> float:
+        """Return the rows of the fullest of any number of `partitions`, divided by the mean.
+
+        It is exact where that number was counted. Elsewhere it is the median over random placements of the listed keys,
+        always the same ones; the rows of the others are spread evenly.
+
+        Raises
+        ------
+        WorkbenchError
+            If there is no partition.
+        """
+        require(partitions >= 1, f"partitions is {partitions!r}; it must be at least 1.")
+        if partitions in self.partition_shares:
+            return self.imbalance(partitions)
+        draw = np.random.default_rng(0)
+        listed = np.array(self.counts) / self.records
+        rest = max(0.0, 1 - float(listed.sum())) / partitions
+        fullest = [
+            float(np.bincount(draw.integers(partitions, size=len(listed)), listed, partitions).max()) + rest
+            for _ in range(_PLACEMENTS)
+        ]
+        return float(np.median(fullest)) * partitions
 
     def trace(
         self, changes_per_minute: float = 0.0, change: Literal["shuffle", "wander"] = "shuffle", seed: int = 0

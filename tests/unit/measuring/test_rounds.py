@@ -176,3 +176,30 @@ def test_a_round_that_two_kills_left_twice_counts_once(journal):
     assert finished == runs
     for run in runs:
         assert [probe.number for probe in run.estimate.probes] == [1, 2]
+
+
+def test_more_partitions_than_slots_are_read_once_after_the_rounds(tmp_path):
+    machine, journal = WarmMachine(fixed_s=0.2), Journal(tmp_path / "j.jsonl")
+    together = Together(QUERY, BUDGETS, divided=((BUDGETS[-1], 4 * BUDGETS[-1].slots),))
+    runs = result_of(measure_together(together, machine, ESTIMATOR, journal, costs=False))
+    (probe,) = runs[-1].divided
+    assert probe.partitions == 4 * BUDGETS[-1].slots
+    assert probe.phase == "reading"
+    assert probe.observation.consumed_rate < 0.8 * runs[-1].estimate.middle  # four waves of 0.2 s
+    assert all(run.divided == () for run in runs[:-1])
+    again = result_of(measure_together(together, machine, ESTIMATOR, journal, costs=False))
+    assert again == runs
+    assert machine.deployments == 1
+
+
+def test_partitions_too_many_to_complete_batches_do_not_cost_the_rates(tmp_path):
+    class Choking(WarmMachine):
+        def observe(self, seconds):
+            if self.partitions:
+                raise WorkbenchError("completed 2 batches in 60 s")
+            return super().observe(seconds)
+
+    together = Together(QUERY, BUDGETS, divided=((BUDGETS[-1], 400),))
+    runs = result_of(measure_together(together, Choking(), ESTIMATOR, Journal(tmp_path / "j.jsonl"), costs=False))
+    assert runs[-1].divided == ()
+    assert all(run.estimate.rate for run in runs)

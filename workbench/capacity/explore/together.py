@@ -5,6 +5,7 @@ most slots, so a query whose state does not fit its caches would have more of it
 """
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 from workbench.capacity.explore.exploration import Exploration, conclude
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer
@@ -16,20 +17,25 @@ from workbench.measuring import Event, Together, measure_together
 from workbench.records import Measurement, Run
 from workbench.workload import Query
 
+DIVIDED = 4
+"""Partitions for each slot of the largest budget in one more reading, which shows what tasks cost."""
+
 HIT_RATE = 0.9
 """Share of state accesses, by bytes, that the cache must serve on the most slots, whose memory is what it should be."""
 
 
 def groups_of(query: Query, budgets: tuple[Budget, ...]) -> tuple[Together, ...]:
-    """Group budgets that can share a deployment: those of one profile, the fewest slots first in each."""
-    profiles = dict.fromkeys(budget.profile for budget in budgets)
-    return tuple(
-        Together(
-            query,
-            tuple(sorted((b for b in budgets if b.profile == profile), key=lambda b: (b.slots, b.interval_s))),
-        )
-        for profile in profiles
-    )
+    """Group budgets that can share a deployment: those of one profile, the fewest slots first in each.
+
+    The largest budget of the last group is also read with more partitions than slots.
+    """
+    groups = []
+    for profile in dict.fromkeys(budget.profile for budget in budgets):
+        own = sorted((b for b in budgets if b.profile == profile), key=lambda b: (b.slots, b.interval_s))
+        groups.append(Together(query, tuple(own)))
+    largest = groups[-1].budgets[-1]
+    groups[-1] = replace(groups[-1], divided=((largest, DIVIDED * largest.slots),))
+    return tuple(groups)
 
 
 def memory_binds(measured: Sequence[Measurement]) -> bool:

@@ -5,6 +5,7 @@ from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, 
 from workbench.capacity.model.growth import Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
+from workbench.capacity.model.micro_batch import MicroBatch, Part, fit_micro_batch
 from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
     Outliers,
@@ -15,6 +16,7 @@ from workbench.capacity.model.outliers import (
     unmeasured_memory_mb,
     why_no_capacity,
 )
+from workbench.capacity.model.parts_law import PartsLaw
 from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import exploration_cost, leave_one_out_error, select_model
@@ -36,9 +38,12 @@ __all__ = [
     "Growth",
     "Law",
     "Mechanism",
+    "MicroBatch",
     "Model",
     "ModelFinding",
     "Outliers",
+    "Part",
+    "PartsLaw",
     "Readings",
     "ScalingLaw",
     "ScalingModel",
@@ -50,6 +55,7 @@ __all__ = [
     "check_runs",
     "describe_runs",
     "exploration_cost",
+    "fit_micro_batch",
     "fit_scaling_law",
     "least_integer",
     "leave_one_out_error",

@@ -122,11 +122,16 @@ STEADY = (
 )
 """Tasks: in proportion but for stragglers; with coordination, 5 % at 100 slots; levelling off; hardly growing."""
 
+IN_PROPORTION = (Shape(0.75, 1.0, 0.015), Shape(0.25, 1.0, 0.015, contention=5e-4))
+"""What is left to workers whose coordination and whose work for each task were measured: hardly anything."""
+
 HOT_KEY = tuple(Shape(1 / 9, 1.0, 0.02, contention=1e-3 * 1.6**step) for step in range(9))
 """Tasks: a key that fills one at 1000 slots, or at 23, or at a number between, all equally credible."""
 
 
-def shapes_of(growth: Growth, fewest_slots: float, hot_key: float, weights: Weights | None = None) -> tuple[Shape, ...]:
+def shapes_of(
+    growth: Growth, fewest_slots: float, hot_key: float, weights: Weights | None = None, in_proportion: float = 0.0
+) -> tuple[Shape, ...]:
     """Give the ways of growing, with weights that add up to 1.
 
     Parameters
@@ -139,6 +144,8 @@ def shapes_of(growth: Growth, fewest_slots: float, hot_key: float, weights: Weig
         Probability that a key limits the query within reach, where slots are tasks.
     weights
         Of the shapes of workers and cores; by default those of the published curves.
+    in_proportion
+        Probability that workers and cores grow as `IN_PROPORTION` instead.
 
     Raises
     ------
@@ -148,7 +155,16 @@ def shapes_of(growth: Growth, fewest_slots: float, hot_key: float, weights: Weig
     if growth not in get_args(Growth):
         raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")
     if growth != "tasks":
-        return tuple((weights or WEIGHTS[growth]).shapes())
+        published = tuple((weights or WEIGHTS[growth]).shapes())
+        return tuple(
+            replace(shape, weight=chance * shape.weight, contention=scale * shape.contention)
+            for chance, scale, shapes in (
+                (1 - in_proportion, 1.0, published),
+                (in_proportion, fewest_slots, IN_PROPORTION),
+            )
+            for shape in shapes
+            if chance > 0
+        )
     ways = ((1 - hot_key, STEADY), (hot_key, HOT_KEY))
     return tuple(
         replace(shape, weight=weight * shape.weight, contention=shape.contention * fewest_slots)

@@ -20,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.mechanism import fit_mechanism
+from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
+from workbench.capacity.model.parts_law import fit_parts_law
 from workbench.capacity.model.scaling_law import believe, fit_scaling_law
 from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
@@ -72,6 +74,8 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         What slots are.
     law_ : Law or None
         Source of the interval; None if a rate, a memory or a number of slots was not positive.
+    parts_ : MicroBatch or None
+        What a batch is made of; None where the runs do not show it. The law rests on it where it explains the runs.
     memory_, slots_ : ndarray
         Distinct values measured, ascending.
 
@@ -84,6 +88,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     stateful: bool | None
     growth: Growth
     law_: Law | None
+    parts_: MicroBatch | None
 
     @abstractmethod
     def _fit(self, points: Floats, rates: Floats) -> None:
@@ -125,6 +130,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise WorkbenchError(f"There are {len(runs)} runs for {len(rates)} rows; give the one behind each row.")
         self.n_features_in_ = len(COLUMNS)
         self.memory_, self.slots_ = np.unique(points[:, 0]), np.unique(points[:, 1])
+        self.parts_ = fit_micro_batch(runs) if runs and self.growth != "tasks" else None
         self.law_ = _fit_law(points, rates, runs, self)
         self._fit(points, rates)
         return self
@@ -254,11 +260,17 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, model: Model) -> Law | None:
-    """Fit the mechanism if it explains the runs, else the scaling law; None if a number is not positive."""
+    """Fit what explains the runs, the mechanism or the parts of a batch, else the scaling law alone.
+
+    None if a number is not positive.
+    """
     if not ((points > 0).all() and (rates > 0).all()):
         return None
     mechanism = fit_mechanism(runs) if runs else None
     beliefs = believe(float(points[:, 1].min()), stateful=model.stateful, growth=model.growth)
+    parts = model.parts_
+    if runs and parts is not None and parts.explains:
+        return fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
     return mechanism or fit_scaling_law(points, rates, beliefs)
 
 

@@ -43,12 +43,13 @@ from workbench.errors import WorkbenchError
 
 _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the rates
 _OVERHEADS = 7
-_ONCE = (0.0, 0.15, 0.3)
 _NOISES = 7
 _NEGLIGIBLE = 1e-9
 _HALVINGS = 50
 _TAIL = 9.0
-_TENTH = 0.09  # of ln rate
+
+TWICE_LEAST = 1.83
+"""Times the capacity that twice the slots have where it does not level off."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class Beliefs:
         Probability that a key limits the query within reach, where slots are tasks.
     weights
         Of the shapes of workers and cores; None: those of the published curves.
+    in_proportion
+        Probability that workers or cores add in proportion, because what published systems lose is measured here.
+    once
+        Slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are no tasks.
     drifting
         Probability that the slots that carry no load move to their mean, rather than stay.
     whole_tasks
@@ -81,6 +86,8 @@ class Beliefs:
     growth: Growth = "workers"
     hot_key: float = 0.0
     weights: Weights | None = None
+    in_proportion: float = 0.0
+    once: tuple[float, ...] = (0.0, 0.15, 0.3)
     drifting: float = 0.5
     whole_tasks: float = 0.3
     configuration: float = 0.055
@@ -171,7 +178,7 @@ class ScalingLaw:
         exponent = self.exponent + self.mean[:, -1]
         grown = exponent[:, None] * before + self.after[:, None] * beyond
         grown -= np.log1p(np.outer(self.contention, slots / self.fewest_slots))
-        return float(self.weight[grown[:, 1] - grown[:, 0] < np.log(2) - _TENTH].sum())
+        return float(self.weight[grown[:, 1] - grown[:, 0] < np.log(TWICE_LEAST)].sum())
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots; 0.5 is the median."""
@@ -355,13 +362,18 @@ def _grid(fewest: float, beliefs: Beliefs) -> Floats:
     ways = np.array(
         [
             (moves * varies * chance, overhead, drift, waste, noise)
-            for overhead in (np.linspace(0, others, _OVERHEADS) if tasks else fewest * np.array(_ONCE))
+            for overhead in (np.linspace(0, others, _OVERHEADS) if tasks else fewest * np.array(beliefs.once))
             for moves, drift in ((1 - drifting, 0.0), (drifting, others / 2 - overhead))
             for varies, waste in ((1 - varying, 0.0), (varying, others / 12))
             for noise, chance in zip(noises, credible / credible.sum(), strict=True)
             if moves * varies > 0
         ]
     )
-    shapes = np.array([astuple(shape) for shape in shapes_of(beliefs.growth, fewest, beliefs.hot_key, beliefs.weights)])
+    shapes = np.array(
+        [
+            astuple(shape)
+            for shape in shapes_of(beliefs.growth, fewest, beliefs.hot_key, beliefs.weights, beliefs.in_proportion)
+        ]
+    )
     left, right = np.repeat(ways, len(shapes), axis=0), np.tile(shapes, (len(ways), 1))
     return np.column_stack([left[:, 0] * right[:, 0], left[:, 1:], right[:, 1:]])

@@ -13,7 +13,9 @@ FORMS = (*TRANSFORMS, SCALING)
 
 
 class ScalingModel(Model):
-    """Capacity by the `Mechanism` if it explains the operators' metrics, else by the `ScalingLaw` of the rates alone.
+    """Capacity by what explains the operators' metrics, else by the `ScalingLaw` of the rates alone.
+
+    Of a pipelined engine that is the `Mechanism`; of micro-batches the parts of a batch, with the law for the rest.
 
     A prediction is the median.
 
@@ -29,7 +31,7 @@ class ScalingModel(Model):
 
     Attributes
     ----------
-    law_ : Mechanism or ScalingLaw
+    law_ : Mechanism, PartsLaw or ScalingLaw
         Distribution of the capacity at every budget.
     memory_, slots_ : ndarray
         Distinct values measured, ascending.

@@ -2,6 +2,7 @@
 
 from workbench.capacity.planning._plan import plan
 from workbench.capacity.planning.checks import check_allocation, check_layouts, check_source
+from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.day import follow
 from workbench.capacity.planning.executor import kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import (
@@ -31,6 +32,7 @@ __all__ = [
     "Answer",
     "BatchLayout",
     "CapacityPlan",
+    "Cluster",
     "Executor",
     "InstanceType",
     "IntervalPoint",
@@ -49,6 +51,7 @@ __all__ = [
     "interval_speedups",
     "kubernetes_reserve",
     "micro_batch_layout",
+    "pack",
     "plan",
     "prices",
     "read_instances",

@@ -18,6 +18,7 @@ from workbench.capacity.explore import Exploration, keeps_state, overstatement, 
 from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, check_model
 from workbench.capacity.planning.checks import (
     check_allocation,
+    check_counted_keys,
     check_interval,
     check_keys,
     check_layouts,
@@ -33,6 +34,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
 from workbench.records import CapacityPlan, InstanceType, Measurement, Outage, Price, costed_run
+from workbench.workload import KeyFrequencies
 
 
 def plan(
@@ -47,6 +49,7 @@ def plan(
     interval_speedups: Mapping[float, IntervalSpeedup] | None = None,
     low_rate: float | None = None,
     outage: Outage | None = None,
+    keys: KeyFrequencies | None = None,
 ) -> CapacityPlan:
     """Plan the cheapest budget that carries `rate`.
 
@@ -72,6 +75,8 @@ def plan(
         Lowest load, records/s, if the deployment is to shrink: the state's partitions then suit all slots in between.
     outage
         An outage to catch up after in time; it may take a larger margin.
+    keys
+        Counted frequencies of the key that the query's state or join goes by.
 
     Raises
     ------
@@ -119,6 +124,7 @@ def plan(
     share = source_share(exploration.fitted_runs)
     points, rates = exploration.points, exploration.rates
     low, expected, high = _capacity(exploration, budget, gain)
+    partitions = (layout.stateful_partitions if layout is not None else None) or budget.slots
     executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
     return CapacityPlan(
         query=sample.query,
@@ -146,7 +152,8 @@ def plan(
             *check_allocation(allocation),
             *check_source(share, budget.slots),
             *check_python(runs, math.ceil(budget.slots / executors)),
-            *check_keys(runs, (layout.stateful_partitions if layout is not None else None) or budget.slots),
+            *check_keys(runs, partitions),
+            *check_counted_keys(runs, keys, partitions),
             *check_state(known=saw_operators(exploration.runs)),
             *exploration.findings,
         ),

@@ -1,12 +1,14 @@
 """What a reader must know before deploying a plan, in addition to what is doubtful about its model."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
+from workbench.metrics import OperatorMetrics
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
+from workbench.workload import KeyFrequencies
 
 PYTHON_WORKER_MB = 150
 """What a Python worker was seen to take, MiB."""
@@ -19,6 +21,8 @@ NOTABLE_WORK = 0.1
 
 UNEVEN = 1.3
 """How many times the mean the fullest partition must have for a word."""
+
+_REACHES = 0.5  # of the excess that the rows would give
 
 DEAR_SOURCE = 0.1
 """Share of the slots' busy time above which the measuring source is worth a word."""
@@ -113,6 +117,58 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
     )
 
 
+def check_counted_keys(
+    runs: Iterable[Measurement], keys: KeyFrequencies | None, partitions: int
+) -> tuple[ModelFinding, ...]:
+    """Say what the counted `keys` do to the operator behind a shuffle that works most, with as many `partitions`.
+
+    Where rows are aggregated before the shuffle, a frequent key is one row of each task before it, however many rows it
+    has. That shows in the run: its fullest partition has less than the keys' rows would give it.
+    """
+    if keys is None:
+        return ()
+    seen = [
+        (one.useful_s / max(1, run.estimate.observation.consumed_records), one)
+        for run in runs
+        if run.estimate.observation is not None
+        for one in _behind_shuffles(run.estimate.observation.operators)
+    ]
+    share, uneven = keys.hottest_share, keys.likely_imbalance(partitions)
+    counted = (
+        f"The most frequent key of {keys.column!r} has {share:.2%} of the rows; by rows, the fullest of {partitions} "
+        f"partitions has {uneven:.1f} times the mean."
+    )
+    remedy = "Split a hot key (add a salt to it), or aggregate before the shuffle."
+    if not seen:
+        return (ModelFinding("keys", uneven, f"{counted} No run has shown an operator behind a shuffle.", remedy),)
+    most = max(one.tasks for _, one in seen)
+    cost_s, busiest = max(((cost, one) for cost, one in seen if one.tasks == most), key=lambda pair: pair[0])
+    expected, found = keys.likely_imbalance(most), busiest.key_skew or 1.0
+    if expected >= UNEVEN and found - 1 < _REACHES * (expected - 1):
+        return (
+            ModelFinding(
+                "keys",
+                found,
+                f"{counted} It does not reach the tasks of {busiest.operator!r}: with {most} partitions the fullest "
+                f"had {found:.2f} times the mean and not {expected:.2f}, because rows are aggregated before the "
+                "shuffle, or because it goes by another column.",
+                "Nothing to do, as long as that column is the key.",
+            ),
+        )
+    fills = f" The key fills a slot of {busiest.operator!r} at {1 / (share * cost_s):,.3g} records/s." * (cost_s > 0)
+    return (ModelFinding("keys", uneven, counted + fills, remedy if uneven >= UNEVEN else "Nothing to do."),)
+
+
+def _behind_shuffles(operators: Sequence[OperatorMetrics]) -> list[OperatorMetrics]:
+    """Operators that read a shuffle and do much of the work."""
+    whole = sum(one.useful_s for one in operators)
+    return [
+        one
+        for one in operators
+        if not (one.scans or one.is_source) and one.key_skew is not None and one.useful_s >= NOTABLE_WORK * whole
+    ]
+
+
 def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFinding, ...]:
     """Say how uneven the partitions behind a shuffle are, and will be with as many `partitions`, where that is much.
 
@@ -122,10 +178,9 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
     seen = [
         (operator.tasks, operator.key_skew, operator.operator)
         for run in runs
-        for operators in ([] if run.estimate.observation is None else [run.estimate.observation.operators])
-        for operator in operators
-        if not (operator.scans or operator.is_source) and operator.key_skew is not None and operator.tasks > 1
-        if operator.useful_s >= NOTABLE_WORK * sum(one.useful_s for one in operators)
+        if run.estimate.observation is not None
+        for operator in _behind_shuffles(run.estimate.observation.operators)
+        if operator.tasks > 1 and operator.key_skew is not None
     ]
     if not seen:
         return ()

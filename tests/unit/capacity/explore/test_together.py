@@ -45,7 +45,7 @@ class Stateful(WarmMachine):
 class Refusing(WarmMachine):
     """One that cannot hold slots."""
 
-    def turn(self, _):
+    def turn(self, *_):
         raise WorkbenchError("Spark did not give 3 slots.")
 
 

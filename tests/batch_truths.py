@@ -1,0 +1,82 @@
+"""Runs of micro-batches whose parts are known: a plain model of batches, with noise."""
+
+import math
+import random
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.metrics import Batch, Observation, OperatorMetrics
+from workbench.records import Measurement, MstEstimate, Probe
+
+SCAN = {"name": "1 scan", "fixed_s": 0.05, "per_row_s": 8e-6}
+STATE = {"name": "2 aggregate", "fixed_s": 0.2, "per_row_s": 4e-5, "scale": 3.0, "power": 0.8, "state": True}
+
+
+class Engine:
+    """Micro-batches: a driver's seconds, then the stages one after the other, in waves."""
+
+    def __init__(self, stages=(SCAN, STATE), driver_s=0.15, driver_task_s=0.004, noise=0.0, seed=1, contention=0.0):
+        self.stages, self.driver_s, self.driver_task_s = stages, driver_s, driver_task_s
+        self.noise, self.draw, self.contention = noise, random.Random(seed), contention
+
+    def batch_s(self, rows, slots, partitions, speed=1.0):
+        waves = math.ceil(partitions / slots)
+        each = sum(self.task_s(stage, rows / partitions) for stage in self.stages)
+        slower = 1 + self.contention * (slots - 1) ** 2
+        return self.driver_s + self.driver_task_s * len(self.stages) * partitions + waves * each * slower / speed
+
+    @staticmethod
+    def rows_of(stage, fed):
+        return stage.get("scale", 1.0) * fed ** stage.get("power", 1.0)
+
+    def task_s(self, stage, fed):
+        return stage["fixed_s"] + stage["per_row_s"] * self.rows_of(stage, fed)
+
+    def rate(self, slots, partitions, interval_s, speed=1.0):
+        """Rows/s of batches that fill the interval, found by bisection."""
+        low, high = 0.0, 1e9
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.batch_s(middle, slots, partitions, speed) < interval_s else (low, middle)
+        return low / interval_s
+
+    def probe(self, slots, partitions, interval_s, share=1.0, own=None, number=1):
+        """A reading, or a run at a `share` of the rate."""
+        speed = math.exp(self.draw.gauss(0, self.noise))
+        rows = share * self.rate(slots, partitions, interval_s, speed) * interval_s
+        took = self.batch_s(rows, slots, partitions, speed)
+        slower = 1 + self.contention * (slots - 1) ** 2
+        operators = []
+        for stage in self.stages:
+            useful = partitions * self.task_s(stage, rows / partitions) * slower / speed
+            inside = int(partitions * self.rows_of(stage, rows / partitions))
+            busy = min(1.0, useful / (partitions * took))
+            state = 1000 if stage.get("state") else None
+            operators.append(
+                OperatorMetrics(
+                    stage["name"], "map", partitions, 3 * inside, inside, 3 * useful, busy, None, useful, 0, state,
+                    scans=not stage.get("state"),
+                )
+            )  # fmt: skip
+        batches = tuple(Batch(interval_s * n, took, int(rows), 0.0, 0.0) for n in range(4))
+        seen = Observation(math.inf, 3 * interval_s, batches, tuple(operators))
+        phase = "reading" if share >= 1 else "probe"
+        return Probe(number, phase, math.inf, 1, seen, partitions=own, steady=True)
+
+    def run(self, slots, interval_s=2.0, *, divided=(), loads=(), cpus=0.2, memory_mb=1024):
+        """A measurement with two rounds of readings, `divided` by other partitions, and at `loads`."""
+        probes = tuple(self.probe(slots, slots, interval_s, number=n) for n in (1, 2))
+        rates = [one.observation.batches[1].records / one.observation.batches[1].duration_s for one in probes]
+        rate = math.sqrt(rates[0] * rates[1])
+        estimate = MstEstimate(rate, 0.95 * rate, rate / 0.95, probes, probes[-1].observation, "query", 60.0)
+        return Measurement(
+            query="mine:orders",
+            budget=Budget(slots, SlotProfile(cpus, memory_mb), interval_s),
+            estimate=estimate,
+            costs=(),
+            source=None,
+            testbed="Spark",
+            started_at="2026-11-25T12:00:00+00:00",
+            testbed_kind="spark",
+            load_curve=tuple(self.probe(slots, slots, interval_s, share) for share in loads),
+            divided=tuple(self.probe(slots, count, interval_s, own=count) for count in divided),
+        )

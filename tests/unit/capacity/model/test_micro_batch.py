@@ -1,0 +1,108 @@
+"""The parts of a batch, recovered from runs of an engine that has them, and what they say of other deployments."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from batch_truths import SCAN, STATE, Engine
+
+from workbench.capacity.explore import conclude
+from workbench.capacity.model import PartsLaw, ScalingLaw, fit_micro_batch, model_of_form
+from workbench.capacity.model.micro_batch import EXPLAINED
+
+
+def test_exact_parts_are_recovered_from_partitions_and_loads():
+    engine = Engine()
+    parts = fit_micro_batch([engine.run(n, divided=(2 * n, 4 * n), loads=(0.2, 0.5)) for n in (1, 2, 4)])
+    assert parts.driver_s == pytest.approx(0.15, rel=0.02)
+    assert parts.driver_task_s == pytest.approx(0.004, rel=0.02)
+    for found, true in zip(parts.stages, (SCAN, STATE), strict=True):
+        assert found.fixed_s == pytest.approx(true["fixed_s"], rel=0.02)
+        assert found.per_row_s == pytest.approx(true["per_row_s"], rel=0.02)
+    assert parts.stages[1].power == pytest.approx(0.8, abs=0.02)
+    assert parts.error < 0.01
+    assert parts.most_tasks == 32
+
+
+@pytest.mark.parametrize("interval_s", [2.0, 10.0])
+@pytest.mark.parametrize("slots", [8, 32])
+@pytest.mark.parametrize("per_slot", [1, 2])
+def test_one_budget_with_many_partitions_says_what_many_slots_carry(interval_s, slots, per_slot):
+    engine = Engine(noise=0.03)
+    parts = fit_micro_batch([engine.run(4, 2.0, divided=(8, 16, 24), loads=(0.2, 0.5))])
+    truth = engine.rate(slots, per_slot * slots, interval_s)
+    assert parts.rate(slots, per_slot * slots, interval_s) == pytest.approx(truth, rel=0.1)
+
+
+def test_the_rate_is_where_a_batch_takes_the_interval():
+    parts = fit_micro_batch([Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)])
+    for slots, partitions in ((4, 4), (4, 6), (3, 12)):
+        rate = parts.rate(slots, partitions, 2.0)
+        assert sum(parts.parts_s(2.0 * rate, slots, partitions).values()) == pytest.approx(2.0, rel=1e-6)
+
+
+def test_fixed_parts_that_fill_the_interval_leave_no_rate():
+    parts = fit_micro_batch([Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)])
+    assert parts.rate(1, 16, 2.0) == 0.0
+    assert (parts.rates(np.array([1.0, 4.0]), np.array([16.0, 16.0]), 2.0) > 0).tolist() == [False, True]
+
+
+def test_tasks_of_one_size_tell_nothing_apart():
+    assert fit_micro_batch([Engine().run(4)]) is None
+    assert fit_micro_batch([]) is None
+    run = Engine().run(4, divided=(16,))
+    blind = replace(
+        run,
+        divided=(),
+        estimate=replace(
+            run.estimate,
+            probes=tuple(replace(p, observation=replace(p.observation, operators=())) for p in run.estimate.probes),
+        ),
+    )
+    assert fit_micro_batch([blind]) is None
+
+
+def test_a_model_rests_on_the_parts_and_its_interval_holds_the_truth():
+    engine = Engine(noise=0.03)
+    model = conclude([engine.run(n, divided=(4 * n,) * (n == 4)) for n in (1, 2, 4)], "measured", choice="edge").model
+    assert isinstance(model.law_, PartsLaw)
+    truth = engine.rate(16, 16, 2.0)
+    low, high = (end[0] for end in model.interval([[1024, 16]]))
+    assert low <= truth <= high
+    assert model.predict([[1024, 16]])[0] == pytest.approx(truth, rel=0.15)
+    assert high / low < 2.5
+
+
+def test_the_gain_of_an_interval_and_of_partitions_is_the_engines():
+    engine = Engine()
+    model = conclude([engine.run(n, divided=(4 * n,)) for n in (1, 2, 4)], "measured", choice="edge").model
+    for slots, partitions, interval_s in ((4, 4, 10.0), (4, 16, 2.0), (8, 16, 1.0)):
+        truth = engine.rate(slots, partitions, interval_s) / engine.rate(slots, slots, 2.0)
+        assert model.law_.gain(slots, interval_s, partitions) == pytest.approx(truth, rel=0.03)
+
+
+def test_where_the_parts_do_not_explain_the_runs_the_law_stands_in():
+    """Slots that slow each other down more than in proportion: no sum of parts shows that."""
+    engine = Engine(contention=0.5)
+    runs = [engine.run(n, divided=(4 * n,)) for n in (1, 2, 4)]
+    parts = fit_micro_batch(runs)
+    assert parts.error > EXPLAINED
+    model = conclude(runs, "measured", choice="edge").model
+    assert isinstance(model.law_, ScalingLaw)
+    assert model.parts_ is not None
+
+
+def test_a_pipelined_engine_has_no_batches():
+    runs = [Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)]
+    points = [[run.budget.profile.memory_mb, run.budget.slots] for run in runs]
+    model = model_of_form("scaling", growth="tasks").fit(points, [run.estimate.middle for run in runs], runs)
+    assert model.parts_ is None
+
+
+def test_a_driver_that_tasks_fill_levels_capacity_off():
+    engine = Engine(driver_task_s=0.02)
+    model = conclude([engine.run(n, divided=(2 * n,)) for n in (2, 4, 8)], "measured", choice="edge").model
+    rates = model.predict([[1024, n] for n in (8, 16, 32, 48)])
+    truths = [engine.rate(n, n, 2.0) for n in (8, 16, 32, 48)]
+    assert rates == pytest.approx(truths, rel=0.15, abs=0.02 * max(truths))
+    assert rates[3] < rates[2]

@@ -1,0 +1,101 @@
+"""Several plans on one priced cluster, against brute force."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.capacity.planning import Executor, InstanceType, pack
+from workbench.capacity.planning.cluster import _cuts
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan
+
+
+def plan_of(slots, cpus=1.0, memory_mb=1024, query="mine:orders"):
+    budget = Budget(slots, SlotProfile(cpus, memory_mb))
+    return CapacityPlan(query, 1e5, 1.1, budget, 1.2e5, 1.1e5, 1.3e5, "scaling", "Spark", "spark", 3, 1.0)
+
+
+def instance(vcpus, memory_mb, price=1.0, name="small"):
+    return InstanceType(name, "x", "y", vcpus, memory_mb, price, "USD", "test", "2026-01")
+
+
+def nothing(_cpus, _memory_mb):
+    return 0.0, 0.0
+
+
+def fewest(plans, cpus, memory):
+    """The least workers over all cuts and all ways to distribute the containers, by trying each."""
+
+    def fits(containers, workers):
+        free = [(cpus, memory)] * workers
+
+        def put(place, free):
+            if place == len(containers):
+                return True
+            cores, size = containers[place]
+            for worker in {one: number for number, one in enumerate(free)}.values():
+                left = free[worker][0] - cores, free[worker][1] - size
+                if min(left) >= -1e-6 and put(place + 1, [*free[:worker], left, *free[worker + 1 :]]):
+                    return True
+            return False
+
+        return put(0, free)
+
+    found = math.inf
+    for executors in itertools.product(*(list(_cuts(plan, cpus, memory)) for plan in plans)):
+        containers = [(DRIVER_CORES, float(DRIVER_MEMORY_MB))] * len(plans)
+        for plan, executor in zip(plans, executors, strict=True):
+            each = executor.millicores / 1000, float(executor.memory_mb)
+            containers += [each] * math.ceil(plan.budget.slots / executor.slots)
+        containers.sort(reverse=True)
+        found = min(found, next(count for count in itertools.count(1) if fits(containers, count)))
+    return found
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from([0.5, 1.0])), min_size=1, max_size=2))
+def test_no_packing_by_brute_force_is_much_better_and_every_container_has_room(sizes):
+    plans = [plan_of(slots, cpus) for slots, cpus in sizes]
+    cluster = pack(plans, [instance(3.0, 8192)], reserve=nothing)
+    best = fewest(plans, 3.0, 8192)
+    assert cluster.least <= best <= len(cluster.workers) <= best + 1
+    for worker in cluster.workers:
+        held = [cluster.executors[place] for place, n in enumerate(worker.executors) for _ in range(n)]
+        cores = sum(one.millicores for one in held) / 1000 + len(worker.drivers) * DRIVER_CORES
+        memory = sum(one.memory_mb for one in held) + len(worker.drivers) * DRIVER_MEMORY_MB
+        assert cores <= 3.0 + 1e-6
+        assert memory <= 8192
+    for place, plan in enumerate(plans):
+        assert cluster.count(place) * cluster.executors[place].slots >= plan.budget.slots
+    assert sorted(place for worker in cluster.workers for place in worker.drivers) == list(range(len(plans)))
+
+
+def test_plans_share_workers_that_each_would_leave_half_empty():
+    plans = [plan_of(2), plan_of(2, query="mine:clicks")]
+    cluster = pack(plans, [instance(8.0, 16384)], reserve=nothing)
+    assert (len(cluster.workers), cluster.least, cluster.per_hour, cluster.apart_per_hour) == (1, 1, 1.0, 2.0)
+    assert cluster.workers[0].executors == (1, 1)
+
+
+def test_the_cheapest_type_wins_and_ties_go_to_fewer_workers():
+    types = [instance(4.0, 8192, 1.0), instance(8.0, 16384, 2.0, "large")]
+    assert pack([plan_of(7)], types, reserve=nothing).instance.name == "large"
+    assert pack([plan_of(2)], types, reserve=nothing).instance.name == "small"
+
+
+def test_executors_of_a_plan_are_alike():
+    cluster = pack([plan_of(5)], [instance(4.0, 65536)], reserve=nothing)
+    assert cluster.executors == (Executor(3, SlotProfile(1.0, 1024)),)
+    assert cluster.count(0) == 2
+
+
+def test_what_cannot_be_packed_is_refused_with_the_next_step():
+    with pytest.raises(WorkbenchError, match=r"None of the 1 instance types holds a driver and a slot of each plan"):
+        pack([plan_of(1, cpus=8.0)], [instance(4.0, 8192)])
+    with pytest.raises(WorkbenchError, match=r"no price list.*--prices"):
+        pack([plan_of(1)], [])
+    with pytest.raises(WorkbenchError, match=r"no plan to put on a cluster"):
+        pack([], [instance(4.0, 8192)])

@@ -1,0 +1,249 @@
+"""The micro-batch: what the time of a batch is made of, fitted to what real runs did.
+
+A batch holds the driver (planning, offsets, commits, scheduling each task) and then, one after the other, its stages:
+
+    seconds = d + e tasks + sum over stages of waves x (a + b x rows of a task)
+
+- ``d``, ``e``: the driver's, fixed and for each task. They are what is left of a batch beyond its slots' own seconds.
+- ``a``, ``b``: of one task of a stage, fixed (its start, opening and committing its state) and for each row.
+- The rows of a task are a power of the source's rows for each task: partial aggregation sends one row for each key that
+  a task has met, so larger batches send fewer rows for each source row. A stage that reads the source has them all.
+- ``waves``: partitions / slots, rounded up.
+
+The capacity at any slots, partitions and interval is the rate at which a batch takes as long as the interval. Runs at
+several loads, and above all runs with many more partitions than slots, tell the parts from each other: what hundreds of
+tasks cost the driver and the state store is then measured on few slots.
+
+It is for micro-batches what `workbench.capacity.model.mechanism` is for pipelined engines. Stages that do not depend on
+each other are taken to follow each other, which is exact where each fills its waves.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from workbench.capacity.model.forms import Floats
+from workbench.metrics import Observation
+from workbench.records import Measurement, Probe
+
+EXPLAINED = 0.15
+"""Largest deviation of ln rate from the readings at which the parts are believed; repeats differ by half of it."""
+
+Part = Literal["driver", "driver, per task", "tasks, fixed", "rows"]
+"""What the seconds of a batch go to."""
+
+_HALVINGS, _DOUBLINGS = 60, 64
+_FEWEST_READINGS = 3
+_DISTINCT = 1.5  # largest over smallest number of rows of a task, for fixed and per-row seconds to be told apart
+_STEADY = 0.1  # prior deviation of the power of rows, so that a few readings alike do not make one up
+
+
+@dataclass(frozen=True)
+class StageLine:
+    """A stage: a task takes `fixed_s` + `per_row_s` x its rows, which are `scale` x (source rows / partitions)^`power`.
+
+    Parameters
+    ----------
+    name
+        The operator's.
+    fixed_s, per_row_s
+        Slot seconds.
+    scale, power
+        Of its rows.
+    """
+
+    name: str
+    fixed_s: float
+    per_row_s: float
+    scale: float
+    power: float
+
+    def rows_s(self, source_rows: Floats) -> Floats:
+        """Slot seconds that the rows of one task take, for `source_rows` of the source for each task."""
+        return np.asarray(self.per_row_s * self.scale * source_rows**self.power)
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """The parts of a batch.
+
+    Parameters
+    ----------
+    driver_s, driver_task_s
+        The driver's seconds, fixed and for each task.
+    stages
+        In order, the source's own work included in the stage that reads it.
+    error
+        Standard deviation of ln rate around what it says of the readings it was fitted to.
+    readings
+        How many these are.
+    most_tasks
+        Most tasks of a batch among them.
+    """
+
+    driver_s: float
+    driver_task_s: float
+    stages: tuple[StageLine, ...]
+    error: float
+    readings: int
+    most_tasks: int
+
+    @property
+    def explains(self) -> bool:
+        """Whether it is true to the readings, so that a plan may rest on it."""
+        return self.error <= EXPLAINED
+
+    def parts_s(self, rows: float, slots: float, partitions: float) -> dict[Part, float]:
+        """Seconds of a batch of `rows` source rows by what they go to, in the order of the batch."""
+        waves = math.ceil(partitions / slots)
+        fixed_s = sum(stage.fixed_s for stage in self.stages)
+        return {
+            "driver": self.driver_s,
+            "driver, per task": self.driver_task_s * len(self.stages) * partitions,
+            "tasks, fixed": waves * fixed_s,
+            "rows": waves * sum(float(stage.rows_s(np.array(rows / partitions))) for stage in self.stages),
+        }
+
+    def rates(self, slots: Floats, partitions: Floats, interval_s: float) -> Floats:
+        """Records/s at which a batch takes `interval_s`; 0 where its fixed parts alone take as long.
+
+        `slots` and `partitions` have the same shape.
+        """
+        waves = np.ceil(partitions / slots)
+        fixed_s = self.driver_s + self.driver_task_s * len(self.stages) * partitions
+        fixed_s = fixed_s + waves * sum(stage.fixed_s for stage in self.stages)
+        room_s = (interval_s - fixed_s) / waves
+
+        def fits(each: Floats) -> NDArray[np.bool_]:
+            spent = sum((stage.rows_s(each) for stage in self.stages), np.zeros_like(each))
+            return np.asarray(spent <= room_s)
+
+        high = np.ones_like(room_s)
+        for _ in range(_DOUBLINGS):
+            if not (growing := fits(high)).any():
+                break
+            high = np.where(growing, 2 * high, high)
+        low = np.zeros_like(high)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            fitting = fits(middle)
+            low, high = np.where(fitting, middle, low), np.where(fitting, high, middle)
+        return np.where(room_s > 0, low, 0.0) * partitions / interval_s
+
+    def rate(self, slots: float, partitions: float, interval_s: float) -> float:
+        """As `rates`, of one deployment."""
+        return float(self.rates(np.array([slots]), np.array([partitions]), interval_s)[0])
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Means over the complete batches of one observation."""
+
+    slots: int
+    partitions: int
+    rows: float
+    batch_s: float
+    stage_rows: tuple[float, ...]
+    stage_s: tuple[float, ...]  # slot seconds of all tasks
+
+    @property
+    def driver_s(self) -> float:
+        """What is left beyond the slots' own seconds."""
+        return self.batch_s - sum(self.stage_s) / self.slots
+
+
+def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Reading]]:
+    """Give the names of the stages, and every observation of `runs` that shows all of them."""
+    found: list[tuple[tuple[str, ...], Reading]] = []
+    for run in runs:
+        if run.tasks is not None:
+            continue
+        for probe in (*run.estimate.probes, *run.load_curve, *run.divided):
+            if probe.phase != "warm-up":
+                found += _reading(run.budget.slots, probe)
+    names = max((names for names, _ in found), key=len, default=())
+    return names, [reading for own, reading in found if own == names]
+
+
+def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
+    seen: Observation = probe.observation
+    batches = seen.batches[1:]
+    stages = [operator for operator in seen.operators if not operator.is_source]
+    if not batches or not stages or not seen.consumed_records:
+        return []
+    count = len(batches)
+    # The source's own seconds are spent in the stages that read it, in proportion to their rows.
+    own = sum(operator.useful_s for operator in seen.operators if operator.is_source)
+    scanned = sum(operator.records_in for operator in stages if operator.scans)
+    useful = [
+        operator.useful_s + (own * operator.records_in / scanned if operator.scans and scanned else 0.0)
+        for operator in stages
+    ]
+    reading = Reading(
+        slots,
+        probe.partitions or slots,
+        seen.consumed_records / count,
+        sum(batch.duration_s for batch in batches) / count,
+        tuple(operator.records_in / count for operator in stages),
+        tuple(one / count for one in useful),
+    )
+    return [(tuple(operator.operator for operator in stages), reading)]
+
+
+def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
+    """Fit the parts of a batch to `runs`; None where they do not show their stages, or too few sizes of tasks."""
+    names, readings = readings_of(runs)
+    each = [one.rows / one.partitions for one in readings]
+    if len(readings) < _FEWEST_READINGS or max(each) < _DISTINCT * min(each):
+        return None
+    stages = tuple(_stage(name, place, readings) for place, name in enumerate(names))
+    tasks = np.array([len(names) * one.partitions for one in readings], dtype=float)
+    left = np.array([one.driver_s for one in readings])
+    driver_s, driver_task_s = _line(tasks, left, 1 / np.array([one.batch_s for one in readings]))
+    model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), int(tasks.max()))
+    missed = [math.log(_rate_at(model, one)) - math.log(one.rows / one.batch_s) for one in readings]
+    return replace(model, error=float(np.sqrt(np.mean(np.square(missed)))))
+
+
+def _rate_at(model: MicroBatch, seen: Reading) -> float:
+    """Records/s that the model expects of batches as long as those seen."""
+    return max(model.rate(seen.slots, seen.partitions, seen.batch_s), 1e-9)
+
+
+def _stage(name: str, place: int, readings: Sequence[Reading]) -> StageLine:
+    partitions = np.array([one.partitions for one in readings], dtype=float)
+    rows = np.array([one.stage_rows[place] for one in readings])
+    seconds = np.array([one.stage_s[place] for one in readings])
+    fed = np.array([one.rows for one in readings])
+    fixed_s, per_row_s = _line(partitions, seconds, 1 / np.maximum(seconds, 1e-9), rows)
+    scale, power = _power(fed / partitions, rows / partitions)
+    return StageLine(name, fixed_s, per_row_s, scale, power)
+
+
+def _line(first: Floats, wanted: Floats, weight: Floats, second: Floats | None = None) -> tuple[float, float]:
+    """Least squares of wanted = x first + y second, or x + y first without a second, with x and y at least 0."""
+    columns = (np.ones_like(first), first) if second is None else (first, second)
+    design = np.column_stack(columns) * weight[:, None]
+    scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
+    found, _ = nnls(design / scale, wanted * weight)
+    return float(found[0] / scale[0]), float(found[1] / scale[1])
+
+
+def _power(fed: Floats, rows: Floats) -> tuple[float, float]:
+    """Fit rows = scale x fed^power, the power drawn towards 1."""
+    seen = (fed > 0) & (rows > 0)
+    if not seen.any():
+        return 0.0, 1.0
+    x, y = np.log(fed[seen]), np.log(rows[seen])
+    centre = x.mean()
+    spread = float(((x - centre) ** 2).sum())
+    left = y - x
+    noise = 0.05**2
+    bent = float(((x - centre) * left).sum()) / (spread + noise / _STEADY**2) if spread else 0.0
+    power = min(1.0, max(0.0, 1 + bent))
+    return float(np.exp((y - power * x).mean())), power

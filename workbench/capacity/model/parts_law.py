@@ -1,0 +1,80 @@
+"""Capacity from the parts of a batch, and the scaling law for what they leave open.
+
+    capacity = what the parts say at as many partitions as slots x the scaling law of (measured / what the parts say)
+
+The parts (`workbench.capacity.model.micro_batch`) say what the driver and the tasks take at any number of slots. What
+they cannot know, because no run has shown it, is what more workers share: the network, a broker, a coordinator. That
+doubt is the law's. It needs no slots for work done once, since the parts have measured that work; and since they have
+measured what tasks cost the driver, too, it takes growth in proportion for as credible as what published systems did,
+until the runs say which it is.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from workbench.capacity.model.forms import Floats
+from workbench.capacity.model.micro_batch import MicroBatch
+from workbench.capacity.model.scaling_law import TWICE_LEAST, Beliefs, ScalingLaw, fit_scaling_law
+
+_IN_PROPORTION = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class PartsLaw:
+    """The parts of a batch with the law of what they leave open.
+
+    Parameters
+    ----------
+    parts
+        Of a batch.
+    rest
+        Of capacity / `share`.
+    interval_s
+        Trigger interval of the runs.
+    """
+
+    parts: MicroBatch
+    rest: ScalingLaw
+    interval_s: float
+
+    grows_steadily: ClassVar[bool] = False  # more tasks take more of the driver
+
+    @property
+    def expected_exponents(self) -> tuple[float, float]:
+        """Expected exponents of memory and of slots."""
+        return self.rest.expected_exponents
+
+    @property
+    def levelling(self) -> float:
+        """Probability that twice the slots, up to `levelling_slots`, give less than 1.83 times the capacity."""
+        half, whole = share(self.parts, np.array([self.levelling_slots / 2, self.levelling_slots]), self.interval_s)
+        return 1.0 if 2 * whole < TWICE_LEAST * half else self.rest.levelling
+
+    @property
+    def levelling_slots(self) -> float:
+        """The most slots measured."""
+        return self.rest.levelling_slots
+
+    def quantile(self, points: Floats, probability: float) -> Floats:
+        """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""
+        return self.rest.quantile(points, probability) * share(self.parts, points[:, 1], self.interval_s)
+
+    def gain(self, slots: float, interval_s: float, partitions: float | None = None) -> float:
+        """Capacity at another interval or with other partitions, over that at the runs' interval and as many as slots."""
+        known = self.parts.rate(slots, slots, self.interval_s)
+        return self.parts.rate(slots, partitions or slots, interval_s) / known if known > 0 else 0.0
+
+
+def share(parts: MicroBatch, slots: Floats, interval_s: float) -> Floats:
+    """Give the rate for each slot by the parts, with as many partitions as slots."""
+    return parts.rates(slots, slots, interval_s) / slots
+
+
+def fit_parts_law(points: Floats, rates: Floats, parts: MicroBatch, interval_s: float, beliefs: Beliefs) -> PartsLaw:
+    """Fit the law of what `parts` leave open of `rates` at `points`, shape (rows, 2): memory, slots."""
+    rest = rates / share(parts, points[:, 1], interval_s)
+    return PartsLaw(
+        parts, fit_scaling_law(points, rest, replace(beliefs, once=(0.0,), in_proportion=_IN_PROPORTION)), interval_s
+    )

@@ -1,0 +1,171 @@
+"""One priced cluster for several plans: every plan's executors and driver, packed onto workers of one instance type.
+
+All executors of one Spark application are alike, so each plan's slots are cut into executors of one size, and executors
+of several plans, and their drivers, may share a worker. Which do is a bin packing in two dimensions, cores and memory.
+Sizes are varied, and for each the containers are put, the largest first, on the first worker with room. What all of
+them need of cores and memory bounds the number of workers from below, so the answer says how far from the least it can
+be at most.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from workbench.capacity.planning.executor import Reserve, kubernetes_reserve
+from workbench.errors import WorkbenchError
+from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan, Executor, InstanceType
+
+_MOST_CUTS = 6  # sizes of executors that are tried for each plan
+_MOST_TRIED = 2000
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What one worker holds, by the place of the plan: how many of its executors, and whose drivers."""
+
+    executors: tuple[int, ...]
+    drivers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Workers of one type that hold several plans.
+
+    Parameters
+    ----------
+    plans
+        In order.
+    executors
+        Each plan's executor, of which it has as many as its slots take.
+    instance
+        Type of the workers.
+    workers
+        What each holds.
+    least
+        Workers that no packing on this type can do without.
+    apart_per_hour
+        What the plans cost with workers of their own, each of the type that is cheapest for it, drivers included.
+    """
+
+    plans: tuple[CapacityPlan, ...]
+    executors: tuple[Executor, ...]
+    instance: InstanceType
+    workers: tuple[Worker, ...]
+    least: int
+    apart_per_hour: float
+
+    @property
+    def per_hour(self) -> float:
+        """Price of all workers."""
+        return len(self.workers) * self.instance.price_per_hour
+
+    def count(self, place: int) -> int:
+        """Executors of the plan at `place`."""
+        return sum(worker.executors[place] for worker in self.workers)
+
+
+def pack(
+    plans: Sequence[CapacityPlan], instances: Sequence[InstanceType], *, reserve: Reserve = kubernetes_reserve
+) -> Cluster:
+    """Find the cheapest workers of one type that hold all `plans` with their drivers.
+
+    Ties go to fewer workers, then to the order of the price list, then to larger executors of the first plans.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no plan or no price list, or no type holds a slot of each plan and a driver.
+    """
+    if not plans:
+        raise WorkbenchError("There is no plan to put on a cluster; name at least one.")
+    if not instances:
+        raise WorkbenchError("There is no price list, so no cluster can be priced. Name one with --prices.")
+    _, count, instance, (executors, workers) = _cheapest(plans, instances, reserve)
+    apart = sum(_cheapest([one], instances, reserve)[0] for one in plans)
+    least = min(count, _least(plans, _room(instance, reserve)))
+    return Cluster(tuple(plans), executors, instance, workers, least, apart)
+
+
+_Packing = tuple[tuple[Executor, ...], tuple[Worker, ...]]
+
+
+def _cheapest(
+    plans: Sequence[CapacityPlan], instances: Sequence[InstanceType], reserve: Reserve
+) -> tuple[float, int, InstanceType, _Packing]:
+    found = []
+    for instance in instances:
+        packing = _packed(plans, _room(instance, reserve))
+        if packing is not None:
+            count = len(packing[1])
+            found.append((count * instance.price_per_hour, count, instance, packing))
+    if not found:
+        slots = ", ".join(f"{one.budget.profile.cpus:g} core and {one.budget.profile.memory_mb} MB" for one in plans)
+        raise WorkbenchError(
+            f"None of the {len(instances)} instance types holds a driver and a slot of each plan ({slots}), apart from "
+            "what the system keeps; add larger ones to the price list."
+        )
+    return min(found, key=lambda one: one[:2])
+
+
+def _room(instance: InstanceType, reserve: Reserve) -> tuple[float, float]:
+    kept_cpus, kept_mb = reserve(instance.vcpus, instance.memory_mb)
+    return instance.vcpus - kept_cpus, instance.memory_mb - kept_mb
+
+
+def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packing | None:
+    """Pack with the best sizes of executors; None where a driver or a slot fits on no worker."""
+    cpus, memory = room
+    if cpus < DRIVER_CORES - _SLACK or memory < DRIVER_MEMORY_MB - _SLACK:
+        return None
+    choices = [list(_cuts(plan, cpus, memory)) for plan in plans]
+    if not all(choices):
+        return None
+    best: _Packing | None = None
+    for executors in itertools.islice(itertools.product(*choices), _MOST_TRIED):
+        workers = _first_fit(plans, executors, cpus, memory)
+        if best is None or len(workers) < len(best[1]):
+            best = executors, workers
+    return best
+
+
+def _cuts(plan: CapacityPlan, cpus: float, memory: float) -> Iterator[Executor]:
+    """Executors to cut the plan's slots into, the largest first: each the smallest for its number of executors."""
+    profile, slots = plan.budget.profile, plan.budget.slots
+    most = next((n for n in range(slots, 0, -1) if Executor(n, profile).fits(cpus, memory)), 0)
+    if most:
+        sizes = dict.fromkeys(math.ceil(slots / count) for count in range(math.ceil(slots / most), slots + 1))
+        yield from (Executor(size, profile) for size in itertools.islice(sizes, _MOST_CUTS))
+
+
+def _first_fit(
+    plans: Sequence[CapacityPlan], executors: Sequence[Executor], cpus: float, memory: float
+) -> tuple[Worker, ...]:
+    """Put the containers, the largest share of a worker first, on the first worker with room."""
+    containers = [(DRIVER_CORES, float(DRIVER_MEMORY_MB), place, True) for place in range(len(plans))]
+    for place, (plan, executor) in enumerate(zip(plans, executors, strict=True)):
+        count = math.ceil(plan.budget.slots / executor.slots)
+        containers += [(executor.millicores / 1000, float(executor.memory_mb), place, False)] * count
+    containers.sort(key=lambda one: (-max(one[0] / cpus, one[1] / memory), one[2], one[3]))
+    free: list[list[float]] = []
+    held: list[tuple[list[int], list[int]]] = []
+    for cores, size, place, drives in containers:
+        worker = next((n for n, (c, m) in enumerate(free) if c >= cores - _SLACK and m >= size - _SLACK), len(free))
+        if worker == len(free):
+            free.append([cpus, memory])
+            held.append(([0] * len(plans), []))
+        free[worker][0] -= cores
+        free[worker][1] -= size
+        if drives:
+            held[worker][1].append(place)
+        else:
+            held[worker][0][place] += 1
+    return tuple(Worker(tuple(counts), tuple(drivers)) for counts, drivers in held)
+
+
+def _least(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> int:
+    """Workers that the sum of all cores, and of all memory, takes at least."""
+    cores = sum(plan.budget.slots * plan.budget.profile.cpus + DRIVER_CORES for plan in plans)
+    memory = sum(plan.budget.slots * plan.budget.profile.memory_mb + DRIVER_MEMORY_MB for plan in plans)
+    return max(1, math.ceil(cores / room[0] - _SLACK), math.ceil(memory / room[1] - _SLACK))
