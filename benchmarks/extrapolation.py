@@ -129,8 +129,8 @@ def main():
         errors = [abs(error) for _, error, _, _ in own]
         print(
             f"from {source}: {sum(error <= 0.1 for error in errors)} of {len(own)} within 10 %, median error "
-            f"{statistics.median(errors):.1%}, {sum(inside for _, _, inside, _ in own)} inside the 90 % interval, whose "
-            f"ends differ by a factor of {statistics.median(width for *_, width in own):.2f} (median)"
+            f"{statistics.median(errors):.1%}, {sum(inside for _, _, inside, _ in own)} inside the 90 % interval, "
+            f"whose ends differ by a factor of {statistics.median(width for *_, width in own):.2f} (median)"
         )
 
 

@@ -14,7 +14,7 @@ STATE = {"name": "2 aggregate", "fixed_s": 0.2, "per_row_s": 4e-5, "scale": 3.0,
 class Engine:
     """Micro-batches: a driver's seconds, then the stages one after the other, in waves."""
 
-    def __init__(self, stages=(SCAN, STATE), driver_s=0.15, driver_task_s=0.004, noise=0.0, seed=1, contention=0.0):
+    def __init__(self, *, stages=(SCAN, STATE), driver_s=0.15, driver_task_s=0.004, noise=0.0, seed=1, contention=0.0):
         self.stages, self.driver_s, self.driver_task_s = stages, driver_s, driver_task_s
         self.noise, self.draw, self.contention = noise, random.Random(seed), contention
 
@@ -39,7 +39,7 @@ class Engine:
             low, high = (middle, high) if self.batch_s(middle, slots, partitions, speed) < interval_s else (low, middle)
         return low / interval_s
 
-    def probe(self, slots, partitions, interval_s, share=1.0, own=None, number=1):
+    def probe(self, slots, partitions, interval_s, share=1.0, *, own=None, number=1):
         """A reading, or a run at a `share` of the rate."""
         speed = math.exp(self.draw.gauss(0, self.noise))
         rows = share * self.rate(slots, partitions, interval_s, speed) * interval_s

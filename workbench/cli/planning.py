@@ -90,6 +90,8 @@ def _show(planned: Planned) -> None:
             print(f"  tasks: {_counts(plan.allocation.tasks)}")
         if plan.layout is not None:
             print(f"  partitions: {_counts(plan.layout.partitions)}")
+        if plan.batch_parts:
+            print(f"  {plan.where_time_goes()}")
         for card in plan.cards:
             print(f"  note: {card.finding} {card.advice}")
     for interval, reason in intervals_left_out(planned.sweep).items():

@@ -26,11 +26,9 @@ def describe(event: Event) -> str | None:
             text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{known:.0%}"
         case Probed(probe=probe):
             text = _describe_probe(probe)
-        case LoadProbed(probe=probe) if probe.partitions is not None:
-            rate = probe.observation.consumed_rate
-            text = f"maximum rate with {probe.partitions} partitions: {rate:,.0f} records/s"
         case LoadProbed(probe=probe):
-            text = f"for the costs: {probe.observation.consumed_rate:,.0f} records/s"
+            divided = "" if probe.partitions is None else f" with {probe.partitions} partitions"
+            text = f"for the costs: {probe.observation.consumed_rate:,.0f} records/s{divided}"
         case Failed(run=run):
             text = f"{_slots(run.budget)} failed: {run.failure}"
         case GivenUp(reason=reason):

@@ -55,6 +55,13 @@ stream = (
     .awaitTermination()
 )
 '''
+_SHOWN_S = 0.005
+_LIMITS = {
+    "driver": "the driver's fixed work: a longer trigger interval would help, more slots would not",
+    "driver, per task": "what tasks cost the driver: fewer partitions would help",
+    "tasks, fixed": "what each task costs whatever its rows: fewer partitions or a longer trigger interval would help",
+    "rows": "work on the rows, which more slots share",
+}
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
@@ -106,6 +113,8 @@ class CapacityPlan:
         Whether the query keeps state, so that Spark needs a state store.
     outage
         Outage that the slots make up for in time, if the plan was asked to.
+    batch_parts
+        Seconds of a batch at `rate` by what they go to, where the runs explain them.
     day
         The day's load that the rate is the peak of, and the slots that follow it.
     """
@@ -133,6 +142,7 @@ class CapacityPlan:
     low_layout: BatchLayout | None = None
     stateful: bool = False
     outage: Outage | None = None
+    batch_parts: Mapping[str, float] | None = None
     day: Day | None = None
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
@@ -242,6 +252,18 @@ class CapacityPlan:
             f"{self.rate:,.0f} records/s of {self.query} take {slots} of {budget.profile.cpus:g} core and "
             f"{budget.profile.memory_mb} MB{interval} (capacity {self.expected_rate:,.0f}, 90 % interval "
             f"{self.low:,.0f} to {self.high:,.0f} records/s{beyond}){workers}.{after}"
+        )
+
+    def where_time_goes(self) -> str:
+        """One sentence: what the seconds of a batch go to, and what limits; empty where that is not known."""
+        if not self.batch_parts:
+            return ""
+        known = self.batch_parts
+        parts = ", ".join(f"{name} {seconds:.2g} s" for name, seconds in known.items() if seconds >= _SHOWN_S)
+        most = max(known, key=lambda name: known[name])
+        return (
+            f"A batch at this rate takes {sum(known.values()):.2g} of {self.budget.interval_s:g} s: {parts}. "
+            f"Most of it is {_LIMITS.get(most, most)}."
         )
 
     def basis(self) -> str:

@@ -29,6 +29,7 @@ Concern = Literal[
     "state not known",
     "python workers",
     "keys",
+    "batch not explained",
     "runs left out",
     "doubtful runs",
 ]

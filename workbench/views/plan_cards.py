@@ -271,7 +271,7 @@ def _spark(planned: Planned) -> list[Card]:
             Card(
                 f"settings-{plan.rate:.0f}",
                 f"How is it configured for {units.rate(plan.rate)}?",
-                shares + finding,
+                " ".join(filter(None, (shares + finding, plan.where_time_goes()))),
                 figure,
                 Table("Settings", (Column("Setting"), Column("Value")), tuple(rows)),
             )

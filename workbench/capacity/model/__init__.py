@@ -5,7 +5,7 @@ from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, 
 from workbench.capacity.model.growth import Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
-from workbench.capacity.model.micro_batch import MicroBatch, Part, fit_micro_batch
+from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
     Outliers,
@@ -42,7 +42,6 @@ __all__ = [
     "Model",
     "ModelFinding",
     "Outliers",
-    "Part",
     "PartsLaw",
     "Readings",
     "ScalingLaw",

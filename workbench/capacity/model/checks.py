@@ -68,6 +68,7 @@ def check_model(
         _memory_not_measured(points, memory_mb),
         _memory_edge(model, points, slots),
         _levels_off(model),
+        _parts(model),
     )
     return tuple(finding for finding in findings if finding is not None)
 
@@ -226,6 +227,19 @@ def _memory_edge(model: Model, points: np.ndarray, slots: float) -> ModelFinding
         f"The largest memory measured, {memory[-1]:g}, carries {gain:.1%} more than the second largest: the optimum "
         "may lie beyond.",
         "Measure with more memory.",
+    )
+
+
+def _parts(model: Model) -> ModelFinding | None:
+    parts = model.parts_
+    if parts is None or parts.explains:
+        return None
+    return ModelFinding(
+        "batch not explained",
+        parts.error,
+        f"What a batch is made of (driver, tasks, rows) misses the {parts.readings} readings by {parts.error:.0%}, so "
+        "capacity is continued as a curve over slots.",
+        "Measure again when the machine is quieter, or at a longer trigger interval.",
     )
 
 

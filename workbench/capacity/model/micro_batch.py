@@ -21,7 +21,6 @@ each other are taken to follow each other, which is exact where each fills its w
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +32,6 @@ from workbench.records import Measurement, Probe
 
 EXPLAINED = 0.15
 """Largest deviation of ln rate from the readings at which the parts are believed; repeats differ by half of it."""
-
-Part = Literal["driver", "driver, per task", "tasks, fixed", "rows"]
-"""What the seconds of a batch go to."""
 
 _HALVINGS, _DOUBLINGS = 60, 64
 _FEWEST_READINGS = 3
@@ -55,6 +51,8 @@ class StageLine:
         Slot seconds.
     scale, power
         Of its rows.
+    stateful, source
+        Whether it keeps state; whether it reads the source.
     """
 
     name: str
@@ -62,6 +60,8 @@ class StageLine:
     per_row_s: float
     scale: float
     power: float
+    stateful: bool = False
+    source: bool = False
 
     def rows_s(self, source_rows: Floats) -> Floats:
         """Slot seconds that the rows of one task take, for `source_rows` of the source for each task."""
@@ -98,7 +98,7 @@ class MicroBatch:
         """Whether it is true to the readings, so that a plan may rest on it."""
         return self.error <= EXPLAINED
 
-    def parts_s(self, rows: float, slots: float, partitions: float) -> dict[Part, float]:
+    def parts_s(self, rows: float, slots: float, partitions: float) -> dict[str, float]:
         """Seconds of a batch of `rows` source rows by what they go to, in the order of the batch."""
         waves = math.ceil(partitions / slots)
         fixed_s = sum(stage.fixed_s for stage in self.stages)
@@ -150,6 +150,8 @@ class Reading:
     batch_s: float
     stage_rows: tuple[float, ...]
     stage_s: tuple[float, ...]  # slot seconds of all tasks
+    stateful: tuple[bool, ...]
+    scans: tuple[bool, ...]
 
     @property
     def driver_s(self) -> float:
@@ -191,6 +193,8 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
         sum(batch.duration_s for batch in batches) / count,
         tuple(operator.records_in / count for operator in stages),
         tuple(one / count for one in useful),
+        tuple(operator.keeps_state for operator in stages),
+        tuple(operator.scans for operator in stages),
     )
     return [(tuple(operator.operator for operator in stages), reading)]
 
@@ -222,7 +226,10 @@ def _stage(name: str, place: int, readings: Sequence[Reading]) -> StageLine:
     fed = np.array([one.rows for one in readings])
     fixed_s, per_row_s = _line(partitions, seconds, 1 / np.maximum(seconds, 1e-9), rows)
     scale, power = _power(fed / partitions, rows / partitions)
-    return StageLine(name, fixed_s, per_row_s, scale, power)
+    stateful, source = (
+        any(flags) for flags in ([one.stateful[place] for one in readings], [one.scans[place] for one in readings])
+    )
+    return StageLine(name, fixed_s, per_row_s, scale, power, stateful=stateful, source=source and not stateful)
 
 
 def _line(first: Floats, wanted: Floats, weight: Floats, second: Floats | None = None) -> tuple[float, float]:

@@ -10,6 +10,8 @@ promises (``benchmarks/model.py``). If the prediction of a form is outside the i
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -21,7 +23,7 @@ from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.mechanism import fit_mechanism
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
-from workbench.capacity.model.parts_law import fit_parts_law
+from workbench.capacity.model.parts_law import PartsLaw, fit_parts_law
 from workbench.capacity.model.scaling_law import believe, fit_scaling_law
 from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
@@ -159,6 +161,30 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         law = self._law(points)
         low, high = law.quantile(points, (1 - level) / 2), law.quantile(points, (1 + level) / 2)
         return np.minimum(low, middle), np.maximum(high, middle)
+
+    @property
+    def batch(self) -> MicroBatch | None:
+        """What a batch is made of, where that explains the runs and the model rests on it."""
+        return self.law_.parts if isinstance(self.law_, PartsLaw) else None
+
+    def at_interval(self, interval_s: float) -> Self:
+        """Give the model of the capacity at another trigger interval than that of the runs, by the parts of a batch.
+
+        Raises
+        ------
+        WorkbenchError
+            When the runs do not show what a batch is made of.
+        """
+        positive("The trigger interval", interval_s, "seconds")
+        check_is_fitted(self)
+        if not isinstance(self.law_, PartsLaw):
+            raise WorkbenchError(
+                "The runs do not show what a batch is made of, so nothing is known of other trigger intervals. Measure "
+                "at them: add intervals to the study."
+            )
+        other = copy(self)
+        other.law_ = replace(self.law_, at_s=interval_s)
+        return other
 
     def slots_for(
         self,

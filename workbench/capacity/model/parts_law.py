@@ -33,11 +33,14 @@ class PartsLaw:
         Of capacity / `share`.
     interval_s
         Trigger interval of the runs.
+    at_s
+        Trigger interval that is asked about; None: that of the runs.
     """
 
     parts: MicroBatch
     rest: ScalingLaw
     interval_s: float
+    at_s: float | None = None
 
     grows_steadily: ClassVar[bool] = False  # more tasks take more of the driver
 
@@ -49,7 +52,7 @@ class PartsLaw:
     @property
     def levelling(self) -> float:
         """Probability that twice the slots, up to `levelling_slots`, give less than 1.83 times the capacity."""
-        half, whole = share(self.parts, np.array([self.levelling_slots / 2, self.levelling_slots]), self.interval_s)
+        half, whole = share(self.parts, np.array([self.levelling_slots / 2, self.levelling_slots]), self._asked_s)
         return 1.0 if 2 * whole < TWICE_LEAST * half else self.rest.levelling
 
     @property
@@ -59,10 +62,14 @@ class PartsLaw:
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""
-        return self.rest.quantile(points, probability) * share(self.parts, points[:, 1], self.interval_s)
+        return self.rest.quantile(points, probability) * share(self.parts, points[:, 1], self._asked_s)
+
+    @property
+    def _asked_s(self) -> float:
+        return self.interval_s if self.at_s is None else self.at_s
 
     def gain(self, slots: float, interval_s: float, partitions: float | None = None) -> float:
-        """Capacity at another interval or with other partitions, over that at the runs' interval and as many as slots."""
+        """Give the capacity at an interval with these partitions, over that of the runs with one for each slot."""
         known = self.parts.rate(slots, slots, self.interval_s)
         return self.parts.rate(slots, partitions or slots, interval_s) / known if known > 0 else 0.0
 

@@ -118,7 +118,7 @@ def plan(
     _, interval, memory, budget, price = min(options, key=lambda option: option[:3])
     gain = gains[interval]
     low_slots = None if low_rate is None else min(budget.slots, slots_for(low_rate, memory, gain))
-    layout, low_layout = lay_out(costed_run(runs), budget, rate, low_slots, low_rate)
+    layout, low_layout = lay_out(costed_run(runs), budget, rate, low_slots, low_rate, parts=model.batch)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)
@@ -160,6 +160,7 @@ def plan(
         low_slots=low_slots,
         low_layout=low_layout,
         stateful=any(keeps_state(run) for run in runs),
+        batch_parts=None if model.batch is None else model.batch.parts_s(rate * interval, budget.slots, budget.slots),
         outage=outage,
     )
 

@@ -3,9 +3,10 @@
 import statistics
 from collections.abc import Iterable
 
+from workbench.capacity.model import MicroBatch
 from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.dataflow import Budget
-from workbench.records import BatchLayout, Measurement, stages_of
+from workbench.records import BatchLayout, Measurement, Stage, stages_of
 
 _RANGE_COUNTS = 16  # slot counts between lowest and highest load that the state's partitions are chosen for, about
 
@@ -43,8 +44,29 @@ def source_share(measurements: Iterable[Measurement]) -> float | None:
     return statistics.median(shares) if shares else None
 
 
+def _stages_of_parts(parts: MicroBatch, source_rows: float) -> tuple[Stage, ...]:
+    """Give the stages where each task has `source_rows` of the source's rows."""
+    return tuple(
+        Stage(
+            line.name,
+            line.fixed_s,
+            line.per_row_s,
+            line.scale * source_rows ** (line.power - 1),
+            stateful=line.stateful,
+            source=line.source,
+        )
+        for line in parts.stages
+    )
+
+
 def lay_out(
-    measurement: Measurement, budget: Budget, rate: float, low_slots: int | None = None, low_rate: float | None = None
+    measurement: Measurement,
+    budget: Budget,
+    rate: float,
+    low_slots: int | None = None,
+    low_rate: float | None = None,
+    *,
+    parts: MicroBatch | None = None,
 ) -> tuple[BatchLayout | None, BatchLayout | None]:
     """Lay out the stages at the planned slots and at those of the lowest load, with one count for the state at both.
 
@@ -56,11 +78,17 @@ def lay_out(
         What is planned, and the records/s it is for.
     low_slots, low_rate
         The least slots and the load they are for; None: the deployment does not shrink.
+    parts
+        Of a batch, where they are known from all runs.
     """
-    stages = stages_of(measurement)
+    most, interval = budget.slots, budget.interval_s
+    if parts is None:
+        stages, fixed_s = stages_of(measurement), unstaged_s(measurement)
+    else:
+        stages = _stages_of_parts(parts, rate * interval / most)
+        fixed_s = parts.driver_s + parts.driver_task_s * len(stages) * most
     if not stages:
         return None, None
-    most, interval, fixed_s = budget.slots, budget.interval_s, unstaged_s(measurement)
     if low_slots is None or low_rate is None:
         return micro_batch_layout(stages, most, interval, rate=rate, batch_fixed_s=fixed_s), None
     step = max(1, (most - low_slots) // _RANGE_COUNTS)

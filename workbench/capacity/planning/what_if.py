@@ -39,6 +39,9 @@ class Question:
         capacity is then that many times lower, as if every operator were the one that limits.
     outage
         An outage to catch up after in time; it may take a larger margin.
+    interval_s
+        Trigger interval, seconds; None: the explored one. Another one needs the parts of a batch, see
+        `Model.at_interval`.
     """
 
     rate: float
@@ -50,6 +53,7 @@ class Question:
     one_lost: bool = False
     more_skew: float = 0.0
     outage: Outage | None = None
+    interval_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.worker_slots < 1:
@@ -104,6 +108,9 @@ def ask(exploration: Exploration, question: Question) -> Answer:
         When no number of slots is enough.
     """
     model, sample = exploration.model, exploration.fitted_runs[-1]
+    interval_s = sample.budget.interval_s if question.interval_s is None else question.interval_s
+    if interval_s != sample.budget.interval_s:
+        model = model.at_interval(interval_s)
     worse = 1 + question.more_skew
     margin = question.margin if question.outage is None else max(question.margin, question.outage.margin)
     least = min(run.budget.slots for run in exploration.runs)
@@ -125,7 +132,7 @@ def ask(exploration: Exploration, question: Question) -> Answer:
         query=sample.query,
         rate=question.rate,
         margin=margin,
-        budget=Budget(slots, profile, sample.budget.interval_s),
+        budget=Budget(slots, profile, interval_s),
         expected_rate=expected,
         low=float(low[0]) / worse,
         high=float(high[0]) / worse,

@@ -25,6 +25,7 @@ from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.while_dragged import WhileDragged
 
 _RISKS = (("by the margin alone", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
+_LONGEST_INTERVAL_S = 20.0
 _LONGEST = 120.0  # minutes
 _MOST_SHAPE, _MOST_PRICE = 64, 5.0  # ends of sliders, if the price list has nothing larger
 _STEPS = 1000  # of the slider of prices
@@ -142,14 +143,18 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.outage = slider("Outage (minutes)", outage, 0.0, max(_LONGEST, outage), 1.0, form=".0f")
         latest = max(4 * _LONGEST, catch_up)
         self.catch_up = slider("Caught up within (minutes)", catch_up, min(1.0, catch_up), latest, 1.0, form=".0f")
+        explored_s = self.exploration.fitted_runs[-1].budget.interval_s
+        longest = max(_LONGEST_INTERVAL_S, 2 * explored_s)
+        self.interval = slider("Trigger interval (s)", explored_s, min(0.5, explored_s), longest, 0.5, form=".1f")
+        self.interval.disabled = self.exploration.model.batch is None
         self.text = ipywidgets.HTML()
         self.answer: Answer | None = None
-        self._curves: dict[tuple[int, int], Capacity] = {}
+        self._curves: dict[tuple[int, int, float], Capacity] = {}
         self.chart = LiveChart(_unanswered())
         self.instance.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         self.controls = (
             self.rate, self.memory, self.margin, self.risk, self.shape, self.price, self.lost, self.skew, self.outage,
-            self.catch_up,
+            self.catch_up, self.interval,
         )  # fmt: skip
         for control in self.controls:
             moved = self.refresh
@@ -161,7 +166,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         super().__init__(
             [
                 self.rate, self.memory, self.margin, self.risk, self.instance, self.shape, self.price, self.skew,
-                self.lost, self.outage, self.catch_up,
+                self.lost, self.outage, self.catch_up, self.interval,
                 self.alarm.widget, self.text, *self.chart.parts, WhileDragged(self.controls), FullWidth(),
             ]
         )  # fmt: skip
@@ -183,6 +188,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             one_lost=self.lost.value,
             more_skew=self.skew.value / 100,
             outage=Outage(60 * self.outage.value, 60 * self.catch_up.value) if self.outage.value else None,
+            interval_s=None if self.interval.disabled else self.interval.value,
         )
 
     def refresh(self) -> None:
@@ -208,19 +214,22 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     def _capacity(self, answer: Answer) -> Capacity:
         """Give what the figure shows; its curves are kept, since only they take long."""
         model, plan, memory = self.exploration.model, answer.plan, answer.question.memory_mb
+        interval_s = plan.budget.interval_s
+        if model.batch is not None:
+            model = model.at_interval(interval_s)
         measured = (int(model.slots_[0]), int(model.slots_[-1]))
         room = max(measured[1], 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
-        if (memory, room) not in self._curves:
+        if (memory, room, interval_s) not in self._curves:
             found = capacity_of(model, measured_runs(self.exploration), (), [memory], "", reach=room)
             kept = tuple(curve for curve in found.memory_curves if curve.slots in measured)
-            self._curves[memory, room] = replace(found, memory_curves=kept)
+            self._curves[memory, room, interval_s] = replace(found, memory_curves=kept)
         beyond = f", {plan.extrapolation:.1f} times the most that was measured" if plan.extrapolation > 1 else ""
         finding = (
             f"{units.rate(plan.rate)} of {plan.query} take {plan.budget.slots} slots of {memory} MB on "
             f"{_workers(answer.workers)}{_money(answer, self._currency)}{beyond}"
         )
         targets = ((plan.budget.slots, plan.rate, memory),)
-        return aimed_at(self._curves[memory, room], targets, finding)
+        return aimed_at(self._curves[memory, room, interval_s], targets, finding)
 
     def _figure(self, answer: Answer) -> go.Figure:
         """Draw the capacity, what it must be, that of the workers, and what is left of it when one of them is lost.
