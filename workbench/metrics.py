@@ -162,6 +162,22 @@ class Disturbance:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """How fast the slots' cores are, whatever they run: CPU seconds of a fixed piece of work.
+
+    Parameters
+    ----------
+    arithmetic_s
+        Of arithmetic within the first cache.
+    reads_s
+        Of reads at random places of a table larger than most caches.
+    """
+
+    arithmetic_s: float
+    reads_s: float
+
+
+@dataclass(frozen=True)
 class Observation:
     """Everything a testbed recorded at one commanded rate.
 
@@ -188,6 +204,8 @@ class Observation:
         Interference by other load on the machine.
     dropped_late
         Share of the rows reaching the state that were dropped as later than the watermark allows.
+    cores
+        How fast the slots' cores were, the median of many timings; None if that was not timed.
     edges
         Edges between operators by name, (upstream, downstream); empty if the testbed does not report them.
     """
@@ -201,6 +219,7 @@ class Observation:
     quota_throttled: float | None = None
     disturbance: Disturbance = Disturbance()
     dropped_late: float = 0.0
+    cores: Timing | None = None
     edges: tuple[tuple[str, str], ...] = ()
 
     @property

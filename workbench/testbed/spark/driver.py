@@ -202,7 +202,7 @@ class Driver:
         while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
             self._tick()
             self._interference.sample()
-        slower = self._interference.end(live.commanded_rate)
+        slower, cores = self._interference.end(live.commanded_rate)
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
         if len(chosen) < least and live.epoch > 0 and not self._idle():
@@ -235,6 +235,7 @@ class Driver:
             quota_throttled=(bound[1] - periods[1]) / passed if spec.quota and passed else None,
             disturbance=replace(after.disturbance_since(before), slowdown=slower),
             dropped_late=dropped_late(spec.name, logs, operators),
+            cores=cores,
             edges=operator_edges(logs, operator_names(labels or ())),
         )
 

@@ -18,10 +18,11 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+
+from workbench.metrics import Timing
 
 _TIME_EVERY_S = 0.25
 _QUIET_S = 4.0  # a shorter quiet time is a gap between two bursts
@@ -34,14 +35,6 @@ _ROUNDS = 150
 _COMPARABLE = 0.8  # of the rate: at a lower load the query itself uses less of the caches and the memory
 # The least that slower reads cost a query with a large state, as measured (see the module's docstring).
 _OF_READS = 0.5
-
-
-@dataclass(frozen=True)
-class Timing:
-    """CPU seconds of the two halves of the timed work."""
-
-    arithmetic_s: float
-    reads_s: float
 
 
 def typical(timings: Sequence[Timing]) -> Timing:
@@ -141,12 +134,12 @@ class InterferenceProbe:
             self._now.append(self._time_once())
             self._due_s = self._clock() + _TIME_EVERY_S
 
-    def end(self, rate: float) -> float:
-        """End an observation at `rate` (records/s) and return its slowdown."""
+    def end(self, rate: float) -> tuple[float, Timing]:
+        """End an observation at `rate` (records/s); return its slowdown, and how fast the cores were."""
         self._now = self._now or [self._time_once()]
         self._seen.append((rate, typical(self._now)))
         self._now = []
-        return slowdown(self._seen)
+        return slowdown(self._seen), self._seen[-1][1]
 
     def wait(self, rate: float, most_s: float, tick: Callable[[], None], others: Callable[[], float]) -> None:
         """Wait until the cores have been fast and free for some seconds, about `most_s` seconds at most.

@@ -99,7 +99,7 @@ class Cores:
         while self.now < end:
             self.tick()
             self.interference.sample()
-        return self.interference.end(rate)
+        return self.interference.end(rate)[0]
 
 
 def test_an_observation_times_the_work_four_times_a_second():
