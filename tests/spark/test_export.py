@@ -15,20 +15,20 @@ from workbench.capacity import plan
 from workbench.records import MEASURED
 from workbench.testbed.spark import find_java
 
-MODULE = '''
+MODULE = """
 from pyspark.sql import functions as f
 
 DECODE = lambda stream: stream
 FUNCTION = lambda stream: stream.groupBy((f.col("value") % 100).alias("key")).count()
-'''
-REPORT = '''
+"""
+REPORT = """
 import json
 found = {"conf": {key: spark.conf.get(key) for key in json.loads(KEYS)}}
 found["batches"] = [json.loads(one.json) for query in spark.streams.active for one in query.recentProgress]
 print("FOUND", json.dumps(found))
 for query in spark.streams.active:
     query.stop()
-'''
+"""
 
 
 def fill(job, folder, keys):

@@ -45,9 +45,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _keys(options: argparse.Namespace) -> int:
     data = Dataset.at(options.data)
-    say = progress()
-    say("starting Spark")
-    with batch_session() as spark:
+    with progress() as say, batch_session() as spark:
         say(f"counting {options.column}")
         found = count_keys(
             spark,

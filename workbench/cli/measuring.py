@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from workbench.measuring import (
     CapacityEstimator,
     Configuration,
     measure,
-    narrate,
     result_of,
     verify,
 )
@@ -91,8 +91,10 @@ def _measure(options: argparse.Namespace) -> int:
     query, budget, testbed = _asked(options)
     estimator = _estimator(options)
     output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
-    events = measure(Configuration(query, budget), testbed, estimator, journal, costs=options.costs, output=output)
-    measurement = result_of(events, narrate(testbed.progress))
+    with progress() as say:
+        live = replace(testbed, progress=say)
+        events = measure(Configuration(query, budget), live, estimator, journal, costs=options.costs, output=output)
+        measurement = result_of(events, say.tell)
     complete = True
     if options.report:
         made = report.render("measure", {"measurement": str(output.resolve())}, options.report)
@@ -121,7 +123,9 @@ def _verify(options: argparse.Namespace) -> int:
         if not (math.isfinite(value) and value > 0):
             raise WorkbenchError(f"{name} is {value:g}; it must be a finite number above 0.")
     rates = [options.rate * percent / 100 for percent in options.percent]
-    probes = result_of(verify(query, budget, testbed, CapacityEstimator(), rates), narrate(testbed.progress))
+    with progress() as say:
+        live = replace(testbed, progress=say)
+        probes = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.tell)
     if options.json:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, options.percent, strict=True)]))
     else:
@@ -156,7 +160,7 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     if slots is None:
         slots = defaults.SLOTS if fractions else max(1, int(usable_cores()) - 1)
     budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
-    testbed = SparkTestbed(slot_cpus="auto" if fractions else "cores", progress=progress())
+    testbed = SparkTestbed(slot_cpus="auto" if fractions else "cores")
     testbed.check(budget)
     return query, budget, testbed
 

@@ -9,10 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report
+from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, progress, tell_partial
 from workbench.journal import Journal
-from workbench.measuring import Event, Reused, narrate
-from workbench.records import planned_to_dict
+from workbench.measuring import Event, Reused
+from workbench.records import CapacityPlan, planned_to_dict
 from workbench.study import (
     DryRun,
     Planned,
@@ -53,15 +54,16 @@ def _plan(options: argparse.Namespace) -> int:
         return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)
     journal = Journal(options.journal)
     journal.check()
-    say, taken = progress(), list[str]()
-    narrated = narrate(say)
+    taken = list[str]()
+    _, most_s = dry_run(study, journal).seconds
+    with progress(most_s) as say:
 
-    def listen(event: Event) -> None:
-        narrated(event)
-        if isinstance(event, Reused):
-            taken.append(event.measurement.started_at)
+        def listen(event: Event) -> None:
+            say.tell(event)
+            if isinstance(event, Reused):
+                taken.append(event.measurement.started_at)
 
-    planned = run_study(study, journal, progress=say, listen=listen)
+        planned = run_study(study, journal, progress=say, listen=listen)
     runs = (*planned.exploration.runs, *planned.sweep)
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
@@ -79,25 +81,37 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _show(planned: Planned) -> None:
-    for plan in planned.plans:
-        print(plan.sentence())
+    plans, out = planned.plans, look.console()
+    if plans:
+        out.print(f"{plans[0].query}: {_origin(plans[0])}")
+        out.print(look.targets(plans))
+    for reason in look.reasons(plans):
+        out.print(reason)
+    for plan in plans:
         executor = plan.executor
-        print(
-            f"  executors: {plan.executors} of {executor.slots} slots, {executor.millicores / 1000:g} cores and "
-            f"{executor.memory_mb} MB each; in addition, the driver, which is not priced"
+        out.print(
+            f"{units.rate(plan.rate)}: {plan.executors} executor{'s' * (plan.executors != 1)} of {executor.slots} "
+            f"slots, {executor.millicores / 1000:g} cores and {executor.memory_mb} MB each, and a driver, which is not "
+            "priced."
         )
         if plan.allocation is not None:
-            print(f"  tasks: {_counts(plan.allocation.tasks)}")
+            out.print(f"  tasks: {_counts(plan.allocation.tasks)}")
         if plan.layout is not None:
-            print(f"  partitions: {_counts(plan.layout.partitions)}")
+            out.print(f"  partitions: {_counts(plan.layout.partitions)}")
         if plan.batch_parts:
-            print(f"  {plan.where_time_goes()}")
-        for card in plan.cards:
-            print(f"  note: {card.finding} {card.advice}")
+            out.print(f"  {plan.where_time_goes()}")
+    for note in look.notes(plans):
+        out.print(note)
     for interval, reason in intervals_left_out(planned.sweep).items():
-        print(f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
-    if planned.plans:
-        print(f"{planned.plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
+        out.print(f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
+    if plans:
+        out.print(f"{plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
+
+
+def _origin(plan: CapacityPlan) -> str:
+    """Say in one word, which no reader can miss, and where, what the answer rests on."""
+    words = {"fluid": "SIMULATED", "recorded": "RECORDED elsewhere"}
+    return f"{words.get(plan.testbed_kind, 'MEASURED')}, {plan.runs} runs"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

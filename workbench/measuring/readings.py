@@ -24,6 +24,7 @@ from workbench.records import MstEstimate, Probe
 
 _MOST_FIXED = 0.5  # of an interval
 _ERRORS = 1.5
+_UNSTEADY = 0.1
 _TOO_WIDE = 1.5  # times the precision: a rate that is known no better is doubtful
 
 
@@ -123,9 +124,13 @@ def rates_of(readings: Sequence[Probe], interval_s: float, fixed_s: float) -> di
 def weights_of(readings: Sequence[Probe], deviation: float) -> dict[int, float]:
     """Weight of each round's reading: 1 on a quiet machine, less the more its cores were slowed or shared.
 
-    A disturbance adds its own size to the deviation of a reading, so it lowers the weight and never the rate.
+    A disturbance adds its own size to the deviation of a reading, so it lowers the weight and never the rate. So does a
+    reading that was not steady.
     """
-    shares = {probe.number: probe.observation.disturbance.worst for probe in readings}
+    shares = {
+        probe.number: max(probe.observation.disturbance.worst, _UNSTEADY * (probe.steady is False))
+        for probe in readings
+    }
     return {number: deviation**2 / (deviation**2 + share**2) for number, share in shares.items()}
 
 
@@ -222,6 +227,6 @@ def estimate(readings: Sequence[Probe], found: Levels, place: int, rounds: Round
         observation=last,
         limit="source" if bound else "query",
         seconds=sum(probe.seconds for probe in readings),
-        steady=all(probe.steady is not False for probe in readings),
+        steady=all(probe.steady is not False for probe in readings[1:] or readings),
         exhausted=half > _TOO_WIDE * rounds.precision,
     )

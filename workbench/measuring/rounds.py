@@ -243,12 +243,14 @@ class _Shared:
         started = clock()
         live.set_rate(math.inf)
         live.settle(_settle_s(interval_s))
-        for window in range(1, rounds.most_windows + 1):
+        first_of_many = number == 1 and rounds.least > 1  # an answer soon counts more; later rounds correct it
+        most_windows = 1 if first_of_many else rounds.most_windows
+        for window in range(1, most_windows + 1):
             last = live.observe(_window_s(interval_s))
             settled = steady(last, rounds.change)
             patience_s = self.estimator.patience_s - self.waited_s
             disturbed = last.disturbance.worst > self.estimator.max_disturbance and patience_s > 0
-            if (settled and not disturbed) or window == rounds.most_windows:
+            if (settled and not disturbed) or window == most_windows:
                 break
             if disturbed:
                 asked = clock()

@@ -109,7 +109,7 @@ class MstEstimate:
     seconds
         Time spent on the probes.
     steady
-        Whether the warm-up, or every reading, became steady before its cap.
+        Whether the warm-up, or every reading from the second round on, became steady before its cap.
     exhausted
         Whether the probes or the rounds ran out before the bracket was nearly as narrow as asked.
     contradictions

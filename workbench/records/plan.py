@@ -20,6 +20,7 @@ from workbench.records.plan_parts import (
     Executor,
     ModelFinding,
     Outage,
+    PlanVerdict,
     Price,
 )
 from workbench.records.spark_settings import MEASURED, state_settings
@@ -115,6 +116,10 @@ class CapacityPlan:
         Outage that the slots make up for in time, if the plan was asked to.
     batch_parts
         Seconds of a batch at `rate` by what they go to, where the runs explain them.
+    least_slots
+        Fewest slots that carry the rate with its margin; `budget` may have more of those that are paid for anyway.
+    verdict
+        Whether to deploy it as it is; None in plans of earlier versions.
     day
         The day's load that the rate is the peak of, and the slots that follow it.
     """
@@ -143,6 +148,8 @@ class CapacityPlan:
     stateful: bool = False
     outage: Outage | None = None
     batch_parts: Mapping[str, float] | None = None
+    least_slots: int | None = None
+    verdict: PlanVerdict | None = None
     day: Day | None = None
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:

@@ -221,6 +221,31 @@ class ModelFinding:
     advice: str
 
 
+Level = Literal["safe", "risky", "don't rely on it yet"]
+
+
+@dataclass(frozen=True)
+class PlanVerdict:
+    """Whether to deploy a plan as it is.
+
+    Parameters
+    ----------
+    level
+        In words.
+    risk
+        Probability that the deployment's capacity is below the rate; None where it is not known.
+    reason
+        One sentence.
+    remedy
+        What to do: a command or a setting of the study; empty where nothing needs to be done.
+    """
+
+    level: Level
+    risk: float | None
+    reason: str
+    remedy: str
+
+
 @dataclass(frozen=True)
 class Outage:
     """An outage to recover from.

@@ -118,7 +118,8 @@ def test_this_machine_is_fit(capsys):
 
 
 def test_progress_is_quiet_in_a_pipe(capsys):
-    console.progress()("a line")
+    with console.progress() as say:
+        say("a line")
     assert capsys.readouterr().err == ""
 
 

@@ -36,6 +36,8 @@ LEVEL = 0.9
 """Probability with which an interval holds the capacity."""
 
 MAX_SLOTS = 10**9
+_UNKNOWN_RISK = 0.5
+_PROBABILITIES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9])
 _TRIED = 150  # numbers of slots, to find the highest capacity
 _SAME = 1e-3
 
@@ -161,6 +163,21 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         law = self._law(points)
         low, high = law.quantile(points, (1 - level) / 2), law.quantile(points, (1 + level) / 2)
         return np.minimum(low, middle), np.maximum(high, middle)
+
+    def risks(self, rate: float, memory_mb: float, counts: Sequence[int]) -> list[float]:
+        """Probability that the capacity at each of `counts` slots is below `rate`, between tabulated quantiles.
+
+        With more slots it is no higher: where quantiles say otherwise by their scatter, the higher risk stands.
+        """
+        law = self.law_
+        if law is None:
+            return [_UNKNOWN_RISK] * len(counts)
+        where = np.array([[memory_mb, slots] for slots in counts], dtype=float)
+        table = np.array([law.quantile(where, probability) for probability in _PROBABILITIES])
+        risks = [np.interp(rate, table[:, place], _PROBABILITIES, left=0.0, right=1.0) for place in range(len(counts))]
+        if self._may_fall:
+            return [float(risk) for risk in risks]
+        return [float(risk) for risk in np.maximum.accumulate(risks[::-1])[::-1]]
 
     @property
     def batch(self) -> MicroBatch | None:

@@ -12,10 +12,11 @@ each, either way plans miss the capacity by 2.4 % in the median and 10 % at wors
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
-from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, check_model
+from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, check_model
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_counted_keys,
@@ -30,6 +31,7 @@ from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_r
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.prices import cheapest
 from workbench.capacity.planning.stages import lay_out, source_share
+from workbench.capacity.planning.verdict import Doubts, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
@@ -115,17 +117,33 @@ def plan(
         options.append((cost, interval, memory, Budget(slots, profile, interval), price))
     if not options:
         raise refused or WorkbenchError("No memory profile was given to plan with; give at least one.")
-    _, interval, memory, budget, price = min(options, key=lambda option: option[:3])
+    _, interval, memory, least_budget, price = min(options, key=lambda option: option[:3])
     gain = gains[interval]
+    points, rates = exploration.points, exploration.rates
+    most = int(points[:, 1].max())
+    budget, price = _filled(model, rate / gain.ratio, least_budget, price, most)
     low_slots = None if low_rate is None else min(budget.slots, slots_for(low_rate, memory, gain))
     layout, low_layout = lay_out(costed_run(runs), budget, rate, low_slots, low_rate, parts=model.batch)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)
-    points, rates = exploration.points, exploration.rates
     low, expected, high = _capacity(exploration, budget, gain)
     partitions = (layout.stateful_partitions if layout is not None else None) or budget.slots
     executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
+    findings = (
+        *check_model(exploration.model, points, rates, budget.slots, memory, fewest_runs=_enough(exploration)),
+        *check_interval(budget, sample.budget.interval_s, gain),
+        *check_layouts(layout, low_layout),
+        *check_allocation(allocation),
+        *check_source(share, budget.slots),
+        *check_python(runs, math.ceil(budget.slots / executors)),
+        *check_keys(runs, partitions),
+        *check_counted_keys(runs, keys, partitions),
+        *check_state(known=saw_operators(exploration.runs)),
+        *exploration.findings,
+    )
+    (shortfall,) = model.risks(rate / gain.ratio, memory, [budget.slots])
+    doubts = Doubts(shortfall, low, high, budget.slots / most, len(rates), findings)
     return CapacityPlan(
         query=sample.query,
         rate=rate,
@@ -138,31 +156,34 @@ def plan(
         testbed=sample.testbed,
         testbed_kind=sample.testbed_kind,
         runs=len(rates),
-        extrapolation=budget.slots / float(points[:, 1].max()),
+        extrapolation=budget.slots / most,
         executors=executors,
         allocation=allocation,
         layout=layout,
         price=price,
         overstatement=overstatement(exploration.runs),
         source_share=share,
-        cards=(
-            *check_model(exploration.model, points, rates, budget.slots, memory, fewest_runs=_enough(exploration)),
-            *check_interval(budget, sample.budget.interval_s, gain),
-            *check_layouts(layout, low_layout),
-            *check_allocation(allocation),
-            *check_source(share, budget.slots),
-            *check_python(runs, math.ceil(budget.slots / executors)),
-            *check_keys(runs, partitions),
-            *check_counted_keys(runs, keys, partitions),
-            *check_state(known=saw_operators(exploration.runs)),
-            *exploration.findings,
-        ),
+        cards=findings,
         low_slots=low_slots,
         low_layout=low_layout,
         stateful=any(keeps_state(run) for run in runs),
         batch_parts=None if model.batch is None else model.batch.parts_s(rate * interval, budget.slots, budget.slots),
         outage=outage,
+        least_slots=least_budget.slots,
+        verdict=judge(doubts),
     )
+
+
+def _filled(
+    model: Model, rate: float, budget: Budget, price: Price | None, most_measured: int
+) -> tuple[Budget, Price | None]:
+    """Take as many of the slots that are paid for anyway as make the deployment safer; none without a price."""
+    if price is None:
+        return budget, None
+    paid = price.workers * price.slots_per_worker
+    counts = range(budget.slots, min(paid, max(budget.slots, 2 * most_measured)) + 1)
+    slots = fill(budget.slots, paid, most_measured, model.risks(rate, budget.profile.memory_mb, counts))
+    return replace(budget, slots=slots), replace(price, idle_slots=paid - slots)
 
 
 def _capacity(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -> tuple[float, float, float]:

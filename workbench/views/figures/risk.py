@@ -14,8 +14,8 @@ from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.views import theme, units
 
-_LEAST_RISK, _MOST_RISK = 0.005, 0.5
-_PROBABILITIES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9])
+_LEAST_RISK = 0.005
+_SHOWN_RISK = 0.001
 _DEPLOYMENTS = 48
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 _WIDE = 4.0  # times the least cost from which on the axis is logarithmic
@@ -68,7 +68,7 @@ def cost_risk(
     last = _safest(model, rate, memory, first)
     last = max([last, *(slots for _, slots in marks)])
     counts = sorted({*np.unique(np.geomspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
-    risks = _risks(model, rate, memory, counts)
+    risks = model.risks(rate, memory, counts)
     points = tuple(
         RiskPoint(slots, cheapest(instances, slots, profile).per_hour if instances else float(slots), risk)
         for slots, risk in zip(counts, risks, strict=True)
@@ -83,7 +83,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     figure = theme.figure(data.finding, 420, "Steps: probability of falling short, over what the deployment costs.")
     if not data.points:
         return theme.not_enough(figure, "the model carries the rate with no number of slots.")
-    shown = [max(point.risk, _PROBABILITIES[0]) for point in data.points]
+    shown = [max(point.risk, _SHOWN_RISK) for point in data.points]
     priced = len({point.cost for point in data.points}) > 1
     across = [point.cost if priced else point.slots for point in data.points]
     marked = [point.cost if priced else point.slots for _, point in data.marks]
@@ -105,7 +105,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
         uid="risk-margins",
         name="deployments by margin",
         x=marked,
-        y=[100 * max(point.risk, _PROBABILITIES[0]) for _, point in data.marks],
+        y=[100 * max(point.risk, _SHOWN_RISK) for _, point in data.marks],
         customdata=[(point.slots, point.cost) for _, point in data.marks],
         text=_labels(data.marks),
         mode="markers+text",
@@ -163,18 +163,6 @@ def _safest(model: Model, rate: float, memory: float, first: int) -> int:
         if slots <= max(_STEPS, 4 * first):
             return slots
     return 2 * first
-
-
-def _risks(model: Model, rate: float, memory: float, counts: Sequence[int]) -> list[float]:
-    """Probability that the capacity at each slot count is below `rate`, between the tabulated quantiles."""
-    law = model.law_
-    if law is None:
-        return [_MOST_RISK] * len(counts)
-    where = np.array([[memory, slots] for slots in counts], dtype=float)
-    table = np.array([law.quantile(where, probability) for probability in _PROBABILITIES])
-    risks = [np.interp(rate, table[:, place], _PROBABILITIES, left=0.0, right=1.0) for place in range(len(counts))]
-    # More slots carry no less; where quantiles, tabulated, say otherwise, the higher risk stands.
-    return [float(risk) for risk in np.maximum.accumulate(risks[::-1])[::-1]]
 
 
 def _finding(

@@ -1,0 +1,107 @@
+"""The verdict on a plan: safe, risky, or don't rely on it yet, with the one reason that decides and what to do.
+
+It goes by what a reader would have to weigh otherwise: the probability of falling short, how far the slots lie beyond
+those measured, how wide the interval is, whether forms that fit alike disagree, and how many runs are doubtful. The
+first doubt that applies, the gravest first, is the reason.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.records import Concern, ModelFinding, PlanVerdict
+
+GRAVE_RISK, SOME_RISK, LITTLE_RISK = 0.25, 0.05, 0.01
+GRAVE_WIDTH = 2.5  # upper end of the interval over the lower
+FAR, VERY_FAR = 2.0, 4.0  # times the most slots measured
+GRAVE_SPREAD = 0.5  # between forms that fit alike, of the prediction
+
+_NOTABLE: tuple[Concern, ...] = ("hot key", "late batches", "memory not measured", "trigger interval")
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """What a plan is judged by.
+
+    Parameters
+    ----------
+    risk
+        Probability that the capacity is below the rate.
+    low, high
+        Ends of the capacity's interval, records/s.
+    extrapolation
+        Slots over the most slots measured.
+    runs
+        Runs that the model was fitted to.
+    findings
+        What is doubtful about the model, the runs and the plan.
+    """
+
+    risk: float
+    low: float
+    high: float
+    extrapolation: float
+    runs: int
+    findings: Sequence[ModelFinding]
+
+
+def judge(doubts: Doubts) -> PlanVerdict:
+    """Give the verdict."""
+    found = {one.concern: one for one in doubts.findings}
+    doubtful = found["doubtful runs"].value / doubts.runs if "doubtful runs" in found else 0.0
+    spread = found["forms disagree"].value if "forms disagree" in found and doubts.extrapolation > FAR else 0.0
+    width = doubts.high / doubts.low if doubts.low > 0 else math.inf
+    larger = "Measure more slots: add larger counts to the study's slots, then run workbench plan again."
+    quieter = "Run workbench plan again with another --journal while the machine has less to do."
+    safer = "Ask for less risk: add 'risk: 0.05' to the study, then run workbench plan again."
+    short = f"With a probability of {_percent(doubts.risk)} its capacity is below the rate."
+    far = f"It has {doubts.extrapolation:.1f} times the most slots measured."
+    grave = (
+        (doubts.risk > GRAVE_RISK, short, safer),
+        (doubts.extrapolation > VERY_FAR, far, larger),
+        (width > GRAVE_WIDTH, f"Its capacity is known to a factor of {width:.1f} only.", larger),
+        (doubtful >= 1, "Every run was disturbed or unsteady.", quieter),
+        (spread > GRAVE_SPREAD, f"Models that fit the runs alike differ by {_percent(spread)} here.", larger),
+    )
+    some = (
+        (doubts.risk > SOME_RISK, short, safer),
+        (doubts.extrapolation > FAR, far, larger),
+        (doubtful > 0.5, f"{_percent(doubtful)} of the runs were disturbed or unsteady.", quieter),
+    )
+    for doubted, reason, remedy in grave:
+        if doubted:
+            return PlanVerdict("don't rely on it yet", doubts.risk, reason, remedy)
+    for doubted, reason, remedy in some:
+        if doubted:
+            return PlanVerdict("risky", doubts.risk, reason, remedy)
+    for concern in _NOTABLE:
+        if concern in found:
+            return PlanVerdict("risky", doubts.risk, found[concern].finding, found[concern].advice)
+    reason = f"The probability that its capacity is below the rate is {_percent(doubts.risk)}."
+    return PlanVerdict("safe", doubts.risk, reason, "")
+
+
+def fill(least: int, paid: int, most_measured: int, risks: Sequence[float]) -> int:
+    """Give as many of the `paid` slots, from `least` on, as bring the risk down to 1 %, else those of the least risk.
+
+    Parameters
+    ----------
+    least
+        Fewest slots that carry the rate.
+    paid
+        Slots of the workers that `least` slots take.
+    most_measured
+        Most slots measured: what nobody has seen is no reason to go beyond twice as many.
+    risks
+        Of falling short, at `least`, `least` + 1, ... slots.
+    """
+    usable = risks[: min(paid, max(least, int(FAR * most_measured))) - least + 1]
+    enough = next((place for place, risk in enumerate(usable) if risk <= LITTLE_RISK), None)
+    return least + (min(range(len(usable)), key=usable.__getitem__) if enough is None else enough)
+
+
+def _percent(share: float) -> str:
+    """Whole percent; below one with one digit, and never 0 for what is not."""
+    if share >= 0.01:
+        return f"{share:.0%}"
+    return f"{share:.1%}" if share >= 0.001 else "less than 0.1%"

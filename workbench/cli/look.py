@@ -1,0 +1,86 @@
+"""How answers look in a terminal, a file or a pipe: one table, each note once, plain words without a terminal."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from workbench.records import CapacityPlan
+from workbench.views import units
+
+_STYLES: Mapping[str, str] = {"safe": "green", "risky": "yellow", "don't rely on it yet": "bold red"}
+_WIDE = 120  # columns of a file or a pipe, which have none of their own
+
+
+def console() -> Console:
+    """Make the console of the answer: standard output, its colours off by NO_COLOR, in files and in pipes."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDE
+    return Console(markup=False, highlight=False, emoji=False, width=width, soft_wrap=False)
+
+
+def verdict_of(plan: CapacityPlan) -> Text:
+    """Give the verdict in its colour; a dash where a plan of an earlier version has none."""
+    if plan.verdict is None:
+        return Text("-")
+    return Text(plan.verdict.level, style=_STYLES[plan.verdict.level])
+
+
+def targets(plans: Sequence[CapacityPlan]) -> Table:
+    """Make the table of targets: verdict, deployment, capacity with its interval, cost."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in ("target", "verdict", "deploy", "capacity (90 %)"):
+        table.add_column(name)
+    priced = any(plan.price is not None for plan in plans)
+    if priced:
+        table.add_column("cost", justify="right")
+    for plan in plans:
+        cells: list[str | Text] = [units.rate(plan.rate), verdict_of(plan), deployment(plan), capacity(plan)]
+        if priced:
+            cells.append(cost(plan))
+        table.add_row(*cells)
+    return table
+
+
+def deployment(plan: CapacityPlan) -> str:
+    """Say what to deploy, in a few words."""
+    budget = plan.budget
+    count = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
+    slots = f"{count} of {budget.profile.cpus:g} core, {budget.profile.memory_mb} MB"
+    return slots if plan.price is None else f"{slots} on {plan.price.workers} x {plan.price.instance.name}"
+
+
+def capacity(plan: CapacityPlan) -> str:
+    """Give the capacity and the ends of its interval, all with the digits one can stand for."""
+    return f"{units.rate(plan.expected_rate, 2)} ({units.scaled(plan.low, '', 2)} to {units.scaled(plan.high, '', 2)})"
+
+
+def cost(plan: CapacityPlan) -> str:
+    """Give the price of a month."""
+    return "" if plan.price is None else f"{units.number(plan.price.per_month)} {plan.price.instance.currency}/month"
+
+
+def reasons(plans: Sequence[CapacityPlan]) -> list[str]:
+    """Say for every target that is not safe why, and what to do."""
+    return [
+        f"{units.rate(plan.rate)}: {plan.verdict.level}. {plan.verdict.reason} {plan.verdict.remedy}".rstrip()
+        for plan in plans
+        if plan.verdict is not None and plan.verdict.level != "safe"
+    ]
+
+
+def notes(plans: Sequence[CapacityPlan]) -> list[str]:
+    """Give each note once, with the targets it concerns where these are not all."""
+    found: dict[tuple[str, str], list[CapacityPlan]] = {}
+    for plan in plans:
+        for card in plan.cards:
+            found.setdefault((card.finding, card.advice), []).append(plan)
+    return [_note(finding, advice, own, plans) for (finding, advice), own in found.items()]
+
+
+def _note(finding: str, advice: str, own: Sequence[CapacityPlan], plans: Sequence[CapacityPlan]) -> str:
+    concerned = "" if len(own) == len(plans) else f"{', '.join(units.rate(plan.rate) for plan in own)}: "
+    return f"note: {concerned}{finding} {advice}"
