@@ -12,12 +12,39 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from types import FrameType, MappingProxyType
 
 from workbench import __version__
-from workbench.cli import checking, clusters, keys, measuring, placing, planning, reporting, scaling
 from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED
 from workbench.errors import WorkbenchError
+
+_GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "measure": {
+            "doctor": ("checking", "what this machine supports, and how to fix what is missing"),
+            "measure": ("measuring", "the maximum sustainable throughput of a query on a budget"),
+            "verify": ("measuring", "run a query at a rate: sustained or not"),
+            "keys": ("keys", "how often each key of your data occurs, its skew, and the advice"),
+        },
+        "plan": {
+            "plan": ("planning", "how many slots of which memory for which rate: measure, model, plan"),
+            "cluster": ("clusters", "several plans at their own rates on one priced cluster"),
+        },
+        "place and scale": {
+            "place": ("placing", "which task on which worker, and how much throughput a placement decides"),
+            "replay": ("scaling", "what autoscaling policies would do on a load that changes, simulated"),
+        },
+        "report": {"report": ("reporting", "a report as one HTML file that opens offline")},
+    }
+)
+"""The commands by what they are for: each with the module that carries it out, and what it answers."""
+
+_EXAMPLES = """examples:
+  workbench measure nexmark:q5                        about five minutes on this machine
+  workbench plan data/q5.yaml --report q5.html        what to deploy for three rates
+  workbench place .workbench/data-q5-plan.json        where its tasks go
+"""
 
 _OPTIONS: Mapping[str, str] = MappingProxyType({"interval_s": "interval"})
 """Options that have another name than their setting."""
@@ -25,8 +52,8 @@ _OPTIONS: Mapping[str, str] = MappingProxyType({"interval_s": "interval"})
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    asked = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parser(asked).parse_args(asked)
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup stays in force
         signal.signal(signal.SIGHUP, _interrupt)
@@ -59,15 +86,30 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: Sequence[str]) -> argparse.ArgumentParser:
+    """Make the parser: of the commands only the one that is asked for is loaded, so that help comes at once."""
     parser = argparse.ArgumentParser(
         prog="workbench",
-        description="How many slots of which memory does my streaming query need? Measure it, model it, plan it.",
-        epilog="Exit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, 2 bad input or "
-        "an unfit machine, 3 source-bound, 70 a defect, 130 interrupted.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="How many slots of which memory does my streaming query need? Measure it, model it, plan it.\n\n"
+        + "\n".join(_listed()),
+        epilog=f"{_EXAMPLES}\nExit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, "
+        "2 bad input or\nan unfit machine, 3 source-bound, 70 a defect, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="asked")
-    for group in (checking, measuring, planning, clusters, keys, placing, scaling, reporting):
-        group.add(commands)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="asked", help="see above; COMMAND --help")
+    known = {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
+    chosen = next((word for word in asked if not word.startswith("-")), None)
+    if chosen in known:
+        import_module(f"workbench.cli.{known[chosen]}").add(commands)
+    for name in known.keys() - commands.choices.keys():
+        commands.add_parser(name)
     return parser
+
+
+def _listed() -> list[str]:
+    lines = []
+    for group, commands in _GROUPS.items():
+        lines.append(f"{group}:")
+        lines += [f"  {name:9} {answers}" for name, (_, answers) in commands.items()]
+    return lines

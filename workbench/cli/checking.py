@@ -12,7 +12,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     doctor = commands.add_parser(
         "doctor",
-        help="check what this machine supports and how to fix what is missing",
         description="Check whether this machine can measure, draw and report, and show how to fix what is missing; the "
         "exit code is 2 if something is lacking that measuring needs.",
     )

@@ -18,7 +18,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     clusters = commands.add_parser(
         "cluster",
-        help="several plans at their own rates on one priced cluster",
         description="Find the cheapest workers of one type that hold the executors and drivers of several plans.",
         epilog="For example: workbench cluster .workbench/q5-plan.json@60000 .workbench/q8-plan.json --prices "
         "data/instances.csv",

@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.cli.console import DONE, progress
+from workbench.cli.console import DONE
+from workbench.cli.progress import progress
 from workbench.scaling import ExecutorAdvice, advise_executors
 from workbench.testbed.spark import batch_session
 from workbench.views import units
@@ -21,7 +22,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     keys = commands.add_parser(
         "keys",
-        help="how often each key of your data occurs, its skew, and the advice",
         description="Count the keys of a column with Spark: the hottest of them, how unevenly they fill shuffle "
         "partitions, how many tasks are of use, and how many elastic executors and shards to have.",
     )

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from workbench.records import CapacityPlan
 from workbench.views import units
+from workbench.views.front import capacity, deployment
 
 _STYLES: Mapping[str, str] = {"safe": "green", "risky": "yellow", "don't rely on it yet": "bold red"}
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
@@ -43,19 +44,6 @@ def targets(plans: Sequence[CapacityPlan]) -> Table:
             cells.append(cost(plan))
         table.add_row(*cells)
     return table
-
-
-def deployment(plan: CapacityPlan) -> str:
-    """Say what to deploy, in a few words."""
-    budget = plan.budget
-    count = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
-    slots = f"{count} of {budget.profile.cpus:g} core, {budget.profile.memory_mb} MB"
-    return slots if plan.price is None else f"{slots} on {plan.price.workers} x {plan.price.instance.name}"
-
-
-def capacity(plan: CapacityPlan) -> str:
-    """Give the capacity and the ends of its interval, all with the digits one can stand for."""
-    return f"{units.rate(plan.expected_rate, 2)} ({units.scaled(plan.low, '', 2)} to {units.scaled(plan.high, '', 2)})"
 
 
 def cost(plan: CapacityPlan) -> str:

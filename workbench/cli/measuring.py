@@ -16,9 +16,9 @@ from workbench.cli.console import (
     NOT_SUSTAINED,
     SOURCE_BOUND,
     check_file,
-    progress,
     tell_partial,
 )
+from workbench.cli.progress import progress
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -47,7 +47,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     measured = commands.add_parser(
         "measure",
         parents=[deployed],
-        help="find the maximum sustainable throughput of a query on a budget",
         description="Deploy a query on this machine and try rates until the highest that it sustains is bracketed. "
         "Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
     )
@@ -72,7 +71,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verified = commands.add_parser(
         "verify",
         parents=[deployed],
-        help="run a query at a rate: sustained or not",
         description="Deploy a query on this machine and run it at a rate, or at shares of it. The exit code says "
         "whether the lowest was sustained.",
     )

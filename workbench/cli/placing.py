@@ -44,7 +44,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     placed = commands.add_parser(
         "place",
-        help="which task on which worker, and how much throughput a placement decides",
         description="Place the tasks of one or several queries on workers. INPUT is a problem (JSON or YAML: workers, "
         "slots, operators with tasks, cpu, io, net per task, edges; optional rate, worker, speeds, queries), a "
         "measurement, or the plans that workbench plan wrote.",

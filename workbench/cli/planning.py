@@ -10,10 +10,11 @@ from pathlib import Path
 
 from workbench import report
 from workbench.cli import look
-from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, progress, tell_partial
+from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, tell_partial
+from workbench.cli.progress import progress
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
-from workbench.records import CapacityPlan, planned_to_dict
+from workbench.records import planned_to_dict
 from workbench.study import (
     DryRun,
     Planned,
@@ -25,6 +26,7 @@ from workbench.study import (
     write_planned,
 )
 from workbench.views import units
+from workbench.views.front import origin
 
 _IN_SECONDS = 120  # a shorter time is given in seconds
 
@@ -33,7 +35,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     planned = commands.add_parser(
         "plan",
-        help="how many slots of which memory for which rate: measure, model, plan",
         description="Carry a study out: measure a query on small budgets, fit a model of its capacity, and plan the "
         "slots, memory and settings for each target rate. What is recorded in the journal is not measured again.",
     )
@@ -83,7 +84,7 @@ def _plan(options: argparse.Namespace) -> int:
 def _show(planned: Planned) -> None:
     plans, out = planned.plans, look.console()
     if plans:
-        out.print(f"{plans[0].query}: {_origin(plans[0])}")
+        out.print(f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {plans[0].runs} runs")
         out.print(look.targets(plans))
     for reason in look.reasons(plans):
         out.print(reason)
@@ -106,12 +107,6 @@ def _show(planned: Planned) -> None:
         out.print(f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
     if plans:
         out.print(f"{plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
-
-
-def _origin(plan: CapacityPlan) -> str:
-    """Say in one word, which no reader can miss, and where, what the answer rests on."""
-    words = {"fluid": "SIMULATED", "recorded": "RECORDED elsewhere"}
-    return f"{words.get(plan.testbed_kind, 'MEASURED')}, {plan.runs} runs"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -18,7 +18,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     reported = commands.add_parser(
         "report",
-        help="render a report as one HTML file that opens offline",
         description="Render a report as one HTML file that opens offline. NAME is capacity (carries a study out and "
         "compares it with its previous run), placement, scaling, the path of a report notebook, or a JSON file that "
         "measure or plan wrote.",

@@ -40,7 +40,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     replayed = commands.add_parser(
         "replay",
-        help="what autoscaling policies would do on a load that changes, simulated",
         description="Replay a changing load against a simulated deployment under autoscaling policies: time at the "
         "target rate, latency, cost and reconfigurations of each policy.",
     )

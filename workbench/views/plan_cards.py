@@ -9,7 +9,7 @@ from workbench.capacity import CapacityPlan, ModelFinding
 from workbench.records import Measurement, Run
 from workbench.study import Planned, intervals_left_out
 from workbench.views import units
-from workbench.views.cards import Card, Column, Table, gather
+from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import (
     capacity,
     convergence,
@@ -22,6 +22,7 @@ from workbench.views.figures import (
     stage_layout,
     trigger_intervals,
 )
+from workbench.views.front import front_html, sentence
 from workbench.views.model_cards import forms, safety
 
 _DAY = "What would following the load save?"
@@ -31,25 +32,24 @@ OUTAGE_S = 600.0
 
 def cards(planned: Planned) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    sections: tuple[Callable[[Planned], list[Card]], ...] = (
-        _answer,
-        _model,
+    front: tuple[Callable[[Planned], list[Card]], ...] = (_answer, _model)
+    evidence: tuple[Callable[[Planned], list[Card]], ...] = (
+        _spark,
         safety,
-        _intervals,
         _waiting,
         _day,
+        _intervals,
         _advice,
         _doubts,
-        _spark,
         _exploration,
         forms,
         _runs,
     )
-    return gather(sections, planned)
+    return [*gather(front, planned), *(fold(card) for card in gather(evidence, planned))]
 
 
 def _answer(planned: Planned) -> list[Card]:
-    title = "What do I deploy?"
+    title = f"What do I deploy for {planned.study.query}?"
     refused = [
         Card(f"refused-{rate:.0f}", f"No plan for {units.rate(rate)}", reason, kind="not-yet")
         for rate, reason in planned.refused
@@ -73,10 +73,9 @@ def _answer(planned: Planned) -> list[Card]:
             Column("Extrapolation", "x"),
         ),
         tuple(_row(plan) for plan in planned.plans),
-        opened=True,
     )
-    finding = " ".join([*(plan.sentence() for plan in planned.plans), planned.plans[0].basis()])
-    return [Card("answer", title, finding, table=table), *refused]
+    finding = f"{sentence(planned)} {planned.plans[0].basis()}"
+    return [Card("answer", title, finding, table=table, html=front_html(planned)), *refused]
 
 
 def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:

@@ -10,12 +10,12 @@ import pytest
 from example_measurement import example_measurement
 
 from workbench import cli
-from workbench.cli import checking, console, measuring, planning, reporting
+from workbench.cli import checking, measuring, planning, progress, reporting
 from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, SOURCE_BOUND
 from workbench.doctor import Finding
 from workbench.errors import WorkbenchError
 
-COMMANDS = ("doctor", "measure", "plan", "verify", "keys", "place", "replay", "report")
+COMMANDS = ("doctor", "measure", "plan", "verify", "cluster", "keys", "place", "replay", "report")
 
 
 def run(capsys, *arguments):
@@ -118,7 +118,7 @@ def test_this_machine_is_fit(capsys):
 
 
 def test_progress_is_quiet_in_a_pipe(capsys):
-    with console.progress() as say:
+    with progress.progress() as say:
         say("a line")
     assert capsys.readouterr().err == ""
 

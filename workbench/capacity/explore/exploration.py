@@ -24,6 +24,7 @@ from workbench.capacity.model import (
     check_runs,
     describe_runs,
     exploration_cost,
+    fit_micro_batch,
     model_of_form,
     review_readings,
     select_model,
@@ -119,7 +120,8 @@ def conclude(
     Raises
     ------
     WorkbenchError
-        When fewer than three runs are left; the message says what the others were.
+        When fewer than three runs are left, unless the parts of a batch explain them; the message says what the others
+        were.
     """
     costs = costs_of(runs, score_forms)
     stop = stopping_row(costs, most_runs) if choice == "improvement" else None
@@ -135,7 +137,7 @@ def conclude(
         review = review_readings(_points(kept), _rates(kept), [run.predicted_rate or math.nan for run in kept])
         left_out |= {rows[row]: str(group) for group in review.outliers for row in group.runs}
         usable = {row: run for row, run in usable.items() if row not in left_out}
-    if len(usable) < LEAST_FITTED:
+    if len(usable) < LEAST_FITTED and not (growth != "tasks" and _explained(list(usable.values()))):
         raise WorkbenchError(_too_few(runs, len(usable), left_out))
     fitted = list(usable.values())
     points, rates = _points(fitted), _rates(fitted)
@@ -145,6 +147,12 @@ def conclude(
     else:
         model = model_of_form(form, stateful=stateful, growth=growth).fit(points, rates, fitted)
     return Exploration(tuple(runs), costs, tuple(usable), model, reason, dict(sorted(left_out.items())))
+
+
+def _explained(runs: Sequence[Measurement]) -> bool:
+    """Whether the parts of a batch explain `runs`, so that a model needs no more of them."""
+    parts = fit_micro_batch(runs)
+    return parts is not None and parts.explains
 
 
 def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str]) -> str:

@@ -70,7 +70,7 @@ class Space:
     Parameters
     ----------
     slots
-        Slot counts, ascending; at least two.
+        Slot counts, ascending. One is enough where runs with more partitions than slots show what tasks cost.
     memory_mb
         Memory per slot, MiB, ascending: the grid.
     cpus
@@ -85,11 +85,11 @@ class Space:
     interval_s: float = 2.0
 
     def __post_init__(self) -> None:
-        for name, values, least in (("slots", self.slots, 2), ("memory_mb", self.memory_mb, 1)):
-            if len(values) < least or list(values) != sorted(set(values)) or values[0] < 1:
+        for name, values in (("slots", self.slots), ("memory_mb", self.memory_mb)):
+            if not values or list(values) != sorted(set(values)) or values[0] < 1:
                 raise WorkbenchError(
-                    f"{name} of the space is {list(values)!r}; it must be at least {least} whole numbers above 0, "
-                    "ascending. For example [1, 2, 4]."
+                    f"{name} of the space is {list(values)!r}; it must be whole numbers above 0, ascending. For "
+                    "example [1, 2, 4]."
                 )
 
     def budget(self, slots: int, memory_mb: int) -> Budget:
@@ -105,7 +105,8 @@ class Space:
     def corners(self) -> tuple[Budget, ...]:
         """Budgets at the ends: two where the memory is fixed."""
         ends = dict.fromkeys((self.memory_mb[0], self.memory_mb[-1]))
-        return tuple(self.budget(slots, memory) for memory in ends for slots in (self.slots[0], self.slots[-1]))
+        few_and_many = dict.fromkeys((self.slots[0], self.slots[-1]))
+        return tuple(self.budget(slots, memory) for memory in ends for slots in few_and_many)
 
 
 class ResourceExplorer:

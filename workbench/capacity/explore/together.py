@@ -17,8 +17,8 @@ from workbench.measuring import Event, Together, measure_together
 from workbench.records import Measurement, Run
 from workbench.workload import Query
 
-DIVIDED = 4
-"""Partitions for each slot of the largest budget in one more reading, which shows what tasks cost."""
+DIVIDED, ALONE = (4,), (2, 4, 8)
+"""Partitions for each slot of the largest budget in more readings, which show what tasks cost; of a single budget."""
 
 HIT_RATE = 0.9
 """Share of state accesses, by bytes, that the cache must serve on the most slots, whose memory is what it should be."""
@@ -34,7 +34,8 @@ def groups_of(query: Query, budgets: tuple[Budget, ...]) -> tuple[Together, ...]
         own = sorted((b for b in budgets if b.profile == profile), key=lambda b: (b.slots, b.interval_s))
         groups.append(Together(query, tuple(own)))
     largest = groups[-1].budgets[-1]
-    groups[-1] = replace(groups[-1], divided=((largest, DIVIDED * largest.slots),))
+    times = DIVIDED if len(groups[-1].budgets) > 1 else ALONE
+    groups[-1] = replace(groups[-1], divided=tuple((largest, each * largest.slots) for each in times))
     return tuple(groups)
 
 

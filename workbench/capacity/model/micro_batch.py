@@ -31,7 +31,7 @@ from workbench.metrics import Observation
 from workbench.records import Measurement, Probe
 
 EXPLAINED = 0.15
-"""Largest deviation of ln rate from the readings at which the parts are believed; repeats differ by half of it."""
+"""Largest deviation of ln seconds from the batches at which the parts are believed; repeats differ by half of it."""
 
 _HALVINGS, _DOUBLINGS = 60, 64
 _FEWEST_READINGS = 3
@@ -79,7 +79,7 @@ class MicroBatch:
     stages
         In order, the source's own work included in the stage that reads it.
     error
-        Standard deviation of ln rate around what it says of the readings it was fitted to.
+        Standard deviation of ln seconds of the batches seen around what it says of them.
     readings
         How many these are.
     most_tasks
@@ -160,12 +160,17 @@ class Reading:
 
 
 def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Reading]]:
-    """Give the names of the stages, and every observation of `runs` that shows all of them."""
+    """Give the names of the stages, and the observations of `runs` that show all of them.
+
+    Of budgets that took turns it is those of the last round, and what followed it: earlier rounds met colder code, or
+    another machine.
+    """
     found: list[tuple[tuple[str, ...], Reading]] = []
     for run in runs:
         if run.tasks is not None:
             continue
-        for probe in (*run.estimate.probes, *run.load_curve, *run.divided):
+        probes = run.estimate.probes[-1:] if run.estimate.from_readings else run.estimate.probes
+        for probe in (*probes, *run.load_curve, *run.divided):
             if probe.phase != "warm-up":
                 found += _reading(run.budget.slots, probe)
     names = max((names for names, _ in found), key=len, default=())
@@ -210,13 +215,10 @@ def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     left = np.array([one.driver_s for one in readings])
     driver_s, driver_task_s = _line(tasks, left, 1 / np.array([one.batch_s for one in readings]))
     model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), int(tasks.max()))
-    missed = [math.log(_rate_at(model, one)) - math.log(one.rows / one.batch_s) for one in readings]
+    missed = [
+        math.log(sum(model.parts_s(one.rows, one.slots, one.partitions).values()) / one.batch_s) for one in readings
+    ]
     return replace(model, error=float(np.sqrt(np.mean(np.square(missed)))))
-
-
-def _rate_at(model: MicroBatch, seen: Reading) -> float:
-    """Records/s that the model expects of batches as long as those seen."""
-    return max(model.rate(seen.slots, seen.partitions, seen.batch_s), 1e-9)
 
 
 def _stage(name: str, place: int, readings: Sequence[Reading]) -> StageLine:

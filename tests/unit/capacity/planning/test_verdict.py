@@ -1,0 +1,66 @@
+"""Verdicts, their reasons and remedies, and the slots that are paid for anyway."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.capacity.planning.verdict import Doubts, fill, judge
+from workbench.records import ModelFinding
+
+CALM = Doubts(risk=0.004, low=1.1e5, high=1.4e5, extrapolation=1.5, runs=3, findings=())
+
+
+def finding(concern, value):
+    return ModelFinding(concern, value, f"about {concern}", f"do something about {concern}")
+
+
+def test_a_plan_without_doubts_is_safe_and_says_its_risk():
+    verdict = judge(CALM)
+    assert (verdict.level, verdict.remedy) == ("safe", "")
+    assert verdict.reason == "The probability that its capacity is below the rate is 0.4%."
+    assert "less than 0.1%" in judge(replace(CALM, risk=0.0)).reason
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "reason"),
+    [
+        ({"risk": 0.3}, "don't rely on it yet", "With a probability of 30% its capacity is below the rate."),
+        ({"extrapolation": 5.0}, "don't rely on it yet", "It has 5.0 times the most slots measured."),
+        ({"high": 3e5}, "don't rely on it yet", "Its capacity is known to a factor of 2.7 only."),
+        ({"low": 0.0}, "don't rely on it yet", "Its capacity is known to a factor of inf only."),
+        ({"findings": (finding("doubtful runs", 3),)}, "don't rely on it yet", "Every run was disturbed or unsteady."),
+        ({"risk": 0.1}, "risky", "With a probability of 10% its capacity is below the rate."),
+        ({"extrapolation": 3.0}, "risky", "It has 3.0 times the most slots measured."),
+        ({"findings": (finding("doubtful runs", 2),)}, "risky", "67% of the runs were disturbed or unsteady."),
+        ({"findings": (finding("hot key", 3.0),)}, "risky", "about hot key"),
+        ({"findings": (finding("forms disagree", 0.9),)}, "safe", "The probability"),
+        (
+            {"findings": (finding("forms disagree", 0.9),), "extrapolation": 3.0},
+            "don't rely on it yet",
+            "Models that fit the runs alike differ by 90% here.",
+        ),
+    ],
+)
+def test_the_gravest_doubt_is_the_reason_and_has_a_remedy(change, level, reason):
+    verdict = judge(replace(CALM, **change))
+    assert verdict.level == level
+    assert verdict.reason.startswith(reason)
+    assert bool(verdict.remedy) == (level != "safe")
+
+
+def test_paid_slots_are_taken_until_the_risk_is_one_percent():
+    assert fill(6, 9, 6, [0.24, 0.075, 0.036, 0.024]) == 9
+    assert fill(6, 9, 6, [0.24, 0.075, 0.009, 0.001]) == 8
+    assert fill(6, 9, 6, [0.009, 0.001, 0.001, 0.001]) == 6
+    assert fill(6, 20, 4, [0.24, 0.2, 0.1, *[0.05] * 12]) == 8  # nobody has seen more than twice four slots
+    assert fill(6, 6, 4, [0.24]) == 6
+
+
+@given(st.integers(1, 20), st.integers(0, 20), st.integers(1, 40), st.data())
+def test_filling_never_costs_more_nor_makes_it_riskier(least, more, measured, data):
+    risks = data.draw(st.lists(st.floats(0, 1), min_size=more + 1, max_size=more + 1))
+    chosen = fill(least, least + more, measured, risks)
+    assert least <= chosen <= least + more
+    assert risks[chosen - least] <= max(risks[0], 0.01)

@@ -1,0 +1,67 @@
+"""``workbench cluster``: plans of their own rates on one priced cluster."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from staged_runs import staged_exploration
+
+from workbench import cli
+from workbench.capacity import plan
+from workbench.cli import console
+from workbench.records import PlannedStudy
+
+PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prices.csv").write_text(PRICES)
+    found = staged_exploration()
+    for name, rates in (("orders", (6_000, 12_000)), ("clicks", (9_000,))):
+        plans = tuple(replace(plan(found, rate, memory_mb=[600]), query=f"mine:{name}") for rate in rates)
+        PlannedStudy({"query": f"mine:{name}"}, "done", plans).to_json(tmp_path / f"{name}.json")
+
+
+def run(capsys, *arguments):
+    code = cli.main(["cluster", *arguments])
+    return code, capsys.readouterr()
+
+
+@pytest.mark.usefixtures("folder")
+def test_it_names_workers_cost_and_what_each_holds(capsys):
+    code, output = run(capsys, "orders.json@6000", "clicks.json", "--prices", "prices.csv")
+    assert code == console.DONE, output.err
+    assert (
+        "1 x large at 0.5 USD/h hold all 2 plans with their drivers; on workers of their own they cost 1." in output.out
+    )
+    assert "fewer cannot hold them" in output.out
+    assert "A  mine:orders at 6 k records/s" in output.out
+    assert "driver of A" in output.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_json_has_the_same(capsys):
+    code, output = run(capsys, "orders.json", "clicks.json", "--prices", "prices.csv", "--json")
+    assert code == console.DONE, output.err
+    found = json.loads(output.out)
+    assert [one["rate"] for one in found["plans"]] == [12_000, 9_000]
+    assert found["per_hour"] == 0.5 * len(found["workers"])
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_cannot_be_packed_is_said_in_one_line(capsys):
+    for arguments, text in (
+        (
+            ["orders.json@7000", "--prices", "prices.csv"],
+            "has no plan for '7000' records/s; it has them for 6000, 12000",
+        ),
+        (["orders.json@fast", "--prices", "prices.csv"], "has no plan for 'fast' records/s"),
+        (["orders.json"], "There is no price list"),
+        (["missing.json", "--prices", "prices.csv"], "cannot be read"),
+    ):
+        code, output = run(capsys, *arguments)
+        assert code == console.BAD_INPUT
+        assert text in output.err
+        assert "Traceback" not in output.err
