@@ -27,8 +27,8 @@ demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark her
 	  $(BIN)/workbench measure nexmark:q5 --report reports/q5.html; \
 	fi
 
-lab: $(READY) ## open JupyterLab on this machine
-	$(BIN)/jupyter lab --ip=127.0.0.1 $(if $(filter 0,$(shell id -u)),--allow-root)
+lab: $(READY) ## open the tour in JupyterLab on this machine
+	$(BIN)/jupyter lab --ip=127.0.0.1 --notebook-dir=. notebooks/00_tour.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 test: $(READY) ## run all tests: first those that share the machine, then those that measure and need it alone
 	$(BIN)/python -m pytest -m "not alone" --numprocesses auto --maxprocesses 8 --dist loadfile

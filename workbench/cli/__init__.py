@@ -28,6 +28,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "keys": ("keys", "how often each key of your data occurs, its skew, and the advice"),
         },
         "plan": {
+            "init": ("drafting", "a first study for your query and your data"),
             "plan": ("planning", "how many slots of which memory for which rate: measure, model, plan"),
             "cluster": ("clusters", "several plans at their own rates on one priced cluster"),
         },

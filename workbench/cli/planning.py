@@ -5,6 +5,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from workbench import report
 from workbench.cli import look
 from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, tell_partial
 from workbench.cli.progress import progress
+from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
-from workbench.records import planned_to_dict
+from workbench.records import PlannedStudy, planned_to_dict
 from workbench.study import (
     DryRun,
     Planned,
@@ -27,6 +29,9 @@ from workbench.study import (
 )
 from workbench.views import units
 from workbench.views.front import origin
+
+RECORDED = ".recorded.json"
+"""Ending of the plans that ship beside a study."""
 
 _IN_SECONDS = 120  # a shorter time is given in seconds
 
@@ -55,6 +60,8 @@ def _plan(options: argparse.Namespace) -> int:
         return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)
     journal = Journal(options.journal)
     journal.check()
+    if not options.json:
+        _show_recorded(Path(options.study).with_suffix(RECORDED))
     taken = list[str]()
     _, most_s = dry_run(study, journal).seconds
     with progress(most_s) as say:
@@ -79,6 +86,20 @@ def _plan(options: argparse.Namespace) -> int:
         print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
     complete = options.report is None or _report(output, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
+
+
+def _show_recorded(path: Path) -> None:
+    """Show the plans that ship beside a study, if there are any: something true at once, made on another machine."""
+    with suppress(WorkbenchError):
+        stored = PlannedStudy.from_json(path)
+        runs = stored.measurements
+        if stored.plans and runs:
+            out = look.console()
+            out.print(
+                f"{stored.plans[0].query}: RECORDED on {runs[-1].started_at[:10]}, on {runs[-1].machine.processor}; "
+                "this machine's figures follow when it has been measured."
+            )
+            out.print(look.targets(stored.plans))
 
 
 def _show(planned: Planned) -> None:

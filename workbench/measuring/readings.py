@@ -24,7 +24,7 @@ from workbench.records import MstEstimate, Probe
 
 _MOST_FIXED = 0.5  # of an interval
 _ERRORS = 1.5
-_UNSTEADY = 0.1
+_UNSTEADY, _COLD = 0.1, 0.2
 _TOO_WIDE = 1.5  # times the precision: a rate that is known no better is doubtful
 
 
@@ -124,11 +124,15 @@ def rates_of(readings: Sequence[Probe], interval_s: float, fixed_s: float) -> di
 def weights_of(readings: Sequence[Probe], deviation: float) -> dict[int, float]:
     """Weight of each round's reading: 1 on a quiet machine, less the more its cores were slowed or shared.
 
-    A disturbance adds its own size to the deviation of a reading, so it lowers the weight and never the rate. So does a
-    reading that was not steady.
+    A disturbance adds its own size to the deviation of a reading, so it lowers the weight and never the rate. So does
+    that a reading was not steady, or that it belongs to the first of several rounds, in which the driver is still cold:
+    the budget that was read first had 40 % of its later rate.
     """
+    first = min((probe.number for probe in readings), default=0) if len(readings) > 1 else None
     shares = {
-        probe.number: max(probe.observation.disturbance.worst, _UNSTEADY * (probe.steady is False))
+        probe.number: max(
+            probe.observation.disturbance.worst, _UNSTEADY * (probe.steady is False), _COLD * (probe.number == first)
+        )
         for probe in readings
     }
     return {number: deviation**2 / (deviation**2 + share**2) for number, share in shares.items()}

@@ -29,7 +29,7 @@ from workbench.study import (
     study_placement,
 )
 from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, run_cards, scaling_cards
-from workbench.views.cards import Card, show
+from workbench.views.cards import Card, fold, show
 from workbench.views.study_cards import asked_card, so_far_card
 
 _MOMENT_S = 1.0  # of a load, to try what to replay
@@ -74,7 +74,7 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
     answer, *rest = plan_cards.cards(planned)
     show([answer])
     drift_cards.show_plans_drift(str(previous or ""), planned)
-    show([*rest, *run_cards.cards(planned)])
+    show([*rest, *map(fold, run_cards.cards(planned))])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
@@ -115,7 +115,7 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     _require_named(planned, "No plans are named", "planned")
     now = read_planned(Path(planned))
     answer, *rest = plan_cards.cards(now)
-    show([answer, *drift_cards.previous_plans(previous, now), *rest, *run_cards.cards(now)])
+    show([answer, *drift_cards.previous_plans(previous, now), *rest, *map(fold, run_cards.cards(now))])
     refuse_failures(now)
 
 

@@ -54,7 +54,7 @@ def check_model(
     WorkbenchError
         When the target is not positive.
     """
-    points, rates = as_runs(X, y)
+    points, rates = as_runs(X, y, fewest=1)
     if not (slots > 0 and memory_mb > 0):
         raise WorkbenchError(
             f"The target is slots = {slots!r}, memory_mb = {memory_mb!r}; both must be positive. Give a budget."
@@ -164,7 +164,7 @@ def _extrapolation(points: np.ndarray, slots: float) -> ModelFinding | None:
 def _disagreement(
     model: Model, points: np.ndarray, rates: np.ndarray, target: np.ndarray, forms: Sequence[str]
 ) -> ModelFinding | None:
-    fits = [fit_least_squares(form, points, rates) for form in forms]
+    fits = [fit_least_squares(form, points, rates) for form in forms] if len(points) > 1 else []
     best = min((fit.leave_one_out for fit in fits), default=np.inf)
     answers = {fit.form: fit.predict(target)[0] for fit in fits if fit.leave_one_out <= PLAUSIBLE * best}
     middle = model.predict(target)[0]

@@ -140,13 +140,13 @@ def as_points(points: ArrayLike) -> Floats:
     return table
 
 
-def as_runs(points: ArrayLike, rates: ArrayLike) -> tuple[Floats, Floats]:
-    """Read runs: points as `as_points`, and a rate for each.
+def as_runs(points: ArrayLike, rates: ArrayLike, fewest: int = 2) -> tuple[Floats, Floats]:
+    """Read runs: points as `as_points`, and a rate for each, `fewest` at least.
 
     Raises
     ------
     WorkbenchError
-        When there are fewer than two, the lengths differ, or a number is not finite.
+        When there are fewer, the lengths differ, or a number is not finite.
     """
     table = as_points(points)
     try:
@@ -157,6 +157,6 @@ def as_runs(points: ArrayLike, rates: ArrayLike) -> tuple[Floats, Floats]:
         raise WorkbenchError(f"y has the shape {values.shape}; X has {len(table)} rows, so give {len(table)} rates.")
     if not np.isfinite(values).all():
         raise WorkbenchError("y holds a rate that is not finite; leave out runs without a result.")
-    if len(values) < len(COLUMNS):
+    if len(values) < fewest:
         raise WorkbenchError(f"{len(values)} run(s) cannot make a model; measure at least two budgets.")
     return table, values

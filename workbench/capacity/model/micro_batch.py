@@ -115,9 +115,7 @@ class MicroBatch:
         `slots` and `partitions` have the same shape.
         """
         waves = np.ceil(partitions / slots)
-        fixed_s = self.driver_s + self.driver_task_s * len(self.stages) * partitions
-        fixed_s = fixed_s + waves * sum(stage.fixed_s for stage in self.stages)
-        room_s = (interval_s - fixed_s) / waves
+        room_s = interval_s * (1 - self.fixed_share(slots, partitions, interval_s)) / waves
 
         def fits(each: Floats) -> NDArray[np.bool_]:
             spent = sum((stage.rows_s(each) for stage in self.stages), np.zeros_like(each))
@@ -134,6 +132,12 @@ class MicroBatch:
             fitting = fits(middle)
             low, high = np.where(fitting, middle, low), np.where(fitting, high, middle)
         return np.where(room_s > 0, low, 0.0) * partitions / interval_s
+
+    def fixed_share(self, slots: Floats, partitions: Floats, interval_s: float) -> Floats:
+        """Share of `interval_s` that goes to what rows do not add to."""
+        waves = np.ceil(partitions / slots)
+        fixed_s = self.driver_s + self.driver_task_s * len(self.stages) * partitions
+        return np.asarray((fixed_s + waves * sum(stage.fixed_s for stage in self.stages)) / interval_s)
 
     def rate(self, slots: float, partitions: float, interval_s: float) -> float:
         """As `rates`, of one deployment."""
@@ -174,7 +178,7 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
             if probe.phase != "warm-up":
                 found += _reading(run.budget.slots, probe)
     names = max((names for names, _ in found), key=len, default=())
-    return names, [reading for own, reading in found if own == names]
+    return names, [reading for own, reading in found if len(own) == len(names)]  # a node without rows has no word
 
 
 def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:

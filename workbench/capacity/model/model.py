@@ -8,6 +8,7 @@ on simulated queries the textbook interval of the selected form holds the true c
 promises (``benchmarks/model.py``). If the prediction of a form is outside the interval, the interval extends to it.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -16,6 +17,7 @@ from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -129,7 +131,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             When the form is unknown or not defined at a row, the rows are not a table of finite numbers, or the number
             of runs differs from the number of rows.
         """
-        points, rates = as_runs(X, y)
+        points, rates = as_runs(X, y, fewest=2 if runs is None else 1)
         if runs is not None and len(runs) != len(rates):
             raise WorkbenchError(f"There are {len(runs)} runs for {len(rates)} rows; give the one behind each row.")
         self.n_features_in_ = len(COLUMNS)
@@ -311,10 +313,22 @@ def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, 
         return None
     mechanism = fit_mechanism(runs) if runs else None
     beliefs = believe(float(points[:, 1].min()), stateful=model.stateful, growth=model.growth)
+    if runs and model.growth != "tasks":
+        beliefs = beliefs.with_noise(_deviation(runs))
     parts = model.parts_
     if runs and parts is not None and parts.explains:
         return fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
     return mechanism or fit_scaling_law(points, rates, beliefs)
+
+
+def _deviation(runs: Sequence[Measurement]) -> float:
+    """Relative deviation with which the rates of `runs` are known: that of the median run taken in turns; else 0."""
+    known = [
+        math.log(run.estimate.high / run.estimate.low) / (2 * ndtri((1 + LEVEL) / 2))
+        for run in runs
+        if run.estimate.from_readings and 0 < run.estimate.low <= run.estimate.high < math.inf
+    ]
+    return float(np.median(known)) if known else 0.0
 
 
 def _check_request(rate: float, memory_mb: float, margin: float, min_slots: int, risk: float | None) -> None:

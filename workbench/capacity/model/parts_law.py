@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from workbench.capacity.model.forms import Floats
 from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.capacity.model.scaling_law import TWICE_LEAST, Beliefs, ScalingLaw, fit_scaling_law
 
 _IN_PROPORTION = 0.5
+_MOST_FIXED = 0.95  # of an interval; beyond, there is no rate to speak of
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,14 @@ class PartsLaw:
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""
-        return self.rest.quantile(points, probability) * share(self.parts, points[:, 1], self._asked_s)
+        slots = points[:, 1]
+        middle, found = self.rest.quantile(points, 0.5), self.rest.quantile(points, probability)
+        # An error in the seconds of a batch is one in the rate, times what fixed parts leave of the interval: the more
+        # they take, the more of it is no matter of the proportion that the runs have set right.
+        fixed = np.minimum(self.parts.fixed_share(slots, slots, self._asked_s), _MOST_FIXED)
+        reach = float(ndtri(probability)) * self.parts.error * fixed / (1 - fixed)
+        off = np.copysign(np.hypot(np.log(found / middle), reach), probability - 0.5)
+        return np.asarray(middle * np.exp(off) * share(self.parts, slots, self._asked_s))
 
     @property
     def _asked_s(self) -> float:

@@ -32,7 +32,7 @@ query's, predict a fifth of what was measured. The prior about keys decides ther
 and measure at more slots where much depends on it.
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -96,6 +96,11 @@ class Beliefs:
     noise_low: float = 0.01
     noise_high: float = 0.3
     noise_typical: float = 0.05
+
+    def with_noise(self, deviation: float) -> "Beliefs":
+        """Believe in runs that are known with this relative deviation at best."""
+        typical = max(self.noise_typical, deviation)
+        return replace(self, noise_typical=typical, noise_high=max(self.noise_high, 2 * typical))
 
 
 def believe(fewest_slots: float, *, stateful: bool | None, growth: Growth = "workers") -> Beliefs:

@@ -1,0 +1,64 @@
+"""A first study from a query and a file: what it finds, and that it can be read."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workbench import cli
+from workbench.cli.console import BAD_INPUT, DONE
+from workbench.errors import WorkbenchError
+from workbench.study import read_study
+from workbench.study.draft import draft
+
+JOBS = "def orders(stream):\n    return stream\n"
+ROWS = 400
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.py").write_text(JOBS)
+    shops = [0] * (ROWS // 4) + [1 + n % 60 for n in range(ROWS - ROWS // 4)]
+    lines = [f"2026-01-31T12:{n // 60:02}:{n % 60:02}Z,{shop},{n}" for n, shop in enumerate(shops)]
+    (tmp_path / "orders.csv").write_text("placed_at,shop,number\n" + "\n".join(lines) + "\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
+    assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == DONE
+    said = capsys.readouterr().out
+    assert "event time: placed_at" in said
+    assert "column shop: one value has 25% of the rows" in said
+    assert "workbench plan study.yaml --dry-run" in said
+    study = read_study(tmp_path / "study.yaml")
+    assert (study.query, study.dataset, study.event_time) == ("jobs:orders", "orders.csv", "placed_at")
+    assert list(study.slots) == sorted(set(study.slots))
+    assert "keys orders.csv shop" in (tmp_path / "study.yaml").read_text()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_study_is_never_overwritten(capsys, tmp_path):
+    (tmp_path / "study.yaml").write_text("mine")
+    assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == BAD_INPUT
+    assert "study.yaml exists already" in capsys.readouterr().err
+    assert (tmp_path / "study.yaml").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("folder")
+def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
+    columns = {
+        "created": pa.array([1, 2], pa.timestamp("us")), "time": pa.array(["a", "b"]), "yes: no": pa.array([1, 2]),
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "no: yes.parquet")
+    made = draft("jobs:orders", "no: yes.parquet")
+    assert made.event_time == "created"
+    (tmp_path / "s.yaml").write_text(made.text)
+    assert read_study(tmp_path / "s.yaml").dataset == "no: yes.parquet"
+
+
+@pytest.mark.usefixtures("folder")
+def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
+    with pytest.raises(WorkbenchError, match=r"missing\.csv"):
+        draft("jobs:orders", "missing.csv")
+    with pytest.raises(WorkbenchError, match="ordrs"):
+        draft("jobs:ordrs", "orders.csv")

@@ -1,0 +1,147 @@
+"""A first study for a query and a file of data: what can be found out is filled in, the rest is a comment.
+
+The event time is the column that holds timestamps; of several, and of texts and numbers, the one that is called like a
+time. Of the columns that look like keys the draft names those in which one value has many of the rows. The budgets fit
+this machine.
+"""
+
+import math
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import yaml
+
+from workbench import defaults
+from workbench.errors import WorkbenchError
+from workbench.study.catalogue import find_query
+from workbench.testbed.spark import quota_permitted, usable_cores
+from workbench.testbed.spark.testbed import SLOT_SHARE
+from workbench.workload import Dataset
+
+_LOOKED_AT = 200_000  # rows
+_HOT = 0.05
+_TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
+_RATES = (10, 100)  # thousand records/s
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A study as text, and what was found.
+
+    Parameters
+    ----------
+    text
+        YAML.
+    query
+        Its query's name.
+    event_time
+        The column; None where none was found.
+    hot
+        Columns in which one value has many of the rows, and its share.
+    """
+
+    text: str
+    query: str
+    event_time: str | None
+    hot: dict[str, float]
+
+
+def draft(query: str, data: str, event_time: str | None = None) -> Draft:
+    """Draft a study of `query`, ``jobs.py:orders`` or ``jobs:orders``, fed from `data`.
+
+    Raises
+    ------
+    WorkbenchError
+        When the data cannot be read or lacks the column, or there is no such query.
+    """
+    module, _, function = query.partition(":")
+    name = f"{module.removesuffix('.py').replace('/', '.')}:{function}"
+    sample = _sample(Dataset.at(data))
+    found = event_time or _event_time(sample)
+    find_query(name, data, found, None)
+    hot = dict(_hot(sample, found))
+    return Draft("\n".join(_lines(name, data, found, hot)) + "\n", name, found, hot)
+
+
+def _sample(data: Dataset) -> pa.Table:
+    try:
+        return pads.dataset(data.path, format=data.format).head(_LOOKED_AT)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise WorkbenchError(
+            f"The data {data.path} cannot be read: {reason}. Check the path and its format."
+        ) from error
+
+
+def _event_time(sample: pa.Table) -> str | None:
+    """Find the column of event times: a timestamp, else a text or number that is called like one."""
+
+    def called(name: str) -> int:
+        words = name.lower().replace("-", "_")
+        return next((n for n, word in enumerate(_TIMES) if words == word or words.endswith(f"_{word}")), len(_TIMES))
+
+    stamps = [field.name for field in sample.schema if pa.types.is_timestamp(field.type)]
+    if stamps:
+        return min(stamps, key=called)
+    named = [
+        field.name
+        for field in sample.schema
+        if called(field.name) < len(_TIMES)
+        and (pa.types.is_integer(field.type) or pa.types.is_string(field.type) or pa.types.is_large_string(field.type))
+    ]
+    return min(named, key=called, default=None)
+
+
+def _hot(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]]:
+    """Give the columns that may be keys and in which one value of several has many of the rows."""
+    for field in sample.schema:
+        keyed = (
+            pa.types.is_integer(field.type) or pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        )
+        if field.name == event_time or not keyed or not sample.num_rows:
+            continue
+        counts = pc.value_counts(sample.column(field.name)).field("counts")
+        share = pc.max(counts).as_py() / sample.num_rows
+        if len(counts) > 2 * 1 / _HOT and share >= _HOT:
+            yield field.name, share
+
+
+def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float]) -> Iterator[str]:
+    fractions = quota_permitted()
+    cpus = defaults.SLOT_CPUS if fractions else 1.0
+    room = (
+        max(1, math.floor(usable_cores() * SLOT_SHARE / cpus + 1e-9)) if fractions else max(1, int(usable_cores()) - 1)
+    )
+    slots = sorted({1, max(1, room // 2), room})
+    yield f"# What does {name} need? Next: workbench plan STUDY --dry-run says what is measured, and how long it takes."
+    yield f"query: {_written(name)}"
+    yield f"dataset: {_written(data)}"
+    if event_time is None:
+        yield "# event_time: COLUMN               # none was found; a query with a watermark needs it"
+    else:
+        yield f"event_time: {_written(event_time)}"
+    yield f"targets: [{', '.join(str(1000 * rate) for rate in _RATES)}]        # records/s: put your rates here"
+    yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
+    yield f"memory_mb: [{defaults.MEMORY_MB}]               # MiB per slot"
+    yield f"slot_cpus: {cpus:g}"
+    yield "# prices: data/instances.csv      # instance types, for the cost"
+    yield "# outage_s: 600                   # make up for an outage of 10 minutes ..."
+    yield "# catch_up_s: 1200                # ... within 20 minutes"
+    for column, share in hot.items():
+        yield f"# One value of {_written(column)} has {share:.0%} of the rows. If a join or state goes by it, count it:"
+        yield f"#   workbench keys {_quoted(data)} {_quoted(column)} --json > keys.json"
+        yield "# keys: keys.json"
+
+
+def _quoted(text: str) -> str:
+    """Write a text as a shell has it, in one line."""
+    return shlex.quote(text) if text.isprintable() else _written(text)
+
+
+def _written(text: str) -> str:
+    """Write a text as YAML has it, in one line."""
+    return str(yaml.safe_dump(text, default_flow_style=True, width=math.inf)).removesuffix("...\n").strip()
