@@ -28,6 +28,7 @@ from workbench.placement import (
     best_method,
     calibrated_worker,
     compare,
+    must_compile,
     place,
     read_placement_input,
     shape_spreads,
@@ -96,6 +97,8 @@ def _place(options: argparse.Namespace) -> int:
 def _answer(options: argparse.Namespace) -> int:
     thresholds = None if options.thresholds is None else _thresholds(options.thresholds)
     given = _given(options)
+    if must_compile():
+        print("workbench: the search is compiled first, once on this machine: about half a minute", file=sys.stderr)
     if options.shapes:
         return _show_shapes(given, options)
     method = options.method or best_method(given)

@@ -24,7 +24,7 @@ from workbench.records import MstEstimate, Probe
 
 _MOST_FIXED = 0.5  # of an interval
 _ERRORS = 1.5
-_UNSTEADY, _COLD = 0.1, 0.2
+_UNSTEADY, _COLD = 0.5, 0.3
 _TOO_WIDE = 1.5  # times the precision: a rate that is known no better is doubtful
 
 

@@ -1,9 +1,10 @@
 """Measure several budgets of one query in one warm deployment, in turns.
 
 Each budget takes a turn in every round: the query starts again on it, its source offers all that fits, and one reading
-is taken once state and batch size have settled. Odd rounds go from the most slots to the fewest, even ones back, so
-that what drifts steadily cancels. Every reading is in the journal before it is used; a round that a kill cut short is
-made again, because its readings met two machines.
+is taken once state and batch size have settled. Odd rounds go from the fewest slots to the most, even ones back, so
+that what drifts steadily cancels; and where few slots run, most of the machine is left to a driver that is still cold.
+Every reading is in the journal before it is used; a round that a kill cut short is made again, because its readings met
+two machines.
 """
 
 import math
@@ -154,8 +155,8 @@ class _Shared:
         self.machine = live.machine
         while not enough(self.found, rounds):
             number = max((probe.number for found in self.readings.values() for probe in found), default=0) + 1
-            there = number % 2 == 1
-            for budget in sorted(self.together.budgets, key=lambda one: one.slots, reverse=there):
+            back = number % 2 == 0
+            for budget in sorted(self.together.budgets, key=lambda one: one.slots, reverse=back):
                 yield from self._turn(live, budget, number)
                 probe = self._read(live, number, begun)
                 yield recorded_now(self.journal, Probed(self.keys[budget], probe))

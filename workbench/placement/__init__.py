@@ -1,5 +1,6 @@
 """Where tasks go: the cost of a placement, its search, and what ordinary schedulers do instead."""
 
+from workbench.placement._compiled import must_compile
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, odrp
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
 from workbench.placement.caps import SearchResult, preference, search
@@ -73,6 +74,7 @@ __all__ = [
     "flink_default",
     "flink_evenly",
     "measured_query",
+    "must_compile",
     "naive",
     "odrp",
     "optimal",

@@ -147,7 +147,7 @@ def test_the_cron_line_runs_with_crons_environment(cron):
     assert (done.stdout, done.stderr) == ("", "")  # else cron sends mail
     assert re.fullmatch(r"weekly-\d{4}-W\d\d\.html", page.name)
     assert log.strip() == f"report: reports/{page.name}"
-    assert "What do I deploy?" in page.read_text()
+    assert "What do I deploy for" in page.read_text()
 
 
 def test_a_mail_from_cron_says_why_the_report_is_partial(cron):

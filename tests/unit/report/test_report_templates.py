@@ -89,7 +89,7 @@ def test_a_loss_of_capacity_ends_with_an_error_where_that_is_asked_for(run, tmp_
     assert code == NOT_SUSTAINED
     assert "The capacity of nexmark:q1 fell by 50.0%" in output.err
     text = words(tmp_path / "two.html")
-    assert "What do I deploy?" in text
+    assert "What do I deploy for" in text
     assert "✖ Error The capacity fell, so this report ends with an error as asked" in text
 
 
@@ -115,7 +115,7 @@ def test_third_measurement_fails(run, tmp_path):
     assert "What was asked?" in text
     assert "2 runs had been finished and are kept" in text
     assert "✖ Error This result is missing The disk <b>is</b> full; free some of it." in text
-    assert "What do I deploy?" not in text
+    assert "What do I deploy for" not in text
     assert "Traceback" not in text
     journal = tmp_path / "kept" / "weekly" / "journal.jsonl"
     lines = journal.read_text().splitlines()
@@ -141,7 +141,7 @@ def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_p
     assert output.err.startswith(f"workbench: the report is partial: {said}</b> full; free some of it. What failed is")
     assert output.err.count("\n") == 1
     text = words(tmp_path / "out.html")
-    assert "What do I deploy?" in text
+    assert "What do I deploy for" in text
     assert "This is the first run of the study" in text
     assert f"✖ Error A measurement failed, so this report is partial {said}" in text
     assert "Traceback" not in text
@@ -154,7 +154,7 @@ def test_third_measurement_fails_and_the_others_suffice_for_an_answer(run, tmp_p
     code, output = run(str(plans), "plans.html")
     assert code == NOT_SUSTAINED
     assert said in output.err
-    assert "What do I deploy?" in words(tmp_path / "plans.html")
+    assert "What do I deploy for" in words(tmp_path / "plans.html")
     # the next run measures again
     (tmp_path / "failing.py").write_text(FAILING.replace("len(deployed) == 3", "False"))
     assert run(*given)[0] == DONE
@@ -197,7 +197,7 @@ def test_a_notebook_that_a_scheduler_has_run_becomes_a_page(run, tmp_path):
     options = {"kernel_name": "python3", "progress_bar": False}
     papermill.execute_notebook(template, "ran.ipynb", {"study": "weekly.yaml"}, **options)
     assert run("ran.ipynb", "ran.html", "--executed")[0] == DONE
-    assert "What do I deploy?" in words(tmp_path / "ran.html")
+    assert "What do I deploy for" in words(tmp_path / "ran.html")
     with pytest.raises(papermill.PapermillExecutionError):
         papermill.execute_notebook(template, "failed.ipynb", {}, **options)
     code, output = run("failed.ipynb", "failed.html", "--executed")

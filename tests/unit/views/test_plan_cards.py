@@ -31,7 +31,8 @@ def test_the_first_card_answers(planned):
     assert [card.kind for card in made.values()].count("error") == 0
     first = next(iter(made.values()))
     assert first.name == "answer"
-    assert all(f"{plan.budget.slots} slots" in first.finding for plan in planned.plans)
+    assert all(f"{plan.budget.slots} slots" in first.html for plan in planned.plans)
+    assert not first.folded
     assert len(first.table.rows) == len(planned.plans)
 
 

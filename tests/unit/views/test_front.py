@@ -1,0 +1,73 @@
+"""The first screen of a plan: the verdicts, what to mind, and where the figures come from."""
+
+from dataclasses import replace
+
+import html5lib
+import pytest
+from staged_runs import staged_exploration
+
+from workbench.capacity import plan
+from workbench.records import ModelFinding
+from workbench.study import Planned, Study
+from workbench.views.cards import Card
+from workbench.views.front import MOST_CARES, capacity, front_html, origin, risk, sentence
+from workbench.views.plan_cards import cards
+
+NASTY = "jobs:<script>alert(1)</script>&amp;"
+
+
+def planned(query="mine:orders", rates=(6_000, 12_000), **changes):
+    found = staged_exploration()
+    plans = tuple(replace(plan(found, rate, memory_mb=[600]), query=query, **changes) for rate in rates)
+    study = Study(query, tuple(map(float, rates)), (2, 4, 8), (600,), deployment="separate")
+    return Planned(study, found, plans, (), (), ())
+
+
+def test_every_target_has_a_row_with_its_verdict():
+    page = front_html(planned())
+    for one in planned().plans:
+        assert f">{one.verdict.level.replace(chr(39), '&#x27;')}</span>" in page
+        assert f"<td>{capacity(one)}</td>" in page
+        assert f"<td>{risk(one)}</td>" in page
+    assert page.count("<tr>") == 3
+
+
+def test_nobody_can_take_simulated_figures_for_measured_ones():
+    assert [origin(kind) for kind in ("spark", "fluid", "recorded")] == ["MEASURED", "SIMULATED", "RECORDED"]
+    assert '<span class="origin measured">MEASURED</span>' in front_html(planned())
+
+
+def test_texts_of_the_user_are_texts():
+    finding = ModelFinding("hot key", 3.0, f"about {NASTY}", f"split {NASTY}")
+    page = front_html(planned(NASTY, cards=(finding,)))
+    assert "<script>" not in page
+    html5lib.HTMLParser(strict=True).parseFragment(page)
+
+
+def test_at_most_four_reasons_for_care_each_with_its_remedy_and_once():
+    concerns = ("hot key", "late batches", "python workers", "source share", "state not known", "keys")
+    findings = tuple(ModelFinding(one, 2.0, f"about {one}", f"mend {one}") for one in concerns)
+    page = front_html(planned(cards=findings))
+    assert page.count("<li>") == MOST_CARES
+    assert page.count("about hot key") <= 1
+
+
+@pytest.mark.parametrize(("chance", "text"), [(0.0, "under 0.1 %"), (0.0042, "0.4 %"), (0.237, "24 %")])
+def test_risks_are_rounded_to_what_one_can_stand_for(chance, text):
+    one = planned().plans[0]
+    assert risk(replace(one, verdict=replace(one.verdict, risk=chance))) == text
+
+
+def test_a_plan_of_an_earlier_version_has_no_verdict():
+    page = front_html(planned(verdict=None))
+    assert 'class="verdict' not in page
+    assert sentence(planned(verdict=None)).endswith(" MB.")
+
+
+def test_evidence_is_folded_and_answers_are_not():
+    made = cards(planned())
+    front = [card for card in made if not card.folded]
+    assert [card.name for card in front][:2] == ["answer", "model"]
+    assert all(card.kind in {"error", "not-yet"} for card in front[2:])
+    assert 'class="workbench-card result folded"' in next(card for card in made if card.folded).heading_html()
+    assert "folded" not in Card("a", "b", "c").heading_html()
