@@ -86,8 +86,8 @@ def _event_time(sample: pa.Table) -> str | None:
 
     stamps = [field.name for field in sample.schema if pa.types.is_timestamp(field.type)]
     if stamps:
-        return min(stamps, key=called)
-    named = [
+        return str(min(stamps, key=called))
+    named: list[str] = [
         field.name
         for field in sample.schema
         if called(field.name) < len(_TIMES)

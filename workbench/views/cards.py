@@ -60,8 +60,8 @@ STYLE = """<style>
 .workbench-front {overflow-x: auto;}
 .workbench-front.workbench-front table {border-collapse: collapse; margin: 0.6rem 0; font-size: 15px; border: none;}
 .workbench-front.workbench-front th, .workbench-front.workbench-front td {text-align: left;
-  padding: 0.35rem 1rem 0.35rem 0; border: none; border-bottom: 1px solid var(--rule); background: none;
-  color: inherit; white-space: normal;}
+  padding: 0.35rem 1rem 0.35rem 0; border: none; border-bottom: 1px solid var(--rule); color: var(--ink);
+  background: var(--paper); white-space: normal;}
 .workbench-card .workbench-cares {margin: 0.4rem 0 0.2rem; padding-left: 1.2rem; max-width: 60rem;}
 .workbench-table {font: 13.5px/1.4 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
   color: var(--ink); background: var(--paper); margin: 0.3rem 0 0 0.9rem; overflow-x: auto;}
@@ -252,8 +252,8 @@ def gather(sections: Iterable[Callable[[Result], Iterable[Card]]], result: Resul
 
 
 def fold(card: Card) -> Card:
-    """Give the card as evidence, which a page shows on request; errors and what is not there yet stay in sight."""
-    return replace(card, folded=card.kind in {"result", "health"})
+    """Give the card as evidence, which a page shows on request; an error stays in sight."""
+    return replace(card, folded=card.kind != "error")
 
 
 def error_card(kind: str, message: str) -> Card:
