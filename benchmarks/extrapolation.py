@@ -21,7 +21,7 @@ from workbench.capacity.model import PartsLaw, model_of_form
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Rounds, Together, measure_together, narrate, result_of
+from workbench.measuring import CapacityEstimator, Rounds, Together, describe, measure_together, result_of
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
 from workbench.views import units
@@ -53,7 +53,11 @@ def measured(name, interval_s, cpus):
     rounds = Rounds(least=2, most=2) if interval_s <= LONG_S else Rounds(least=1, most=1, most_windows=2)
     journal = Journal(FOLDER / f"extrapolation-{name.replace(':', '-')}.jsonl")
     together = Together(query_of(name), (*few, *many), rounds, tuple(divided))
-    say = narrate(lambda text: print(f"    {text}", file=sys.stderr, flush=True))
+
+    def say(event):
+        if (text := describe(event)) is not None:
+            print(f"    {text}", file=sys.stderr, flush=True)
+
     return result_of(
         measure_together(together, SparkTestbed(), CapacityEstimator(patience_s=20), journal, costs=False), say
     )

@@ -87,8 +87,11 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _parser(asked: Sequence[str]) -> argparse.ArgumentParser:
-    """Make the parser: of the commands only the one that is asked for is loaded, so that help comes at once."""
+def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Make the parser: of the commands only the one that is asked for is loaded, so that help comes at once.
+
+    None loads all of them.
+    """
     parser = argparse.ArgumentParser(
         prog="workbench",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -100,9 +103,9 @@ def _parser(asked: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="asked", help="see above; COMMAND --help")
     known = {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
-    chosen = next((word for word in asked if not word.startswith("-")), None)
-    if chosen in known:
-        import_module(f"workbench.cli.{known[chosen]}").add(commands)
+    chosen = next((word for word in asked or () if not word.startswith("-")), None)
+    for module in dict.fromkeys(known.values() if asked is None else [known[chosen]] if chosen in known else []):
+        import_module(f"workbench.cli.{module}").add(commands)
     for name in known.keys() - commands.choices.keys():
         commands.add_parser(name)
     return parser

@@ -6,7 +6,7 @@ from pathlib import Path
 from workbench.cli.console import DONE, check_file
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
-from workbench.study.draft import draft
+from workbench.study import draft
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

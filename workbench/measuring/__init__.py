@@ -28,7 +28,7 @@ from workbench.measuring.events import (
     recorded,
     result_of,
 )
-from workbench.measuring.progress import describe, narrate
+from workbench.measuring.progress import describe
 from workbench.measuring.readings import Rounds, reading_estimate
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, LEVEL, expected_deviation, with_prior
 from workbench.measuring.rounds import Together, measure_together, reading_s, recorded_together
@@ -79,7 +79,6 @@ __all__ = [
     "measure",
     "measure_together",
     "measurement_key",
-    "narrate",
     "reading_estimate",
     "reading_s",
     "recorded",

@@ -1,7 +1,6 @@
 """Events in words: one line each, for a terminal and a log."""
 
 import math
-from collections.abc import Callable
 
 from workbench.dataflow import Budget
 from workbench.measuring.events import Deployed, Event, Failed, GivenUp, LoadProbed, Probed, Rounded, Turned
@@ -38,17 +37,6 @@ def describe(event: Event) -> str | None:
 
 def _slots(budget: Budget) -> str:
     return f"{budget.slots} slot{'s' * (budget.slots != 1)} of {budget.profile.memory_mb} MB"
-
-
-def narrate(say: Callable[[str], None]) -> Callable[[Event], None]:
-    """Make a listener that says each event in one line."""
-
-    def listen(event: Event) -> None:
-        text = describe(event)
-        if text is not None:
-            say(text)
-
-    return listen
 
 
 def _describe_probe(probe: Probe) -> str:

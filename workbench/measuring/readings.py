@@ -10,7 +10,7 @@ once budget and round are taken out, says how well the ratios are known; the rou
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from workbench.records import MstEstimate, Probe
 
 _MOST_FIXED = 0.5  # of an interval
 _ERRORS = 1.5
-_UNSTEADY, _COLD = 0.5, 0.3
+_UNSTEADY, _COLD = 0.3, 0.15
 _TOO_WIDE = 1.5  # times the precision: a rate that is known no better is doubtful
 
 
@@ -125,14 +125,10 @@ def weights_of(readings: Sequence[Probe], deviation: float) -> dict[int, float]:
     """Weight of each round's reading: 1 on a quiet machine, less the more its cores were slowed or shared.
 
     A disturbance adds its own size to the deviation of a reading, so it lowers the weight and never the rate. So does
-    that a reading was not steady, or that it belongs to the first of several rounds, in which the driver is still cold:
-    the budget that was read first had 40 % of its later rate.
+    a reading that was not steady.
     """
-    first = min((probe.number for probe in readings), default=0) if len(readings) > 1 else None
     shares = {
-        probe.number: max(
-            probe.observation.disturbance.worst, _UNSTEADY * (probe.steady is False), _COLD * (probe.number == first)
-        )
+        probe.number: max(probe.observation.disturbance.worst, _UNSTEADY * (probe.steady is False))
         for probe in readings
     }
     return {number: deviation**2 / (deviation**2 + share**2) for number, share in shares.items()}
@@ -185,6 +181,8 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
     if not complete:
         return None
     budgets, rounds = len(rates), len(complete)
+    for own, rise in zip(weights, _cold_rises(rates, complete), strict=True):
+        own[complete[0]] = 1 / (1 / own[complete[0]] + (rise / deviation) ** 2)
     logs = np.array([[math.log(own[number]) for number in complete] for own in rates]).ravel()
     weight = np.array([[own[number] for number in complete] for own in weights]).ravel()
     design = np.zeros((budgets * rounds, budgets + rounds - 1))  # the effects of the rounds add up to 0
@@ -203,6 +201,19 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
         rounds,
         float(np.std(effects, ddof=1)) if rounds > 1 else 0.0,
     )
+
+
+def _cold_rises(rates: Sequence[Mapping[int, float]], complete: Sequence[int]) -> list[float]:
+    """How much ln rate rose after the first round, of each budget; 0 unless it clearly rose for all of them.
+
+    Then the driver and its compiler were still cold: the budget that was read first has had 7 % of its later rate. A
+    rise adds its own size to the deviation of the reading, as a disturbance does.
+    """
+    first, *later = complete
+    if not later:
+        return [0.0] * len(rates)
+    rises = [float(np.mean([math.log(own[number] / own[first]) for number in later])) for own in rates]
+    return rises if min(rises) > _COLD else [0.0] * len(rises)
 
 
 def enough(found: Levels | None, rounds: Rounds) -> bool:

@@ -189,7 +189,7 @@ class CapacityPlan:
         executor = self.executor
         conf = {
             "spark.driver.cores": f"{DRIVER_CORES:g}",
-            "spark.driver.memory": f"{DRIVER_HEAP_MB}m",
+            "spark.driver.memory": f"{DRIVER_HEAP_MB // 1024}g",
             "spark.executor.instances": str(self.executors),
             "spark.executor.cores": str(executor.slots),
             "spark.executor.memory": f"{executor.heap_mb}m",

@@ -14,6 +14,7 @@ from workbench.study.carry_out import (
 )
 from workbench.study.catalogue import find_query
 from workbench.study.change import Change
+from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
 from workbench.study.local import first_study, first_testbed, quick_estimator, small_budget, spark_here
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
@@ -39,6 +40,7 @@ __all__ = [
     "NAMES",
     "POLICIES",
     "Change",
+    "Draft",
     "Drift",
     "DryRun",
     "PlacementStudy",
@@ -53,6 +55,7 @@ __all__ = [
     "Study",
     "StudyHistory",
     "check_draws",
+    "draft",
     "drift",
     "dry_run",
     "find_query",

@@ -9,6 +9,7 @@ import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +19,7 @@ import yaml
 from workbench import defaults
 from workbench.errors import WorkbenchError
 from workbench.study.catalogue import find_query
-from workbench.testbed.spark import quota_permitted, usable_cores
-from workbench.testbed.spark.testbed import SLOT_SHARE
+from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
 from workbench.workload import Dataset
 
 _LOOKED_AT = 200_000  # rows
@@ -69,7 +69,7 @@ def draft(query: str, data: str, event_time: str | None = None) -> Draft:
 
 def _sample(data: Dataset) -> pa.Table:
     try:
-        return pads.dataset(data.path, format=data.format).head(_LOOKED_AT)
+        return pads.dataset(str(Path(data.path).resolve()), format=data.format).head(_LOOKED_AT)
     except (OSError, pa.ArrowException, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise WorkbenchError(

@@ -2,15 +2,16 @@
 
 import benchmark_script
 
-from workbench.dataflow import Budget
+from workbench.dataflow import Budget, SlotProfile
 from workbench.defaults import LEAST_HEAP_MB
 from workbench.testbed.spark.session import divide_memory
 
 
 def test_every_budget_of_the_extrapolation_leaves_spark_its_heap():
     extrapolation = benchmark_script.load("extrapolation")
-    for slots in extrapolation.SLOTS:
-        assert divide_memory(Budget(slots, extrapolation.PROFILE, 2.0)).heap_mb >= LEAST_HEAP_MB
+    for cpus, large in extrapolation.LARGE.items():
+        profile = SlotProfile(cpus, extrapolation.MEMORY_MB[cpus])
+        assert divide_memory(Budget(max(large), profile, 2.0)).heap_mb >= LEAST_HEAP_MB
 
 
 def test_sixteen_budgets_of_streambeds_check_leave_spark_its_heap():

@@ -7,8 +7,7 @@ import pytest
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.errors import WorkbenchError
-from workbench.study import read_study
-from workbench.study.draft import draft
+from workbench.study import draft, read_study
 
 JOBS = "def orders(stream):\n    return stream\n"
 ROWS = 400
