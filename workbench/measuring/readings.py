@@ -157,7 +157,7 @@ class Levels:
 
 
 def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: float) -> Levels | None:
-    """Fit budget and round to the readings of complete rounds, by weighted least squares.
+    """Fit budget and round to the readings of complete rounds, by weighted least squares; a cold first one is left out.
 
     Parameters
     ----------
@@ -180,9 +180,9 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
     complete = [number for number in complete if all(own[number] > 0 for own in rates)]
     if not complete:
         return None
+    if _was_cold(rates, complete):
+        complete = complete[1:]
     budgets, rounds = len(rates), len(complete)
-    for own, rise in zip(weights, _cold_rises(rates, complete), strict=True):
-        own[complete[0]] = 1 / (1 / own[complete[0]] + (rise / deviation) ** 2)
     logs = np.array([[math.log(own[number]) for number in complete] for own in rates]).ravel()
     weight = np.array([[own[number] for number in complete] for own in weights]).ravel()
     design = np.zeros((budgets * rounds, budgets + rounds - 1))  # the effects of the rounds add up to 0
@@ -203,17 +203,15 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
     )
 
 
-def _cold_rises(rates: Sequence[Mapping[int, float]], complete: Sequence[int]) -> list[float]:
-    """How much ln rate rose after the first round, of each budget; 0 unless it clearly rose for all of them.
+def _was_cold(rates: Sequence[Mapping[int, float]], complete: Sequence[int]) -> bool:
+    """Whether the first round was clearly slower than the later ones for every budget.
 
-    Then the driver and its compiler were still cold: the budget that was read first has had 7 % of its later rate. A
-    rise adds its own size to the deviation of the reading, as a disturbance does.
+    Then the driver and its compiler were still cold, which slows the budget that is read first most: it has had 7 % of
+    its later rate. So the round tells nothing of the ratios either.
     """
     first, *later = complete
-    if not later:
-        return [0.0] * len(rates)
-    rises = [float(np.mean([math.log(own[number] / own[first]) for number in later])) for own in rates]
-    return rises if min(rises) > _COLD else [0.0] * len(rises)
+    rises = [math.log(own[number] / own[first]) for own in rates for number in later]
+    return bool(rises) and min(rises) > _COLD
 
 
 def enough(found: Levels | None, rounds: Rounds) -> bool:

@@ -109,7 +109,7 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
         If the data set cannot be read, is empty, or has no usable `event_time` column.
     """
     with _readable(dataset):
-        source = pads.dataset(dataset.path, format=dataset.format)
+        source = pads.dataset(_local(dataset), format=dataset.format)
         schema = _stored_schema(dataset, source.schema, event_time)
         target = folder / "dataset.arrow"
         ticks_us = _ticks_us(source, schema, event_time)
@@ -130,7 +130,7 @@ def check(dataset: Dataset, event_time: str | None) -> None:
     if not Path(dataset.path).exists():
         raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
-        source = pads.dataset(dataset.path, format=dataset.format)
+        source = pads.dataset(_local(dataset), format=dataset.format)
         schema = _stored_schema(dataset, source.schema, event_time)
         head = _typed(source.head(_HEAD_ROWS), schema, event_time)
     if head.num_rows == 0:
@@ -213,6 +213,11 @@ def _copy(
         if rest is not None and rest.num_rows:
             writer.write_batch(rest.to_batches()[0])
     return rows, complete
+
+
+def _local(dataset: Dataset) -> str:
+    """Give the path as a local one: 'a: b.csv' is no address."""
+    return str(Path(dataset.path).resolve())
 
 
 def _typed(table: pa.Table, schema: pa.Schema, event_time: str | None) -> pa.Table:

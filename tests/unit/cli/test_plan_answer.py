@@ -26,6 +26,7 @@ PRICES = "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,da
 @pytest.fixture
 def run(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "prices.csv").write_text(PRICES)
 

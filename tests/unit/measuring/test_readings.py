@@ -131,3 +131,11 @@ def test_the_estimate_says_what_bounds_it():
     found = levels([own], INTERVAL, 0.05)
     assert estimate(own, found, 0, Rounds(precision=0.5)).exhausted is False
     assert reading_estimate([reading(1, 0, rows=(0, 0))], INTERVAL) is None
+
+
+def test_a_first_round_that_was_cold_for_all_hardly_counts_and_one_that_was_not_does():
+    cold = [[reading(1, 50), reading(2, 100), reading(3, 102)], [reading(1, 20), reading(2, 200), reading(3, 204)]]
+    found = levels(cold, INTERVAL, 0.1)
+    assert found.rates == pytest.approx((101, 202), rel=0.06)
+    warm = [[reading(1, 95), reading(2, 100), reading(3, 102)], [reading(1, 20), reading(2, 200), reading(3, 204)]]
+    assert levels(warm, INTERVAL, 0.1).rates[1] < 150  # one budget alone is noise, not the cold
