@@ -15,9 +15,9 @@ import statistics
 import sys
 from pathlib import Path
 
-from workbench.capacity import plan
-from workbench.capacity.explore import conclude
+from workbench.capacity.explore import keeps_state
 from workbench.capacity.model import PartsLaw, model_of_form
+from workbench.capacity.planning.checks import check_keys
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -32,7 +32,7 @@ FOLDER = Path(".workbench/benchmark")
 QUERIES = ("nexmark:q1", "nexmark:q5", "nexmark:q8", "nexmark:q11", "trips")
 SMALL, LARGE = (1, 2, 4), {0.2: (8,), 0.05: (16, 32)}
 MEMORY_MB = {0.2: 1024, 0.05: 384}
-LONG_S = 5.0  # of such intervals one round is measured, of shorter ones two
+LONG_S = 5.0  # of such intervals one round is measured, of shorter ones two or three
 DIVIDED = (2, 4, 8)  # partitions for each of the most slots that the model sees
 OWN = {"trips": ("trips:fares", None), "trips-hot": ("trips:tariffs", None)}
 
@@ -50,7 +50,7 @@ def measured(name, interval_s, cpus):
     profile = SlotProfile(cpus, MEMORY_MB[cpus])
     few, many = ([Budget(slots, profile, interval_s) for slots in counts] for counts in (SMALL, LARGE[cpus]))
     divided = [(few[-1], times * few[-1].slots) for times in DIVIDED] + [(one, 2 * one.slots) for one in many]
-    rounds = Rounds(least=2, most=2) if interval_s <= LONG_S else Rounds(least=1, most=1, most_windows=2)
+    rounds = Rounds(least=2, most=3) if interval_s <= LONG_S else Rounds(least=1, most=1, most_windows=2)
     journal = Journal(FOLDER / f"extrapolation-{name.replace(':', '-')}.jsonl")
     together = Together(query_of(name), (*few, *many), rounds, tuple(divided))
 
@@ -64,44 +64,60 @@ def measured(name, interval_s, cpus):
 
 
 def truths(runs):
-    """Give what was measured beyond four slots: the slots, their partitions, the records/s."""
+    """Give what was measured beyond four slots: the slots, their partitions, the seconds of a batch, the records/s.
+
+    With more partitions than slots no batches were chosen to fill the interval exactly: capacity is compared at theirs.
+    """
     for run in runs:
-        yield run.budget.slots, run.budget.slots, run.estimate.middle
+        yield run.budget.slots, run.budget.slots, run.budget.interval_s, run.estimate.middle
         for probe in run.divided:
             batches = probe.observation.batches[1:]
-            rate = sum(batch.records for batch in batches) / sum(batch.duration_s for batch in batches)
-            yield run.budget.slots, probe.partitions, rate
+            seconds = sum(batch.duration_s for batch in batches)
+            yield (
+                run.budget.slots,
+                probe.partitions,
+                seconds / len(batches),
+                sum(batch.records for batch in batches) / seconds,
+            )
 
 
-def predicted(model, memory_mb, slots, partitions):
+def model_of(runs):
+    """Fit the model to `runs`, one or several, as a study does."""
+    return model_of_form("scaling", stateful=any(keeps_state(run) for run in runs)).fit(
+        [(run.budget.profile.memory_mb, run.budget.slots) for run in runs],
+        [run.estimate.middle for run in runs],
+        runs,
+    )
+
+
+def predicted(model, memory_mb, slots, partitions, seconds):
     """Give the median and the ends of the 90 % interval; None where the parts of a batch do not explain the runs."""
     there = [(memory_mb, slots)]
-    (middle,), ((low,), (high,)) = model.predict(there), model.interval(there)
     if partitions == slots:
+        (middle,), ((low,), (high,)) = model.predict(there), model.interval(there)
         return middle, low, high
     if not isinstance(model.law_, PartsLaw):
         return None
-    gain = model.law_.gain(slots, model.law_.interval_s, partitions)
+    parts, other = model.law_.parts, model.at_interval(seconds)
+    (middle,), ((low,), (high,)) = other.predict(there), other.interval(there)
+    gain = parts.rate(slots, partitions, seconds) / parts.rate(slots, slots, seconds)
     return gain * middle, gain * low, gain * high
 
 
 def compare(name, interval_s, cpus):
     runs = measured(name, interval_s, cpus)
     few, many = runs[: len(SMALL)], runs[len(SMALL) :]
-    explored = conclude(few, "three budgets", choice="edge")
-    one = few[-1]
-    alone = model_of_form("scaling", stateful=explored.model.stateful).fit(
-        [(one.budget.profile.memory_mb, one.budget.slots)], [one.estimate.middle], [one]
-    )
+    models = {"few slots": model_of(few), "4 alone": model_of(few[-1:])}
+    memory_mb = few[-1].budget.profile.memory_mb
     print(
         f"{name}, {interval_s:g} s, slots of {cpus:g} core: "
         + ", ".join(f"{units.rate(run.estimate.middle)} on {run.budget.slots}" for run in few),
         flush=True,
     )
     rows = []
-    for slots, partitions, found in truths(many):
-        for source, model in (("few slots", explored.model), ("4 alone", alone)):
-            answer = predicted(model, one.budget.profile.memory_mb, slots, partitions)
+    for slots, partitions, seconds, found in truths(many):
+        for source, model in models.items():
+            answer = predicted(model, memory_mb, slots, partitions, seconds)
             if answer is None:
                 print(f"  {slots:2} slots, {partitions:2} partitions, {source}: the parts do not explain the runs")
                 continue
@@ -113,10 +129,8 @@ def compare(name, interval_s, cpus):
                 f"{'inside' if low <= found <= high else 'OUTSIDE'}",
                 flush=True,
             )
-    target = many[-1].estimate.middle
-    for card in plan(explored, target, memory_mb=[one.budget.profile.memory_mb], margin=1.0).cards:
-        if card.concern == "hot key":
-            print(f"  {card.finding}", flush=True)
+    for card in check_keys(few, many[-1].budget.slots):
+        print(f"  {card.finding}", flush=True)
     return rows
 
 

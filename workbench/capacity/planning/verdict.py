@@ -60,13 +60,12 @@ def judge(doubts: Doubts) -> PlanVerdict:
         (doubts.risk > GRAVE_RISK, short, safer),
         (doubts.extrapolation > VERY_FAR, far, larger),
         (width > GRAVE_WIDTH, f"Its capacity is known to a factor of {width:.1f} only.", larger),
-        (doubtful >= 1, "Every run was disturbed or unsteady.", quieter),
         (spread > GRAVE_SPREAD, f"Models that fit the runs alike differ by {_percent(spread)} here.", larger),
     )
     some = (
         (doubts.risk > SOME_RISK, short, safer),
         (doubts.extrapolation > FAR, far, larger),
-        (doubtful > 0.5, f"{_percent(doubtful)} of the runs were disturbed or unsteady.", quieter),
+        (doubtful > 0.5, f"{_percent(doubtful)} of the runs are doubtful.", quieter),
     )
     for doubted, reason, remedy in grave:
         if doubted:

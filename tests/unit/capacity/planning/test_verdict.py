@@ -30,10 +30,10 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
         ({"extrapolation": 5.0}, "don't rely on it yet", "It has 5.0 times the most slots measured."),
         ({"high": 3e5}, "don't rely on it yet", "Its capacity is known to a factor of 2.7 only."),
         ({"low": 0.0}, "don't rely on it yet", "Its capacity is known to a factor of inf only."),
-        ({"findings": (finding("doubtful runs", 3),)}, "don't rely on it yet", "Every run was disturbed or unsteady."),
+        ({"findings": (finding("doubtful runs", 3),)}, "risky", "100% of the runs are doubtful."),
         ({"risk": 0.1}, "risky", "With a probability of 10% its capacity is below the rate."),
         ({"extrapolation": 3.0}, "risky", "It has 3.0 times the most slots measured."),
-        ({"findings": (finding("doubtful runs", 2),)}, "risky", "67% of the runs were disturbed or unsteady."),
+        ({"findings": (finding("doubtful runs", 2),)}, "risky", "67% of the runs are doubtful."),
         ({"findings": (finding("hot key", 3.0),)}, "risky", "about hot key"),
         ({"findings": (finding("forms disagree", 0.9),)}, "safe", "The probability"),
         (
