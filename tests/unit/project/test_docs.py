@@ -53,7 +53,7 @@ def commands():
         for _, _, text in FENCED.findall(page.read_text()):
             joined = text.replace("\\\n", " ")
             for call in re.findall(r"(?:^|run: |&& )(?:\.venv/bin/)?workbench (.+)$", joined, re.MULTILINE):
-                yield re.split(r" +(?:#|>>|&&)", call)[0].strip()
+                yield re.split(r" +(?:#|>>?|&&)", call)[0].strip()
 
 
 @pytest.mark.parametrize("call", sorted(set(commands())))
