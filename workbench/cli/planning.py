@@ -31,7 +31,7 @@ from workbench.views import units
 from workbench.views.front import origin
 
 RECORDED = ".recorded.json"
-"""Ending of the plans that ship beside a study."""
+"""Ending of the plans that ship with a study."""
 
 _IN_SECONDS = 120  # a shorter time is given in seconds
 
@@ -89,7 +89,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _show_recorded(path: Path) -> None:
-    """Show the plans that ship beside a study, if there are any: something true at once, made on another machine."""
+    """Show the plans that ship with a study, if there are any: something true at once, made on another machine."""
     with suppress(WorkbenchError):
         stored = PlannedStudy.from_json(path)
         runs = stored.measurements

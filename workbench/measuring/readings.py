@@ -207,7 +207,7 @@ def _was_cold(rates: Sequence[Mapping[int, float]], complete: Sequence[int]) -> 
     """Whether the first round was clearly slower than the later ones for every budget.
 
     Then the driver and its compiler were still cold, which slows the budget that is read first most: it has had 7 % of
-    its later rate. So the round tells nothing of the ratios either.
+    its later rate. So the round says nothing about the ratios either.
     """
     first, *later = complete
     rises = [math.log(own[number] / own[first]) for own in rates for number in later]

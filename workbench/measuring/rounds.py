@@ -191,7 +191,7 @@ class _Shared:
             yield from self._turn(live, budget, found.rounds, partitions)
             try:
                 probe = self._read(live, found.rounds, begun, partitions)
-            except WorkbenchError:  # so many tasks take too long here; the rates are known without
+            except WorkbenchError:  # that many tasks take too long here; the rates are known without
                 return
             yield recorded_now(self.journal, LoadProbed(self.keys[budget], probe))
             self.divided[budget].append(probe)

@@ -1,4 +1,4 @@
-"""A first study for a query and a file of data: what can be found out is filled in, the rest is a comment.
+"""A first study for a query and a file of data: what can be determined is filled in, the rest is a comment.
 
 The event time is the column that holds timestamps; of several, and of texts and numbers, the one that is called like a
 time. Of the columns that look like keys the draft names those in which one value has many of the rows. The budgets fit

@@ -46,7 +46,7 @@ def test_texts_of_the_user_are_texts():
 
 def test_at_most_four_reasons_for_care_each_with_its_remedy_and_once():
     concerns = ("hot key", "late batches", "python workers", "source share", "state not known", "keys")
-    findings = tuple(ModelFinding(one, 2.0, f"about {one}", f"mend {one}") for one in concerns)
+    findings = tuple(ModelFinding(one, 2.0, f"about {one}", f"correct {one}") for one in concerns)
     page = front_html(planned(cards=findings))
     assert page.count("<li>") == MOST_CARES
     assert page.count("about hot key") <= 1

@@ -11,7 +11,7 @@ A batch holds the driver (planning, offsets, commits, scheduling each task) and 
 - ``waves``: partitions / slots, rounded up.
 
 The capacity at any slots, partitions and interval is the rate at which a batch takes as long as the interval. Runs at
-several loads, and above all runs with many more partitions than slots, tell the parts from each other: what hundreds of
+several loads, and above all runs with many more partitions than slots, distinguish the parts: what hundreds of
 tasks cost the driver and the state store is then measured on few slots.
 
 It is for micro-batches what `workbench.capacity.model.mechanism` is for pipelined engines. Stages that do not depend on
@@ -31,11 +31,11 @@ from workbench.metrics import Observation
 from workbench.records import Measurement, Probe
 
 EXPLAINED = 0.15
-"""Largest deviation of ln seconds from the batches at which the parts are believed; repeats differ by half of it."""
+"""Largest deviation of ln seconds from the batches at which the parts are used; repeats differ by half of it."""
 
 _HALVINGS, _DOUBLINGS = 60, 64
 _FEWEST_READINGS = 3
-_DISTINCT = 1.5  # largest over smallest number of rows of a task, for fixed and per-row seconds to be told apart
+_DISTINCT = 1.5  # largest over smallest number of rows of a task, to separate fixed from per-row seconds
 _STEADY = 0.1  # prior deviation of the power of rows, so that a few readings alike do not make one up
 
 
