@@ -6,8 +6,9 @@ shares are fractions of 1.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from types import MappingProxyType
 
 
@@ -175,6 +176,19 @@ class Timing:
 
     arithmetic_s: float
     reads_s: float
+
+
+def slowness(cores: Sequence[Timing | None]) -> list[float]:
+    """How many times as long as at the median of `cores` arithmetic took at each; 1 for all where one was not timed.
+
+    The time of q1's rows rose and fell with it (`workbench.testbed.spark.speed`). A window in which the cores were 21 %
+    faster than in the others of its deployment had a rate that was otherwise missed by a third.
+    """
+    timed = [one.arithmetic_s for one in cores if one is not None and one.arithmetic_s > 0]
+    if not timed or len(timed) < len(cores):
+        return [1.0] * len(cores)
+    typical = median(timed)
+    return [one / typical for one in timed]
 
 
 @dataclass(frozen=True)

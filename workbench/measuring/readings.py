@@ -19,7 +19,7 @@ from scipy.stats import t as student
 from workbench.checks import whole, within
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, LEVEL, with_prior
 from workbench.measuring.verdict import SOURCE_MARGIN
-from workbench.metrics import Batch, Observation
+from workbench.metrics import Batch, Observation, slowness
 from workbench.records import MstEstimate, Probe
 
 _MOST_FIXED = 0.5  # of an interval
@@ -159,6 +159,8 @@ class Levels:
 def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: float) -> Levels | None:
     """Fit budget and round to the readings of complete rounds, by weighted least squares; a cold first one is left out.
 
+    Rates are those of cores as fast as in the median reading: what a core's speed did to a reading is taken out.
+
     Parameters
     ----------
     readings
@@ -174,7 +176,12 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
         None without a complete round in which every budget consumed something.
     """
     fixed_s = fixed_seconds((probe.observation.batches[1:] for own in readings for probe in own), interval_s)
-    rates = [rates_of(own, interval_s, fixed_s) for own in readings]
+    slower = iter(slowness([probe.observation.cores for own in readings for probe in own]))
+    factors = [{probe.number: next(slower) for probe in own} for own in readings]
+    rates = [
+        {number: rate * factor[number] for number, rate in rates_of(own, interval_s, fixed_s).items()}
+        for own, factor in zip(readings, factors, strict=True)
+    ]
     weights = [weights_of(own, deviation) for own in readings]
     complete = sorted(set.intersection(*(set(own) for own in rates))) if rates else []
     complete = [number for number in complete if all(own[number] > 0 for own in rates)]

@@ -1,6 +1,7 @@
 """What readings say: against least squares written out, and on simulated machines with a known truth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from workbench.measuring.readings import (
     steady,
     weights_of,
 )
-from workbench.metrics import Batch, Disturbance, Observation
+from workbench.metrics import Batch, Disturbance, Observation, Timing
 from workbench.records import Probe
 
 INTERVAL = 2.0
@@ -139,3 +140,17 @@ def test_a_first_round_that_was_cold_for_all_hardly_counts_and_one_that_was_not_
     assert found.rates == pytest.approx((101, 202), rel=0.06)
     warm = [[reading(1, 95), reading(2, 100), reading(3, 102)], [reading(1, 20), reading(2, 200), reading(3, 204)]]
     assert levels(warm, INTERVAL, 0.1).rates[1] < 150  # one budget alone is noise, not the cold
+
+
+def test_faster_cores_raise_no_rate():
+    """One of two budgets is read while the cores are a fifth faster: the ratio is that of equal cores."""
+
+    def timed(probe, arithmetic_s):
+        return replace(probe, observation=replace(probe.observation, cores=Timing(arithmetic_s, 6e-4)))
+
+    small = [timed(reading(n, 100), 4e-4) for n in (1, 2, 3)]
+    large = [timed(reading(1, 200), 4e-4), timed(reading(2, 250), 3.2e-4), timed(reading(3, 200), 4e-4)]
+    found = levels([small, large], INTERVAL, 0.05)
+    assert found.rates == pytest.approx((100, 200), rel=0.01)
+    untimed = [large[0], replace(large[1], observation=replace(large[1].observation, cores=None)), large[2]]
+    assert levels([small, untimed], INTERVAL, 0.05).rates[1] > 210

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from workbench.capacity.model.forms import Floats
-from workbench.metrics import Observation
+from workbench.metrics import Observation, Timing, slowness
 from workbench.records import Measurement, Probe
 
 EXPLAINED = 0.15
@@ -157,6 +157,11 @@ class Reading:
     stateful: tuple[bool, ...]
     scans: tuple[bool, ...]
 
+    def at_speed(self, slower: float) -> "Reading":
+        """Give the reading as on cores that are `slower` times as fast."""
+        seconds = tuple(one / slower for one in self.stage_s)
+        return replace(self, batch_s=self.batch_s / slower, stage_s=seconds)
+
     @property
     def driver_s(self) -> float:
         """What is left beyond the slots' own seconds."""
@@ -169,16 +174,18 @@ def readings_of(runs: Iterable[Measurement]) -> tuple[tuple[str, ...], list[Read
     Of budgets that took turns it is those of the last round, and what followed it: earlier rounds met colder code, or
     another machine.
     """
-    found: list[tuple[tuple[str, ...], Reading]] = []
+    found: list[tuple[tuple[str, ...], Reading, Timing | None]] = []
     for run in runs:
         if run.tasks is not None:
             continue
         probes = run.estimate.probes[-1:] if run.estimate.from_readings else run.estimate.probes
         for probe in (*probes, *run.load_curve, *run.divided):
             if probe.phase != "warm-up":
-                found += _reading(run.budget.slots, probe)
-    names = max((names for names, _ in found), key=len, default=())
-    return names, [reading for own, reading in found if len(own) == len(names)]  # a node without rows has no word
+                found += [(*one, probe.observation.cores) for one in _reading(run.budget.slots, probe)]
+    names = max((names for names, _, _ in found), key=len, default=())
+    whole = [one for one in found if len(one[0]) == len(names)]  # a node without rows has no word
+    slower = slowness([cores for _, _, cores in whole])
+    return names, [reading.at_speed(factor) for (_, reading, _), factor in zip(whole, slower, strict=True)]
 
 
 def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
