@@ -71,7 +71,7 @@ def _plan(options: argparse.Namespace) -> int:
             if isinstance(event, Reused):
                 taken.append(event.measurement.started_at)
 
-        planned = run_study(study, journal, progress=say, listen=listen)
+        planned = run_study(study, journal, progress=say, answered=say.keep, listen=listen)
     runs = (*planned.exploration.runs, *planned.sweep)
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)

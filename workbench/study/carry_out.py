@@ -53,12 +53,15 @@ def run_study(
     journal: Journal,
     *,
     progress: Callable[[str], None] = lambda _: None,
+    answered: Callable[[str], None] | None = None,
     listen: Callable[[Event], None] = ignore,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
 ) -> Planned:
     """Explore, model and plan; see `study_steps`. What happens is shown to `listen`."""
-    return result_of(study_steps(study, journal, progress=progress, testbed=testbed, estimator=estimator), listen)
+    return result_of(
+        study_steps(study, journal, progress=progress, answered=answered, testbed=testbed, estimator=estimator), listen
+    )
 
 
 def study_steps(
@@ -66,6 +69,7 @@ def study_steps(
     journal: Journal,
     *,
     progress: Callable[[str], None] = lambda _: None,
+    answered: Callable[[str], None] | None = None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
 ) -> Generator[Event, None, Planned]:
@@ -78,6 +82,8 @@ def study_steps(
     ----------
     progress
         Called with one line of text at each step of a deployment.
+    answered
+        Called with the first answer, from one round, of each target; by default `progress`.
     testbed, estimator
         Where and how to measure; by default as the study says.
 
@@ -91,7 +97,7 @@ def study_steps(
         together = explore_together(
             query, groups_of(query, study.space.budgets), explorer.optimizer, form=study.form, growth=study.grows
         )
-        exploration = yield from _with_first_answer(together, study, instances, progress)
+        exploration = yield from _with_first_answer(together, study, instances, answered or progress)
     else:
         exploration = yield from explorer.steps(query)
     swept: tuple[Run, ...] = ()
@@ -117,7 +123,7 @@ def _with_first_answer(
     events: Generator[Event, None, Exploration],
     study: Study,
     instances: Sequence[InstanceType],
-    progress: Callable[[str], None],
+    answered: Callable[[str], None],
 ) -> Generator[Event, None, Exploration]:
     """Pass `events` on; once a first round is complete, say what it would plan."""
     said = False
@@ -135,7 +141,7 @@ def _with_first_answer(
                     event.measurements, "one round was made", form=study.form, choice="edge", growth=study.grows
                 )
                 for one in plan_targets(study, first, (), instances).plans:
-                    progress(f"first answer, from one round: {one.sentence()}")
+                    answered(f"first answer, from one round: {one.sentence()}")
 
 
 def prepare(

@@ -59,12 +59,25 @@ def draft(query: str, data: str, event_time: str | None = None) -> Draft:
         When the data cannot be read or lacks the column, or there is no such query.
     """
     module, _, function = query.partition(":")
-    name = f"{module.removesuffix('.py').replace('/', '.')}:{function}"
+    name = f"{_module(module)}:{function}"
     sample = _sample(Dataset.at(data))
     found = event_time or _event_time(sample)
     find_query(name, data, found, None)
     hot = dict(_hot(sample, found))
     return Draft("\n".join(_lines(name, data, found, hot)) + "\n", name, found, hot)
+
+
+def _module(text: str) -> str:
+    """Give the module's name, of a name or the path of a file in this folder."""
+    if not text.endswith(".py"):
+        return text
+    try:
+        inside = Path(text).resolve().relative_to(Path.cwd())
+    except ValueError:
+        raise WorkbenchError(
+            f"The file {text!r} is not in this folder, so it cannot be imported. Run the command in its folder."
+        ) from None
+    return ".".join(inside.with_suffix("").parts)
 
 
 def _sample(data: Dataset) -> pa.Table:
@@ -104,7 +117,9 @@ def _hot(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]
         )
         if field.name == event_time or not keyed or not sample.num_rows:
             continue
-        counts = pc.value_counts(sample.column(field.name)).field("counts")
+        counts = pc.value_counts(sample.column(field.name).drop_null()).field("counts")
+        if not len(counts):
+            continue
         share = pc.max(counts).as_py() / sample.num_rows
         if len(counts) > 2 * 1 / _HOT and share >= _HOT:
             yield field.name, share

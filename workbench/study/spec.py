@@ -139,10 +139,10 @@ class Study:
             except (TypeError, ValueError, OverflowError):
                 raise WorkbenchError(f"{field.name} is {_shown(value)}; it must be {allowed}. Correct it.") from None
         _ = self.space  # says what is wrong with it
-        if len(self.slots) == 1 and not self.shared:
+        if len(self.slots) == 1 and not (self.shared and self.form == "scaling"):
             raise WorkbenchError(
-                f"slots is {list(self.slots)!r}; one slot count is enough only in a shared deployment on Spark, where "
-                "runs with more partitions show what tasks cost. Give two or more, such as [1, 2, 4]."
+                f"slots is {list(self.slots)!r}; one slot count is enough only in a shared deployment on Spark, with "
+                "form: scaling, where runs with more partitions show what tasks cost. Give more, such as [1, 2, 4]."
             )
         if list(self.plan_memory_mb) != sorted(set(self.plan_memory_mb)):
             raise WorkbenchError(f"plan_memory_mb is {list(self.plan_memory_mb)!r}; it must be {_ROOM}. Sort it.")

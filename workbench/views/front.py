@@ -117,7 +117,7 @@ def _notable(plans: Sequence[CapacityPlan]) -> list[ModelFinding]:
     found: dict[str, list[ModelFinding]] = {}
     for plan in plans:
         for card in plan.cards:
-            if card.concern not in _ALREADY_SAID:
+            if card.concern not in _ALREADY_SAID and not card.advice.startswith("Nothing to do"):
                 found.setdefault(card.concern, []).append(card)
     ranked = sorted(found.values(), key=lambda cards: -len(cards))
     return [max(cards, key=lambda card: card.value) for cards in ranked]

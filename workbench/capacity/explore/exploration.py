@@ -21,6 +21,7 @@ from workbench.capacity.model import (
     Model,
     ModelFinding,
     advise,
+    carries,
     check_runs,
     describe_runs,
     exploration_cost,
@@ -137,7 +138,7 @@ def conclude(
         review = review_readings(_points(kept), _rates(kept), [run.predicted_rate or math.nan for run in kept])
         left_out |= {rows[row]: str(group) for group in review.outliers for row in group.runs}
         usable = {row: run for row, run in usable.items() if row not in left_out}
-    if len(usable) < LEAST_FITTED and not (growth != "tasks" and _explained(list(usable.values()))):
+    if len(usable) < LEAST_FITTED and not (form == SCALING and growth != "tasks" and _explained(list(usable.values()))):
         raise WorkbenchError(_too_few(runs, len(usable), left_out))
     fitted = list(usable.values())
     points, rates = _points(fitted), _rates(fitted)
@@ -152,7 +153,8 @@ def conclude(
 def _explained(runs: Sequence[Measurement]) -> bool:
     """Whether the parts of a batch explain `runs`, so that a model needs no more of them."""
     parts = fit_micro_batch(runs)
-    return parts is not None and parts.explains
+    slots = np.array([run.budget.slots for run in runs], dtype=float)
+    return parts is not None and parts.explains and carries(parts, slots, runs[0].budget.interval_s)
 
 
 def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str]) -> str:

@@ -16,7 +16,7 @@ from workbench.capacity.model.outliers import (
     unmeasured_memory_mb,
     why_no_capacity,
 )
-from workbench.capacity.model.parts_law import PartsLaw
+from workbench.capacity.model.parts_law import PartsLaw, carries
 from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import exploration_cost, leave_one_out_error, select_model
@@ -50,6 +50,7 @@ __all__ = [
     "advise",
     "as_points",
     "as_runs",
+    "carries",
     "check_model",
     "check_runs",
     "describe_runs",

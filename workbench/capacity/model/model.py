@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.mechanism import fit_mechanism
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
-from workbench.capacity.model.parts_law import PartsLaw, fit_parts_law
+from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
 from workbench.capacity.model.scaling_law import believe, fit_scaling_law
 from workbench.checks import SLACK, positive, whole
 from workbench.errors import WorkbenchError
@@ -89,6 +89,8 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     -----
     Memory may have any unit if it is always the same: X is neither rescaled nor checked against a range.
     """
+
+    _by_law: ClassVar[bool] = False  # whether predictions are the law's
 
     form: str
     stateful: bool | None
@@ -184,7 +186,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def batch(self) -> MicroBatch | None:
         """What a batch is made of, where that explains the runs and the model rests on it."""
-        return self.law_.parts if isinstance(self.law_, PartsLaw) else None
+        return self.law_.parts if isinstance(self.law_, PartsLaw) and self._by_law else None
 
     def at_interval(self, interval_s: float) -> Self:
         """Give the model of the capacity at another trigger interval than that of the runs, by the parts of a batch.
@@ -196,9 +198,10 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         positive("The trigger interval", interval_s, "seconds")
         check_is_fitted(self)
-        if not isinstance(self.law_, PartsLaw):
+        if not (isinstance(self.law_, PartsLaw) and self._by_law):
             raise WorkbenchError(
-                "The runs do not show what a batch is made of, so nothing is known of other trigger intervals. Measure "
+                f"The runs, or the {self.form} form, do not show what a batch is made of, so nothing is known of other "
+                "trigger intervals. Measure "
                 "at them: add intervals to the study."
             )
         other = copy(self)
@@ -316,7 +319,7 @@ def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, 
     if runs and model.growth != "tasks":
         beliefs = beliefs.with_noise(_deviation(runs))
     parts = model.parts_
-    if runs and parts is not None and parts.explains:
+    if runs and parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
         return fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
     return mechanism or fit_scaling_law(points, rates, beliefs)
 

@@ -83,6 +83,11 @@ class PartsLaw:
         return self.parts.rate(slots, partitions or slots, interval_s) / known if known > 0 else 0.0
 
 
+def carries(parts: MicroBatch, slots: Floats, interval_s: float) -> bool:
+    """Whether the fixed parts leave something of the interval at each of `slots`, so that there is a rate."""
+    return bool((parts.fixed_share(slots, slots, interval_s) < _MOST_FIXED).all())
+
+
 def share(parts: MicroBatch, slots: Floats, interval_s: float) -> Floats:
     """Give the rate for each slot by the parts, with as many partitions as slots."""
     return parts.rates(slots, slots, interval_s) / slots

@@ -46,6 +46,7 @@ class ScalingModel(Model):
     """
 
     form = SCALING
+    _by_law = True
 
     def __init__(self, *, stateful: bool | None = None, growth: Growth = "workers") -> None:
         self.stateful = stateful

@@ -14,9 +14,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
-from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, check_model
+from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, carries, check_model
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_counted_keys,
@@ -138,7 +140,7 @@ def plan(
         *check_source(share, budget.slots),
         *check_python(runs, math.ceil(budget.slots / executors)),
         *check_keys(runs, partitions),
-        *check_counted_keys(runs, keys, partitions),
+        *check_counted_keys(runs, keys, partitions, rate),
         *check_state(known=saw_operators(exploration.runs)),
         *exploration.findings,
     )
@@ -167,11 +169,22 @@ def plan(
         low_slots=low_slots,
         low_layout=low_layout,
         stateful=any(keeps_state(run) for run in runs),
-        batch_parts=None if model.batch is None else model.batch.parts_s(rate * interval, budget.slots, budget.slots),
+        batch_parts=_parts(model, rate / expected, budget),
         outage=outage,
         least_slots=least_budget.slots,
         verdict=judge(doubts),
     )
+
+
+def _parts(model: Model, load: float, budget: Budget) -> dict[str, float] | None:
+    """Seconds of a batch by what they go to, at a `load` that is a share of the capacity; None where not known.
+
+    At the capacity they fill the interval, whatever the law has found in addition to the parts.
+    """
+    parts, slots, interval = model.batch, budget.slots, budget.interval_s
+    if parts is None or not load <= 1 or not carries(parts, np.array([float(slots)]), interval):
+        return None
+    return parts.parts_s(load * parts.rate(slots, slots, interval) * interval, slots, slots)
 
 
 def _filled(

@@ -118,7 +118,7 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
 
 
 def check_counted_keys(
-    runs: Iterable[Measurement], keys: KeyFrequencies | None, partitions: int
+    runs: Iterable[Measurement], keys: KeyFrequencies | None, partitions: int, rate: float
 ) -> tuple[ModelFinding, ...]:
     """Say what the counted `keys` do to the operator behind a shuffle that works most, with as many `partitions`.
 
@@ -155,7 +155,11 @@ def check_counted_keys(
                 "Nothing to do, as long as that column is the key.",
             ),
         )
-    fills = f" The key fills a slot of {busiest.operator!r} at {1 / (share * cost_s):,.3g} records/s." * (cost_s > 0)
+    limit = 1 / (share * cost_s) if cost_s > 0 else math.inf
+    if limit < rate:
+        found_limit = f"{counted} The key alone fills a slot of {busiest.operator!r} at {limit:,.3g} records/s."
+        return (ModelFinding("hot key", rate / limit, found_limit, remedy),)
+    fills = f" The key fills a slot of {busiest.operator!r} at {limit:,.3g} records/s." * (cost_s > 0)
     return (ModelFinding("keys", uneven, counted + fills, remedy if uneven >= UNEVEN else "Nothing to do."),)
 
 

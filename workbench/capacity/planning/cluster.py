@@ -88,6 +88,11 @@ def pack(
     return Cluster(tuple(plans), executors, instance, workers, least, apart)
 
 
+def needed(plan: CapacityPlan) -> int:
+    """Fewest slots that carry the plan's rate: those that workers of its own would have for nothing cost here."""
+    return plan.least_slots or plan.budget.slots
+
+
 _Packing = tuple[tuple[Executor, ...], tuple[Worker, ...]]
 
 
@@ -132,7 +137,7 @@ def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packin
 
 def _cuts(plan: CapacityPlan, cpus: float, memory: float) -> Iterator[Executor]:
     """Executors to cut the plan's slots into, the largest first: each the smallest for its number of executors."""
-    profile, slots = plan.budget.profile, plan.budget.slots
+    profile, slots = plan.budget.profile, needed(plan)
     most = next((n for n in range(slots, 0, -1) if Executor(n, profile).fits(cpus, memory)), 0)
     if most:
         sizes = dict.fromkeys(math.ceil(slots / count) for count in range(math.ceil(slots / most), slots + 1))
@@ -145,7 +150,7 @@ def _first_fit(
     """Put the containers, the largest share of a worker first, on the first worker with room."""
     containers = [(DRIVER_CORES, float(DRIVER_MEMORY_MB), place, True) for place in range(len(plans))]
     for place, (plan, executor) in enumerate(zip(plans, executors, strict=True)):
-        count = math.ceil(plan.budget.slots / executor.slots)
+        count = math.ceil(needed(plan) / executor.slots)
         containers += [(executor.millicores / 1000, float(executor.memory_mb), place, False)] * count
     containers.sort(key=lambda one: (-max(one[0] / cpus, one[1] / memory), one[2], one[3]))
     free: list[list[float]] = []
@@ -166,6 +171,6 @@ def _first_fit(
 
 def _least(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> int:
     """Workers that the sum of all cores, and of all memory, takes at least."""
-    cores = sum(plan.budget.slots * plan.budget.profile.cpus + DRIVER_CORES for plan in plans)
-    memory = sum(plan.budget.slots * plan.budget.profile.memory_mb + DRIVER_MEMORY_MB for plan in plans)
+    cores = sum(needed(plan) * plan.budget.profile.cpus + DRIVER_CORES for plan in plans)
+    memory = sum(needed(plan) * plan.budget.profile.memory_mb + DRIVER_MEMORY_MB for plan in plans)
     return max(1, math.ceil(cores / room[0] - _SLACK), math.ceil(memory / room[1] - _SLACK))

@@ -38,7 +38,7 @@ def follow(
     step_s
         Seconds that the slots stay the same; the highest rate in them counts.
     """
-    budget = plan.budget
+    budget = replace(plan.budget, slots=plan.least_slots or plan.budget.slots)  # paid slots are in both or in neither
     least = min(run.budget.slots for run in exploration.runs)
     many = max(1, round(step_s / every_s))
     highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]

@@ -82,15 +82,17 @@ def lay_out(
         Of a batch, where they are known from all runs.
     """
     most, interval = budget.slots, budget.interval_s
-    if parts is None:
-        stages, fixed_s = stages_of(measurement), unstaged_s(measurement)
-    else:
-        stages = _stages_of_parts(parts, rate * interval / most)
-        fixed_s = parts.driver_s + parts.driver_task_s * len(stages) * most
+    stages = stages_of(measurement) if parts is None else _stages_of_parts(parts, rate * interval / most)
     if not stages:
         return None, None
+
+    def fixed_s(slots: int) -> float:
+        if parts is None:
+            return unstaged_s(measurement)
+        return parts.driver_s + parts.driver_task_s * len(stages) * slots
+
     if low_slots is None or low_rate is None:
-        return micro_batch_layout(stages, most, interval, rate=rate, batch_fixed_s=fixed_s), None
+        return micro_batch_layout(stages, most, interval, rate=rate, batch_fixed_s=fixed_s(most)), None
     step = max(1, (most - low_slots) // _RANGE_COUNTS)
     counts = sorted({*range(low_slots, most, step), most})
     load = {n: low_rate + (rate - low_rate) * (n - low_slots) / max(1, most - low_slots) for n in counts}
@@ -98,7 +100,7 @@ def lay_out(
 
     def layout(slots: int, offered: float) -> BatchLayout:
         return micro_batch_layout(
-            stages, slots, interval, rate=offered, batch_fixed_s=fixed_s, stateful_partitions=frozen
+            stages, slots, interval, rate=offered, batch_fixed_s=fixed_s(slots), stateful_partitions=frozen
         )
 
     return layout(most, rate), layout(low_slots, low_rate)

@@ -9,6 +9,7 @@ from batch_truths import SCAN, STATE, Engine
 from workbench.capacity.explore import conclude
 from workbench.capacity.model import PartsLaw, ScalingLaw, fit_micro_batch, model_of_form
 from workbench.capacity.model.micro_batch import EXPLAINED
+from workbench.errors import WorkbenchError
 
 
 def test_exact_parts_are_recovered_from_partitions_and_loads():
@@ -106,3 +107,21 @@ def test_a_driver_that_tasks_fill_levels_capacity_off():
     truths = [engine.rate(n, n, 2.0) for n in (8, 16, 32, 48)]
     assert rates == pytest.approx(truths, rel=0.15, abs=0.02 * max(truths))
     assert rates[3] < rates[2]
+
+
+def test_fixed_parts_that_fill_the_interval_of_a_run_leave_it_to_the_law():
+    engine = Engine()
+    runs = [engine.run(n, 2.0, divided=(2 * n, 4 * n)) for n in (1, 2, 4)]
+    short = [replace(run, budget=replace(run.budget, interval_s=0.3)) for run in runs]
+    model = conclude(short, "measured", choice="edge").model
+    assert isinstance(model.law_, ScalingLaw)
+    assert np.isfinite(model.interval([[1024, 8]])).all()
+
+
+def test_forms_of_least_squares_know_no_other_interval():
+    engine = Engine()
+    runs = [engine.run(n, divided=(2 * n, 4 * n)) for n in (1, 2, 4)]
+    model = conclude(runs, "measured", choice="edge", form="sqrt").model
+    assert model.batch is None
+    with pytest.raises(WorkbenchError, match="the sqrt form, do not show what a batch is made of"):
+        model.at_interval(10.0)
