@@ -34,7 +34,7 @@ EXPLAINED = 0.15
 """Largest deviation of ln seconds from the batches at which the parts are used; repeats differ by half of it."""
 
 _HALVINGS, _DOUBLINGS = 60, 64
-_FEWEST_READINGS, _FITTED = 5, 3  # readings; what is fitted of a batch: driver, tasks, rows
+_FEWEST_READINGS, _FITTED = 4, 3  # readings; what is fitted of a batch: driver, tasks, rows
 _DISTINCT = 1.5  # largest over smallest number of rows of a task, to separate fixed from per-row seconds
 _STEADY = 0.1  # prior deviation of the power of rows, so that a few readings alike do not make one up
 
