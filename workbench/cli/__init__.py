@@ -106,8 +106,9 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
     chosen = next((word for word in asked or () if not word.startswith("-")), None)
     for module in dict.fromkeys(known.values() if asked is None else [known[chosen]] if chosen in known else []):
         import_module(f"workbench.cli.{module}").add(commands)
-    for name in known.keys() - commands.choices.keys():
-        commands.add_parser(name)
+    for name in known:  # in a stated order: the message about an unknown command lists them
+        if name not in commands.choices:
+            commands.add_parser(name)
     return parser
 
 

@@ -45,17 +45,19 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _keys(options: argparse.Namespace) -> int:
     data = Dataset.at(options.data)
-    with progress() as say, batch_session() as spark:
-        say(f"counting {options.column}")
-        found = count_keys(
-            spark,
-            data,
-            options.column,
-            method=options.method,
-            top=options.top,
-            tracked=options.tracked,
-            partitions=options.partitions,
-        )
+    with progress() as say:
+        say("starting Spark")
+        with batch_session() as spark:
+            say(f"counting {options.column}")
+            found = count_keys(
+                spark,
+                data,
+                options.column,
+                method=options.method,
+                top=options.top,
+                tracked=options.tracked,
+                partitions=options.partitions,
+            )
     advice = advise_executors(
         options.nodes,
         options.node_cores,

@@ -101,11 +101,10 @@ class MicroBatch:
     def parts_s(self, rows: float, slots: float, partitions: float) -> dict[str, float]:
         """Seconds of a batch of `rows` source rows by what they go to, in the order of the batch."""
         waves = math.ceil(partitions / slots)
-        fixed_s = sum(stage.fixed_s for stage in self.stages)
         return {
             "driver": self.driver_s,
             "driver, per task": self.driver_task_s * len(self.stages) * partitions,
-            "tasks, fixed": waves * fixed_s,
+            "tasks, fixed": waves * sum(stage.fixed_s for stage in self.stages),
             "rows": waves * sum(float(stage.rows_s(np.array(rows / partitions))) for stage in self.stages),
         }
 

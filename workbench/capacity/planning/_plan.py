@@ -194,8 +194,7 @@ def _filled(
     if price is None:
         return budget, None
     paid = price.workers * price.slots_per_worker
-    counts = range(budget.slots, min(paid, max(budget.slots, 2 * most_measured)) + 1)
-    slots = fill(budget.slots, paid, most_measured, model.risks(rate, budget.profile.memory_mb, counts))
+    slots = fill(budget.slots, paid, most_measured, lambda counts: model.risks(rate, budget.profile.memory_mb, counts))
     return replace(budget, slots=slots), replace(price, idle_slots=paid - slots)
 
 

@@ -6,7 +6,7 @@ first doubt that applies, the gravest first, is the reason.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from workbench.records import Concern, ModelFinding, PlanVerdict
@@ -80,7 +80,7 @@ def judge(doubts: Doubts) -> PlanVerdict:
     return PlanVerdict("safe", doubts.risk, reason, "")
 
 
-def fill(least: int, paid: int, most_measured: int, risks: Sequence[float]) -> int:
+def fill(least: int, paid: int, most_measured: int, risks_of: Callable[[Sequence[int]], Sequence[float]]) -> int:
     """Give as many of the `paid` slots, from `least` on, as bring the risk down to 1 %, else those of the least risk.
 
     Parameters
@@ -91,12 +91,13 @@ def fill(least: int, paid: int, most_measured: int, risks: Sequence[float]) -> i
         Slots of the workers that `least` slots take.
     most_measured
         Most slots measured: what nobody has seen is no reason to go beyond twice as many.
-    risks
-        Of falling short, at `least`, `least` + 1, ... slots.
+    risks_of
+        Gives the risk of falling short at each of some slot counts.
     """
-    usable = risks[: min(paid, max(least, int(FAR * most_measured))) - least + 1]
-    enough = next((place for place, risk in enumerate(usable) if risk <= LITTLE_RISK), None)
-    return least + (min(range(len(usable)), key=usable.__getitem__) if enough is None else enough)
+    counts = range(least, min(paid, max(least, int(FAR * most_measured))) + 1)
+    risks = dict(zip(counts, risks_of(counts), strict=True))
+    enough = next((slots for slots, risk in risks.items() if risk <= LITTLE_RISK), None)
+    return min(risks, key=lambda slots: risks[slots]) if enough is None else enough
 
 
 def _percent(share: float) -> str:

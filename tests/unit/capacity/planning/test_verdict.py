@@ -50,17 +50,22 @@ def test_the_gravest_doubt_is_the_reason_and_has_a_remedy(change, level, reason)
     assert bool(verdict.remedy) == (level != "safe")
 
 
+def known(risks, least):
+    """Risks by slots, the first at `least`; asked of no slots that have none."""
+    return lambda counts: [risks[slots - least] for slots in counts]
+
+
 def test_paid_slots_are_taken_until_the_risk_is_one_percent():
-    assert fill(6, 9, 6, [0.24, 0.075, 0.036, 0.024]) == 9
-    assert fill(6, 9, 6, [0.24, 0.075, 0.009, 0.001]) == 8
-    assert fill(6, 9, 6, [0.009, 0.001, 0.001, 0.001]) == 6
-    assert fill(6, 20, 4, [0.24, 0.2, 0.1, *[0.05] * 12]) == 8  # nobody has seen more than twice four slots
-    assert fill(6, 6, 4, [0.24]) == 6
+    assert fill(6, 9, 6, known([0.24, 0.075, 0.036, 0.024], 6)) == 9
+    assert fill(6, 9, 6, known([0.24, 0.075, 0.009, 0.001], 6)) == 8
+    assert fill(6, 9, 6, known([0.009, 0.001, 0.001, 0.001], 6)) == 6
+    assert fill(6, 20, 4, known([0.24, 0.2, 0.1], 6)) == 8  # nobody has seen more than twice four slots
+    assert fill(6, 6, 4, known([0.24], 6)) == 6
 
 
 @given(st.integers(1, 20), st.integers(0, 20), st.integers(1, 40), st.data())
 def test_filling_never_costs_more_nor_makes_it_riskier(least, more, measured, data):
     risks = data.draw(st.lists(st.floats(0, 1), min_size=more + 1, max_size=more + 1))
-    chosen = fill(least, least + more, measured, risks)
+    chosen = fill(least, least + more, measured, known(risks, least))
     assert least <= chosen <= least + more
     assert risks[chosen - least] <= max(risks[0], 0.01)
