@@ -17,7 +17,7 @@ from pathlib import Path
 
 from workbench.capacity.explore import keeps_state
 from workbench.capacity.model import PartsLaw, model_of_form
-from workbench.capacity.planning.checks import check_keys
+from workbench.capacity.planning import check_keys
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal

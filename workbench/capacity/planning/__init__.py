@@ -1,7 +1,7 @@
 """What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
 
 from workbench.capacity.planning._plan import plan
-from workbench.capacity.planning.checks import check_allocation, check_layouts, check_source
+from workbench.capacity.planning.checks import check_allocation, check_keys, check_layouts, check_source
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.day import follow
 from workbench.capacity.planning.executor import kubernetes_reserve, slots_per_worker
@@ -43,6 +43,7 @@ __all__ = [
     "ask",
     "cheapest",
     "check_allocation",
+    "check_keys",
     "check_layouts",
     "check_source",
     "common_range",
