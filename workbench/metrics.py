@@ -131,6 +131,9 @@ class Batch:
     backlog: float
 
 
+SOURCE_MARGIN = 1.2
+"""A source limits a run unless it alone can release this many times the commanded rate."""
+
 MAX_DISTURBANCE = 0.05
 """Share of all cores above which interference counts."""
 

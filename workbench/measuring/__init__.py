@@ -35,7 +35,8 @@ from workbench.measuring.rounds import Together, measure_together, reading_s, re
 from workbench.measuring.schedule import Schedule, Step, Times
 from workbench.measuring.state import State, replay
 from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES, StreamBedSchedule
-from workbench.measuring.verdict import SOURCE_MARGIN, judge
+from workbench.measuring.verdict import judge
+from workbench.metrics import SOURCE_MARGIN
 
 __all__ = [
     "EXPECTED_DEVIATION",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.errors import WorkbenchError
-from workbench.measuring.verdict import SOURCE_MARGIN
+from workbench.metrics import SOURCE_MARGIN
 from workbench.records import Limit, MstEstimate, Probe
 
 

@@ -18,8 +18,7 @@ from scipy.stats import t as student
 
 from workbench.checks import whole, within
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, LEVEL, with_prior
-from workbench.measuring.verdict import SOURCE_MARGIN
-from workbench.metrics import Batch, Observation, slowness
+from workbench.metrics import SOURCE_MARGIN, Batch, Observation, slowness
 from workbench.records import MstEstimate, Probe
 
 _MOST_FIXED = 0.5  # of an interval

@@ -9,11 +9,10 @@ grow (the trend test of Theodolite's lag slope), because a run at 99.5 % of its 
 import math
 
 from workbench.errors import WorkbenchError
-from workbench.metrics import MAX_DISTURBANCE, Observation
+from workbench.metrics import MAX_DISTURBANCE, SOURCE_MARGIN, Observation
 from workbench.records import Judgement, Verdict
 
 MIN_WHOLE_BATCHES = 3
-SOURCE_MARGIN = 1.2
 _OFFERED_TOLERANCE = 0.01
 _SLOPE_ERRORS = 2.0
 _SLOPE_SLACK = 1e-3

@@ -1,0 +1,116 @@
+"""The streaming queries of one deployment: started, waited for and ended."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.live import CompletedBatch, LiveQuery, Meter, now_s, pump
+from workbench.testbed.spark.spec import DeploymentSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+READ_INTERVAL_S = 0.05  # the trigger of queries whose batches follow each other without a pause
+_JIT_STEADY = 0.03
+_PATIENCE_S = 240.0
+_DRAIN_S = 30.0
+_QUIET_S = 1.0
+
+
+class Queries:
+    """All queries that run in a deployment.
+
+    `wait` lets a moment pass; it raises when nobody wants the deployment any longer.
+    """
+
+    def __init__(self, spark: "SparkSession", events: EventLog, meter: Meter, wait: Callable[[], None]) -> None:
+        self._spark = spark
+        self._events = events
+        self._meter = meter
+        self._wait = wait
+        self._running: list[LiveQuery] = []
+
+    def start(
+        self,
+        spec: DeploymentSpec,
+        folder: str,
+        build: "Callable[[DataFrame], DataFrame] | None" = None,
+        interval_s: float = READ_INTERVAL_S,
+    ) -> LiveQuery:
+        """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""
+        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter)
+        mode = "append" if build else spec.output_mode
+        live.start(self._spark, spec.generator, spec.source_partitions, build or spec.build, mode)
+        self._running.append(live)
+        return live
+
+    def pump(self) -> None:
+        """Take note of the batches that were completed."""
+        pump(self._running, self._events, self._meter)
+
+    def tick(self) -> None:
+        """Let a moment pass, and raise the error of a query that failed."""
+        self._wait()
+        self.pump()
+        for query in self._running:
+            query.check()
+
+    def settle(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        end = now_s() + seconds
+        while now_s() < end:
+            self.tick()
+
+    def batches(self, live: LiveQuery, count: int) -> list[CompletedBatch]:
+        """Wait until `count` more batches of the current command are committed.
+
+        Raises
+        ------
+        WorkbenchError
+            If they take minutes.
+        """
+        epoch, seen = live.epoch, len(live.done)
+        give_up = now_s() + _PATIENCE_S + 10 * live.interval_s
+        while True:
+            fresh = [done for done in live.done[seen:] if done.release.epoch == epoch]
+            if len(fresh) >= count:
+                return fresh
+            if now_s() > give_up:
+                raise WorkbenchError(
+                    f"Query {live.name!r} completed {len(fresh)} of {count} batches in {_PATIENCE_S:.0f} s. "
+                    "Its batches take too long to measure: give it more slots, or check what it waits for."
+                )
+            self.tick()
+
+    def until_steady(self, live: LiveQuery, count: int, end_s: float) -> None:
+        """Run until `count` batches cost about as much CPU as the `count` before them, or the clock reaches `end_s`."""
+        costs: list[float] = []
+        while now_s() < end_s:
+            done = self.batches(live, 1)[-1]
+            costs.append(done.work.executor_cpu_s or done.batch.duration_s)
+            if len(costs) % count == 0 and len(costs) > count:
+                before, last = costs[-2 * count : -count], costs[-count:]
+                if sum(last) > sum(before) * (1 - _JIT_STEADY):
+                    return
+
+    def drain(self, live: LiveQuery) -> None:
+        """Offer nothing more, and wait until the batches are complete."""
+        live.command(0.0)
+        end = now_s() + _DRAIN_S
+        quiet_since = now_s()
+        while now_s() < end and now_s() < quiet_since + _QUIET_S:
+            self.tick()
+            if live.query.status["isTriggerActive"] or live.query.status["isDataAvailable"]:
+                quiet_since = now_s()
+
+    def retire(self, live: LiveQuery) -> None:
+        """End a query once its batches are complete: cancelled tasks may hold their slots for a minute or more."""
+        self.drain(live)
+        live.stop()
+        self._running.remove(live)
+
+    def stop(self) -> None:
+        """Stop all queries at once."""
+        for query in self._running:
+            query.query.stop()
