@@ -16,6 +16,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
@@ -293,15 +294,20 @@ class Driver:
     def _check_executor(self) -> None:
         """Refuse the observation if the executor was replaced: the new one is cold and outside the quota."""
         if executor_process(self._spark) != self._executor:
-            raise WorkbenchError(
-                f"Spark's executor was lost while {self._spec.name!r} ran, most likely for lack of memory; "
-                "give the slots more of it, then run the same command again.",
-                settings=("memory_mb",),
-            )
+            raise self._executor_lost()
+
+    def _executor_lost(self) -> WorkbenchError:
+        return WorkbenchError(
+            f"Spark's executor was lost while {self._spec.name!r} ran, most likely for lack of memory; "
+            "give the slots more of it, then run the same command again.",
+            settings=("memory_mb",),
+        )
 
     def _wait(self) -> None:
         if self._connection.poll(POLL_S):
             raise OwnerGoneError  # during an observation the owner sends nothing and only closes the pipe
+        if not psutil.pid_exists(self._executor):
+            raise self._executor_lost()
 
     def _idle(self) -> bool:
         return self._live.commanded_rate == 0
