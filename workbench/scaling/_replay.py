@@ -54,6 +54,7 @@ def replay(
     speed: float = 1.0,
     fleet: Fleet | None = None,
     keys: Mapping[str, KeyTrace] | None = None,
+    batch_s: float = 0.0,
 ) -> Timeline:
     """Replay `trace` against `tasks` of `dataflow` under `policy`.
 
@@ -86,6 +87,8 @@ def replay(
         Workers that are paid as a whole. Without it only slots are paid, `slot_cpus` and `memory_mb` each.
     keys
         Popularity of the keys over time, by operator; the records of other operators spread as the model says.
+    batch_s
+        Trigger interval of a query in micro-batches, seconds: its records wait for a trigger and for their batch too.
 
     Raises
     ------
@@ -98,6 +101,7 @@ def replay(
     for name, value in (("speed", speed), ("state_bytes_per_s", state_bytes_per_s), ("step_s", step_s)):
         positive(name, value)
     not_negative("restart_s", restart_s)
+    not_negative("batch_s", batch_s)
     step = whole_step(min(step_s, trace.duration_s), model.window_s)
     arrivals = np.asarray(trace.per_step(step), dtype=float)
     deployment = _first(model, policy, tasks, trace.rate_at(0.0), memory_mb, slot_cpus)
@@ -106,7 +110,7 @@ def replay(
     state = State.empty(deployment)
     meter = _Meter(deployment)
     changes: list[Reconfiguration] = []
-    consumed, backlog = np.zeros(len(arrivals)), np.zeros(len(arrivals))
+    consumed, backlog, busy = (np.zeros(len(arrivals)) for _ in range(3))
     paid, sizes = [_paid(deployment, fleet)], [deployment.size]  # from each deployment to the next
     since = [0]
     waiting, down_until_s, deployed_s, asked_s = 0.0, 0.0, 0.0, 0.0
@@ -118,7 +122,7 @@ def replay(
         up_s = min(step, max(0.0, begin_s + step - down_until_s))
         if up_s > 0:
             state, done = advance(deployment, state, waiting, step, speed * up_s / step)
-            consumed[number] = done.consumed
+            consumed[number], busy[number] = done.consumed, min(1.0, done.active_s / up_s)
             waiting = max(0.0, waiting - done.consumed)
             meter.add(done, up_s)
         meter.arrived += arrived * up_s / step  # windows do not include downtime
@@ -147,7 +151,7 @@ def replay(
         arrivals / step,
         consumed / step,
         backlog,
-        waited(arrivals, consumed, step),
+        waited(arrivals, consumed, step) + batch_s * (1 + busy),
         np.repeat(sizes, lasting),
         tuple(changes),
         0.0 if math.isinf(memory_mb) else memory_mb,
@@ -156,6 +160,8 @@ def replay(
         np.repeat([one.workers for one in paid], lasting),
         None if fleet is None else fleet.price_per_hour,
         model.window_s,
+        batch_s,
+        busy,
     )
 
 

@@ -69,7 +69,8 @@ class Timeline:
     backlog
         Records that wait at the end of a step.
     latency_s
-        Seconds that the last records consumed in a step had waited at the sources.
+        Seconds that the last records consumed in a step had waited: at the sources, and in micro-batches for a whole
+        trigger interval and the end of their batch.
     tasks
         Tasks of all operators together.
     reconfigurations
@@ -84,6 +85,10 @@ class Timeline:
         Price of one worker; None if unknown.
     window_s
         Window of the query, seconds; None without windows.
+    batch_s
+        Trigger interval of a query in micro-batches, seconds; 0 without batches.
+    busy
+        Share of each step in which records flowed at full pace: of a trigger interval, its batch.
     """
 
     step_s: float
@@ -99,6 +104,8 @@ class Timeline:
     workers: NDArray[np.int64]
     price_per_hour: float | None = None
     window_s: float | None = None
+    batch_s: float = 0.0
+    busy: Floats | None = None
 
     @property
     def times_s(self) -> Floats:
@@ -112,13 +119,16 @@ class Timeline:
         is a window of the query, because sources stop while windows emit, and at least 5 s. A queue is short up to a
         hundredth of what arrives in a span.
 
-        Latencies are waits at the sources over all records that arrived (mean, p50, p99, seconds). A record that is not
-        consumed by the end counts with its wait until then, a lower bound.
+        Latencies are waits at the sources over all records that arrived (mean, p50, p99, seconds); in micro-batches a
+        record also waits for the next trigger, evenly up to one interval, and for its batch to end. A record that is
+        not consumed by the end counts with its wait until then, a lower bound.
 
         Then follow hours of tasks, cores and GB; reconfigurations, bytes of state moved and seconds of downtime until
         the end of the replay; and the cost if the price is known.
         """
         waits = Waits.of(self.offered * self.step_s, self.consumed * self.step_s, self.step_s)
+        if self.batch_s > 0:
+            waits = waits.in_batches(self.batch_s, np.ones(len(self.offered)) if self.busy is None else self.busy)
         hours = self.step_s / 3600
         end_s = len(self.offered) * self.step_s
         row = {

@@ -12,16 +12,21 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _HALVINGS = 60
+_TRIGGERS = 20  # times between two triggers at which records are taken to arrive
 _ROUNDING = 1e-13  # share of all records
 
 
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """Waits of records in cohorts, shape (cohorts,): their number, and the waits of the first and the last, seconds."""
+    """Waits of records in cohorts, shape (cohorts,).
+
+    Their number, the waits of the first and of the last (seconds), and the step in which they are consumed.
+    """
 
     records: Floats
     first_s: Floats
     last_s: Floats
+    steps: NDArray[np.int64]
 
     @classmethod
     def of(cls, arrivals: Floats, consumed: Floats, step_s: float) -> "Waits":
@@ -45,7 +50,25 @@ class Waits:
         first_s, last_s = (
             np.maximum(0.0, _time_of(at, middle, went, ends) - _time_of(at, middle, came, times)) for at in (begin, end)
         )
-        return cls(end - begin, first_s, last_s)
+        steps = np.minimum(np.searchsorted(went, middle, side="right") - 1, len(arrivals) - 1)
+        return cls(end - begin, first_s, last_s, steps)
+
+    def in_batches(self, batch_s: float, busy: Floats) -> "Waits":
+        """Add the wait for the next trigger, evenly up to `batch_s` seconds, and for the end of the batch.
+
+        Parameters
+        ----------
+        batch_s
+            Trigger interval, seconds.
+        busy
+            Share of the interval that a batch takes, in each step.
+        """
+        triggers = np.tile((np.arange(_TRIGGERS) + 0.5) / _TRIGGERS, len(self.records))
+        records, first_s, last_s, steps = (
+            np.repeat(one, _TRIGGERS) for one in (self.records / _TRIGGERS, self.first_s, self.last_s, self.steps)
+        )
+        more_s = batch_s * (triggers + busy[steps])
+        return Waits(records, first_s + more_s, last_s + more_s, steps)
 
     @property
     def mean_s(self) -> float:

@@ -17,6 +17,7 @@ from workbench.simulation.model import STEADY, OperatorModel, QueryModel, StateM
 from workbench.simulation.noise import speed_factor, stream
 from workbench.simulation.presets import PRESETS, preset, short_name
 from workbench.simulation.response import StateResponse
+from workbench.simulation.skew import task_shares
 from workbench.simulation.trace import RateTrace
 
 __all__ = [
@@ -48,5 +49,6 @@ __all__ = [
     "speed_factor",
     "steady_state",
     "stream",
+    "task_shares",
     "whole_step",
 ]

@@ -147,7 +147,7 @@ class Deployment:
             elif chained is not None:
                 found[name] = found[chained]
             else:
-                found[name] = task_shares(self.tasks[name], model.hot_share, model.imbalance)
+                found[name] = task_shares(self.tasks[name], model.hot_share, model.imbalance, model.partitions)
         return np.concatenate(list(found.values()))
 
     @cached_property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
-from workbench.checks import not_negative, require, within
+from workbench.checks import not_negative, require, whole, within
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.simulation.response import StateResponse
 
@@ -74,6 +74,9 @@ class OperatorModel:
         Share of the records that have the most frequent key, which one task must take.
     imbalance
         Relative standard deviation of the tasks' shares of the other keys.
+    partitions
+        Partitions that the keys are in for good, as a checkpoint of Spark freezes them; a task takes whole ones. None:
+        as many as tasks.
     state
         None: no state, or state that always fits.
     """
@@ -85,10 +88,13 @@ class OperatorModel:
     hot_share: float = 0.0
     imbalance: float = 0.0
     state: StateModel | None = None
+    partitions: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("exchange_s", "emission_s"):
             not_negative(f"An operator's {name}", getattr(self, name), "seconds")
+        if self.partitions is not None:
+            whole("An operator's partitions", self.partitions, 1)
         within("An operator's hot_share", self.hot_share, 0.0, 1.0, "share of the records", ends="[]")
         within("An operator's imbalance", self.imbalance, 0.0, 0.3, "standard deviation / mean", ends="[]")
         if self.state is not None and self.state.response is not None:

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 _LIMIT = 3.0
 
 
-def task_shares(tasks: int, hot_share: float = 0.0, imbalance: float = 0.0) -> Floats:
+def task_shares(tasks: int, hot_share: float = 0.0, imbalance: float = 0.0, partitions: int | None = None) -> Floats:
     """Share of the records each of `tasks` tasks receives, shape (tasks,), adding up to 1, the fullest last.
 
     Parameters
@@ -27,8 +27,14 @@ def task_shares(tasks: int, hot_share: float = 0.0, imbalance: float = 0.0) -> F
         Share of the records with the most frequent key.
     imbalance
         Relative standard deviation of the shares of the other keys, cut off at three of them.
+    partitions
+        Partitions that the keys are in for good: a task takes whole ones, and with more tasks than partitions some
+        take none. None: as many as tasks.
     """
     shares = (1.0 - hot_share) * (1.0 + imbalance * _quantiles(tasks)) / tasks
+    if partitions is not None and hot_share < 1:
+        shares *= (partitions + np.arange(tasks)) // tasks
+        shares *= (1.0 - hot_share) / shares.sum()
     shares[-1] += hot_share
     return shares
 

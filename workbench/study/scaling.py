@@ -44,6 +44,7 @@ from workbench.simulation import (
     short_name,
     simulated_query,
     steady_state,
+    task_shares,
 )
 
 _EACH_MINUTE = AutoscalerSettings(
@@ -97,12 +98,16 @@ class Pool:
 
 @dataclass(frozen=True)
 class Start:
-    """The deployment at the beginning: a query, its tasks per operator, memory (MB) and cores of a slot."""
+    """The deployment at the beginning.
+
+    A query, its tasks per operator, memory (MB) and cores of a slot, and the trigger interval (seconds; 0 without).
+    """
 
     model: QueryModel
     tasks: Mapping[str, int]
     memory_mb: float
     slot_cpus: float = 1.0
+    batch_s: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +203,7 @@ def replay_start(
             restart_s=restart_s,
             fleet=fleet and replace(fleet, task_memory_mb=unmanaged),
             keys=keys,
+            batch_s=start.batch_s,
         )
     return Replayed(start.model.name, trace, start.tasks, lines)
 
@@ -216,8 +222,13 @@ def named_policies(
     strange = [name for name in settings if name not in known]
     if strange:
         raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {', '.join(known)}.")
+    frozen = [one.partitions for one in model.operators.values() if one.partitions is not None]
+    most: Mapping[str, float] = {"max_parallelism": min(frozen)} if frozen else {}  # more tasks would have no partition
     # The names are checked above; the settings check their values.
-    each_minute, justin = (replace(one, **settings) for one in (_EACH_MINUTE, _JUSTIN_SETTINGS))  # type: ignore[arg-type]
+    each_minute, justin, flink = (
+        replace(one, **{**most, **changed})  # type: ignore[arg-type]
+        for one, changed in ((_EACH_MINUTE, settings), (_JUSTIN_SETTINGS, settings), (FLINK, _AS_THEY_ARE))
+    )
     unknown = [name for name in names if name not in NAMES]
     if unknown or not names:
         missing = f"There is no policy {unknown[0]!r}" if unknown else "There are no policies"
@@ -234,7 +245,7 @@ def named_policies(
                 Ds2Policy(each_minute), profiles, pool.workers, pool.slots, pool.worker, _CONTROLLERS[name], seed
             )
         else:
-            made[name] = Ds2Policy(each_minute) if name == "ds2" else POLICIES[name]
+            made[name] = {"ds2": Ds2Policy(each_minute), "flink": Ds2Policy(flink)}.get(name, POLICIES[name])
     return made
 
 
@@ -307,13 +318,14 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     allocated = None if chosen.allocation is None else chosen.allocation.tasks
     if allocated is None or set(allocated) != set(model.modelled):
         allocated = initial_tasks(model, max(chosen.budget.slots, len(model.modelled)), memory)
-    return Start(model, dict(allocated), memory, cpus)
+    return Start(model, dict(allocated), memory, cpus, chosen.budget.interval_s if chosen.has_interval else 0.0)
 
 
 def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:
     """Model a query by the unit costs observed in the run nearest to a plan: by memory first, then by slots.
 
-    Micro-batches scale as a whole, in slots; the planned slots carry just the plan's capacity.
+    Micro-batches scale as a whole, in slots; the planned slots carry just the plan's capacity. The partitions of state
+    are frozen: a slot works on whole ones, and more slots than partitions carry no more.
     """
     nearest = nearest_run(runs, chosen.budget)
     seen = None if nearest is None else nearest.estimate.observation
@@ -324,9 +336,16 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
     else:
         measured = measured_query(name, seen.operators, seen.edges or None)
     sources = measured.dataflow.sources
+    frozen = chosen.layout.stateful_partitions if chosen.has_interval and chosen.layout else None
+    fullest = 1.0 if frozen is None else float(task_shares(chosen.budget.slots, partitions=frozen).max())
+    evenness = 1.0 if frozen is None else 1 / (fullest * chosen.budget.slots)
     return QueryModel(
         measured.dataflow,
-        {name: OperatorModel(profile) for name, profile in measured.profiles.items() if name not in sources},
+        {
+            name: OperatorModel(replace(profile, cpu_s=profile.cpu_s * evenness), partitions=frozen)
+            for name, profile in measured.profiles.items()
+            if name not in sources
+        },
     )
 
 

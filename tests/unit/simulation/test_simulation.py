@@ -183,6 +183,16 @@ def test_shares_add_up_and_the_fullest_task_is_the_typical_maximum():
 CROWD = QueryModel(chain("a", "b"), {"a": costs(1 * MS, output_bytes=1000.0), "b": costs(1 * MS, state_bytes=500.0)})
 
 
+def test_tasks_take_whole_partitions():
+    assert task_shares(3, partitions=8).tolist() == pytest.approx([2 / 8, 3 / 8, 3 / 8])
+    assert task_shares(8, partitions=8).tolist() == task_shares(8).tolist()
+    assert task_shares(5, partitions=2).tolist() == [0, 0, 0, 0.5, 0.5]
+    for tasks, partitions in ((3, 8), (4, 8), (7, 20), (5, 2)):
+        assert task_shares(tasks, partitions=partitions).max() == pytest.approx(-(-partitions // tasks) / partitions)
+    assert task_shares(4, 0.2, 0.1, partitions=10).sum() == pytest.approx(1)
+    assert task_shares(4, 1.0, partitions=10).tolist() == [0, 0, 0, 1]
+
+
 def test_tasks_on_a_worker_share_its_cores():
     layout = {"a": 2, "b": 2}
     together = Cluster((Worker(2.0), Worker(2.0)), {"a": (2, 0), "b": (2, 0)})

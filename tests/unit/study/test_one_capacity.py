@@ -3,6 +3,7 @@
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.placement import BATCH, place, read_placement_input
 from workbench.records import PlannedStudy
 from workbench.simulation import RateTrace
-from workbench.study import planned_start, replay_start
+from workbench.study import planned_start, replay_start, simulated_start
 
 DATA = Path(__file__).parents[3] / "data"
 
@@ -64,6 +65,36 @@ def test_the_replay_sustains_just_the_plans_capacity(planned, share, sustained):
     assert (line.backlog[-1] < 60 * chosen.expected_rate) == sustained
     if not sustained:
         assert line.consumed[-1] == pytest.approx(chosen.expected_rate, rel=0.01)
+
+
+def test_a_record_of_a_micro_batch_waits_for_its_trigger_and_for_its_batch(planned):
+    _, chosen, path = planned
+    interval_s = chosen.budget.interval_s
+    line = replay_start(
+        planned_start(path), RateTrace.constant(0.5 * chosen.expected_rate, 1800.0), ["static"]
+    ).timelines["static"]
+    found = line.summary()
+    assert found["latency_p50_s"] == pytest.approx((0.5 + 0.5) * interval_s, rel=0.1)  # half an interval, half a batch
+    assert found["latency_p99_s"] == pytest.approx((0.99 + 0.5) * interval_s, rel=0.1)
+    assert line.latency_s[-1] == pytest.approx((1 + 0.5) * interval_s, rel=0.1)
+    pipelined = replay_start(simulated_start("q1", 8, 2048.0), RateTrace.constant(1000.0, 1800.0), ["static"])
+    assert pipelined.rows["static"]["latency_p99_s"] < 0.1
+
+
+def test_frozen_partitions_end_the_growth(planned):
+    _, chosen, path = planned
+    frozen = chosen.layout.stateful_partitions
+    assert frozen is not None
+    start = planned_start(path)
+    carried = {}
+    for slots in (frozen, 2 * frozen):
+        deployed = replace(start, tasks={BATCH: slots})
+        line = replay_start(deployed, RateTrace.constant(10 * frozen * chosen.expected_rate, 1800.0), ["static"])
+        carried[slots] = line.timelines["static"].consumed[-1]
+    assert carried[2 * frozen] == pytest.approx(carried[frozen], rel=1e-6)
+    growing = replay_start(start, RateTrace.constant(10 * frozen * chosen.expected_rate, 7200.0), ["ds2", "flink"])
+    for line in growing.timelines.values():
+        assert max(line.tasks) <= max(frozen, chosen.budget.slots) + 1  # the source's
 
 
 def test_the_model_that_what_if_asks_says_the_same(planned):
