@@ -40,6 +40,8 @@ from workbench.measuring import LEVEL
 from workbench.records import CapacityPlan, InstanceType, Measurement, Outage, Price, costed_run
 from workbench.workload import KeyFrequencies
 
+_GAINS = 9  # equally probable capacities at another interval than the explored one
+
 
 def plan(
     exploration: Exploration,
@@ -123,7 +125,7 @@ def plan(
     gain = gains[interval]
     points, rates = exploration.points, exploration.rates
     most = int(points[:, 1].max())
-    budget, price = _filled(model, rate / gain.ratio, least_budget, price, most)
+    budget, price = _filled(model, rate, gain, least_budget, price, most)
     low_slots = None if low_rate is None else min(budget.slots, slots_for(low_rate, memory, gain))
     layout, low_layout = lay_out(costed_run(runs), budget, rate, low_slots, low_rate, parts=model.batch)
     minimal = _minimal(exploration, memory)
@@ -144,7 +146,7 @@ def plan(
         *check_state(known=saw_operators(exploration.runs)),
         *exploration.findings,
     )
-    (shortfall,) = model.risks(rate / gain.ratio, memory, [budget.slots])
+    (shortfall,) = _risks(model, rate, gain, memory, [budget.slots])
     doubts = Doubts(shortfall, low, high, budget.slots / most, len(rates), findings)
     return CapacityPlan(
         query=sample.query,
@@ -187,14 +189,23 @@ def _parts(model: Model, load: float, budget: Budget) -> dict[str, float] | None
     return parts.parts_s(load * parts.rate(slots, slots, interval) * interval, slots, slots)
 
 
-def _filled(
-    model: Model, rate: float, budget: Budget, price: Price | None, most_measured: int
+def _risks(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float, counts: Sequence[int]) -> list[float]:
+    """Probability that the capacity at each of `counts` slots is below `rate`; model and gain err independently."""
+    chances = [(number + 0.5) / _GAINS for number in range(_GAINS)] if gain.uncertain else [0.5]
+    found = [model.risks(rate / gain.quantile(chance), memory_mb, counts) for chance in chances]
+    return [sum(risks) / len(risks) for risks in zip(*found, strict=True)]
+
+
+def _filled(  # noqa: PLR0917 - private, called once
+    model: Model, rate: float, gain: IntervalSpeedup, budget: Budget, price: Price | None, most_measured: int
 ) -> tuple[Budget, Price | None]:
     """Take as many of the slots that are paid for anyway as make the deployment safer; none without a price."""
     if price is None:
         return budget, None
     paid = price.workers * price.slots_per_worker
-    slots = fill(budget.slots, paid, most_measured, lambda counts: model.risks(rate, budget.profile.memory_mb, counts))
+    slots = fill(
+        budget.slots, paid, most_measured, lambda counts: _risks(model, rate, gain, budget.profile.memory_mb, counts)
+    )
     return replace(budget, slots=slots), replace(price, idle_slots=paid - slots)
 
 

@@ -79,6 +79,11 @@ class IntervalSpeedup:
     deviation: float = 0.0
     freedom: int = 1
 
+    @property
+    def uncertain(self) -> bool:
+        """Whether the ratio may be off: that of the explored interval to itself is exact."""
+        return self.bracket > 0 or self.deviation > 0
+
     def quantile(self, probability: float) -> float:
         """Give the ratio that is not reached with `probability`, within the brackets at worst."""
         side = (probability > 0.5) - (probability < 0.5)

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 from simulated_run import SimulatedRun
 
 from workbench.capacity import plan
-from workbench.capacity.planning import IntervalPoint, interval_points, interval_speedups, sweep
+from workbench.capacity.planning import IntervalPoint, IntervalSpeedup, interval_points, interval_speedups, sweep
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -162,6 +162,16 @@ def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(expl
     assert "had 0.50 times the capacity (90 %: 0.41 to 0.60)" in note.finding
     risky = planned(2.0, risk=0.05)
     assert risky.low >= 1e7  # the gain's risk is in it, too
+
+
+def test_the_doubt_about_a_gain_is_part_of_the_risk(explored):
+    exact, vague = (
+        plan(explored.exploration, 1e7, memory_mb=(512,), interval_speedups={1.0: IntervalSpeedup(0.5, 0.0, off, 4)})
+        for off in (0.0, 0.3)
+    )
+    assert exact.budget == vague.budget
+    assert exact.verdict.risk < 0.1
+    assert 0.2 < vague.verdict.risk < 0.5  # a tenth of head-room against a deviation of three
 
 
 def test_a_latency_nobody_keeps_refuses_the_targets(explored, tmp_path):
