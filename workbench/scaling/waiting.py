@@ -64,9 +64,10 @@ class Waits:
             Share of the interval that a batch takes, in each step.
         """
         triggers = np.tile((np.arange(_TRIGGERS) + 0.5) / _TRIGGERS, len(self.records))
-        records, first_s, last_s, steps = (
-            np.repeat(one, _TRIGGERS) for one in (self.records / _TRIGGERS, self.first_s, self.last_s, self.steps)
+        records, first_s, last_s = (
+            np.repeat(one, _TRIGGERS) for one in (self.records / _TRIGGERS, self.first_s, self.last_s)
         )
+        steps = np.repeat(self.steps, _TRIGGERS)
         more_s = batch_s * (triggers + busy[steps])
         return Waits(records, first_s + more_s, last_s + more_s, steps)
 

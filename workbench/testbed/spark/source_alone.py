@@ -32,7 +32,7 @@ class SourceAlone:
     """The source of one deployment, profiled at its start and again before it is blamed.
 
     A neighbour on the machine, or code that is still cold, makes a source look slower than it is. Such a profile would
-    call every later rate source-bound. So a profile in doubt is taken again, and the faster one is believed: nothing
+    call every later rate source-bound. So a profile in doubt is taken again, and the faster one counts: nothing
     makes a source look faster than it is.
 
     Parameters
@@ -66,7 +66,7 @@ class SourceAlone:
         return SourceProfile(self.cost.fixed_s * cpus, self.cost.per_record_s * cpus, limit / scans)
 
     def doubtful(self, rate: float, budget: Budget, scans: int = 1) -> bool:
-        """Whether `rate` records/s is more than the profile believes in, and a look may show otherwise."""
+        """Whether `rate` records/s is more than the profile allows for, and a look may show otherwise."""
         if not math.isfinite(rate) or self._taken > _REPEATS:
             return False
         return self.profile(budget, scans).rate_limit < SOURCE_MARGIN * rate

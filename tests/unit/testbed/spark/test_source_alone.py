@@ -1,4 +1,4 @@
-"""What is believed of the source, and when it is looked at again."""
+"""What is known of the source, and when it is looked at again."""
 
 import json
 import math
@@ -53,7 +53,7 @@ def test_a_rate_near_the_limit_is_reason_to_look_again():
     assert not source.doubtful(math.inf, FOUR)  # it asks for what fits, whatever that is
 
 
-def test_the_faster_look_is_believed():
+def test_the_faster_look_counts():
     source = known(0.2, 4e-5)
     slow = source.profile(FOUR).rate_limit
     source.keep(batches(0.2, 1e-5), FOUR)
