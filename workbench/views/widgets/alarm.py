@@ -5,8 +5,7 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.views.cards import error_card
-from workbench.views.style import STYLE
+from workbench.views.cards import STYLE, error_card
 
 
 class Alarm:
