@@ -129,3 +129,82 @@ def whole_notebook(page, name):
 def panel_with(page, text):
     """The panel that has a control called so."""
     return page.locator(".jp-OutputArea-output .widget-vbox", has=page.get_by_text(text, exact=True)).first
+
+
+def resized(page, panel, width, height=900):
+    """Give the window a size, and wait until the panel's charts are as wide as it leaves them."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.wait_for_function(
+        """panel => [...panel.querySelectorAll('.js-plotly-plot')].filter(chart => chart.offsetParent).every(chart => {
+            const drawn = chart.querySelector('.main-svg').getBoundingClientRect().width;
+            return Math.abs(drawn - chart.parentElement.getBoundingClientRect().width) < 2;
+        })""",
+        arg=panel.element_handle(),
+        timeout=PATIENCE_MS,
+    )
+
+
+def crowded(panel):
+    """Texts of the panel's charts that cover one another or leave their chart."""
+    return panel.evaluate("""panel => [...panel.querySelectorAll('.js-plotly-plot')].flatMap(chart => {
+        const frame = chart.getBoundingClientRect(), found = [];
+        const texts = [...chart.querySelectorAll('.main-svg text')].filter(text => !text.closest('.hoverlayer'))
+            .map(text => [text.textContent, text.getBoundingClientRect()])
+            .filter(([said, box]) => said.trim() && box.width && box.height);
+        texts.forEach(([said, box], place) => {
+            if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1)
+                found.push(`${said} leaves its chart`);
+            for (const [other, its] of texts.slice(place + 1)) {
+                const across = Math.min(box.right, its.right) - Math.max(box.left, its.left);
+                const down = Math.min(box.bottom, its.bottom) - Math.max(box.top, its.top);
+                if (across > 2 && down > 2) found.push(`${said} covers ${other}`);
+            }
+        });
+        return found;
+    })""")
+
+
+def in_sight(element):
+    """Whether all of an element is inside the part of the notebook that the window shows."""
+    return element.evaluate("""it => {
+        const box = it.getBoundingClientRect();
+        const shown = it.closest('.jp-WindowedPanel-outer').getBoundingClientRect();
+        return box.height > 0 && box.top >= shown.top - 1 && box.bottom <= shown.bottom + 1
+            && box.left >= shown.left - 1 && box.right <= shown.right + 1;
+    }""")
+
+
+def to_the_top(element):
+    """Scroll the notebook until the element begins where its window does."""
+    element.evaluate("it => it.scrollIntoView({block: 'start', behavior: 'instant'})")
+
+
+def in_theme(page, theme):
+    """Choose JupyterLab's theme, Light or Dark."""
+    page.evaluate(
+        "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", f"JupyterLab {theme}"
+    )
+    page.wait_for_function(
+        "light => document.body.dataset.jpThemeLight === light", arg=str(theme == "Light").lower(), timeout=PATIENCE_MS
+    )
+
+
+def faint(panel, texts):
+    """Texts of less contrast with what is behind them than WCAG's 4.5."""
+    return panel.locator(texts).evaluate_all("""all => {
+        const parts = colour => (colour.match(/[\\d.]+/g) || []).map(Number);
+        const light = colour => parts(colour).slice(0, 3).map(value => value / 255)
+            .map(value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, value, place) => sum + value * [0.2126, 0.7152, 0.0722][place], 0);
+        const behind = it => {
+            for (; it; it = it.parentElement) {
+                const colour = getComputedStyle(it).backgroundColor, rgba = parts(colour);
+                if (rgba.length === 3 || rgba[3] === 1) return colour;
+            }
+            return 'rgb(255, 255, 255)';
+        };
+        return all.filter(it => it.textContent.trim() && it.offsetParent).filter(it => {
+            const pair = [light(getComputedStyle(it).color), light(behind(it))];
+            return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05) < 4.5;
+        }).map(it => it.textContent);
+    }""")

@@ -1,28 +1,12 @@
 """Chromium, driven without a network: every name but our own address is unknown to it."""
 
 import os
-import secrets
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 
-import nbformat
 import pytest
-from lab_page import PATIENCE_MS, ROOT, picture
-
-FLAGS = (
-    "--no-sandbox",  # only needed when running as root
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
+from lab_page import PATIENCE_MS, picture
+from lab_server import FLAGS, open_notebook, run_all, serve, until_run
+from panel_notebooks import PANELS
 
 
 @pytest.fixture(scope="session")
@@ -50,13 +34,6 @@ def page(browser):
     page.close()
 
 
-FOLDERS = {
-    "JUPYTER_CONFIG_DIR": "config",
-    "JUPYTER_DATA_DIR": "data",
-    "JUPYTER_RUNTIME_DIR": "runtime",
-    "JUPYTERLAB_SETTINGS_DIR": "settings",
-    "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
-}
 # A measurement on the simulated engine that, as one on Spark, is not over before a reader clicks: after its first
 # probe it waits to be cancelled, once.
 LIVE = (
@@ -123,55 +100,15 @@ WhatIf(run_study(study, Journal(Path(mkdtemp()) / "journal.jsonl")))
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
-    """A private JupyterLab on loopback: address, token, folder of the notebooks."""
-    home = tmp_path_factory.mktemp("lab")
-    notebooks = home / "work" / "notebooks"
-    shutil.copytree(ROOT / "notebooks", notebooks, ignore=shutil.ignore_patterns(".*", "__pycache__"))
-    shutil.copytree(ROOT / "data", home / "work" / "data")
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
-    for name, texts in (("live", LIVE), ("levels_off", LEVELS_OFF)):
-        cells = [nbformat.v4.new_code_cell(text.strip()) for text in texts]
-        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebooks / f"{name}.ipynb")
-    quiet = home / "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
-    quiet.parent.mkdir(parents=True)
-    quiet.write_text('{"fetchNews": "false", "checkForUpdates": false, "doNotDisturbMode": true}')
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    token = secrets.token_hex(16)
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={home / 'work'}",
-        "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
-    ]  # fmt: skip
-    address = f"http://127.0.0.1:{port}"
-    with (home / "server.log").open("w") as log:
-        server = subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=log,
-            env=os.environ | {name: str(home / folder) for name, folder in FOLDERS.items()},
-        )
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                urllib.request.urlopen(f"{address}/api/status?token={token}", timeout=2).close()  # noqa: S310 - our own
-                break
-            except OSError:
-                assert server.poll() is None, (home / "server.log").read_text()
-                assert time.monotonic() < deadline, (home / "server.log").read_text()
-                time.sleep(0.25)
-        yield address, token
-    finally:
-        server.terminate()  # once: the server then stops its kernels
-        server.wait(30)
+    """A private JupyterLab on loopback: address, token."""
+    with serve(tmp_path_factory.mktemp("lab"), {"live": LIVE, "levels_off": LEVELS_OFF, **PANELS}) as served:
+        yield served
 
 
 @pytest.fixture
 def run_notebook(browser, lab):
     """Open a notebook, run all of its cells, and wait until they have run, or until one is refused after a `change`."""
-    address, token = lab
+    address, _ = lab
     pages = []
 
     def run(name, quick=True, change=None, script=""):
@@ -187,14 +124,7 @@ def run_notebook(browser, lab):
                 None if request.url.startswith((address, "data:", "blob:")) else page.outside.append(request.url)
             ),
         )
-        page.goto(f"{address}/lab/tree/notebooks/{name}.ipynb?reset&token={token}")
-        page.locator(".jp-Notebook").wait_for(timeout=PATIENCE_MS)
-        page.evaluate("""async () => {
-            const panel = window.jupyterapp.shell.currentWidget;
-            await panel.context.ready;
-            await panel.sessionContext.ready;
-            await panel.sessionContext.session.kernel.info;
-        }""")
+        open_notebook(page, lab, name)
         quicker = [("quick: bool = False", "quick = True")] if quick else []
         for old, new in [*quicker, *([change] if change else [])]:
             page.evaluate(
@@ -204,16 +134,11 @@ def run_notebook(browser, lab):
                 }""",
                 [old, new],
             )
-        page.evaluate("() => void window.jupyterapp.commands.execute('application:toggle-left-area')")
-        page.evaluate("() => void window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        run_all(page)
         if change:
             page.locator(".workbench-card.error").wait_for(timeout=PATIENCE_MS)
             return page
-        page.wait_for_function(
-            """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
-                .every(cell => cell.type !== 'code' || cell.executionCount)""",
-            timeout=PATIENCE_MS,
-        )
+        until_run(page)
         return page
 
     yield run

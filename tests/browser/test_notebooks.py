@@ -42,14 +42,14 @@ def test_a_first_cell_that_cannot_be_had_is_answered_with_a_card(run_notebook):
 def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     page = run_notebook("03_place")
     panel = panel_with(page, "CPU cost at most (1: off)")
-    tree, plan_map, vectors, scatter = (panel.locator(".js-plotly-plot").nth(number) for number in range(4))
-    scatter.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    plan_map, vectors, scatter, tree = (panel.locator(".js-plotly-plot").nth(number) for number in range(4))
+    tree.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     picture(page, "03_caps_whole", panel)
     changes(page, tree, lambda: panel.get_by_role("button", name="Unfold it").press("Enter"))
     changes(page, tree, lambda: panel.get_by_role("button", name="Fold all again").press("Enter"))
     status = panel.get_by_role("status")
     said = status.text_content()
-    title = lambda: tree.locator(".gtitle").text_content().replace("\u00a0", " ")  # noqa: E731
+    title = lambda: tree.evaluate("it => it.layout.meta.finding")  # noqa: E731
     assert "no threshold prunes a branch" in title()
     drag(panel, "CPU cost at most (1: off)", tree, -60)
     changes(page, tree, lambda: enter(panel, "CPU cost at most (1: off)", "0.3"))
@@ -62,6 +62,7 @@ def test_the_caps_tree_prunes_and_a_click_selects_a_plan(run_notebook):
     assert status.text_content() != chosen
     changes(page, plan_map, lambda: click_mark(page, vectors, "other plans", 2))
     chosen = status.text_content()
+    panel.get_by_role("tab", name="Two costs").click()
     changes(page, plan_map, lambda: click_mark(page, scatter, "on the Pareto front"))
     assert status.text_content() != chosen
     changes(page, tree, lambda: panel.get_by_role("button", name="One step back").click())

@@ -1,5 +1,6 @@
-"""The three reports in a real browser, opened from disk without a network."""
+"""The reports in a real browser, opened from disk without a network."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import html5lib
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from workbench.journal import Journal
 from workbench.report import render
+from workbench.study import read_study, run_study, write_planned
 
 pytestmark = pytest.mark.browser
 
@@ -31,10 +34,13 @@ def reports(tmp_path_factory):
     """Every report once, the capacity report after a run before it, so that it has a comparison."""
     folder = tmp_path_factory.mktemp("reports")
     (folder / "study.yaml").write_text(STUDY.replace("prices.csv", str(ROOT / "data" / "instances.csv")))
+    asked = read_study(folder / "study.yaml")
+    write_planned(run_study(asked, Journal(folder / "journal.jsonl")), folder / "planned.json")
     capacity = {"study": str(folder / "study.yaml"), "history": str(folder / "history")}
     render("capacity", capacity, folder / "capacity.html")
     (folder / "study.yaml").write_text((folder / "study.yaml").read_text() + "seed: 1\n")
     made = {
+        "plan": render("plan", {"planned": str(folder / "planned.json")}, folder / "plan.html"),
         "capacity": render("capacity", capacity, folder / "capacity.html"),
         "placement": render(
             "placement", {"placement": str(ROOT / "data" / "placement.yaml")}, folder / "placement.html"
@@ -45,7 +51,7 @@ def reports(tmp_path_factory):
     return {name: report.path for name, report in made.items()}
 
 
-NAMES = pytest.mark.parametrize("name", ["capacity", "placement", "scaling"])
+NAMES = pytest.mark.parametrize("name", ["plan", "capacity", "placement", "scaling"])
 
 
 @NAMES
@@ -98,6 +104,76 @@ def test_nothing_serious_is_found_for_people_who_use_other_means_than_eyes(page,
         if rule["impact"] in {"serious", "critical"}
     }
     assert serious == {}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@NAMES
+def test_every_text_can_be_read_in_both_themes(page, reports, name, theme):
+    page.emulate_media(color_scheme=theme)
+    page.goto(reports[name].as_uri())
+    page.wait_for_function(DRAWN, timeout=30_000)
+    page.evaluate("() => document.querySelectorAll('details').forEach(details => { details.open = true })")
+    only = {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations", "passes"]}
+    found = Axe().run(page, options=only).response
+    assert [node["html"][:200] for rule in found["violations"] for node in rule["nodes"]] == []
+    assert sum(len(rule["nodes"]) for rule in found["passes"]) > 20
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (900, 700)])
+@NAMES
+def test_the_answer_is_in_sight_without_scrolling(page, reports, name, width, height):
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(reports[name].as_uri())
+    for wanted in (".origin", ".verdict, .workbench-front tr.chosen"):
+        box = page.locator(wanted).first.bounding_box()
+        assert box["y"] + box["height"] <= height, wanted
+        assert box["x"] + box["width"] <= width, wanted
+
+
+@NAMES
+def test_a_phone_does_not_scroll_sideways(page, reports, name):
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(reports[name].as_uri())
+    page.wait_for_function(DRAWN, timeout=30_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@NAMES
+def test_all_that_is_no_evidence_fits_a_page(page, reports, name):
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(reports[name].as_uri())
+    page.wait_for_function(DRAWN, timeout=30_000)
+    longest = 1800 if name == "capacity" else 1450  # it also says what changed
+    assert page.locator(".report-evidence").last.bounding_box()["y"] <= longest
+    assert page.locator(".workbench-card:not(.folded)").count() <= 4
+    assert page.locator(".workbench-cares").first.locator("li").count() <= 4
+
+
+def test_tabs_show_one_target_without_a_script(browser, reports):
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(reports["plan"].as_uri())
+    first, second = page.locator(".workbench-tabs .pane").all()
+    assert (first.is_visible(), second.is_visible()) == (True, False)
+    page.locator(".workbench-tabs label").nth(1).click()
+    assert (first.is_visible(), second.is_visible()) == (False, True)
+    page.emulate_media(media="print")
+    assert first.is_visible()
+    assert second.is_visible()
+    page.context.close()
+
+
+def test_every_place_that_the_documentation_names_is_there(reports):
+    guide = (ROOT / "docs" / "reading-a-report.md").read_text()
+    sections = re.split(r"^## (\w+):.*$", guide, flags=re.MULTILINE)[1:]
+    places = {
+        name.lower(): re.findall(r"`(card-[\w-]+)` \|$", text, re.MULTILINE)
+        for name, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+    assert set(places) == set(reports)
+    assert sum(map(len, places.values())) == 20
+    for name, named in places.items():
+        page = reports[name].read_text()
+        assert [one for one in named if f'id="{one}"' not in page] == []
 
 
 @NAMES

@@ -14,7 +14,9 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     chart = panel.locator(".js-plotly-plot")
     chart.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     whole_notebook(page, "02_plan")
-    assert readout(panel, "Target rate (records/s)").text_content() == "1,000,000"  # as planned, between two steps
+    typed = row_of(panel, "The same, typed (1.5 M)").locator("input")
+    assert typed.input_value() == "1,000,000"  # as planned, between two steps
+    panel.get_by_text("Margin, price, skew, outage, interval").click()
     for description, key in (
         ("Target rate (records/s)", "PageUp"),
         ("Memory per slot", "Home"),

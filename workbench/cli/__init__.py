@@ -1,4 +1,6 @@
-"""The command line: one module per group of commands, each adding its own to the parser.
+"""The command line: one module per group of commands; its options are in a module of that name in `options`.
+
+A command's work is loaded when it is carried out, so that help comes at once.
 
 Exit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, 2 bad input or an
 unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted.
@@ -6,7 +8,6 @@ Progress goes to standard error, and only to a terminal; results go to standard 
 """
 
 import argparse
-import os
 import signal
 import sys
 import traceback
@@ -16,7 +17,7 @@ from importlib import import_module
 from types import FrameType, MappingProxyType
 
 from workbench import __version__
-from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED
+from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, discard_output
 from workbench.errors import WorkbenchError
 
 _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -40,6 +41,9 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
     }
 )
 """The commands by what they are for: each with the module that carries it out, and what it answers."""
+_MODULES: Mapping[str, str] = MappingProxyType(
+    {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
+)
 
 _EXAMPLES = """examples:
   workbench measure nexmark:q5                        about five minutes on this machine
@@ -47,7 +51,16 @@ _EXAMPLES = """examples:
   workbench place .workbench/data-q5-plan.json        where its tasks go
 """
 
-_OPTIONS: Mapping[str, str] = MappingProxyType({"interval_s": "interval"})
+_OPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "interval_s": "interval",
+        "policies": "policy",
+        "restart_s": "restart",
+        "samples": "draws",
+        "settings": "setting",
+        "timeout_s": "timeout",
+    }
+)
 """Options that have another name than their setting."""
 
 
@@ -58,14 +71,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup stays in force
         signal.signal(signal.SIGHUP, _interrupt)
-    command: Callable[[argparse.Namespace], int] = options.command
     try:
-        return command(options)
+        command: Callable[[argparse.Namespace], int] = getattr(
+            import_module(f"workbench.cli.{_MODULES[options.asked]}"), f"run_{options.asked}"
+        )
+        code = command(options)
+        sys.stdout.flush()
     except WorkbenchError as error:
         print(f"workbench: {error.spelled(partial(_spelled, options))}", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return DONE
     except KeyboardInterrupt:
         kept = f"; {options.kept}" if "kept" in options else ""
@@ -75,10 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print("workbench: this is a defect of the workbench; please report it.", file=sys.stderr)
         return DEFECT
+    return code
 
 
 def _spelled(options: argparse.Namespace, setting: str) -> str:
     """Spell a setting as the option of the command, if it has one, and as the key of a study otherwise."""
+    if options.asked == "report":
+        return setting  # a parameter of the report
     name = _OPTIONS.get(setting, setting)
     return f"--{name.replace('_', '-')}" if hasattr(options, name) else setting
 
@@ -102,11 +121,11 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="asked", help="see above; COMMAND --help")
-    known = {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
     chosen = next((word for word in asked or () if not word.startswith("-")), None)
-    for module in dict.fromkeys(known.values() if asked is None else [known[chosen]] if chosen in known else []):
-        import_module(f"workbench.cli.{module}").add(commands)
-    for name in known:  # in a stated order: the message about an unknown command lists them
+    wanted = _MODULES.values() if asked is None else [_MODULES[chosen]] if chosen and chosen in _MODULES else []
+    for module in dict.fromkeys(wanted):
+        import_module(f"workbench.cli.options.{module}").add(commands)
+    for name in _MODULES:  # in a stated order: the message about an unknown command lists them
         if name not in commands.choices:
             commands.add_parser(name)
     return parser

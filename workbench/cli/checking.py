@@ -2,30 +2,39 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 
+from rich.text import Text
+
+from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE
-from workbench.doctor import examine
+from workbench.doctor import Finding, examine
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the parser."""
-    doctor = commands.add_parser(
-        "doctor",
-        description="Check whether this machine can measure, draw and report, and show how to fix what is missing; the "
-        "exit code is 2 if something is lacking that measuring needs.",
-    )
-    doctor.add_argument("--json", action="store_true", help="print JSON")
-    doctor.set_defaults(command=_doctor)
-
-
-def _doctor(options: argparse.Namespace) -> int:
+def run_doctor(options: argparse.Namespace) -> int:
+    """Look at what this machine has."""
     findings = examine()
     if options.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:
-        for finding in findings:
-            print(f"{'ok  ' if finding.fit else 'LACK'}  {finding.thing:9} {finding.found}")
-            if not finding.fit:
-                print(f"      {'':9} fix: {finding.fix}{'' if finding.needed else ' (not needed to measure)'}")
+        _show(findings)
     return DONE if all(finding.fit or not finding.needed for finding in findings) else BAD_INPUT
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    """Print whether this machine is fit, what was looked at, and how to fix what is missing."""
+    out = look.console()
+    missing = [finding for finding in findings if not finding.fit]
+    needed = [finding.thing for finding in missing if finding.needed]
+    verdict = f"This machine cannot measure yet: {', '.join(needed)}." if needed else "This machine can measure."
+    look.answer(out, verdict)
+    table = look.table({"": "left", "thing": "left", "found": "left"})
+    for finding in findings:
+        mark = (
+            Text("ok", style="green") if finding.fit else Text("LACK", style="bold red" if finding.needed else "yellow")
+        )
+        table.add_row(mark, finding.thing, finding.found)
+    out.print(table)
+    for finding in missing:
+        look.line(out, f"{finding.thing}: fix: {finding.fix}{'' if finding.needed else ' (not needed to measure)'}")

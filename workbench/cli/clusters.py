@@ -3,37 +3,19 @@
 import argparse
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from workbench.capacity.planning import Cluster, pack, read_instances
+from workbench.cli import look
 from workbench.cli.console import DONE
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, InstanceType, PlannedStudy
 from workbench.views import units
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the parser."""
-    clusters = commands.add_parser(
-        "cluster",
-        description="Find the cheapest workers of one type that hold the executors and drivers of several plans.",
-        epilog="For example: workbench cluster .workbench/q5-plan.json@60000 .workbench/q8-plan.json --prices "
-        "data/instances.csv",
-    )
-    clusters.add_argument(
-        "plans",
-        metavar="PLANS[@RATE]",
-        nargs="+",
-        help="what workbench plan wrote, and the target meant (records/s); default: the highest",
-    )
-    clusters.add_argument("--prices", metavar="FILE", help="CSV file of instance types; default: the first study's")
-    clusters.add_argument("--json", action="store_true", help="print JSON")
-    clusters.set_defaults(command=_cluster)
-
-
-def _cluster(options: argparse.Namespace) -> int:
+def run_cluster(options: argparse.Namespace) -> int:
+    """Pack the plans into workers of one type."""
     plans: list[CapacityPlan] = []
     instances: tuple[InstanceType, ...] = read_instances(Path(options.prices)) if options.prices else ()
     for text in options.plans:
@@ -41,7 +23,10 @@ def _cluster(options: argparse.Namespace) -> int:
         plans.append(found)
         instances = instances or stored.instances
     cluster = pack(plans, instances)
-    print(json.dumps(_as_json(cluster), indent=1) if options.json else "\n".join(_lines(cluster)))
+    if options.json:
+        print(json.dumps(_as_json(cluster), indent=1))
+    else:
+        _show(cluster)
     return DONE
 
 
@@ -64,24 +49,40 @@ def _chosen(text: str) -> tuple[PlannedStudy, CapacityPlan]:
     return stored, found
 
 
-def _lines(cluster: Cluster) -> Iterator[str]:
+def _show(cluster: Cluster) -> None:
+    """Print the workers and what they cost, what each plan needs of them, and what each worker holds."""
+    out = look.console()
     count, instance = len(cluster.workers), cluster.instance
-    yield (
-        f"{count} x {instance.name} at {cluster.per_hour:,.3g} {instance.currency}/h hold all {len(cluster.plans)} "
-        f"plans with their drivers; on workers of their own they cost {cluster.apart_per_hour:,.3g}."
-    )
     proven = "fewer cannot hold them" if cluster.least == count else f"at least {cluster.least} are needed"
-    yield f"Of this type, {proven}."
+    look.answer(
+        out,
+        f"{count} x {instance.name} at {units.number(cluster.per_hour)} {instance.currency}/h hold all "
+        f"{len(cluster.plans)} plans with their drivers; on workers of their own they cost "
+        f"{units.number(cluster.apart_per_hour)}. Of this type, {proven}.",
+    )
     letters = [chr(ord("A") + place % 26) for place in range(len(cluster.plans))]
+    plans = look.table(
+        {"": "left", "plan": "left", **dict.fromkeys(("records/s", "executors", "slots", "cores", "MB"), "right")}
+    )
     for place, (plan, executor) in enumerate(zip(cluster.plans, cluster.executors, strict=True)):
-        yield (
-            f"  {letters[place]}  {plan.query} at {units.rate(plan.rate)}: {cluster.count(place)} executors "
-            f"of {executor.slots} slots, {executor.millicores / 1000:g} cores and {executor.memory_mb} MB"
+        plans.add_row(
+            letters[place],
+            plan.query,
+            units.scaled(plan.rate, ""),
+            units.count(cluster.count(place)),
+            units.count(executor.slots),
+            units.number(executor.millicores / 1000),
+            units.count(executor.memory_mb),
         )
+    out.print(plans)
+    workers = look.table({"worker": "right", "holds": "left"})
     for number, worker in enumerate(cluster.workers):
         held = [f"{letters[place]} x {count}" for place, count in enumerate(worker.executors) if count]
         held += [f"driver of {letters[place]}" for place in worker.drivers]
-        yield f"  worker {number}: {', '.join(held)}"
+        workers.add_row(str(number), ", ".join(held))
+    out.print()
+    out.print(workers)
+    look.line(out, "note: slots, cores and MB are those of one executor.")
 
 
 def _as_json(cluster: Cluster) -> dict[str, Any]:

@@ -36,3 +36,8 @@ def tell_partial(error: str | None) -> None:
     """Say on standard error why a report is partial, if it is."""
     if error is not None:
         print(f"workbench: the report is partial: {error}", file=sys.stderr)
+
+
+def discard_output() -> None:
+    """Send the rest of standard output nowhere: its reader has closed the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

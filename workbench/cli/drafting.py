@@ -9,22 +9,8 @@ from workbench.records import write_whole
 from workbench.study import draft
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the parser."""
-    drafted = commands.add_parser(
-        "init",
-        description="Write a study for your query and your data: the event time found, keys looked at, budgets that "
-        "fit this machine. You add your rates.",
-        epilog="For example: workbench init jobs.py:orders data/orders.csv",
-    )
-    drafted.add_argument("query", metavar="QUERY", help="jobs.py:function, or nexmark:q5 with data of your own")
-    drafted.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON: a file or a folder")
-    drafted.add_argument("--event-time", metavar="COLUMN", help="the event-time column (found by its type and name)")
-    drafted.add_argument("--output", metavar="FILE", default="study.yaml", help="the study (%(default)s)")
-    drafted.set_defaults(command=_init)
-
-
-def _init(options: argparse.Namespace) -> int:
+def run_init(options: argparse.Namespace) -> int:
+    """Write the first study."""
     check_file(options.output)
     if Path(options.output).exists():
         raise WorkbenchError(f"{options.output} exists already; name another --output, or remove it.")

@@ -4,46 +4,21 @@ import argparse
 import dataclasses
 import json
 import math
-from collections.abc import Iterator
 from typing import Any
 
+from workbench.cli import look
 from workbench.cli.console import DONE
 from workbench.cli.progress import progress
 from workbench.scaling import ExecutorAdvice, advise_executors
 from workbench.testbed.spark import batch_session
 from workbench.views import units
-from workbench.workload import TRACKED, Dataset, KeyFrequencies, count_keys
+from workbench.workload import Dataset, KeyFrequencies, count_keys
 
 _SHOWN = 10
-_EVEN = 1.2  # Elasticutor's theta: an imbalance that is left alone
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the parser."""
-    keys = commands.add_parser(
-        "keys",
-        description="Count the keys of a column with Spark: the hottest of them, how unevenly they fill shuffle "
-        "partitions, how many tasks are of use, and how many elastic executors and shards to have.",
-    )
-    keys.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON: a file or a folder")
-    keys.add_argument("column", metavar="COLUMN", help="the key")
-    keys.add_argument(
-        "--method", default="auto", choices=("auto", "exact", "sketch"), help="how to count (%(default)s)"
-    )
-    keys.add_argument("--tracked", type=int, default=TRACKED, help="items of the sketch (%(default)s)")
-    keys.add_argument("--top", type=int, default=1000, help="keys listed by --json (%(default)s)")
-    keys.add_argument(
-        "--partitions", type=int, nargs="+", default=[8, 32, 200], metavar="N", help="shuffle partitions to spread over"
-    )
-    keys.add_argument("--nodes", type=int, default=1, help="nodes of the cluster, for the advice (%(default)s)")
-    keys.add_argument("--node-cores", type=int, default=8, help="cores of each (%(default)s)")
-    keys.add_argument("--bytes-per-core", type=float, default=0.0, help="bytes/s in and out of a core (%(default)s)")
-    keys.add_argument("--shuffles", type=float, default=0.0, help="abrupt changes of the keys a minute (%(default)s)")
-    keys.add_argument("--json", action="store_true", help="print JSON")
-    keys.set_defaults(command=_keys)
-
-
-def _keys(options: argparse.Namespace) -> int:
+def run_keys(options: argparse.Namespace) -> int:
+    """Count the keys, and say what follows."""
     data = Dataset.at(options.data)
     with progress() as say:
         say("starting Spark")
@@ -67,33 +42,46 @@ def _keys(options: argparse.Namespace) -> int:
         untracked_keys=found.untracked_keys,
         untracked_records=found.untracked_records,
     )
-    print(json.dumps(_as_json(found, advice), indent=1) if options.json else "\n".join(_lines(found, advice)))
+    if options.json:
+        print(json.dumps(_as_json(found, advice), indent=1))
+    else:
+        _show(found, advice)
     return DONE
 
 
-def _lines(found: KeyFrequencies, advice: ExecutorAdvice) -> Iterator[str]:
-    """Report what was counted, the hot keys, how partitions fill, the advice."""
+def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
+    """Print how skewed the keys are, the hot ones, how partitions fill, the advice."""
+    out = look.console()
+    slope = "" if math.isnan(found.zipf_exponent) else f", Zipf exponent about {found.zipf_exponent:.2f}"
+    look.answer(
+        out,
+        f"The most frequent key has {units.share(found.hottest_share)} of the rows{slope}: "
+        f"more than {units.number(found.useful_tasks)} tasks do not raise the rate.",
+    )
     about = "" if found.distinct_deviation == 0 else f" (within {2 * found.distinct_deviation:.0%}, nearly always)"
     empty = f", {found.missing:,} without a key" if found.missing else ""
-    yield f"{found.column}: {found.records:,} rows{empty}, {found.distinct:,} keys{about}, counted by {found.method}"
-    if found.count_error:
-        yield f"counts may be too high by up to {found.count_error:,} rows ({found.count_error / found.records:.3%})"
-    width = max(len(key) for key in found.keys[:_SHOWN])
-    for key, count in zip(found.keys[:_SHOWN], found.counts, strict=False):
-        yield f"  {key:{width}}  {count:>12,}  {units.share(count / found.records):>8}"
-    slope = "" if math.isnan(found.zipf_exponent) else f", Zipf exponent about {found.zipf_exponent:.2f}"
-    yield (
-        f"The most frequent key has {units.share(found.hottest_share)} of the rows{slope}: "
-        f"more than {found.useful_tasks:.3g} tasks do not raise the rate."
+    look.line(
+        out, f"{found.column}: {found.records:,} rows{empty}, {found.distinct:,} keys{about}, counted by {found.method}"
     )
-    for partitions in sorted(found.partition_shares):
-        factor = found.imbalance(partitions)
-        uneven = "" if factor <= _EVEN else f", which allows {1 / factor:.0%} of an even spread's rate"
-        yield f"  {partitions:>5} shuffle partitions: the fullest has {factor:.2f} times the mean{uneven}"
-    yield "  (rows aggregated before the shuffle are spread by key, not by row: there the skew is less)"
-    yield f"Elastic executors: {advice.executors} with {advice.shards} shards each"
-    for reason in advice.reasons:
-        yield f"  {reason}"
+    keys = look.table({"key": "left", "rows": "right", "share": "right"})
+    for key, count in zip(found.keys[:_SHOWN], found.counts, strict=False):
+        keys.add_row(key, units.count(count), units.share(count / found.records))
+    out.print(keys)
+    partitions = look.table(
+        {"shuffle\npartitions": "right", "fullest,\ntimes the mean": "right", "rate allowed": "right"}
+    )
+    for number in sorted(found.partition_shares):
+        factor = found.imbalance(number)
+        partitions.add_row(units.count(number), units.number(factor), units.share(round(1 / factor, 2)))
+    out.print()
+    out.print(partitions)
+    look.line(
+        out, f"Elastic executors: {advice.executors} with {advice.shards} shards each. {' '.join(advice.reasons)}"
+    )
+    if found.count_error:
+        most, share = units.count(found.count_error, "rows"), units.share(found.count_error / found.records)
+        look.line(out, f"note: counts may be too high by up to {most} ({share})")
+    look.line(out, "note: rows aggregated before the shuffle are spread by key, not by row: there the skew is less")
 
 
 def _as_json(found: KeyFrequencies, advice: ExecutorAdvice) -> dict[str, Any]:

@@ -1,74 +1,55 @@
-"""How answers look in a terminal, a file or a pipe: one table, each note once, plain words without a terminal."""
+"""How answers look in a terminal, a file or a pipe: the answer first, one table, each note once, then paths.
+
+Colours and bold are for terminals only; in files and pipes a sentence is one line, so that it can be searched for.
+"""
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from workbench.records import CapacityPlan
-from workbench.views import units
-from workbench.views.front import capacity, deployment
+from workbench.cli.console import discard_output
 
-_STYLES: Mapping[str, str] = {"safe": "green", "risky": "yellow", "don't rely on it yet": "bold red"}
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
+
+
+class _Answers(Console):
+    """Standard output; if its reader closes the pipe, the command goes on, and writes its files."""
+
+    def on_broken_pipe(self) -> None:
+        """Discard what is still to be printed."""
+        discard_output()
 
 
 def console() -> Console:
     """Make the console of the answer: standard output, its colours off by NO_COLOR, in files and in pipes."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDE
-    return Console(markup=False, highlight=False, emoji=False, width=width, soft_wrap=False)
+    return _Answers(markup=False, highlight=False, emoji=False, width=width)
 
 
-def verdict_of(plan: CapacityPlan) -> Text:
-    """Give the verdict in its colour; a dash where a plan of an earlier version has none."""
-    if plan.verdict is None:
-        return Text("-")
-    return Text(plan.verdict.level, style=_STYLES[plan.verdict.level])
+def table(columns: Mapping[str, Literal["left", "right"]]) -> Table:
+    """Make an empty table; figures belong into columns that are aligned right, and are never broken."""
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, justify in columns.items():
+        made.add_column(name, justify=justify, no_wrap=justify == "right", vertical="bottom")
+    return made
 
 
-def targets(plans: Sequence[CapacityPlan]) -> Table:
-    """Make the table of targets: verdict, deployment, capacity with its interval, cost."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in ("target", "verdict", "deploy", "capacity (90 %)"):
-        table.add_column(name)
-    priced = any(plan.price is not None for plan in plans)
-    if priced:
-        table.add_column("cost", justify="right")
-    for plan in plans:
-        cells: list[str | Text] = [units.rate(plan.rate), verdict_of(plan), deployment(plan), capacity(plan)]
-        if priced:
-            cells.append(cost(plan))
-        table.add_row(*cells)
-    return table
+def answer(out: Console, text: str) -> None:
+    """Print the answer itself, bold on a terminal."""
+    out.print(Text(text, style="bold"), soft_wrap=not out.is_terminal)
 
 
-def cost(plan: CapacityPlan) -> str:
-    """Give the price of a month."""
-    return "" if plan.price is None else f"{units.number(plan.price.per_month)} {plan.price.instance.currency}/month"
+def line(out: Console, text: str) -> None:
+    """Print a sentence or a note, broken between words on a terminal only."""
+    out.print(text, soft_wrap=not out.is_terminal)
 
 
-def reasons(plans: Sequence[CapacityPlan]) -> list[str]:
-    """Say for every target that is not safe why, and what to do."""
-    return [
-        f"{units.rate(plan.rate)}: {plan.verdict.level}. {plan.verdict.reason} {plan.verdict.remedy}".rstrip()
-        for plan in plans
-        if plan.verdict is not None and plan.verdict.level != "safe"
-    ]
-
-
-def notes(plans: Sequence[CapacityPlan]) -> list[str]:
-    """Give each note once, with the targets it concerns where these are not all."""
-    found: dict[tuple[str, str], list[CapacityPlan]] = {}
-    for plan in plans:
-        for card in plan.cards:
-            found.setdefault((card.finding, card.advice), []).append(plan)
-    return [_note(finding, advice, own, plans) for (finding, advice), own in found.items()]
-
-
-def _note(finding: str, advice: str, own: Sequence[CapacityPlan], plans: Sequence[CapacityPlan]) -> str:
-    concerned = "" if len(own) == len(plans) else f"{', '.join(units.rate(plan.rate) for plan in own)}: "
-    return f"note: {concerned}{finding} {advice}"
+def path(out: Console, name: str, value: object) -> None:
+    """Print where something was written, never broken, so that it can be copied."""
+    out.print(f"{name}: {value}", soft_wrap=True)

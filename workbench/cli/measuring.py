@@ -3,16 +3,16 @@
 import argparse
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from workbench import defaults, report
+from workbench.cli import look
 from workbench.cli.console import (
     BAD_INPUT,
     DONE,
-    JOURNAL,
-    KEPT,
     NOT_SUSTAINED,
     SOURCE_BOUND,
     check_file,
@@ -41,47 +41,8 @@ from workbench.workload import Query
 _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the commands to the parser."""
-    deployed = _deployment_options()
-    measured = commands.add_parser(
-        "measure",
-        parents=[deployed],
-        description="Deploy a query on this machine and try rates until the highest that it sustains is bracketed. "
-        "Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
-    )
-    measured.add_argument(
-        "--tolerance", type=float, help="relative width of the bracket (0.04; StreamBed's schedules: 0.01)"
-    )
-    measured.add_argument(
-        "--schedule",
-        choices=["adaptive", "streambed", "streambed-stateful"],
-        default="adaptive",
-        help="how rates are tried: adaptive, or StreamBed's published times for simple or stateful queries",
-    )
-    measured.add_argument("--max-rate", type=float, metavar="R", help="highest rate to try, records/s")
-    measured.add_argument(
-        "--no-costs", dest="costs", action="store_false", help="leave out the runs for fixed and per-record costs"
-    )
-    measured.add_argument("--journal", default=JOURNAL, help="where every probe is recorded (%(default)s)")
-    measured.add_argument("--output", metavar="FILE", help="the measurement as JSON (.workbench/QUERY.json)")
-    measured.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
-    measured.set_defaults(command=_measure, kept=KEPT)
-
-    verified = commands.add_parser(
-        "verify",
-        parents=[deployed],
-        description="Deploy a query on this machine and run it at a rate, or at shares of it. The exit code says "
-        "whether the lowest was sustained.",
-    )
-    verified.add_argument("--rate", type=float, required=True, help="records/s")
-    verified.add_argument(
-        "--percent", type=float, nargs="+", default=[100, 120, 150], help="shares of the rate to run (100 120 150)"
-    )
-    verified.set_defaults(command=_verify)
-
-
-def _measure(options: argparse.Namespace) -> int:
+def run_measure(options: argparse.Namespace) -> int:
+    """Bracket the maximum sustainable throughput."""
     for path in (options.report, options.output, options.journal):
         check_file(path)
     journal = Journal(options.journal)
@@ -102,20 +63,18 @@ def _measure(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_summary(measurement, output, options.report), indent=1))
     else:
-        print(_sentence(measurement))
-        if measurement.unbounded_state and estimate.rate is not None:
-            print(findings.growing_state(estimate))
-        if measurement.interval is not None:
-            print(findings.interval(measurement.interval))
-        print(f"measurement: {output}")
+        _show(measurement)
+        out = look.console()
+        look.path(out, "measurement", output)
         if options.report:
-            print(f"report: {Path(options.report).resolve()}")
+            look.path(out, "report", Path(options.report).resolve())
     if estimate.rate is None or not complete:
         return NOT_SUSTAINED
     return SOURCE_BOUND if estimate.limit == "source" else DONE
 
 
-def _verify(options: argparse.Namespace) -> int:
+def run_verify(options: argparse.Namespace) -> int:
+    """Run the query at each rate."""
     query, budget, testbed = _asked(options)
     for name, value in (("--rate", options.rate), *(("--percent", percent) for percent in options.percent)):
         if not (math.isfinite(value) and value > 0):
@@ -127,12 +86,45 @@ def _verify(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, options.percent, strict=True)]))
     else:
-        for probe, percent in zip(probes, options.percent, strict=True):
-            verdict = _verdict(probe, percent)
-            print(f"{percent:g} % = {units.rate(probe.rate)}: {verdict['verdict']}. {verdict['reason']}")
+        _show_verified(query.name, probes, options.percent)
     lowest = min(probes, key=lambda probe: probe.rate)
     codes = {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
     return codes.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
+
+
+def _show(measurement: Measurement) -> None:
+    """Print what the query sustains, what every probe showed, and what to know about it."""
+    out, estimate = look.console(), measurement.estimate
+    look.answer(out, _sentence(measurement))
+    table = look.table({"probe": "right", "records/s": "right", "consumed": "right", "verdict": "left"})
+    for number, probe in enumerate(estimate.probes):
+        judgement = probe.judgement
+        table.add_row(
+            str(number) if number else "warm-up",
+            units.scaled(probe.rate, ""),
+            units.share(judgement.consumed_share) if judgement else "",
+            judgement.verdict if judgement else "",
+        )
+    out.print(table)
+    if measurement.unbounded_state and estimate.rate is not None:
+        look.line(out, findings.growing_state(estimate))
+    if measurement.interval is not None:
+        look.line(out, findings.interval(measurement.interval))
+
+
+def _show_verified(query: str, probes: Sequence[Probe], percents: Sequence[float]) -> None:
+    """Print up to which rate the query was sustained, and the verdict on each."""
+    out = look.console()
+    sustained = [probe.rate for probe in probes if probe.judgement and probe.judgement.verdict == "sustained"]
+    highest = f"sustained {units.rate(max(sustained))}" if sustained else "sustained none of these rates"
+    look.answer(out, f"{query} {highest}.")
+    table = look.table({"share": "right", "records/s": "right", "verdict": "left", "reason": "left"})
+    for probe, percent in zip(probes, percents, strict=True):
+        verdict = _verdict(probe, percent)
+        table.add_row(
+            f"{percent:g} %", units.scaled(probe.rate, ""), verdict["verdict"] or "-", verdict["reason"] or ""
+        )
+    out.print(table)
 
 
 def _estimator(options: argparse.Namespace) -> CapacityEstimator:
@@ -222,17 +214,3 @@ def _verdict(probe: Probe, percent: float) -> dict[str, Any]:
 
 def _file_name(query: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in query)
-
-
-def _deployment_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
-    options.add_argument("--slots", type=int, help="tasks that run at once (2; whole cores: all but one)")
-    options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
-    options.add_argument("--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of one slot, MiB (1024)")
-    options.add_argument("--interval", type=float, default=defaults.INTERVAL_S, help="trigger interval, seconds (2)")
-    options.add_argument("--dataset", metavar="PATH", help="Parquet, CSV or JSON file or folder that feeds the query")
-    options.add_argument("--event-time", metavar="COLUMN", help="its event-time column, replaced on replay")
-    options.add_argument("--output-mode", choices=["append", "update", "complete"], help="Spark's output mode")
-    options.add_argument("--json", action="store_true", help="print JSON")
-    return options

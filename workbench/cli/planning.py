@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from workbench import report
-from workbench.cli import look
-from workbench.cli.console import DONE, JOURNAL, KEPT, NOT_SUSTAINED, check_file, tell_partial
+from workbench.cli import look, show_plan
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -28,7 +28,7 @@ from workbench.study import (
     write_planned,
 )
 from workbench.views import units
-from workbench.views.front import origin
+from workbench.views.first_screen import origin
 
 RECORDED = ".recorded.json"
 """Ending of the plans that ship with a study."""
@@ -36,23 +36,8 @@ RECORDED = ".recorded.json"
 _IN_SECONDS = 120  # a shorter time is given in seconds
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the parser."""
-    planned = commands.add_parser(
-        "plan",
-        description="Carry a study out: measure a query on small budgets, fit a model of its capacity, and plan the "
-        "slots, memory and settings for each target rate. What is recorded in the journal is not measured again.",
-    )
-    planned.add_argument("study", metavar="STUDY", help="YAML file: query, targets, slots, memory_mb and more")
-    planned.add_argument("--dry-run", action="store_true", help="say what would be measured and how long it takes")
-    planned.add_argument("--json", action="store_true", help="print JSON")
-    planned.add_argument("--journal", default=JOURNAL, help="where every run is recorded (%(default)s)")
-    planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/FOLDER-STUDY-plan.json)")
-    planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
-    planned.set_defaults(command=_plan, kept=KEPT)
-
-
-def _plan(options: argparse.Namespace) -> int:
+def run_plan(options: argparse.Namespace) -> int:
+    """Carry the study out, and plan each target."""
     for path in (options.report, options.output, options.journal):
         check_file(path)
     study = read_study(options.study)
@@ -80,8 +65,8 @@ def _plan(options: argparse.Namespace) -> int:
     else:
         _show(planned)
         if taken:
-            print(_taken(taken, len(runs), options.journal))
-        print(f"plans, with Spark's settings: {output}")
+            look.line(look.console(), _taken(taken, len(runs), options.journal))
+        look.path(look.console(), "plans, with Spark's settings", output)
     for rate, reason in planned.refused:
         print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
     complete = options.report is None or _report(output, options.report, quiet=options.json)
@@ -99,35 +84,36 @@ def _show_recorded(path: Path) -> None:
                 f"{stored.plans[0].query}: RECORDED on {runs[-1].started_at[:10]}, on {runs[-1].machine.processor}; "
                 "this machine's figures follow when it has been measured."
             )
-            out.print(look.targets(stored.plans))
+            out.print(show_plan.targets(stored.plans))
 
 
 def _show(planned: Planned) -> None:
     plans, out = planned.plans, look.console()
     if plans:
-        out.print(f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {plans[0].runs} runs")
-        out.print(look.targets(plans))
-    for reason in look.reasons(plans):
-        out.print(reason)
+        look.answer(out, f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {plans[0].runs} runs")
+        out.print(show_plan.targets(plans))
+    for reason in show_plan.reasons(plans):
+        look.line(out, reason)
     for plan in plans:
         executor = plan.executor
-        out.print(
+        look.line(
+            out,
             f"{units.rate(plan.rate)}: {plan.executors} executor{'s' * (plan.executors != 1)} of {executor.slots} "
             f"slots, {executor.millicores / 1000:g} cores and {executor.memory_mb} MB each, and a driver, which is not "
-            "priced."
+            "priced.",
         )
         if plan.allocation is not None:
-            out.print(f"  tasks: {_counts(plan.allocation.tasks)}")
+            look.line(out, f"  tasks: {_counts(plan.allocation.tasks)}")
         if plan.layout is not None:
-            out.print(f"  partitions: {_counts(plan.layout.partitions)}")
+            look.line(out, f"  partitions: {_counts(plan.layout.partitions)}")
         if plan.batch_parts:
-            out.print(f"  {plan.where_time_goes()}")
-    for note in look.notes(plans):
-        out.print(note)
+            look.line(out, f"  {plan.where_time_goes()}")
+    for note in show_plan.notes(plans):
+        look.line(out, note)
     for interval, reason in intervals_left_out(planned.sweep).items():
-        out.print(f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
+        look.line(out, f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
     if plans:
-        out.print(f"{plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
+        look.line(out, f"{plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
 
 
 def _counts(counts: Mapping[str, int]) -> str:

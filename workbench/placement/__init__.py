@@ -1,7 +1,7 @@
 """Where tasks go: the cost of a placement, its search, and what ordinary schedulers do instead."""
 
 from workbench.placement._compiled import must_compile
-from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, odrp
+from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, Setting, odrp
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
 from workbench.placement.caps import SearchResult, preference, search
 from workbench.placement.counting import count_plans, count_within
@@ -28,6 +28,7 @@ from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
 from workbench.placement.problem import Link, PlacementProblem
 from workbench.placement.skew import PlacementGroups, placement_groups
 from workbench.placement.throughput import FastestPlan, PlacedRate, Spread, fastest, placed_rate, shape_spreads, spread
+from workbench.placement.together import placed_together, shapes_of, thresholds_of
 from workbench.placement.trace import SearchNode, trace_search
 from workbench.placement.tuning import Tuning, tune, tune_thresholds
 
@@ -60,6 +61,7 @@ __all__ = [
     "Plan",
     "SearchNode",
     "SearchResult",
+    "Setting",
     "Spread",
     "Subtask",
     "Tuning",
@@ -80,6 +82,7 @@ __all__ = [
     "optimal",
     "place",
     "placed_rate",
+    "placed_together",
     "placement_groups",
     "preference",
     "query_by_query",
@@ -88,10 +91,12 @@ __all__ = [
     "round_robin",
     "search",
     "shape_spreads",
+    "shapes_of",
     "shared",
     "simulated",
     "spread",
     "task_level",
+    "thresholds_of",
     "top_down",
     "trace_search",
     "tune",

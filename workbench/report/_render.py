@@ -1,10 +1,12 @@
 """Rendering: check, run, export, write."""
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
 
 import nbformat
@@ -15,9 +17,11 @@ from workbench.report.execution import UNREADABLE, Execution, Failure, execute, 
 from workbench.report.html import export, fetched_urls
 from workbench.report.parameters import check
 from workbench.report.templates import find_template, template_folder
-from workbench.views.cards import STYLE, error_card
+from workbench.views.cards import error_card
+from workbench.views.style import STYLE
 
 _MINUTE = "%Y-%m-%d %H:%M UTC"
+_ANSWER = re.compile(r'<h2>([^<]+)</h2><p>[^<]*</p><p class="workbench-origin">')
 _BANNERS = frozenset({"papermill-error-cell-tag"})
 
 
@@ -138,7 +142,12 @@ def _finish(
 
 
 def notebook_title(notebook: nbformat.NotebookNode, otherwise: str) -> str:
-    """Return the text of the first top heading."""
+    """Return the title of the answer, which names what the report is about; without one, the first top heading."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            answer = _ANSWER.search(str(output.get("data", {}).get("text/html", "")))
+            if answer:
+                return unescape(answer[1])
     for cell in notebook.cells:
         first = cell.source.lstrip().splitlines()[:1]
         if cell.cell_type == "markdown" and first and first[0].startswith("# "):

@@ -1,37 +1,46 @@
 """The steps of the report notebooks, so that their cells stay thin: do the work, show its cards."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementInput, read_placement_input
+from workbench.placement import PlacementInput, Setting, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
-from workbench.simulation import RateTrace, Worker
+from workbench.simulation import RateTrace
 from workbench.study import (
+    KEYED,
+    PlacementStudy,
     Planned,
-    Pool,
     Replayed,
+    Scenario,
     Study,
     StudyHistory,
-    check_draws,
-    planned_start,
+    check_placing,
     read_planned,
     read_study,
     refuse_failures,
     refuse_loss,
-    replay_start,
-    simulated_start,
     study_drift,
     study_placement,
 )
-from workbench.views import drift_cards, measurement_cards, placement_cards, plan_cards, run_cards, scaling_cards
+from workbench.views import (
+    drift_cards,
+    elastic_cards,
+    measurement_cards,
+    placement_cards,
+    plan_cards,
+    run_cards,
+    scaling_cards,
+)
 from workbench.views.cards import Card, fold, show
 from workbench.views.study_cards import asked_card, so_far_card
 
+_LEFT_OUT = frozenset({"slots", "workers", "response", "hot_key", "shuffle_keys", "keys", "policies", "settings"})
 _MOMENT_S = 1.0  # of a load, to try what to replay
 
 
@@ -45,7 +54,7 @@ def ask(study: str) -> Study:
     """
     _require_named(study, "No study is named", "study")
     asked = read_study(study)
-    show([asked_card(asked)])
+    show([fold(asked_card(asked))])
     return asked
 
 
@@ -70,11 +79,11 @@ def measure_study(asked: Study, study: str, history: str) -> tuple[Planned, Path
 
 
 def show_capacity(planned: Planned, previous: Path | None) -> None:
-    """Show what to deploy, what changed since the previous run, and what the answer rests on."""
+    """Show what changed since the previous run, what to deploy, and what the answer rests on."""
     answer, *rest = plan_cards.cards(planned)
-    show([answer])
-    drift_cards.show_plans_drift(str(previous or ""), planned)
-    show([*rest, *map(fold, run_cards.cards(planned))])
+    changed, *details = drift_cards.changes(str(previous or ""), planned)
+    shown_once = replace(answer, html=answer.html.removeprefix(changed.html))  # where the figures come from
+    show([changed, shown_once, *rest, *map(fold, details), *map(fold, run_cards.cards(planned))])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:
@@ -120,9 +129,29 @@ def show_planned(planned: str, previous: str | None = None) -> None:
 
 
 def ask_placement(
-    placement: str, *, workers: int, slots: int, rate: float, seed: int, samples: int, timeout_s: float
-) -> PlacementInput:
-    """Read what to place, and check how to place it; 0 workers, slots or rate: as the file says.
+    placement: str,
+    *,
+    more: Sequence[str] = (),
+    seed: int,
+    samples: int,
+    timeout_s: float,
+    thresholds: Sequence[float] = (),
+    odrp: Setting = "default",
+    shapes: Sequence[str] = (),
+    **cluster: Any,  # noqa: ANN401
+) -> tuple[PlacementInput, Callable[[], PlacementStudy]]:
+    """Read what to place, and prepare how to place it.
+
+    Parameters
+    ----------
+    placement, more
+        Paths of what is placed together.
+    seed, samples, timeout_s, odrp
+        See `study_placement`.
+    thresholds, shapes
+        Three numbers for CAPS; worker shapes such as ``"4x8"``.
+    cluster
+        As for `placed_together`; 0 or None: as the file says.
 
     Raises
     ------
@@ -130,62 +159,56 @@ def ask_placement(
         When no file is named, it cannot be placed, or a number is out of its range.
     """
     _require_named(placement, "No placement is named", "placement")
-    check_draws(seed, samples, timeout_s)
-    return read_placement_input(placement, workers=workers or None, slots=slots or None, rate=rate or None)
+    check_placing(seed, samples, timeout_s, odrp)
+    chosen = shapes_of(shapes)
+    wanted = {name: value or None for name, value in cluster.items() if name != "calibrate"}
+    given = placed_together([placement, *more], calibrate=bool(cluster.get("calibrate")), shapes=chosen, **wanted)
+    limits = thresholds_of(thresholds)
+    return given, partial(
+        study_placement,
+        given,
+        seed=seed,
+        samples=samples,
+        timeout_s=timeout_s,
+        thresholds=limits,
+        odrp=odrp,
+        shapes=chosen,
+    )
 
 
-def show_placement(placement: str, *, seed: int, samples: int, timeout_s: float, **cluster: Any) -> None:  # noqa: ANN401
+def show_placement(placement: str, **asked: Any) -> None:  # noqa: ANN401
     """Place what the file describes and show the result; see `ask_placement`."""
     with _advised():
-        given = ask_placement(placement, seed=seed, samples=samples, timeout_s=timeout_s, **cluster)
-        show(placement_cards.cards(study_placement(given, seed=seed, samples=samples, timeout_s=timeout_s)))
+        _, studied = ask_placement(placement, **asked)
+        show(placement_cards.cards(studied()))
 
 
-def ask_scaling(
-    query: str,
-    rates: str,
-    *,
-    slots: int,
-    memory_mb: float,
-    policies: list[str],
-    restart_s: float,
-    workers: int,
-    worker_slots: int,
-) -> tuple[RateTrace, Callable[[RateTrace], Replayed]]:
-    """Read the load, and prepare what replays one.
-
-    Parameters
-    ----------
-    query
-        A simulated query, or the path of plans, of which the last is the beginning.
-    workers, worker_slots
-        For policies that place tasks; 0 workers: there are none.
+def ask_scaling(query: str, rates: str, **asked: Any) -> Scenario:  # noqa: ANN401
+    """Describe what to replay; see `Scenario`, where 0 and what is empty are left out.
 
     Raises
     ------
     WorkbenchError
-        When no load is named, it cannot be read, there is no such query, or a number is out of its range.
+        When no load is named.
     """
     _require_named(rates, "No load is named", "rates")
-    for name, value, least in (("workers", workers, 0), ("worker_slots", worker_slots, 1)):
-        if value < least:
-            raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
-    trace = RateTrace.from_csv(rates)
-    start = planned_start(Path(query)) if query.endswith(".json") else simulated_start(query, slots, memory_mb)
-    pool = Pool(workers, worker_slots, Worker(cpus=worker_slots * start.slot_cpus)) if workers else None
-    return trace, partial(replay_start, start, policies=policies, restart_s=restart_s, pool=pool)
+    if query == KEYED or query.endswith(".json"):
+        asked.pop("slots", None)  # it has its own
+    kept = {name: value for name, value in asked.items() if value or name not in _LEFT_OUT}
+    return Scenario(query, rates, **kept)
 
 
-def try_scaling(query: str, rates: str, **given: Any) -> None:  # noqa: ANN401
+def try_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     """Replay the first moment of the load, which refuses at once what the whole of it would; see `ask_scaling`."""
-    trace, replayed = ask_scaling(query, rates, **given)
-    replayed(RateTrace.constant(trace.rate_at(0.0), _MOMENT_S))
+    scenario = ask_scaling(query, rates, **asked)
+    scenario.replay(RateTrace.constant(scenario.trace().rate_at(0.0), _MOMENT_S))
 
 
-def show_scaling(query: str, rates: str, **given: Any) -> None:  # noqa: ANN401
+def show_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     """Replay the load under the policies and show what happened; see `ask_scaling`."""
-    trace, replayed = ask_scaling(query, rates, **given)
-    show(scaling_cards.cards(replayed(trace)))
+    scenario = ask_scaling(query, rates, **asked)
+    found = scenario.replay(scenario.trace())
+    show(scaling_cards.cards(found) if isinstance(found, Replayed) else elastic_cards.paradigm_cards(found))
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:

@@ -18,7 +18,7 @@ from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
 from workbench.study.local import first_study, first_testbed, quick_estimator, small_budget, spark_here
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
-from workbench.study.placing import PlacementStudy, check_draws, study_placement
+from workbench.study.placing import PlacementStudy, check_placing, shapes_compared, study_placement
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
     NAMES,
@@ -33,6 +33,7 @@ from workbench.study.scaling import (
     timelines_csv,
     with_response,
 )
+from workbench.study.scenario import Scenario
 from workbench.study.spec import Study, read_study, study_from
 
 __all__ = [
@@ -49,12 +50,13 @@ __all__ = [
     "Replayed",
     "ReplayedParadigms",
     "Runner",
+    "Scenario",
     "Snapshot",
     "Start",
     "State",
     "Study",
     "StudyHistory",
-    "check_draws",
+    "check_placing",
     "draft",
     "drift",
     "dry_run",
@@ -77,6 +79,7 @@ __all__ = [
     "replay_policies",
     "replay_start",
     "run_study",
+    "shapes_compared",
     "simulated_start",
     "small_budget",
     "spark_here",

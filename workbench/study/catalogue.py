@@ -1,14 +1,11 @@
 """Find the query a user names: ``nexmark:q5`` or ``module:function``."""
 
-import importlib
-import inspect
 import sys
 from dataclasses import replace
-from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
+from workbench.study.own import load_own, missing, module_of
 from workbench.workload import Dataset, OutputMode, Query, check_dataset, nexmark
 
 if TYPE_CHECKING:
@@ -57,33 +54,14 @@ def _unknown(_: "DataFrame") -> "DataFrame":
     raise WorkbenchError("Of a recorded query only its rates are known; it cannot be run.")
 
 
-def _users(name: str, module: str, attribute: str, dataset: str | None, event_time: str | None) -> Query:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    _forget(module)
-    try:
-        loaded = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's module does when it is imported
-        raise WorkbenchError(
-            f"The module {module!r} of query {name!r} cannot be imported: {type(error).__name__}: {error}. "
-            + (
-                "Run the command in the folder of its file, or install it."
-                if isinstance(error, ImportError)
-                else "Fix it; what it does as a script belongs under if __name__ == '__main__'."
-            )
-        ) from error
-    found = getattr(loaded, attribute, None)
+def _users(name: str, text: str, attribute: str, dataset: str | None, event_time: str | None) -> Query:
+    module = module_of(text)
+    name = f"{module}:{attribute}"
+    found = load_own(name, "query")
     if isinstance(found, Query):
         return _fed(found, dataset, event_time)
     if not callable(found):
-        functions = [key for key, value in inspect.getmembers(loaded, inspect.isfunction) if not key.startswith("_")]
-        near = get_close_matches(attribute, functions, n=1)
-        hint = f"Did you mean {module}:{near[0]}? " if near else ""
-        raise WorkbenchError(
-            f"The module {module!r} has no function {attribute!r}. {hint}"
-            f"Its functions are {', '.join(functions) or 'none'}."
-        )
+        raise missing(module, attribute, sys.modules[module])
     if not dataset:
         raise WorkbenchError(
             f"The query {name!r} is a function, so it needs data to read. Give the path of a data set, and its "
@@ -113,11 +91,3 @@ def _checked(path: str, event_time: str | None) -> Dataset:
     data = Dataset.at(path, event_time)
     check_dataset(data, event_time)
     return data
-
-
-def _forget(module: str) -> None:
-    """Have a module of the user's folder imported again: in a notebook it may have been edited since the last time."""
-    importlib.invalidate_caches()
-    file = Path(getattr(sys.modules.get(module), "__file__", None) or "/")
-    if Path.cwd() in file.parents and "site-packages" not in file.parts:
-        del sys.modules[module]

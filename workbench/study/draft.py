@@ -19,6 +19,7 @@ import yaml
 from workbench import defaults
 from workbench.errors import WorkbenchError
 from workbench.study.catalogue import find_query
+from workbench.study.own import module_of
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
 from workbench.workload import Dataset
 
@@ -59,25 +60,12 @@ def draft(query: str, data: str, event_time: str | None = None) -> Draft:
         When the data cannot be read or lacks the column, or there is no such query.
     """
     module, _, function = query.partition(":")
-    name = f"{_module(module)}:{function}"
+    name = f"{module_of(module)}:{function}"
     sample = _sample(Dataset.at(data))
     found = event_time or _event_time(sample)
     find_query(name, data, found, None)
     hot = dict(_hot(sample, found))
     return Draft("\n".join(_lines(name, data, found, hot)) + "\n", name, found, hot)
-
-
-def _module(text: str) -> str:
-    """Give the module's name, of a name or the path of a file in this folder."""
-    if not text.endswith(".py"):
-        return text
-    try:
-        inside = Path(text).resolve().relative_to(Path.cwd())
-    except ValueError:
-        raise WorkbenchError(
-            f"The file {text!r} is not in this folder, so it cannot be imported. Run the command in its folder."
-        ) from None
-    return ".".join(inside.with_suffix("").parts)
 
 
 def _sample(data: Dataset) -> pa.Table:

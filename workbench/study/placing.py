@@ -1,23 +1,27 @@
 """What is worth knowing about a placement: every method's plan, the front, the thresholds, worker shapes."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
+    ODRP_SETTINGS,
     CostVector,
     Placed,
     PlacementInput,
     PlacementProblem,
     SearchResult,
+    Setting,
     Spread,
     Tuning,
     best_method,
     compare,
     count_plans,
     count_within,
+    placed_rate,
     search,
     shape_spreads,
     tune,
@@ -26,6 +30,7 @@ from workbench.simulation import Worker
 
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _COUNTING = 1e9  # additions, about a second
+_ALIKE = 1e-3  # share by which rates differ that count as one
 _ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest first
 
 
@@ -69,19 +74,25 @@ class PlacementStudy:
 
     @property
     def best(self) -> Placed:
-        """The plan of the highest rate where rates are known, else of the least worst cost; ties to the first method.
+        """The plan of the highest rate where rates are known, and of rates that are alike the one of least worst cost.
+
+        Rates within a thousandth are alike; then ties go to the first method. Without rates only costs count.
 
         Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete.
         """
         tasks = self.given.problem.parallelism
-        return max(
-            (plan for plans in self.methods.values() for plan in plans if plan.problem.parallelism == tasks),
-            key=lambda plan: float(f"{-plan.cost.worst if plan.rate is None else plan.rate.rate:.9g}"),
-        )
+        return _best([plan for plans in self.methods.values() for plan in plans if plan.problem.parallelism == tasks])
 
 
 def study_placement(
-    given: PlacementInput, *, seed: int = 0, samples: int = 50, timeout_s: float = 5.0
+    given: PlacementInput,
+    *,
+    seed: int = 0,
+    samples: int = 50,
+    timeout_s: float = 5.0,
+    thresholds: CostVector | None = None,
+    odrp: Setting = "default",
+    shapes: Sequence[tuple[int, int]] = (),
 ) -> PlacementStudy:
     """Find the best plan, what other methods do, the front, and how tight thresholds can be.
 
@@ -93,20 +104,28 @@ def study_placement(
         Of the methods that draw; how often each draws.
     timeout_s
         Longest time of each search; the optimum is bounded by effort instead, so it is the same on every machine.
+    thresholds, odrp
+        For the method caps-first, and the weights of ODRP.
+    shapes
+        (workers, slots) to compare; by default half as large, the same and twice as large, where rates are known.
 
     Raises
     ------
     WorkbenchError
         When a number is out of its range.
     """
-    check_draws(seed, samples, timeout_s)
+    check_placing(seed, samples, timeout_s, odrp)
     problem = given.problem
+    if not shapes and _limited(given):
+        shapes = neighbouring_shapes(problem.workers, problem.slots)
     best = ["fastest", "optimal"] if best_method(given) == "fastest" else ["optimal"]
     others = [method for method in METHODS if method not in {"fastest", "optimal", "caps"}]  # all plans: the front
     known = compare(given, best, timeout_s=None)
-    drawn = compare(given, others, seed=seed, draws=samples, timeout_s=timeout_s)
+    drawn = compare(given, others, thresholds=thresholds, seed=seed, draws=samples, timeout_s=timeout_s, weights=odrp)
     tuning = tune(problem, timeout_s=min(1.0, timeout_s))
+    begun = time.perf_counter()
     within, front = _widest(problem, tuning.thresholds, timeout_s / len(_ROOMS))
+    front_best = _of_front(given, front, time.perf_counter() - begun)
     levels = sorted({level for level in _LEVELS if level > tuning.thresholds.cpu} | {tuning.thresholds.cpu})
     searches = tuple(
         (limits, search(problem, limits, timeout_s=timeout_s / len(levels)))
@@ -114,31 +133,64 @@ def study_placement(
     )
     return PlacementStudy(
         given,
-        {row.placed.method: row.plans for row in (*known, *drawn)},
+        {row.placed.method: row.plans for row in known} | front_best | {row.placed.method: row.plans for row in drawn},
         {**known.refused, **drawn.refused},
         tuning,
         front,
         within,
         searches,
-        _shapes(given, samples, seed),
+        shapes_compared(given, shapes, samples, seed) if shapes else (),
         _counted(lambda: count_plans(problem.parallelism, problem.workers, problem.slots, most_steps=_COUNTING)),
         _counted(lambda: count_within(problem, tuning.thresholds, most_steps=_COUNTING)),
     )
 
 
-def check_draws(seed: int, samples: int, timeout_s: float) -> None:
-    """Refuse what `study_placement` cannot draw or search by.
+def check_placing(seed: int, samples: int, timeout_s: float, odrp: str | None = None) -> None:
+    """Refuse what cannot be drawn, searched by, or weighed.
 
     Raises
     ------
     WorkbenchError
-        When a number is out of its range.
+        When a number is out of its range, or there are no such weights of ODRP.
     """
-    for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
+    for thing, name, value, least in (
+        ("number of draws", "samples", samples, 1),
+        ("seed", "seed", seed, 0),
+    ):
         if value < least:
-            raise WorkbenchError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
-    if not timeout_s > 0:
-        raise WorkbenchError(f"timeout_s is {timeout_s!r}; give seconds above 0.")
+            raise WorkbenchError(
+                f"The {thing} is {value!r}; it must be a whole number of at least {least}.", settings=(name,)
+            )
+    if not (math.isfinite(timeout_s) and timeout_s > 0):
+        raise WorkbenchError(f"The time limit is {timeout_s:g}; give seconds above 0.", settings=("timeout_s",))
+    if odrp is not None and odrp not in ODRP_SETTINGS:
+        raise WorkbenchError(
+            f"There are no ODRP weights {odrp!r}; use one of {', '.join(ODRP_SETTINGS)}.", settings=("odrp",)
+        )
+
+
+def _best(plans: Sequence[Placed]) -> Placed:
+    highest = max((plan.rate.rate for plan in plans if plan.rate is not None), default=None)
+    able = [plan for plan in plans if highest is None or (plan.rate and plan.rate.rate >= (1 - _ALIKE) * highest)]
+    return min(able, key=lambda plan: float(f"{plan.cost.worst:.9g}"))
+
+
+def _of_front(given: PlacementInput, front: SearchResult, seconds: float) -> dict[str, tuple[Placed, ...]]:
+    """Give the best plan of the front, as the method that searches all plans; none where the search found none."""
+    problem = given.problem
+    placed = [
+        Placed(
+            "caps",
+            problem,
+            plan.counts,
+            plan.cost,
+            None if given.rate is None else placed_rate(problem, plan.counts, given.rate, given.worker),
+            seconds,
+            f"one of {len(front.pareto)} plans that no other dominates",
+        )
+        for plan in front.pareto
+    ]
+    return {"caps": (_best(placed),)} if placed else {}
 
 
 def _counted(count: Callable[[], int]) -> int | None:
@@ -158,13 +210,28 @@ def _widest(problem: PlacementProblem, tightest: CostVector, timeout_s: float) -
     return within, front
 
 
-def _shapes(given: PlacementInput, samples: int, seed: int) -> tuple[Spread, ...]:
-    if given.rate is None or not _limited(given):
-        return ()
-    problem = given.problem
-    core = Worker(*(limit / problem.slots for limit in vars(given.worker).values()))
-    shapes = neighbouring_shapes(problem.workers, problem.slots)
-    return shape_spreads(problem, given.rate, core=core, shapes=shapes, samples=samples, seed=seed)
+def shapes_compared(
+    given: PlacementInput, shapes: Sequence[tuple[int, int]], samples: int, seed: int
+) -> tuple[Spread, ...]:
+    """Draw random placements on workers of other shapes, each slot with its share of the given worker's capacities.
+
+    Raises
+    ------
+    WorkbenchError
+        When the rate of the loads, or all capacities of the workers are unknown, or a shape has too few slots.
+    """
+    if given.rate is None:
+        raise WorkbenchError(
+            "The rate that the loads belong to is unknown; give it here, or in the problem.", settings=("rate",)
+        )
+    if not _limited(given):
+        raise WorkbenchError(
+            "The capacities of the workers are unknown, so shapes cannot be distinguished; give one.",
+            settings=("cpus", "io", "net"),
+        )
+    slots = given.problem.slots
+    core = Worker(*(limit / slots for limit in vars(given.worker).values()))
+    return shape_spreads(given.problem, given.rate, core=core, shapes=shapes, samples=samples, seed=seed)
 
 
 def _limited(given: PlacementInput) -> bool:

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -46,6 +46,7 @@ from workbench.simulation import (
     steady_state,
     task_shares,
 )
+from workbench.study.own_policy import own_policy
 
 _EACH_MINUTE = AutoscalerSettings(
     policy_interval_s=60.0,
@@ -156,6 +157,7 @@ def replay_start(
     keys: Mapping[str, KeyTrace] | None = None,
     seed: int = 0,
     settings: Mapping[str, float] = _AS_THEY_ARE,
+    progress: Callable[[str], None] | None = None,
 ) -> Replayed:
     """Replay `trace` under policies by name, from the same tasks on the same slots.
 
@@ -176,6 +178,8 @@ def replay_start(
         Seed of random placements.
     settings
         Fields of `AutoscalerSettings` to change for all policies except ``static`` and ``flink``.
+    progress
+        Is called with what is replayed now.
 
     Raises
     ------
@@ -190,7 +194,9 @@ def replay_start(
             "and below the memory of the slot."
         )
     lines = {}
-    for name, policy in made.items():
+    for place, (name, policy) in enumerate(made.items(), start=1):
+        if progress is not None:
+            progress(f"policy {place}/{len(made)} · {name}")
         split = managed_mb is not None or name in _JUSTIN
         unmanaged = start.memory_mb - managed if split else start.memory_mb
         lines[name] = replay(
@@ -229,13 +235,15 @@ def named_policies(
         replace(one, **{**most, **changed})  # type: ignore[arg-type]
         for one, changed in ((_EACH_MINUTE, settings), (_JUSTIN_SETTINGS, settings), (FLINK, _AS_THEY_ARE))
     )
-    unknown = [name for name in names if name not in NAMES]
+    unknown = [name for name in names if name not in NAMES and ":" not in name]
     if unknown or not names:
         missing = f"There is no policy {unknown[0]!r}" if unknown else "There are no policies"
-        raise WorkbenchError(f"{missing}; use one of {', '.join(NAMES)}.")
+        raise WorkbenchError(f"{missing}; use one of {', '.join(NAMES)}, or module:name of your own.")
     made: dict[str, AnyPolicy] = {}
     for name in names:
-        if name in _JUSTIN:
+        if ":" in name:
+            made[name] = own_policy(name)
+        elif name in _JUSTIN:
             made[name] = JustinPolicy(justin, _JUSTIN[name], base_mb=base_mb)
         elif name in _CONTROLLERS:
             if pool is None:
@@ -264,7 +272,9 @@ def simulated_start(query: str, slots: int | None, memory_mb: float) -> Start:
     if slots is not None:
         return Start(model, initial_tasks(model, slots, memory_mb), memory_mb)
     if name not in CAPSYS_QUERIES:
-        raise WorkbenchError(f"The number of slots for {query!r} is missing. Give --slots, or the JSON file of a plan.")
+        raise WorkbenchError(
+            f"The number of slots for {query!r} is missing; give it, or the JSON file of a plan.", settings=("slots",)
+        )
     return Start(model, dict(capsys_query(name).tasks), memory_mb)
 
 

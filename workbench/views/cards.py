@@ -18,6 +18,7 @@ import plotly.graph_objects as go
 from IPython.display import display
 
 from workbench.views import units
+from workbench.views.style import STYLE
 from workbench.views.theme import QUIET
 
 Kind = Literal["result", "health", "error", "not-yet"]
@@ -34,52 +35,6 @@ _TITLES = {
 _DIGITS = 7  # of numbers in charts
 _LONG = 40  # characters above which a cell is a sentence
 _BOM = "\ufeff"  # by which spreadsheets know that a CSV file is UTF-8
-
-STYLE = """<style>
-.workbench-card, .workbench-table {--ink: var(--jp-content-font-color1, #1f1f1f);
-  --paper: var(--jp-layout-color0, #fff);
-  --quiet: var(--jp-content-font-color2, #555); --rule: var(--jp-border-color1, #bbb);
-  --accent: var(--jp-content-link-color, #0062a0);}
-.workbench-card {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
-  color: var(--ink); background: var(--paper); max-width: 75rem; margin: 1.6rem 0 0.2rem;
-  padding: 0.1rem 0 0.1rem 0.9rem; border-left: 4px solid #0072b2;}
-.workbench-card.health {border-left-color: #d55e00;}
-.workbench-card.error {border-left-color: var(--ink);}
-.workbench-card.not-yet {border-left-color: #6b6b6b;}
-.workbench-card h2 {font-size: 1.2rem; line-height: 1.3; margin: 0 0 0.2rem; font-weight: 600; color: inherit;}
-.workbench-card p {margin: 0; max-width: 60rem; overflow-wrap: anywhere; color: inherit;}
-.workbench-card .kind {font-size: 0.8rem; font-weight: 600; margin-right: 0.5rem; padding: 0.1rem 0.5rem;
-  border: 1px solid currentColor; border-radius: 0.7rem; white-space: nowrap; vertical-align: 0.1rem;}
-.workbench-card .origin, .workbench-card .verdict {font-weight: 700; padding: 0.1rem 0.5rem; border-radius: 0.3rem;
-  white-space: nowrap; color: #fff;}
-.workbench-card .origin.measured, .workbench-card .verdict.safe {background: #006b4e;}
-.workbench-card .origin.recorded {background: #6d4a7e;}
-.workbench-card .verdict.risky {background: #8a5200;}
-.workbench-card .origin.simulated, .workbench-card .verdict.unsure {background: #b3261e;}
-.workbench-card .workbench-origin {margin: 0.5rem 0;}
-.workbench-front {overflow-x: auto;}
-.workbench-front.workbench-front table {border-collapse: collapse; margin: 0.6rem 0; font-size: 15px; border: none;}
-.workbench-front.workbench-front th, .workbench-front.workbench-front td {text-align: left;
-  padding: 0.35rem 1rem 0.35rem 0; border: none; border-bottom: 1px solid var(--rule); color: var(--ink);
-  background: var(--paper); white-space: normal;}
-.workbench-card .workbench-cares {margin: 0.4rem 0 0.2rem; padding-left: 1.2rem; max-width: 60rem;}
-.workbench-table {font: 13.5px/1.4 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
-  color: var(--ink); background: var(--paper); margin: 0.3rem 0 0 0.9rem; overflow-x: auto;}
-.workbench-table summary, .workbench-table a {cursor: pointer; color: var(--accent);}
-.workbench-table.workbench-table table {border-collapse: collapse; margin: 0.4rem 0; font-variant-numeric: tabular-nums;
-  font-size: inherit; border: none; color: inherit;}
-.workbench-table caption {text-align: left; color: var(--quiet); padding: 0.2rem 0; caption-side: top;
-  white-space: nowrap;}
-.workbench-table.workbench-table table th, .workbench-table.workbench-table table td {padding: 0.2rem 0.45rem;
-  border: none; border-bottom: 1px solid var(--rule); color: inherit;
-  text-align: left; vertical-align: bottom; background: var(--paper); max-width: 34rem; white-space: normal;}
-.workbench-table thead th {border-bottom: 1px solid var(--quiet);}
-.workbench-table .unit {display: block; font-weight: 400; color: var(--quiet);}
-.workbench-table.workbench-table table th.number, .workbench-table.workbench-table table td.number {text-align: right;}
-.workbench-table.workbench-table table td.number, .workbench-table.workbench-table table td:first-child
-  {white-space: nowrap;}
-.workbench-table.workbench-table table td.long {min-width: 14rem;}
-</style>"""
 
 
 class Column(NamedTuple):

@@ -1,12 +1,14 @@
 """The card of a comparison with an earlier run: what changed, and is it outside the noise."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 from workbench.study import Change, Drift, Planned, drift, read_planned, study_drift
 from workbench.views import units
-from workbench.views.cards import Card, Column, Table, show
+from workbench.views.cards import Card, Column, Table
+from workbench.views.front import header
 
 TITLE = "What changed since the previous run?"
 
@@ -84,12 +86,19 @@ def previous_plans(path: str | None, now: Planned) -> list[Card]:
         return [_impossible(str(error))]
 
 
-def show_plans_drift(path: str, now: Planned) -> None:
-    """Display the comparison, or that there is no earlier run yet."""
+def changes(path: str, now: Planned) -> list[Card]:
+    """Compare `now` with the study in the file `path`, or say that there is no earlier run yet.
+
+    The first card is the first screen of a report that is rendered again and again: it says what changed for which
+    query, and where the figures come from.
+    """
     first = Card(
         "drift", TITLE, "This is the first run of the study; the next one is compared with it.", kind="not-yet"
     )
-    show(previous_plans(path, now) or [first])
+    changed, *details = previous_plans(path, now) or [first]
+    title = f"What changed for {now.study.query} since the previous run?"
+    table = None if changed.table is None else replace(changed.table, opened=False)
+    return [replace(changed, title=title, table=table, html=header(now)), *details]
 
 
 def _impossible(reason: str) -> Card:

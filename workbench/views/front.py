@@ -1,23 +1,15 @@
 """The first screen of a plan: where it comes from, one sentence, a row per target with its verdict, what to mind."""
 
 from collections.abc import Sequence
-from html import escape
 
-from workbench.records import CapacityPlan, Measurement, ModelFinding
+from workbench.records import CapacityPlan, Measurement, ModelFinding, Price
 from workbench.study import Planned
 from workbench.views import units
+from workbench.views.choices import choices
+from workbench.views.first_screen import Chip, beside_html, cares_html, header_html, origin, table_html, tabs_html
 
-ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED"}
-"""What the figures are where nothing was measured here, by the kind of the testbed; elsewhere they are MEASURED."""
-
-MOST_CARES = 4
 _CLASSES = {"safe": "safe", "risky": "risky", "don't rely on it yet": "unsure"}
 _ALREADY_SAID = frozenset({"extrapolation", "wide interval", "few runs"})  # the verdict weighs them
-
-
-def origin(kind: str) -> str:
-    """Give the word that says where figures come from."""
-    return ORIGINS.get(kind, "MEASURED")
 
 
 def sentence(planned: Planned) -> str:
@@ -46,24 +38,38 @@ def risk(plan: CapacityPlan) -> str:
     """Give the probability of falling short; empty where it is not known."""
     if plan.verdict is None or plan.verdict.risk is None:
         return ""
-    shown = plan.verdict.risk
+    return chance(plan.verdict.risk)
+
+
+def chance(shown: float) -> str:
+    """Write a probability with the digits one can stand for."""
     return "under 0.1 %" if shown < 0.001 else units.share(round(shown, 3) if shown < 0.01 else round(shown, 2))
 
 
 def front_html(planned: Planned) -> str:
     """Write the first screen; every text of the user's is escaped."""
-    return "".join((_header(planned), _targets(planned.plans), _cares(planned.plans)))
+    beside = beside_html(*(_choices_html(planned, plan) for plan in planned.plans))
+    return "".join((header(planned), _targets(planned.plans), cares_html(cares(planned.plans)), beside))
 
 
-def _header(planned: Planned) -> str:
-    runs = planned.exploration.measurements
-    kind = runs[0].testbed_kind if runs else ""
-    facts = [planned.study.query, *_when_and_where(runs)]
-    word = origin(kind)
-    return (
-        f'<p class="workbench-origin"><span class="origin {word.lower()}">{word}</span> '
-        f"{escape(' · '.join(filter(None, facts)))}</p>"
+def start_html(plans: Sequence[CapacityPlan]) -> str:
+    """Write what starts each plan, to copy: the command and the skeleton of the job, one tab per target."""
+    return tabs_html(
+        "start",
+        {
+            f"{units.rate(plan.rate)}: {plan.budget.slots} slots": {
+                "The command": plan.spark_submit(),
+                "The job, job.py": plan.job(),
+            }
+            for plan in plans
+        },
     )
+
+
+def header(planned: Planned) -> str:
+    """Write where the figures come from."""
+    runs = planned.exploration.measurements
+    return header_html(origin(runs[0].testbed_kind if runs else ""), (planned.study.query, *_when_and_where(runs)))
 
 
 def _when_and_where(runs: Sequence[Measurement]) -> tuple[str, ...]:
@@ -77,39 +83,57 @@ def _targets(plans: Sequence[CapacityPlan]) -> str:
     if not plans:
         return ""
     priced = any(plan.price is not None for plan in plans)
-    names = ["Target", "Verdict", "Deploy", "Capacity (90 %)", "Risk of falling short", *["Cost a month"] * priced]
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
-    rows = "".join(_target(plan, priced=priced) for plan in plans)
-    return f'<div class="workbench-front"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    names = ("Target", "Verdict", "Deploy", "Capacity (90 %)", "Risk of falling short", *["Cost a month"] * priced)
+    return table_html(names, (_target(plan, priced=priced) for plan in plans))
 
 
-def _target(plan: CapacityPlan, *, priced: bool) -> str:
-    cells = [units.rate(plan.rate), "", deployment(plan), capacity(plan), risk(plan)]
-    if priced:
-        price = plan.price
-        cells.append("" if price is None else f"{units.number(price.per_month)} {price.instance.currency}")
-    written = [f"<td>{escape(cell)}</td>" for cell in cells]
-    if plan.verdict is not None:
-        style = _CLASSES[plan.verdict.level]
-        written[1] = f'<td><span class="verdict {style}">{escape(plan.verdict.level)}</span></td>'
-    return f"<tr>{''.join(written)}</tr>"
+def _target(plan: CapacityPlan, *, priced: bool) -> list[str | Chip]:
+    verdict = plan.verdict
+    cells: list[str | Chip] = [
+        units.rate(plan.rate),
+        "" if verdict is None else Chip(verdict.level, _CLASSES[verdict.level]),
+        deployment(plan),
+        capacity(plan),
+        risk(plan),
+    ]
+    return [*cells, _money(plan.price)] if priced else cells
 
 
-def _cares(plans: Sequence[CapacityPlan]) -> str:
-    """List at most four reasons for care, those behind verdicts first, each once and with what to do."""
+def _money(price: Price | None) -> str:
+    return "" if price is None else f"{units.number(price.per_month)} {price.instance.currency}"
+
+
+def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
+    """Set risk against cost, the planned deployment marked."""
+    found = choices(planned.exploration.model, plan)
+    if plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s or len(found) <= 1:
+        return ""  # the risk is the model's, which knows one interval
+    priced = plan.price is not None
+    rows = [
+        (
+            *([f"{one.workers}"] if priced else []),
+            f"{one.slots}",
+            *([f"{units.number(one.per_month)}"] if one.per_month is not None else []),
+            chance(one.risk) + " ◀ planned" * one.planned,
+        )
+        for one in found
+    ]
+    names = ["Slots", "Risk"]
+    if plan.price is not None:
+        names = ["Workers", "Slots", f"{plan.price.instance.currency} a month", "Risk"]
+    marked = next((number for number, one in enumerate(found) if one.planned), None)
+    return table_html(names, rows, chosen=marked, caption=f"Risk against cost, {units.rate(plan.rate)}")
+
+
+def cares(plans: Sequence[CapacityPlan]) -> dict[str, str]:
+    """Give reasons for care and what to do, those behind verdicts first, each once."""
     reasons: dict[str, str] = {}
     for plan in plans:
         if plan.verdict is not None and plan.verdict.level != "safe":
             reasons[f"{units.rate(plan.rate)}: {plan.verdict.reason}"] = plan.verdict.remedy
     for card in _notable(plans):
         reasons.setdefault(card.finding, card.advice)
-    if not reasons:
-        return ""
-    items = "".join(
-        f"<li>{escape(reason)} <strong>{escape(remedy)}</strong></li>"
-        for reason, remedy in list(reasons.items())[:MOST_CARES]
-    )
-    return f'<ul class="workbench-cares">{items}</ul>'
+    return reasons
 
 
 def _notable(plans: Sequence[CapacityPlan]) -> list[ModelFinding]:

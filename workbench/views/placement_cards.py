@@ -7,7 +7,7 @@ from statistics import median
 from workbench.placement import BLIND, DIMENSIONS, Placed, Plan
 from workbench.study import PlacementStudy
 from workbench.views import units
-from workbench.views.cards import Card, Cell, Column, Table, gather
+from workbench.views.cards import Card, Cell, Column, Table, fold, gather
 from workbench.views.figures import (
     cost_vectors,
     draw_cost_vectors,
@@ -19,6 +19,7 @@ from workbench.views.figures import (
     pruning,
     spreads,
 )
+from workbench.views.placement_front import front_html, median_rate, rates, sentence
 
 _COSTS = tuple(Column(f"Cost {name}", "0 to 1") for name in DIMENSIONS)
 _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
@@ -27,21 +28,27 @@ _SAME = 1e-9  # costs that differ by no more are one
 
 def cards(study: PlacementStudy) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    return gather((_best, _methods, _shapes, _front, _thresholds, _problem), study)
+    evidence = gather((_methods, _shapes, _front, _thresholds, _problem), study)
+    return [*gather((_best,), study), *map(fold, evidence)]
 
 
 def _best(study: PlacementStudy) -> list[Card]:
     problem, best = study.given.problem, study.best
     data = placement_map(problem, best.counts, "The best plan")
     finding = (
-        f"{data.finding}. Its worst cost is {units.number(max(best.cost))} (0 is perfectly even, 1 the most uneven "
-        f"there is); {best.note}.{_limit(best)}"
-        f"{' ' * bool(study.given.basis)}{study.given.basis}"
+        f"{sentence(study)} {data.finding}; its worst cost is {units.number(max(best.cost))} ({_proof(study)})."
+        f"{_limit(best)}"
     )
     columns = (Column("Operator"), *(Column(name) for name in data.workers))
     rows = tuple((name, *counts) for name, counts in zip(problem.operators, best.counts.tolist(), strict=True))
     table = Table("Tasks of each operator on each worker", columns, rows)
-    return [Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table)]
+    return [Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table, html=front_html(study))]
+
+
+def _proof(study: PlacementStudy) -> str:
+    """Say what is proven of the best plan: also by the method that seeks the rate alone."""
+    fastest = study.methods.get("fastest", ())[:1]
+    return "; ".join(dict.fromkeys(plan.note for plan in (study.best, *fastest) if plan.note)) or "nothing proven"
 
 
 def _limit(best: Placed) -> str:
@@ -74,12 +81,12 @@ def _methods(study: PlacementStudy) -> list[Card]:
 
 def _beside_rates(study: PlacementStudy) -> str:
     """Compare the best plan with the best method that ignores loads, by what they sustain; empty if unknown."""
-    rates = {name: _rates(study.methods[name]) for name in BLIND if _rates(study.methods.get(name, ()))}
+    known = {name: rates(study.methods[name]) for name in BLIND if rates(study.methods.get(name, ()))}
     best = study.best
-    if not rates or best.rate is None or not math.isfinite(best.rate.rate):
+    if not known or best.rate is None or not math.isfinite(best.rate.rate):
         return ""
-    nearest = max(rates, key=lambda name: median(rates[name]))
-    drawn = rates[nearest]
+    nearest = max(known, key=lambda name: median(known[name]))
+    drawn = known[nearest]
     return (
         f"The nearest that knows no loads, {nearest}, sustains {_of_draws(drawn, min(drawn), units.rate)}; "
         f"{best.method} sustains {units.rate(best.rate.rate)}."
@@ -109,7 +116,7 @@ def _of_draws(drawn: Sequence[float], worst: float, written: Callable[[float], s
 
 def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:
     costs = _worst(plans)
-    rates = _rates(plans)
+    sustained = rates(plans)
     return (
         name,
         plans[0].problem.tasks,
@@ -117,19 +124,10 @@ def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:
         min(costs),
         median(costs),
         max(costs),
-        min(rates, default=None),
-        _median_rate(plans),
+        min(sustained, default=None),
+        median_rate(plans),
         round(median(plan.seconds for plan in plans), 6),
     )
-
-
-def _rates(plans: Sequence[Placed]) -> list[float]:
-    return [plan.rate.rate for plan in plans if plan.rate is not None and math.isfinite(plan.rate.rate)]
-
-
-def _median_rate(plans: Sequence[Placed]) -> float | None:
-    rates = _rates(plans)
-    return median(rates) if rates else None
 
 
 def _worst(plans: Sequence[Placed]) -> list[float]:

@@ -22,17 +22,18 @@ from workbench.views.figures import (
     stage_layout,
     trigger_intervals,
 )
-from workbench.views.front import front_html, sentence
+from workbench.views.front import front_html, sentence, start_html
 from workbench.views.model_cards import forms, safety
 
 _DAY = "What would following the load save?"
+_CHART = 400  # pixels, so that the page shows the answer and how to start it before its evidence
 OUTAGE_S = 600.0
 """Outage whose backlog is shown where the study names none, seconds."""
 
 
 def cards(planned: Planned) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    front: tuple[Callable[[Planned], list[Card]], ...] = (_answer, _model)
+    front: tuple[Callable[[Planned], list[Card]], ...] = (_answer, _model, _start)
     evidence: tuple[Callable[[Planned], list[Card]], ...] = (
         _spark,
         safety,
@@ -74,8 +75,7 @@ def _answer(planned: Planned) -> list[Card]:
         ),
         tuple(_row(plan) for plan in planned.plans),
     )
-    finding = f"{sentence(planned)} {planned.plans[0].basis()}"
-    return [Card("answer", title, finding, table=table, html=front_html(planned)), *refused]
+    return [Card("answer", title, sentence(planned), table=table, html=front_html(planned)), *refused]
 
 
 def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
@@ -98,17 +98,24 @@ def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
 
 def _model(planned: Planned) -> list[Card]:
     data = capacity(planned.exploration, planned.plans)
-    finding = (
-        f"{data.finding}. The model is the {planned.exploration.model.form} form; its runs come from the testbed: "
+    finding = f"{data.finding}. The model is the {planned.exploration.model.form} form. " + (
+        planned.plans[0].basis() if planned.plans else f"Its runs come from {planned.exploration.runs[0].testbed}."
     )
     return [
         Card(
             "model",
             "How does capacity grow with slots?",
-            finding + planned.exploration.runs[0].testbed + ".",
-            draw_capacity(data),
+            finding,
+            draw_capacity(data).update_layout(height=_CHART),
         )
     ]
+
+
+def _start(planned: Planned) -> list[Card]:
+    if not planned.plans:
+        return []
+    finding = "Copy both, and replace the names in capitals; one tab per target."
+    return [Card("start", "How do I start it?", finding, html=start_html(planned.plans))]
 
 
 def _intervals(planned: Planned) -> list[Card]:

@@ -2,9 +2,10 @@
 
 from workbench.study import Replayed
 from workbench.views import units
-from workbench.views.cards import Card, Column, Table, gather
+from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import POINTS, draw_policies, draw_timeline, policies, timeline
 from workbench.views.justin_card import justin_card
+from workbench.views.scaling_front import front_html
 
 _DECIMALS = 6  # a simulation is less precise than a microsecond
 _ALL_POINTS = 3 * POINTS  # of all timelines of a page together, so that the page is small enough to send
@@ -12,7 +13,7 @@ _ALL_POINTS = 3 * POINTS  # of all timelines of a page together, so that the pag
 
 def cards(replayed: Replayed) -> list[Card]:
     """Make all cards; a card that cannot be made becomes an error card and does not hide the others."""
-    return gather((_compared, _timelines, _load), replayed)
+    return [*gather((_compared,), replayed), *map(fold, gather((_timelines, _load), replayed))]
 
 
 def _compared(replayed: Replayed) -> list[Card]:
@@ -42,10 +43,9 @@ def _compared(replayed: Replayed) -> list[Card]:
         )
         for name, row in zip(data.names, data.rows, strict=True)
     )
-    table = Table("Policies on the same load", columns, rows, opened=True)
-    return [
-        Card("policies", "Which policy keeps up, and at what cost?", f"{data.finding}.", draw_policies(data), table)
-    ]
+    table = Table("Policies on the same load", columns, rows)
+    title = f"Which policy keeps up with the load of {replayed.query}, and at what cost?"
+    return [Card("policies", title, f"{data.finding}.", draw_policies(data), table, html=front_html(replayed, data))]
 
 
 def _timelines(replayed: Replayed) -> list[Card]:

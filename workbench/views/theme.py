@@ -36,8 +36,13 @@ _ABOVE = 1.05  # axes end so much above the highest value
 _LINE_ABOVE = 11  # pixels by which plotly moves a title up for each further line
 _UNIT = re.compile(r"(?<=\d) (?=\S)")  # a number and its unit stay on one line
 _NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
+_SMALL_LETTER = 8.2  # pixels, of a title in a panel
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
+
+DARK = '[data-jp-theme-light="false"] .js-plotly-plot .svg-container {filter: invert(0.9333) hue-rotate(180deg);}'
+"""Style by which figures follow JupyterLab's dark theme: light and dark change places, hues stay, white becomes its
+page's colour. A rule of the page, since the kernel does not know which theme its reader has chosen."""
 
 QUIET: Mapping[str, object] = MappingProxyType({"responsive": True, "displaylogo": False, "showSendToCloud": False})
 """Chart settings: fill the width, no logo, no upload button."""
@@ -117,20 +122,28 @@ def figure(title: str, height: int = 420, shows: str = "") -> go.Figure:
     if "workbench" not in pio.templates:
         pio.templates["workbench"] = template()
     drawn = go.Figure()
-    lines = wrap(_UNIT.sub("\u00a0", title), _TITLE_WIDTH)
     drawn.update_layout(
         template="workbench",
-        title={
-            "text": "<br>".join(map(plain, lines)),
-            "yref": "container",
-            "y": 1,
-            "yanchor": "top",
-            "pad": {"t": 14 + _LINE_ABOVE * (len(lines) - 1)},
-        },
+        title=_title(title, _TITLE_WIDTH),
         meta={"finding": title, "alternative": f"{title}. {shows}" if shows else title},
         height=height,
     )
     return drawn
+
+
+def fit(drawn: go.Figure, width: int, height: int) -> go.Figure:
+    """Fit a figure into a place of a panel, in pixels: a smaller title, in as many lines as it takes."""
+    title = _title(str((drawn.layout.meta or {}).get("finding", "")), int(width // _SMALL_LETTER))
+    drawn.update_layout(title={**title, "font": {"size": 14}}, height=height, margin_b=44)
+    room_for_legend(drawn, width)
+    return drawn
+
+
+def _title(text: str, letters: int) -> dict[str, object]:
+    """Give a title at the top, in lines of at most that number of letters."""
+    lines = wrap(_UNIT.sub("\u00a0", text), letters)
+    above = {"t": 14 + _LINE_ABOVE * (len(lines) - 1)}
+    return {"text": "<br>".join(map(plain, lines)), "yref": "container", "y": 1, "yanchor": "top", "pad": above}
 
 
 def ticks(top: float) -> str:
@@ -155,11 +168,11 @@ def log_ticks(low: float, high: float) -> dict[str, object]:
     return {"tickvals": at, "ticktext": [units.number(value) for value in at]}
 
 
-def room_for_legend(drawn: go.Figure) -> None:
-    """Set the top margin to what the title's lines and the legend's rows below them take, on narrow pages too."""
+def room_for_legend(drawn: go.Figure, width: int = _NARROW_PAGE) -> None:
+    """Set the top margin to what the title's lines and the legend's rows below them take at `width`, pixels."""
     names = [trace.name for trace in drawn.data if trace.name and trace.showlegend is not False]
     longest = max(map(len, names), default=0)
-    columns = max(1, int(_NARROW_PAGE // (_KEY_WIDTH + _LETTER_WIDTH * longest)))
+    columns = max(1, int(width // (_KEY_WIDTH + _LETTER_WIDTH * longest)))
     lines = 1 + (drawn.layout.title.text or "").count("<br>")
     drawn.update_layout(margin_t=36 + 20 * lines + 20 * math.ceil(len(names) / columns))
 

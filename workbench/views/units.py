@@ -9,10 +9,15 @@
 """
 
 import math
+import re
+
+from workbench.errors import WorkbenchError
 
 _DIGITS = 3
 _LARGE = ("", "k", "M", "G", "T", "P")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_READ = ("", "K", "M", "G")
+_RATE = re.compile(r"\s*(\d[\d,]*\.?\d*(?:[eE][+-]?\d{1,3})?)\s*([kKmMgG]?)\s*(?:records/s)?\s*")
 _SMALL = ("s", "ms", "µs", "ns")
 
 UNKNOWN = "unknown"
@@ -48,6 +53,21 @@ def scaled(value: float | None, unit: str, digits: int = _DIGITS) -> str:
     return " ".join(part for part in (number(mantissa, digits), _LARGE[step], unit) if part)
 
 
+def read_rate(text: str) -> float:
+    """Read records per second as people write them: ``"1,500,000"``, ``"1.5M"`` or ``"1.5 M records/s"``.
+
+    Raises
+    ------
+    WorkbenchError
+        When the text is no such number above 0.
+    """
+    found = _RATE.fullmatch(text)
+    value = float(found[1].replace(",", "")) * 1000.0 ** _READ.index(found[2].upper()) if found else 0.0
+    if not 0 < value < math.inf:
+        raise WorkbenchError(f"The rate is {text!r}; write records/s above 0, such as 1,500,000 or 1.5 M.")
+    return value
+
+
 def rate(value: float | None, digits: int = _DIGITS) -> str:
     """Write records per second."""
     return scaled(value, "records/s", digits)
@@ -76,6 +96,14 @@ def seconds(value: float | None) -> str:
     while mantissa and abs(mantissa) < 0.9995 and step < len(_SMALL) - 1:
         step, mantissa = step + 1, mantissa * 1000
     return f"{number(mantissa)} {_SMALL[step]}"
+
+
+def clock(seconds: float) -> str:
+    """Write a time since midnight as a clock shows it: ``"06:30"``, ``"06:30:05"``, ``"day 2, 06:30"``."""
+    days, rest = divmod(round(seconds), 86_400)
+    hours, minutes, left = rest // 3600, rest // 60 % 60, rest % 60
+    text = f"{hours:02}:{minutes:02}" + (f":{left:02}" if left else "")
+    return f"day {days + 1}, {text}" if days else text
 
 
 def time_scale(seconds: float) -> tuple[float, str]:

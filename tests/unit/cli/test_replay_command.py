@@ -112,31 +112,39 @@ def test_a_hot_key_costs_throughput(rates, capsys):
 def test_the_table_is_readable(rates, capsys):
     assert main(["replay", "q11", rates, "--slots", "12", "--policy", "static", "justin"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert all(word in lines[1] for word in ("justin", "at target", "p99 latency", "GB-hours", "moved"))
+    assert "keeps up" in lines[0]
+    assert lines[2].split() == ["policy", "up", "latency", "waiting", "changes", "hours", "hours"]
+    assert [line.split()[0] for line in lines[4:6]] == ["static", "justin"]
+    assert lines[4].split()[-3] == "0"  # static changes nothing
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["q11", "RATES"], "The number of slots for 'q11' is missing. Give --slots, or the JSON file of a plan."),
+        (["q11", "RATES"], "The number of slots for 'q11' is missing; give it, or the JSON file of a plan (--slots)."),
         (["q11", "RATES", "--slots", "9", "--policy", "capsys"], "'capsys' places tasks on workers; give their number"),
-        (["q11", "RATES", "--slots", "9", "--policy", "magic"], f"no policy 'magic'; use one of {', '.join(NAMES)}."),
+        (
+            ["q11", "RATES", "--slots", "9", "--policy", "magic"],
+            f"no policy 'magic'; use one of {', '.join(NAMES)}, or module:name",
+        ),
         (["q11", "RATES", "--slots", "9", "--managed-mb", "4096"], "does not fit in a slot of 2048 MB"),
-        (["q11", "RATES", "--slots", "9", "--instance", "big"], "give the list with --prices"),
+        (["q11", "RATES", "--slots", "9", "--instance", "big"], "give the list (--prices)."),
         (
             ["q11", "RATES", "--slots", "9", "--hot-key", "sessions", "much", "1"],
-            "--hot-key sessions much 1 must have numbers",
+            "'sessions much 1' must have numbers after the operator",
         ),
         (
             ["q11", "RATES", "--slots", "9", "--hot-key", "join", "0.1", "1"],
             "for join, which is not an operator",
         ),
         (["missing.json", "RATES"], "missing.json cannot be read"),
-        (["q11", "RATES", "--slots", "9", "--seed", "-1"], "--seed is -1; give a whole number of at least 0."),
+        (
+            ["q11", "RATES", "--slots", "9", "--seed", "-1"],
+            "The seed is -1; it must be a whole number of at least 0",
+        ),
         (
             ["q11", "RATES", "--slots", "9", "--plan-rate", "5"],
-            "needs the JSON file of a plan, but 'q11' is a query.",
+            "needs the JSON file of a plan, but 'q11' is a query (--plan-rate).",
         ),
         (
             [
@@ -153,7 +161,7 @@ def test_the_table_is_readable(rates, capsys):
                 "1",
                 "1",
             ],
-            "Two of --hot-key, --shuffle-keys, --keys describe the keys of 'sessions'; give one",
+            "The keys of 'sessions' are described twice; give one of these for each operator (--hot-key, --shuffle",
         ),
         (
             ["q11", "RATES", "--slots", "9", "--policy", "ds2", "--setting", "utilization_min=0.95"],
@@ -173,18 +181,21 @@ def test_the_table_is_readable(rates, capsys):
             ],
             "a replay takes at most 100,000. Lower the rates, or limit the policy",
         ),
-        (["q11", "RATES", "--slots", "9", "--worker-cpus", "0"], "--worker-cpus is 0; it must be above 0."),
+        (
+            ["q11", "RATES", "--slots", "9", "--worker-cpus", "0"],
+            "cores of a worker is 0; it must be above 0 (--worker-cpus).",
+        ),
         *(
             (
                 ["q11", "RATES", "--slots", "9", "--policy", "capsys", "--workers", "4", option, value],
-                f"{option} is {value}; it must be above 0.",
+                f" is {value}; it must be above 0 ({option}).",
             )
             for option in ("--worker-slots", "--worker-cpus", "--worker-io-mb", "--worker-net-mb")
             for value in ("0", "-1")
         ),
         (
             ["q11", "RATES", "--slots", "9", "--policy", "capsys", "--workers", "0"],
-            "--workers is 0; it must be above 0.",
+            "number of workers is 0; it must be above 0 (--workers)",
         ),
         (["PLANS", "RATES", "--plan-rate", "5"], "has no plan for 5.0 records/s; there are plans for 2e+06, 1e+07."),
     ],
@@ -225,7 +236,7 @@ def test_a_measured_response_feeds_the_replay(rates, tmp_path, capsys):
     assert "for 'join', which is not an operator of q11; use one of filter, sessions" in capsys.readouterr().err
     for tasks in ("few", "²"):
         assert main(["replay", *base, "--response", "sessions", str(table), tasks]) == 2
-        assert f"The TASKS of --response are {tasks!r}" in capsys.readouterr().err
+        assert f"The tasks of the measured response are {tasks!r}" in capsys.readouterr().err
     assert main(["replay", *base, "--response", "sessions", str(table), "0"]) == 2
     assert "with 0 tasks; it needs at least 1" in capsys.readouterr().err
 
@@ -294,8 +305,8 @@ def test_paradigms_are_policies_of_a_keyed_operator(minute, tmp_path, capsys):
     assert len(seconds) == 90 * len(PARADIGMS)
     assert main(["replay", *command, "--policy", "static", "executor-centric"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["static", "executor-centric"]
-    assert all(word in lines[1] for word in ("records/s", "p99 latency", "cores", "shard moves"))
+    assert lines[0].startswith("executor-centric")
+    assert [line.split()[0] for line in lines[-2:]] == ["static", "executor-cen…"]
 
 
 def test_your_own_keys_are_replayed(rates, minute, tmp_path, capsys):
@@ -317,12 +328,15 @@ def test_your_own_keys_are_replayed(rates, minute, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "The keys of 'keyed' are missing. Give --hot-key keyed SHARE PER_MIN"),
-        (["--hot-key", "sessions", "0.1", "1"], "The keys of 'keyed' are missing."),
-        (["--hot-key", "keyed", "0.1", "1", "--slots", "4"], "--slots does not apply to 'keyed'."),
+        ([], "The keys of 'keyed' are missing; give one of these for the operator 'keyed' (--hot-key, --shuffle-keys"),
+        (["--hot-key", "sessions", "0.1", "1"], "The keys of 'keyed' are missing;"),
+        (["--hot-key", "keyed", "0.1", "1", "--slots", "4"], "slots does not apply to 'keyed'; describe"),
         (["--hot-key", "keyed", "0.1", "1", "--policy", "ds2"], "There is no paradigm 'ds2'; use one of static"),
         (["--hot-key", "keyed", "0.1", "1", "--setting", "speed=2"], "has no setting 'speed'; it has cpu_s"),
-        (["--hot-key", "keyed", "0.1", "1", "--workers", "0"], "--workers is 0; it must be above 0."),
+        (
+            ["--hot-key", "keyed", "0.1", "1", "--workers", "0"],
+            "number of workers is 0; it must be above 0 (--workers)",
+        ),
     ],
 )
 def test_what_a_keyed_operator_lacks_is_named(minute, capsys, arguments, message):

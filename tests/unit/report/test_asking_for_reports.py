@@ -56,13 +56,16 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         (("placement", "x.html", "-p", "placement", QUERY, "-p", "rate", "-1"), "The rate to place for is -1"),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "samples", "0"),
-            "samples is 0; it must be a whole number of at least 1.",
+            "The number of draws is 0; it must be a whole number of at least 1 (samples).",
         ),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "seed", "-1"),
-            "seed is -1; it must be a whole number of at least 0.",
+            "The seed is -1; it must be a whole number of at least 0 (seed).",
         ),
-        (("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"), "timeout_s is 0; give seconds"),
+        (
+            ("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"),
+            "The time limit is 0; give seconds above 0 (timeout_s)",
+        ),
         (("scaling", "x.html", "-p", "rates", QUERY), "has no column 'time_s'"),
         (
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "q12"),
@@ -73,17 +76,22 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[static, ds3]"),
             "There is no policy 'ds3'; use one of static, ds2",
         ),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[]"), "There are no policies; use one of"),
         (("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[capsys]"), "'capsys' places tasks on workers"),
         (
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[capsys]", "-p", "workers", "1"),
             "1 workers with 4 slots offer 4 slots; add workers or slots",
         ),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "slots", "0"), "A budget of 0 slots misses the minimum"),
+        (
+            ("scaling", "x.html", "-p", "rates", DAY, "-p", "slots", "0"),
+            "The number of slots for 'q11' is missing; give it",
+        ),
         (("scaling", "x.html", "-p", "rates", DAY, "-p", "memory_mb", "0"), "Slots of 0 MB cannot hold"),
         (("scaling", "x.html", "-p", "rates", DAY, "-p", "restart_s", "-1"), "restart_s is -1; it must be"),
         (("scaling", "x.html", "-p", "rates", DAY, "-p", "workers", "-1"), "workers is -1; it must be"),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "worker_slots", "0"), "worker_slots is 0; it must be"),
+        (
+            ("scaling", "x.html", "-p", "rates", DAY, "-p", "worker_slots", "0"),
+            "The number of slots of a worker is 0; it must be above 0 (worker_slots)",
+        ),
         (
             ("capacity", "x.html", "-p", "study", str(DATA / "q5.yaml"), "-p", "history", DAY),
             "The history in " + DAY + " cannot be kept",
@@ -174,7 +182,7 @@ def test_parameters_can_stand_in_a_file_and_are_listed(run, tmp_path):
     assert code == DONE
     assert output.out.splitlines()[0] == "study (study file, ''): path of the study's YAML file"
     code, output = run("scaling", "--parameters", "--json")
-    slots = json.loads(output.out)[2]
+    slots = next(one for one in json.loads(output.out) if one["name"] == "slots")
     assert (slots["name"], slots["kind"], slots["default"]) == ("slots", "int", 30)
     assert slots["help"].startswith("at the beginning, assigned by BIDS2")
 

@@ -174,7 +174,7 @@ def test_scaling(run, tmp_path):
     given = ("-p", "rates", str(DATA / "day.csv"), "-p", "policies", "[static, flink]", "-p", "slots", "20")
     assert run("scaling", "out.html", *given)[0] == DONE
     text = words(tmp_path / "out.html")
-    assert "Which policy keeps up, and at what cost?" in text
+    assert "Which policy keeps up with the load of q11, and at what cost?" in text
     assert "What does flink do?" in text
     assert "Parameter policies ['static', 'flink']" in text
 

@@ -29,7 +29,7 @@ def test_what_is_found_for_the_shipped_file(study):
     assert everything.exhausted
     assert max(study.methods["optimal"][0].cost) == pytest.approx(max(everything.best.cost), rel=1e-3)
     rates = [plan.rate.rate for name, plans in study.methods.items() if name != "odrp" for plan in plans]
-    assert "fastest" not in study.methods or study.best.rate.rate >= max(rates) * (1 - 1e-9)
+    assert "fastest" not in study.methods or study.best.rate.rate >= max(rates) * (1 - 1e-3)
     assert study.front.exhausted
     assert [plan.cost for plan in study.front.pareto] == [plan.cost for plan in everything.pareto]
     counts = [result.count for _, result in study.searches]
@@ -45,10 +45,11 @@ def test_what_is_found_for_the_shipped_file(study):
 def test_the_cards_answer_in_order(study):
     made = cards(study)
     assert [card.kind for card in made] == ["result"] * len(made)
+    assert [card.name for card in made if not card.folded] == ["best"]
     assert [card.name for card in made][:3] == ["best", "methods", "shapes"]
     assert np.array([row[1:] for row in made[0].table.rows]).sum() == study.given.problem.tasks
     assert all(card.finding.endswith(".") for card in made)
-    assert made[1].table.rows[0][0] == study.best.method
+    assert study.best.method in [row[0] for row in made[1].table.rows]
 
 
 def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
@@ -142,3 +143,22 @@ def test_a_best_plan_of_the_least_worst_cost_is_called_so(study):
     assert number == 0
     assert f"by optimal, and the least worst cost, {units.number(plan.cost.worst)}." in front.finding
     assert len(front.table.rows) == len(study.front.pareto)
+
+
+def test_of_plans_that_are_as_fast_the_one_of_less_cost_is_best(study):
+    optimum = study.methods["optimal"][0]
+    rate = optimum.rate
+    even = replace(optimum, method="even", rate=replace(rate, rate=999.5))
+    uneven = replace(optimum, method="uneven", rate=replace(rate, rate=1000.0), cost=replace(optimum.cost, net=0.99))
+    slow = replace(optimum, method="slow", rate=replace(rate, rate=990.0), cost=replace(optimum.cost, net=0.0))
+    assert replace(study, methods={"uneven": (uneven,), "even": (even,), "slow": (slow,)}).best is even
+    if "fastest" in study.methods:
+        assert study.best.cost.worst <= study.methods["fastest"][0].cost.worst
+
+
+def test_the_report_leads_with_the_gain_over_the_default_scheduler(study):
+    usual = np.median([plan.rate.rate for plan in study.methods["flink-default"]])
+    gain = units.share(study.best.rate.rate / usual - 1)
+    best = cards(study)[0]
+    assert f"{gain} more than by the default scheduler" in best.finding.split(".  ")[0]
+    assert best.html.count('<tr class="chosen">') == 1

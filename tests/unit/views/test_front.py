@@ -10,7 +10,9 @@ from workbench.capacity import plan
 from workbench.records import ModelFinding
 from workbench.study import Planned, Study
 from workbench.views.cards import Card
-from workbench.views.front import MOST_CARES, capacity, front_html, origin, risk, sentence
+from workbench.views.choices import choices
+from workbench.views.first_screen import MOST_CARES, origin
+from workbench.views.front import capacity, front_html, risk, sentence, start_html
 from workbench.views.plan_cards import cards
 
 NASTY = "jobs:<script>alert(1)</script>&amp;"
@@ -29,7 +31,8 @@ def test_every_target_has_a_row_with_its_verdict():
         assert f">{one.verdict.level.replace(chr(39), '&#x27;')}</span>" in page
         assert f"<td>{capacity(one)}</td>" in page
         assert f"<td>{risk(one)}</td>" in page
-    assert page.count("<tr>") == 3
+    targets = page.partition("</table>")[0]
+    assert targets.count("<tr>") == 3
 
 
 def test_nobody_can_take_simulated_figures_for_measured_ones():
@@ -68,6 +71,33 @@ def test_evidence_is_folded_and_answers_are_not():
     made = cards(planned())
     front = [card for card in made if not card.folded]
     assert [card.name for card in front][:2] == ["answer", "model"]
-    assert front[2:] == []
+    assert [card.name for card in front][2:] == ["start"]
     assert 'class="workbench-card result folded"' in next(card for card in made if card.folded).heading_html()
     assert "folded" not in Card("a", "b", "c").heading_html()
+
+
+def test_choices_are_the_deployments_beside_the_planned_one_which_has_the_risk_of_its_verdict():
+    made = planned()
+    one = made.plans[0]
+    found = choices(made.exploration.model, one)
+    assert [choice.slots for choice in found if choice.planned] == [one.budget.slots]
+    assert [choice.risk for choice in found if choice.planned] == [one.verdict.risk]
+    assert [choice.slots for choice in found] == sorted({choice.slots for choice in found})
+    risks = [choice.risk for choice in found if not choice.planned]
+    assert risks == sorted(risks, reverse=True)
+    assert choices(made.exploration.model, replace(one, verdict=None)) == ()
+
+
+def test_the_planned_row_alone_is_marked():
+    page = front_html(planned(rates=(6_000,)))
+    assert page.count('<tr class="chosen">') == page.count("planned</td>") == 1
+
+
+def test_what_starts_a_plan_can_be_copied_and_is_escaped():
+    made = planned(NASTY)
+    page = start_html(made.plans)
+    assert page.count('type="radio"') == len(made.plans)
+    assert page.count(" checked") == 1
+    assert "spark-submit" in page
+    assert "<script>" not in page
+    html5lib.HTMLParser(strict=True).parseFragment(page)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from workbench.errors import WorkbenchError
 from workbench.views import units
 
 
@@ -73,3 +74,25 @@ def test_count_and_number():
     assert units.number(0.000123456) == "0.000123"
     assert units.number(123_456) == "123,456"
     assert units.number(10) == "10"
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("1,500,000", 1.5e6), ("1.5M", 1.5e6), (" 1.5 m records/s ", 1.5e6), ("2e5", 2e5), ("12 k", 12e3), ("0.5", 0.5)],
+)
+def test_a_rate_as_people_write_it(text, rate):
+    assert units.read_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "many", "-3", "0", "1.5 MB", "1e999", "nan"])
+def test_what_is_no_rate_is_refused(text):
+    with pytest.raises(WorkbenchError, match=r"The rate is '.*'; write records/s above 0, such as 1,500,000 or 1\.5 M"):
+        units.read_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "00:00"), (23_400, "06:30"), (23_405, "06:30:05"), (86_400, "day 2, 00:00"), (59.9, "00:01")],
+)
+def test_clock(seconds, text):
+    assert units.clock(seconds) == text

@@ -4,9 +4,6 @@ import math
 import warnings
 from collections.abc import Collection, Sequence
 
-from skopt import Optimizer
-from skopt.space import Integer
-
 Point = tuple[int, int]
 
 _HAS_MIDDLE = 3
@@ -42,6 +39,9 @@ def propose(points: Sequence[Point], costs: Sequence[float], shape: Point, seed:
 
     The grid has `shape` points; a dimension of one point is none of the process.
     """
+    from skopt import Optimizer  # noqa: PLC0415  takes seconds to import, and only explorations need it
+    from skopt.space import Integer  # noqa: PLC0415
+
     free = [axis for axis in range(len(shape)) if shape[axis] > 1]
     scale = max(abs(cost) for cost in costs) or 1.0
     search = Optimizer(

@@ -15,6 +15,7 @@ from workbench.capacity.planning.intervals import (
 from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.capacity.planning.prices import cheapest, prices, read_instances
 from workbench.capacity.planning.stages import source_share, unstaged_s
+from workbench.capacity.planning.verdict import falls_short
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
 from workbench.records import (
     HOURS_PER_MONTH,
@@ -47,6 +48,7 @@ __all__ = [
     "check_layouts",
     "check_source",
     "common_range",
+    "falls_short",
     "follow",
     "interval_points",
     "interval_speedups",

@@ -45,6 +45,11 @@ class Doubts:
     findings: Sequence[ModelFinding]
 
 
+def falls_short(risk: float) -> bool:
+    """Whether a deployment falls short too often: the lower end of its capacity's 90 % interval is below the rate."""
+    return risk > SOME_RISK
+
+
 def judge(doubts: Doubts) -> PlanVerdict:
     """Give the verdict."""
     found = {one.concern: one for one in doubts.findings}
@@ -63,7 +68,7 @@ def judge(doubts: Doubts) -> PlanVerdict:
         (spread > GRAVE_SPREAD, f"Models that fit the runs alike differ by {_percent(spread)} here.", larger),
     )
     some = (
-        (doubts.risk > SOME_RISK, short, safer),
+        (falls_short(doubts.risk), short, safer),
         (doubts.extrapolation > FAR, far, larger),
         (doubtful > 0.5, f"{_percent(doubtful)} of the runs are doubtful.", quieter),
     )

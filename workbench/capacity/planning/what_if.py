@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.capacity.explore import Exploration
-from workbench.capacity.model import MARGIN
+from workbench.capacity.model import MARGIN, check_model
+from workbench.capacity.planning.verdict import Doubts, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
-from workbench.records import HOURS_PER_MONTH, CapacityPlan, Outage
+from workbench.records import HOURS_PER_MONTH, CapacityPlan, ModelFinding, Outage
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Answer:
     Parameters
     ----------
     plan
-        Slots asked for, and the capacity of these.
+        Slots to deploy, their capacity, and the verdict on them. Where a worker has a price, they include as many of
+        the slots that are paid for anyway as a plan would take.
     workers
         Whole workers, a spare one included where it was asked for.
     per_hour
@@ -99,8 +101,17 @@ class Answer:
         return None if self.lost_rate is None else self.lost_rate >= self.question.rate
 
 
-def ask(exploration: Exploration, question: Question) -> Answer:
+def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFinding] = ()) -> Answer:
     """Answer `question` from the model of `exploration`.
+
+    Parameters
+    ----------
+    exploration
+        Runs and model.
+    question
+        What is asked.
+    doubts
+        What else the verdict must weigh, such as a plan's findings about keys; those about the model are found here.
 
     Raises
     ------
@@ -119,8 +130,15 @@ def ask(exploration: Exploration, question: Question) -> Answer:
     except WorkbenchError as error:
         skewed = f"With {question.more_skew:.0%} more skew every record counts {worse:g} times. "
         raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
+    fewest, most = slots, int(exploration.points[:, 1].max())
     executors = math.ceil(slots / question.worker_slots)
     workers = executors + question.one_lost
+
+    def risks(counts: Sequence[int]) -> list[float]:
+        return model.risks(question.rate * worse, question.memory_mb, counts)
+
+    if question.worker_price:
+        slots = fill(fewest, executors * question.worker_slots, most, risks)
     target = [[question.memory_mb, slots]]
     low, high = model.interval(target, LEVEL)
     paid, left = workers * question.worker_slots, (workers - 1) * question.worker_slots
@@ -128,6 +146,13 @@ def ask(exploration: Exploration, question: Question) -> Answer:
     expected, paid_rate, left_rate = (float(rate) / worse for rate in model.predict(asked))
     unknown = None if left else 0.0
     profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
+    findings = (
+        *doubts,
+        *check_model(exploration.model, exploration.points, exploration.rates, slots, question.memory_mb),
+        *exploration.findings,
+    )
+    (risk,) = risks([slots])
+    judged = Doubts(risk, float(low[0]), float(high[0]), slots / most, len(exploration.fitted), findings)
     plan = CapacityPlan(
         query=sample.query,
         rate=question.rate,
@@ -140,9 +165,11 @@ def ask(exploration: Exploration, question: Question) -> Answer:
         testbed=sample.testbed,
         testbed_kind=sample.testbed_kind,
         runs=len(exploration.fitted),
-        extrapolation=slots / float(model.slots_[-1]),
+        extrapolation=slots / most,
         executors=executors,
         outage=question.outage,
+        least_slots=fewest,
+        verdict=judge(judged),
     )
     lost = max(0.0, left_rate) if left >= least else unknown
     return Answer(question, plan, workers, workers * question.worker_price, paid_rate, lost)

@@ -12,6 +12,7 @@ from workbench.views.figures.exploration import Convergence, convergence, draw_c
 from workbench.views.figures.latency import LatencyCores, draw_latency_cores, latency_cores
 from workbench.views.figures.model_forms import ModelForms, draw_model_forms, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
+from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
 from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
 from workbench.views.figures.policies import Policies, draw_policies, policies
@@ -32,6 +33,7 @@ from workbench.views.figures.slot_layout import (
 from workbench.views.figures.spread import Spreads, draw_spreads, spreads
 from workbench.views.figures.timeline import POINTS, TimelineSeries, draw_timeline, timeline
 from workbench.views.figures.trigger_interval import TriggerIntervals, draw_trigger_intervals, trigger_intervals
+from workbench.views.figures.what_if import Curves, draw_what_if
 
 __all__ = [
     "POINTS",
@@ -40,6 +42,7 @@ __all__ = [
     "Convergence",
     "CostRisk",
     "CostVectors",
+    "Curves",
     "DataflowGraph",
     "LatencyCores",
     "ModelForms",
@@ -74,6 +77,7 @@ __all__ = [
     "draw_latency_cores",
     "draw_model_forms",
     "draw_operators",
+    "draw_overlaid",
     "draw_paradigms",
     "draw_pareto",
     "draw_placement_map",
@@ -87,6 +91,7 @@ __all__ = [
     "draw_stage_layout",
     "draw_timeline",
     "draw_trigger_intervals",
+    "draw_what_if",
     "latency_cores",
     "measured_runs",
     "model_forms",
@@ -98,6 +103,7 @@ __all__ = [
     "policies",
     "probes",
     "pruning",
+    "same_axes",
     "search_tree",
     "shard_balance",
     "slot_shares",

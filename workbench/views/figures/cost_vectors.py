@@ -132,8 +132,11 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
         hovertemplate="%{x}: at most %{y:.3f}<extra></extra>",
         showlegend=any(limit is not None for limit in limits),
     )
-    figure.update_xaxes(type="category", categoryarray=[WORDS[d] for d in DIMENSIONS], range=[-0.25, 2.25])
-    figure.update_yaxes(title_text="Cost (0 ideal, 1 worst)", range=[-0.02, _top(data)])
+    words = [WORDS[dimension] for dimension in DIMENSIONS]
+    short = [word.removesuffix(" cost") for word in words]  # the other axis says what they are
+    figure.update_xaxes(type="category", categoryarray=words, range=[-0.35, 2.35])
+    figure.update_xaxes(tickvals=words, ticktext=short, tickangle=0)
+    figure.update_yaxes(title_text="Cost (1: worst)", range=[-0.02, _top(data)])
     theme.room_for_legend(figure)
     return figure
 
@@ -174,7 +177,7 @@ def draw_pareto(data: CostVectors) -> go.Figure:
             )
     tops = [_top(data, name) for name in data.axes]
     figure.update_xaxes(title_text=f"{WORDS[across]} (0 ideal, 1 worst)", range=[-0.03 * tops[0], tops[0]])
-    figure.update_yaxes(title_text=f"{WORDS[up]} (0 ideal, 1 worst)", range=[-0.03 * tops[1], tops[1]])
+    figure.update_yaxes(title_text=WORDS[up], range=[-0.03 * tops[1], tops[1]])
     theme.room_for_legend(figure)
     return figure
 

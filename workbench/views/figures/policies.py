@@ -19,7 +19,7 @@ COLUMNS = (
 """Fields of `Timeline.summary` that are drawn, and the titles of their axes."""
 
 _AS_GOOD = 0.01
-_PANEL, _LETTER, _LEAST_ROOM = 200.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
+_PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,12 @@ class SearchTree:
 
 
 def search_tree(
-    root: SearchNode, *, chosen: Plan | None = None, rows: int | None = ROWS, opened: Collection[str] = ()
+    root: SearchNode,
+    *,
+    chosen: Plan | None = None,
+    rows: int | None = ROWS,
+    near: int | None = None,
+    opened: Collection[str] = (),
 ) -> SearchTree:
     """Lay the tree of `trace_search` out.
 
@@ -111,6 +116,8 @@ def search_tree(
         The plan whose way is marked; the best one in the tree if left out.
     rows
         About how many lines the tree may take before parts are folded; None: nothing is folded.
+    near
+        How many of these the way to the chosen plan and other plans near its end may take; half by default.
     opened
         Keys of folded nodes to open anyway.
     """
@@ -122,7 +129,7 @@ def search_tree(
         goal = min(met, key=lambda pair: preference(pair[1]), default=(None, None))[0]
     path = set(_prefixes(goal)) if goal is not None else {""}
     wanted = {prefix for key in opened for prefix in _prefixes(key) if prefix in numbered.nodes}
-    open_keys = _open(numbered, path, rows) | wanted
+    open_keys = _open(numbered, path, rows, near) | wanted
     nodes, lines, places = _laid_out(numbered, open_keys, path, goal)
     pruned = Counter(_reason(node.pruned) for node in numbered.nodes.values() if node.pruned is not None)
     layers, workers = _levels(numbered, max(node.level for node in nodes))
@@ -196,11 +203,11 @@ def _prefixes(key: str) -> list[str]:
     return [".".join(parts[:length]) for length in range(len(parts) + 1)]
 
 
-def _open(numbered: _Numbered, path: Collection[str], rows: int | None) -> set[str]:
+def _open(numbered: _Numbered, path: Collection[str], rows: int | None, near: int | None) -> set[str]:
     """Keys of the nodes whose children are shown: those of the `path`, and while there are rows others."""
     if rows is None:
         return set(numbered.nodes)
-    opened = {*path, *_beside(numbered, path, rows // 2)}
+    opened = {*path, *_beside(numbered, path, rows // 2 if near is None else near)}
     taken = 1 + numbered.lines(opened)
     waiting = [""]
     while waiting:

@@ -29,7 +29,7 @@ _LEAST_LABELLED = 12  # pixels of a line below which labels would overlap
 _COLUMNS = 26  # levels above which labels would overlap
 
 
-def draw_search_tree(data: SearchTree, step: int | None = None) -> go.Figure:
+def draw_search_tree(data: SearchTree, step: int | None = None, *, line: int = _LINE) -> go.Figure:
     """Draw the tree from left to right.
 
     Parameters
@@ -39,8 +39,10 @@ def draw_search_tree(data: SearchTree, step: int | None = None) -> go.Figure:
     step
         How far the search is: later nodes are pale, and the mark that shows the present one is ringed, that of its
         branch where it is folded. None: it is over.
+    line
+        Pixels of a line, as far as the figure's greatest height allows.
     """
-    height = min(_MOST_HEIGHT, _MARGINS + _LINE * (data.rows + 2))
+    height = min(_MOST_HEIGHT, _MARGINS + line * (data.rows + 2))
     seen = [node for node in data.nodes if step is None or node.order <= step]
     chosen, place = (data.finding, None) if step is None else data.trail[step]
     title = chosen if step is None else f"Step {step} of {data.steps}: {chosen}"
@@ -50,10 +52,10 @@ def draw_search_tree(data: SearchTree, step: int | None = None) -> go.Figure:
     )
     if len(data.nodes) <= 1:
         return theme.not_enough(figure, "the search made no choice.")
-    line = (height - _MARGINS) / (data.rows + 2)
+    room = (height - _MARGINS) / (data.rows + 2)
     levels = len(data.workers)
-    labelled = line >= _LEAST_LABELLED and levels <= _COLUMNS
-    size = max(3.0, min(14.0, 0.85 * line, 0.7 * _WIDTH / (levels + 2)))
+    labelled = room >= _LEAST_LABELLED and levels <= _COLUMNS
+    size = max(3.0, min(14.0, 0.85 * room, 0.7 * _WIDTH / (levels + 2)))
     _edges(figure, data, seen)
     for kind, sign in SIGNS.items():
         nodes = [node for node in seen if node.kind == kind]
@@ -78,7 +80,7 @@ def draw_search_tree(data: SearchTree, step: int | None = None) -> go.Figure:
         range=[-0.6, levels + 1.2],
         showgrid=False,
     )
-    figure.update_yaxes(range=[data.rows - 0.2, -1 - _NAMES / line], visible=False)
+    figure.update_yaxes(range=[data.rows - 0.2, -1 - _NAMES / room], visible=False)
     theme.room_for_legend(figure)
     return figure
 

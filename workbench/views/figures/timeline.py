@@ -219,9 +219,9 @@ def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -
 
 def _finding(line: Timeline, policy: str) -> str:
     row = line.summary()
-    changes = len(line.reconfigurations)
+    changes, waited = len(line.reconfigurations), units.seconds(row["latency_p99_s"])
     often = "never reconfigures" if not changes else f"reconfigures {changes} time{'s' if changes > 1 else ''}"
     return (
         f"{policy} {often}: it is at the target {units.share(row['at_target'])} of the time, 99 of 100 records wait at "
-        f"most {units.seconds(row['latency_p99_s'])}, and it takes {units.number(row['core_hours'])} core-hours"
+        f"most {waited}, and it takes {units.number(row['core_hours'])} core-hours"
     )

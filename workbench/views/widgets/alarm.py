@@ -5,7 +5,8 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.views.cards import STYLE, error_card
+from workbench.views.cards import error_card
+from workbench.views.style import STYLE
 
 
 class Alarm:

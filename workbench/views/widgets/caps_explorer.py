@@ -7,6 +7,7 @@ import ipywidgets
 import plotly.graph_objects as go
 
 from workbench.placement import CostVector, PlacementProblem, Plan, tune_thresholds
+from workbench.views import theme
 from workbench.views.figures import (
     CostVectors,
     cost_vectors,
@@ -22,15 +23,18 @@ from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, slider, whole_slider
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.panel_style import PANEL, pair, row, styled
 from workbench.views.widgets.search_steps import MOST_NODES, OFF, cost_words, threshold, traced
 from workbench.views.widgets.while_dragged import WhileDragged
 
 _FRAME_MS = 500
+_ROWS, _NEAR, _LINE = 16, 20, 12  # of the tree, so that the map above it stays in sight; more are unfolded by hand
+_PAGE, _HALF, _HEIGHT, _TABS = 700, 340, 285, 30  # pixels: of a narrow page, half of it, a chart there, tabs above one
 _ROUNDING = 100  # of a tuned threshold: upwards, so that its plan stays
 
 
 class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
-    """Explores the placements of a small problem.
+    """Explores the placements of a small problem: the plan's map next to its costs, and the tree below them.
 
     Parameters
     ----------
@@ -65,8 +69,8 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.fold = button("Fold all again", "Hide what was unfolded", "minus-square")
         self.text = ipywidgets.HTML()
         self.tree = LiveChart(self._tree_figure(), self._click_tree)
-        self.vectors = LiveChart(draw_cost_vectors(self._vectors()), self._click_vector)
-        self.scatter = LiveChart(draw_pareto(self._vectors()), self._click_vector)
+        self.vectors = LiveChart(self._vectors_figure(), self._click_vector)
+        self.scatter = LiveChart(self._scatter_figure(), self._click_vector)
         self.map = LiveChart(self._map_figure())
         ipywidgets.link((self.play, "value"), (self.step, "value"))
         for control in self.sliders:
@@ -79,24 +83,24 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
         self.ahead.on_click(self.alarm.guard(lambda _: self._move(1)))
         self.unfold.on_click(self.alarm.guard(lambda _: self._open(self._opened | {self.folded.value})))
         self.fold.on_click(self.alarm.guard(lambda _: self._open(frozenset())))
+        pages = [ipywidgets.VBox(chart.parts) for chart in (self.vectors, self.scatter)]
+        self.costs = ipywidgets.Tab(pages, titles=("All costs", "Two costs"))
         super().__init__(
-            [
-                *self.sliders,
-                ipywidgets.HBox([self.tune, self.off]),
-                self.plan,
-                self.step,
-                ipywidgets.HBox([self.play, self.back, self.ahead]),
-                ipywidgets.HBox([self.folded, self.unfold, self.fold]),
+            styled(
+                row(*self.sliders, self.plan, self.step, self.folded),
+                ipywidgets.HBox(
+                    [self.tune, self.off, self.play, self.back, self.ahead, self.unfold, self.fold],
+                    layout={"flex_flow": "row wrap"},
+                ),
                 self.alarm.widget,
                 self.text,
+                pair(ipywidgets.VBox(self.map.parts), self.costs),
                 *self.tree.parts,
-                *self.map.parts,
-                *self.vectors.parts,
-                *self.scatter.parts,
                 WhileDragged([*self.sliders, self.plan, self.step]),
                 FullWidth(),
-            ]
+            )
         )
+        self.add_class(PANEL)
         self._tell()
 
     @property
@@ -143,9 +147,8 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
             return
         self._tell()
         self.tree.show(self._tree_figure())
-        vectors = self._vectors()
-        self.vectors.show(draw_cost_vectors(vectors))
-        self.scatter.show(draw_pareto(vectors))
+        self.vectors.show(self._vectors_figure())
+        self.scatter.show(self._scatter_figure())
         self.map.show(self._map_figure())
 
     def _show_step(self) -> None:
@@ -202,7 +205,7 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
 
     def _tree_figure(self) -> go.Figure:
         """Draw the tree, and list what is folded in it from top to bottom."""
-        tree = search_tree(self.search.root, chosen=self.chosen, opened=self._opened)
+        tree = search_tree(self.search.root, chosen=self.chosen, rows=_ROWS, near=_NEAR, opened=self._opened)
         behind = [node for node in tree.nodes if node.kind == "folded"]
         texts = [node.text.replace("\nfolded", "") for node in behind]
         branches = tuple(
@@ -212,7 +215,9 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
             self.folded.options = branches
             self.folded.index = 0 if branches else None
         self.unfold.disabled, self.fold.disabled = not behind, not self._opened
-        return draw_search_tree(tree, self.step.value if self.step.value < len(self.search.order) else None)
+        step = self.step.value if self.step.value < len(self.search.order) else None
+        drawn = draw_search_tree(tree, step, line=_LINE)
+        return theme.fit(drawn, _PAGE, drawn.layout.height)
 
     def _vectors(self) -> CostVectors:
         chosen = self.plan.value if self.search.plans else None
@@ -220,4 +225,12 @@ class CapsExplorer(ipywidgets.VBox):  # type: ignore[misc]
 
     def _map_figure(self) -> go.Figure:
         counts = None if self.chosen is None else self.chosen.counts
-        return draw_placement_map(placement_map(self.problem, counts, f"Plan {self.plan.value}"))
+        drawn = draw_placement_map(placement_map(self.problem, counts, f"Plan {self.plan.value}"))
+        return theme.fit(drawn, _HALF, _HEIGHT)
+
+    def _vectors_figure(self) -> go.Figure:
+        return theme.fit(draw_cost_vectors(self._vectors()), _HALF, _HEIGHT - _TABS)
+
+    def _scatter_figure(self) -> go.Figure:
+        drawn = draw_pareto(self._vectors()).update_traces(showlegend=False)  # its signs are those of all costs
+        return theme.fit(drawn, _HALF, _HEIGHT - _TABS)

@@ -57,6 +57,11 @@ def choice(description: str, options: Sequence[tuple[str, object]], value: objec
     return ipywidgets.Dropdown(description=description, options=list(options), value=value, style=_STYLE, layout=_WIDE)
 
 
+def text_field(description: str, value: str) -> Any:  # noqa: ANN401
+    """Give a line to type into; it answers at Enter, or when it is left."""
+    return ipywidgets.Text(description=description, value=value, continuous_update=False, style=_STYLE, layout=_WIDE)
+
+
 def tick(description: str, value: bool = False) -> Any:  # noqa: ANN401
     """Give a box to tick."""
     return ipywidgets.Checkbox(description=description, value=value, indent=False, layout={"width": "auto"})

@@ -6,7 +6,7 @@ import anywidget
 class FullWidth(anywidget.AnyWidget):
     """Put into a panel: its charts get the panel's width when they are first drawn and when that width changes.
 
-    plotly's responsive charts listen to the window's resize event only.
+    So do those behind a tab, when it is opened. plotly's responsive charts listen to the window's resize event only.
     """
 
     _esm = """
@@ -16,9 +16,10 @@ class FullWidth(anywidget.AnyWidget):
       const look = () => {
         const charts = [...el.parentElement.querySelectorAll(".js-plotly-plot")];
         const fresh = charts.filter(chart => !drawn.has(chart) && chart.querySelector(".main-svg"));
-        fresh.forEach(chart => drawn.add(chart));
+        fresh.forEach(chart => { drawn.add(chart); width.observe(chart.parentElement); });
         if (fresh.length) fit();
       };
+      // A chart behind a tab gets its width when the tab is opened.
       const additions = new MutationObserver(look);
       let panel = null;
       const width = new ResizeObserver(() => {

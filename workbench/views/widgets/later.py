@@ -5,7 +5,8 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.views.cards import STYLE, Card, chart
+from workbench.views.cards import Card, chart
+from workbench.views.style import STYLE
 from workbench.views.widgets.alarm import Alarm
 
 

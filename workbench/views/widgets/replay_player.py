@@ -1,4 +1,4 @@
-"""The replay player: play a load under a policy, step through it, and compare policies."""
+"""The replay player: play a load under policies, step through it, and compare them."""
 
 import math
 from bisect import bisect_right
@@ -10,28 +10,31 @@ import plotly.graph_objects as go
 
 from workbench.errors import WorkbenchError
 from workbench.scaling import Timeline
-from workbench.views import units
-from workbench.views.figures import draw_policies, draw_timeline, policies, timeline
+from workbench.views import theme, units
+from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
 from workbench.views.justin_card import QUIET, decided
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.controls import button, choice, whole_slider
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
+from workbench.views.widgets.panel_style import PANEL, row, styled
 from workbench.views.widgets.while_dragged import WhileDragged
 
 _FRAMES = 120
 _FRAME_MS = 400
+_PAGE, _HEIGHT = 700, 600  # pixels: of a narrow page, of the timelines
 
 
 def moment(line: Timeline, time_s: float) -> str:
-    """Describe the end of the step that contains `time_s`."""
+    """Describe the end of the step that contains `time_s`, on a clock that begins at midnight."""
     step = min(len(line.offered) - 1, max(0, math.ceil(time_s / line.step_s) - 1))
     done = [change for change in line.reconfigurations if change.at_s < time_s]  # at its end the next one begins
     text = (
-        f"After {units.seconds(time_s)}: {units.rate(float(line.offered[step]))} offered, "
+        f"At {units.clock(time_s)}: {units.rate(float(line.offered[step]))} offered, "
         f"{units.rate(float(line.consumed[step]))} consumed by {int(line.tasks[step])} tasks; "
         f"{units.count(float(line.backlog[step]), 'records')} wait, "
-        f"the last ones consumed had waited {units.seconds(float(line.latency_s[step]))}."
+        f"the last ones consumed had waited {units.seconds(float(line.latency_s[step]))}"
+        + (f", the trigger interval of {units.seconds(line.batch_s)} included." if line.batch_s else ".")
     )
     if not done:
         return f"{text} Nothing has been reconfigured yet."
@@ -43,7 +46,7 @@ def moment(line: Timeline, time_s: float) -> str:
         if one.case not in QUIET
     )
     return (
-        f"{text} Reconfiguration {len(done)} of {len(line.reconfigurations)} came at {units.seconds(last.at_s)}, to "
+        f"{text} Reconfiguration {len(done)} of {len(line.reconfigurations)} came at {units.clock(last.at_s)}, to "
         f"{sum(last.tasks.values())} tasks.{because}{down}"
     )
 
@@ -62,13 +65,23 @@ def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
     return bisect_right(times, later[0], hi=len(times) - 1) if later else len(times) - 1
 
 
+def most_interesting(lines: Mapping[str, Timeline]) -> str:
+    """Give the policy to begin with: of those that reconfigure the one that is best in the comparison, else the first.
+
+    The best keeps up about as long as any, for the fewest core-hours.
+    """
+    return policies({name: line for name, line in lines.items() if line.reconfigurations}).best or next(iter(lines))
+
+
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
-    """Plays replays of one load, one policy at a time.
+    """Plays replays of one load, one policy in full and the others over it.
+
+    It opens on the first reconfiguration of the most interesting policy, see `most_interesting`.
 
     Parameters
     ----------
     lines
-        Timelines by the name of their policy.
+        Timelines by the name of their policy; their time 0 is shown as midnight.
     """
 
     def __init__(self, lines: Mapping[str, Timeline]) -> None:
@@ -76,36 +89,38 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
             raise WorkbenchError("There is no replay to play. Give at least one timeline by the name of its policy.")
         self.lines = dict(lines)
         self.alarm = Alarm()
-        first = next(iter(self.lines))
+        first = most_interesting(self.lines)
         self.times = frame_times(self.lines[first])
-        self._data = timeline(self.lines[first], first)
+        self._data = same_axes({name: timeline(one, name) for name, one in self.lines.items()})
         last = len(self.times) - 1
+        begin = next_change(self.lines[first], self.times, 0)
         self.policy = choice("Policy", [(name, name) for name in self.lines], first)
-        self.play = ipywidgets.Play(value=last, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
-        self.frame = whole_slider("Shown until (frame)", last, 0, last)
+        self.play = ipywidgets.Play(value=begin, min=0, max=last, interval=_FRAME_MS, show_repeat=False)
+        self.frame = whole_slider("Shown until (frame)", begin, 0, last)
         self.jump = button("To the next reconfiguration", "Show all until the next change of tasks", "step-forward")
         self.start = button("To the start", "Show the first frame", "fast-backward")
         self.text = ipywidgets.HTML()
         self.chart = LiveChart(self._figure())
-        self.comparison = LiveChart(draw_policies(policies(self.lines)))
+        compared = draw_policies(policies(self._rows()))
+        self.comparison = LiveChart(theme.fit(compared, _PAGE, compared.layout.height))
         ipywidgets.link((self.play, "value"), (self.frame, "value"))
         self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
         self.policy.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
         self.jump.on_click(self.alarm.guard(lambda _: self._jump()))
         self.start.on_click(self.alarm.guard(lambda _: self._to(0)))
         super().__init__(
-            [
-                self.policy,
-                ipywidgets.HBox([self.play, self.start, self.jump]),
-                self.frame,
+            styled(
+                row(self.policy, self.frame),
+                ipywidgets.HBox([self.play, self.start, self.jump], layout={"flex_flow": "row wrap"}),
                 self.alarm.widget,
                 self.text,
                 *self.chart.parts,
                 *self.comparison.parts,
                 WhileDragged([self.frame]),
                 FullWidth(),
-            ]
+            )
         )
+        self.add_class(PANEL)
         self._describe()
 
     @property
@@ -119,8 +134,14 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.chart.show(self._figure())
 
     def _figure(self) -> go.Figure:
-        """Draw what happened until the present frame, on the axes of the complete replay."""
-        return draw_timeline(self._data.until(self.times[self.frame.value]))
+        """Draw what happened until the present frame, on the axes of the complete replays."""
+        until = self.times[self.frame.value]
+        drawn = draw_overlaid({name: one.until(until) for name, one in self._data.items()}, self.policy.value)
+        return theme.fit(drawn, _PAGE, _HEIGHT)
+
+    def _rows(self) -> dict[str, dict[str, float]]:
+        """Give what is compared."""
+        return {name: line.summary() for name, line in self.lines.items()}
 
     def _describe(self) -> None:
         described = escape(moment(self.line, self.times[self.frame.value]))
@@ -129,7 +150,6 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     def _choose(self) -> None:
         share = (self.frame.value + 1) / len(self.times)
         self.times = frame_times(self.line)
-        self._data = timeline(self.line, self.policy.value)
         last = len(self.times) - 1
         self.play.max = self.frame.max = last
         wanted = max(0, math.ceil(share * len(self.times)) - 1)

@@ -185,7 +185,7 @@ def test_folded_branches_open_without_a_mouse():
     explorer.fold.click()
     assert marks(explorer) == before
     assert [key for _, key in explorer.folded.options] == branches
-    small = CapsExplorer(PROBLEM, CostVector(0.3, 0.4, 0.8))
+    small = CapsExplorer(PlacementProblem([1, 1], [(0, 1)], 2, 2, [0.1, 0.3], [0, 0], [3.0, 0]))
     assert small.unfold.disabled
 
 

@@ -1,5 +1,7 @@
 """The replay player, without a browser."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from workbench.scaling import Reconfiguration, Timeline, replay
 from workbench.simulation import RateTrace, preset
 from workbench.study import POLICIES
 from workbench.study.scaling import initial_tasks
-from workbench.views.widgets.replay_player import ReplayPlayer, frame_times, moment, next_change
+from workbench.views.widgets.replay_player import ReplayPlayer, frame_times, moment, most_interesting, next_change
 from workbench.views.widgets.while_dragged import WhileDragged
 
 
@@ -98,7 +100,7 @@ def test_it_answers_while_the_slider_is_dragged(lines):
 def test_a_policy_changes_the_figure(lines):
     player = ReplayPlayer(lines)
     before = player.chart.finding
-    player.policy.value = "ds2"
+    player.policy.value = "static"
     assert player.chart.finding != before
     assert len(player.chart.widget.data[0].x) > 0
 
@@ -106,3 +108,32 @@ def test_a_policy_changes_the_figure(lines):
 def test_nothing_to_play_is_said():
     with pytest.raises(WorkbenchError, match=r"There is no replay to play\. Give at least one timeline"):
         ReplayPlayer({})
+
+
+def test_it_opens_on_the_first_reconfiguration_of_the_most_interesting_policy(lines):
+    player = ReplayPlayer(lines)
+    assert most_interesting(lines) == player.policy.value == "ds2"  # static keeps up better, but never reconfigures
+    assert f"Reconfiguration 1 of {len(lines['ds2'].reconfigurations)} came at 00:" in player.text.value
+    still = ReplayPlayer({"static": lines["static"]})
+    assert still.policy.value == "static"
+    assert still.frame.value == len(still.times) - 1
+
+
+def test_the_other_policies_are_drawn_over_the_one_that_is_played(lines):
+    player = ReplayPlayer(lines)
+    over = [one for one in player.chart.widget.data if one.name == "static"]
+    assert len(over) == 3  # tasks, backlog, latency
+    assert {len(one.x) for one in over} == {len(player.chart.widget.data[0].x)}  # they too end where the frame does
+    assert player.chart.widget.layout.xaxis4.title.text == "Clock"
+    assert player.chart.widget.layout.xaxis4.ticktext[0] == "00:00"
+    tops = player.chart.widget.layout.yaxis.range
+    player.policy.value = "static"
+    assert player.chart.widget.layout.yaxis.range == tops
+
+
+def test_the_trigger_interval_is_part_of_the_latency(lines):
+    batches = replace(lines["static"], batch_s=7.0)
+    assert "included" not in moment(lines["static"], 100.0)
+    assert "the trigger interval of 7 s included." in moment(batches, 100.0)
+    plain, more = (one.summary()["latency_p99_s"] for one in (lines["static"], batches))
+    assert more > plain + 0.9 * 7.0

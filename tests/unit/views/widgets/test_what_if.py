@@ -6,14 +6,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from workbench.capacity.planning import InstanceType, Question, ask, cheapest, common_range, slots_per_worker
+from workbench.capacity.planning import (
+    InstanceType,
+    Question,
+    ask,
+    cheapest,
+    common_range,
+    falls_short,
+    slots_per_worker,
+)
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import Study, run_study
 from workbench.views import units
 from workbench.views.widgets import WhatIf
-from workbench.views.widgets.what_if_panel import answer_card
+from workbench.views.widgets.what_if_answer import Scenario, answer_card, tiles_html
 from workbench.views.widgets.while_dragged import WhileDragged
 
 STUDY = Study(
@@ -36,13 +44,49 @@ def test_the_answer_is_the_models(planned, rate):
     question = Question(rate, 1024, worker_slots=3, worker_price=0.5)
     answer = ask(planned.exploration, question)
     model = planned.exploration.model
-    assert answer.plan.budget.slots == model.slots_for(rate, 1024, min_slots=4)
+    assert answer.plan.least_slots == model.slots_for(rate, 1024, min_slots=4)
     assert answer.plan.expected_rate == model.predict([[1024, answer.plan.budget.slots]])[0]
     assert answer.plan.low <= answer.plan.expected_rate <= answer.plan.high
-    assert answer.workers == math.ceil(answer.plan.budget.slots / 3)
+    assert answer.workers == math.ceil(answer.plan.least_slots / 3)
     assert answer.per_hour == 0.5 * answer.workers
     assert answer.per_month == pytest.approx(730 * answer.per_hour)
     assert answer.lost_rate == pytest.approx(model.predict([[1024, 3 * (answer.workers - 1)]])[0])
+
+
+def test_slots_that_are_paid_for_anyway_are_used_as_a_plan_uses_them(planned, rate):
+    free = ask(planned.exploration, Question(rate, 1024, worker_slots=8, margin=1.0))
+    paid = ask(planned.exploration, Question(rate, 1024, worker_slots=8, margin=1.0, worker_price=0.5))
+    assert free.plan.budget.slots == free.plan.least_slots == paid.plan.least_slots
+    assert free.plan.least_slots < paid.plan.budget.slots <= 8 * paid.workers
+    assert paid.workers == free.workers
+    assert paid.plan.verdict.risk < free.plan.verdict.risk
+
+
+def test_the_tile_is_red_exactly_where_the_low_end_is_under_the_rate(planned, rate):
+    shades = set()
+    for margin in (1.0, 1.02, 1.1, 1.3, 1.5):
+        answer = ask(planned.exploration, Question(rate, 1024, margin=margin))
+        red = "workbench-tile short" in tiles_html(Scenario(answer))
+        assert red == falls_short(answer.plan.verdict.risk)
+        assert red == (answer.plan.low < rate)
+        shades.add(red)
+    assert shades == {True, False}
+
+
+def test_tiles_show_the_difference_from_a_pinned_scenario(planned, rate):
+    question = Question(rate, 1024, worker_slots=4, worker_price=0.5)
+    before, now = (
+        Scenario(ask(planned.exploration, one), "USD") for one in (question, replace(question, rate=2 * rate))
+    )
+    assert "pinned" not in tiles_html(now)
+    assert tiles_html(before, before).count("same as pinned") == 4
+    more = now.answer.workers - before.answer.workers
+    assert f"+{more} against pinned" in tiles_html(now, before)
+    assert f"-{more} against pinned" in tiles_html(before, now)
+    assert f"+{units.number(730 * 0.5 * more)} against pinned" in tiles_html(now, before)
+    other = replace(now, currency="<b>")  # money of two currencies has no difference, and text is escaped
+    assert "&lt;b&gt;" in tiles_html(other, before)
+    assert tiles_html(other, before).count("pinned") == 3
 
 
 def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
@@ -182,6 +226,7 @@ def test_it_begins_where_the_plan_is_and_invents_no_price(planned):
     assert bare.answer.plan.budget == plan.budget
     assert bare.price.value == 0
     assert "per hour" not in bare.text.value
+    assert "no price" in bare.tiles.value
     priced = replace(planned, plans=(replace(plan, price=cheapest((TYPE,), plan.budget.slots, plan.budget.profile)),))
     panel = WhatIf(priced, (TYPE,))
     assert panel.instance.value == "large"
@@ -248,7 +293,7 @@ def test_what_cannot_be_answered_shows_as_a_card_and_goes_away(planned):
     assert 'role="alert"' in panel.alarm.widget.value
     assert "by the scaling form that many sustain" in panel.alarm.widget.value
     assert panel.answer is None
-    assert panel.text.value == ""
+    assert panel.text.value == panel.tiles.value == ""
     assert panel.chart.finding == "No answer"
     assert len(panel.chart.widget.data) == 0
     panel.rate.value = 1e6
@@ -265,10 +310,38 @@ def test_a_study_without_an_answer_to_its_first_target_still_has_its_sliders(pla
     assert "by the scaling form that many sustain" in panel.alarm.widget.value
 
 
-def test_no_label_is_clipped(planned):
+def test_a_rate_is_typed_as_people_write_it(planned):
     panel = WhatIf(planned)
-    for control in panel.controls:
-        assert len(control.description) * 7.5 < 17 * 16 or control is panel.lost
+    assert panel.typed.value == "1,500,000"
+    panel.typed.value = "2.1 M"
+    assert panel.rate.value == panel.answer.plan.rate == 2.1e6
+    assert panel.typed.value == "2,100,000"
+    beyond = 3 * 10**panel.rate.max
+    panel.typed.value = f"{beyond:.0f}"
+    assert panel.rate.value == pytest.approx(beyond, abs=1)
+    panel.typed.value = "many"
+    assert "The rate is &#x27;many&#x27;; write records/s above 0" in panel.alarm.widget.value
+    panel.typed.value = "2,1e6"
+    assert panel.rate.value == 21e6
+    panel.rate.value = 1e6
+    assert panel.typed.value == "1,000,000"
+
+
+def test_a_scenario_is_pinned_and_compared_with(planned):
+    panel = WhatIf(planned)
+    assert panel.unpin.disabled
+    panel.pin.click()
+    assert panel.pinned_text.value.startswith("Pinned: 1.5 M records/s on ")
+    slots = panel.answer.plan.budget.slots
+    panel.rate.value = 3e6
+    assert f"+{panel.answer.plan.budget.slots - slots} against pinned" in panel.tiles.value
+    (mark,) = [one for one in panel.chart.widget.data if one.name == "pinned"]
+    assert (list(mark.x), list(mark.y)) == ([slots], [1.5e6])
+    panel.unpin.click()
+    assert "pinned" not in panel.tiles.value
+    assert panel.pinned_text.value == ""
+    assert "pinned" not in {one.name for one in panel.chart.widget.data}
+    assert panel.alarm.widget.value == ""
 
 
 def test_a_worker_too_small_for_a_slot_is_refused_in_the_panel(planned):

@@ -1,0 +1,71 @@
+"""Run a command of the workbench in a pseudo-terminal, and read what a reader would have in sight at the end."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+STUDY = """query: nexmark:q1
+targets: [2000000, 20000000]
+slots: [2, 4, 8]
+memory_mb: [512]
+testbed: fluid
+slot_cpus: 1
+most_runs: 4
+form: linear
+prices: data/instances.csv
+"""
+SESSIONS = {
+    "plan": ("study.yaml", "--output", "plan.json", "--journal", "journal.jsonl"),
+    "place": ("data/placement.yaml", "--compare", "--draws", "5", "--timeout", "2"),
+    "replay": ("q11", "data/day.csv", "--slots", "30", "--policy", "static", "ds2", "justin"),
+}
+
+
+def prepare(folder):
+    """Put the study and the data that the sessions name into `folder`."""
+    (folder / "study.yaml").write_text(STUDY)
+    (folder / "data").symlink_to(ROOT / "data")
+
+
+def command(name):
+    return [sys.executable, "-m", "workbench.cli", name, *SESSIONS[name]]
+
+
+def environment(**more):
+    kept = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
+    return kept | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **more}
+
+
+def in_terminal(name, folder, columns, **more):
+    """Return what the command writes to standard output in a terminal of `columns`; its progress goes elsewhere."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    process = subprocess.Popen(
+        command(name), cwd=folder, env=environment(**more), stdin=follower, stdout=follower, stderr=subprocess.DEVNULL
+    )
+    os.close(follower)
+    written = b""
+    while True:
+        try:
+            more_of_it = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not more_of_it:
+            break
+        written += more_of_it
+    os.close(leader)
+    assert process.wait() == 0, written
+    return written.decode().replace("\r\n", "\n")
+
+
+def plain(text):
+    """Leave out the codes that colour and move."""
+    return CODES.sub("", text)

@@ -1,0 +1,75 @@
+"""What a terminal of 80 and of 120 columns, a file and a closed pipe get."""
+
+import subprocess
+
+import pytest
+from terminal_session import CODES, SESSIONS, command, environment, in_terminal, plain, prepare
+
+ANSWERS = {
+    "plan": ("safe", "risky", "don't rely on it yet"),
+    "place": ("more than flink-default", "as much as flink-default"),
+    "replay": ("keeps up",),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("session")
+    prepare(made)
+    return made
+
+
+def has_answer(name, text):
+    first = " ".join(" ".join(text.splitlines()[:8]).split())
+    return any(answer in first for answer in ANSWERS[name])
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_terminal_gets_the_answer_first_and_no_line_is_too_wide(folder, name, columns):
+    text = in_terminal(name, folder, columns)
+    shown = plain(text)
+    assert CODES.search(text)  # bold, at least
+    assert max(map(len, shown.splitlines())) <= columns
+    assert has_answer(name, shown), shown
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_no_color_means_no_colours(folder, name):
+    text = in_terminal(name, folder, 80, NO_COLOR="1")
+    assert not [
+        code for code in CODES.findall(text) if any(part.startswith(("3", "4")) for part in code[2:-1].split(";"))
+    ]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_file_gets_plain_text(folder, name):
+    with (folder / f"{name}.txt").open("w") as file:
+        done = subprocess.run(
+            command(name), cwd=folder, env=environment(), stdout=file, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    text = (folder / f"{name}.txt").read_text()
+    assert "\x1b" not in text
+    assert has_answer(name, text), text
+
+
+@pytest.mark.parametrize("name", ["plan", "replay"])
+def test_a_closed_pipe_ends_quietly_and_the_work_is_done(folder, name):
+    (folder / "plan.json").unlink(missing_ok=True)
+    (folder / "steps.csv").unlink(missing_ok=True)
+    more = ["--output", "steps.csv"] if name == "replay" else []
+    process = subprocess.Popen(
+        [*command(name), *more],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait() == 0, errors
+    assert not any(word in errors for word in ("BrokenPipe", "Traceback", "Exception ignored"))
+    assert (folder / ("plan.json" if name == "plan" else "steps.csv")).exists()

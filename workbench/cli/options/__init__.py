@@ -1,0 +1,1 @@
+"""What each command can be asked: its options, apart from its work, so that `--help` answers at once."""

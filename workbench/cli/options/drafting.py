@@ -1,0 +1,17 @@
+"""Options of ``workbench init``."""
+
+import argparse
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
+    drafted = commands.add_parser(
+        "init",
+        description="Write a study for your query and your data: the event time found, keys looked at, budgets that "
+        "fit this machine. You add your rates.",
+        epilog="For example: workbench init jobs.py:orders data/orders.csv",
+    )
+    drafted.add_argument("query", metavar="QUERY", help="jobs.py:function, or nexmark:q5 with data of your own")
+    drafted.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON: a file or a folder")
+    drafted.add_argument("--event-time", metavar="COLUMN", help="the event-time column (found by its type and name)")
+    drafted.add_argument("--output", metavar="FILE", default="study.yaml", help="the study (%(default)s)")

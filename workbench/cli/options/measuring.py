@@ -1,0 +1,59 @@
+"""Options of ``workbench measure`` and ``workbench verify``."""
+
+import argparse
+
+from workbench import defaults
+from workbench.cli.console import JOURNAL, KEPT
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands to the parser."""
+    deployed = _deployment_options()
+    measured = commands.add_parser(
+        "measure",
+        parents=[deployed],
+        description="Deploy a query on this machine and try rates until the highest that it sustains is bracketed. "
+        "Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
+    )
+    measured.add_argument(
+        "--tolerance", type=float, help="relative width of the bracket (0.04; StreamBed's schedules: 0.01)"
+    )
+    measured.add_argument(
+        "--schedule",
+        choices=["adaptive", "streambed", "streambed-stateful"],
+        default="adaptive",
+        help="how rates are tried: adaptive, or StreamBed's published times for simple or stateful queries",
+    )
+    measured.add_argument("--max-rate", type=float, metavar="R", help="highest rate to try, records/s")
+    measured.add_argument(
+        "--no-costs", dest="costs", action="store_false", help="leave out the runs for fixed and per-record costs"
+    )
+    measured.add_argument("--journal", default=JOURNAL, help="where every probe is recorded (%(default)s)")
+    measured.add_argument("--output", metavar="FILE", help="the measurement as JSON (.workbench/QUERY.json)")
+    measured.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
+    measured.set_defaults(kept=KEPT)
+
+    verified = commands.add_parser(
+        "verify",
+        parents=[deployed],
+        description="Deploy a query on this machine and run it at a rate, or at shares of it. The exit code says "
+        "whether the lowest was sustained.",
+    )
+    verified.add_argument("--rate", type=float, required=True, help="records/s")
+    verified.add_argument(
+        "--percent", type=float, nargs="+", default=[100, 120, 150], help="shares of the rate to run (100 120 150)"
+    )
+
+
+def _deployment_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
+    options.add_argument("--slots", type=int, help="tasks that run at once (2; whole cores: all but one)")
+    options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
+    options.add_argument("--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of one slot, MiB (1024)")
+    options.add_argument("--interval", type=float, default=defaults.INTERVAL_S, help="trigger interval, seconds (2)")
+    options.add_argument("--dataset", metavar="PATH", help="Parquet, CSV or JSON file or folder that feeds the query")
+    options.add_argument("--event-time", metavar="COLUMN", help="its event-time column, replaced on replay")
+    options.add_argument("--output-mode", choices=["append", "update", "complete"], help="Spark's output mode")
+    options.add_argument("--json", action="store_true", help="print JSON")
+    return options

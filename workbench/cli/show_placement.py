@@ -1,0 +1,114 @@
+"""What is printed of placements: one plan, methods side by side, worker shapes."""
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from workbench.cli import look
+from workbench.placement import Compared, Comparison, Placed, PlacementInput, Spread
+from workbench.views import units
+
+_RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
+_COSTS = ("cpu", "io", "net")
+
+
+def show_placed(placed: Placed, basis: str) -> None:
+    """Print what a plan sustains, and which worker gets how many tasks of each operator."""
+    out = look.console()
+    problem = placed.problem
+    costs = ", ".join(f"{name} {units.number(value)}" for name, value in zip(_COSTS, placed.cost, strict=True))
+    sustained = "" if placed.rate is None else f" sustains {units.rate(placed.rate.rate)}; {_limit(placed)}"
+    look.answer(out, f"{placed.method}{sustained or f' has the cost {costs}'}.")
+    table = look.table({"operator": "left", **{f"w{worker}": "right" for worker in range(problem.workers)}})
+    for name, row in zip(problem.operators, placed.counts.tolist(), strict=True):
+        table.add_row(name, *(str(count or ".") for count in row))
+    out.print(table)
+    look.line(out, f"cost (0 is perfectly even): {costs}" + (f"; {placed.note}" if placed.note else ""))
+    _show_basis(out, basis)
+
+
+def show_compared(given: PlacementInput, rows: Comparison) -> None:
+    """Print what the best method gains over the default scheduler, and a row for each method."""
+    out = look.console()
+    look.answer(out, _gain(rows))
+    rated = given.rate is not None
+    table = look.table(
+        {
+            "method": "left",
+            **dict.fromkeys(_COSTS, "right"),
+            "decided\nin": "right",
+            **({"records/s,\nmedian": "right", "lowest to\nhighest": "right"} if rated else {}),
+        }
+    )
+    for row in sorted(rows, key=lambda row: (-(row.median or 0.0), row.worst_cost)):
+        placed = row.placed
+        costs = (units.number(cost) for cost in placed.cost)
+        table.add_row(placed.method, *costs, units.seconds(placed.seconds), *(_rates(row) if rated else ()))
+    out.print(table)
+    drawn = next((row.draws for row in rows if row.draws > 1), None)
+    if drawn is not None:
+        look.line(out, f"note: where chance has a part, {drawn} plans are drawn; costs are those of the first.")
+    for row in rows:
+        if row.placed.problem.parallelism != given.problem.parallelism:
+            look.line(out, f"note: {row.placed.method} chooses {row.placed.problem.tasks} tasks itself.")
+    for method, reason in rows.refused.items():
+        look.line(out, f"note: {method} has no plan: {reason}")
+    _show_basis(out, given.basis)
+
+
+def show_shapes(spreads: Sequence[Spread]) -> None:
+    """Print which worker shape to choose, and what random placements sustain on each."""
+    out = look.console()
+    best = spreads[0]
+    look.answer(
+        out,
+        f"Choose {best.workers} x {best.slots}: {units.count(best.workers, 'worker')}{'s' * (best.workers != 1)} of "
+        f"{units.count(best.slots, 'slot')}{'s' * (best.slots != 1)}; nine of ten random placements sustain "
+        f"{units.rate(best.quantile(0.1))}.",
+    )
+    table = look.table(
+        {"shape": "left", **dict.fromkeys(("nine of ten", "median", "worst", "highest of\nany plan"), "right")}
+    )
+    for one in spreads:
+        rates = (*(one.quantile(share) for share in (0.1, 0.5, 0.0)), one.best)
+        table.add_row(f"{one.workers} x {one.slots}", *(units.scaled(rate, "") for rate in rates))
+    out.print(table)
+    look.line(out, "note: records/s; shapes are workers x slots.")
+
+
+def _gain(rows: Comparison) -> str:
+    best, default = rows.best, rows.default
+    name, cost = best.placed.method, units.number(best.worst_cost)
+    if best.median is None or math.isinf(best.median):
+        next_best = "" if default is None else f"; {default.placed.method} has {units.number(default.worst_cost)}"
+        return f"{name} has the least worst cost, {cost}{next_best}{_in_median(default)}."
+    found = f"{name} sustains {units.rate(best.median)}"
+    if default is None or not default.median:
+        return f"{found}."
+    more = best.median / default.median - 1
+    gain = f"{units.share(round(more, 2))} more than" if round(more, 2) else "as much as"
+    return f"{found}, {gain} {default.placed.method}{_in_median(default)} ({units.rate(default.median)})."
+
+
+def _in_median(row: Compared | None) -> str:
+    return "" if row is None or row.draws == 1 else f" in the median of {row.draws} draws"
+
+
+def _rates(row: Compared) -> tuple[str, str]:
+    spread = "" if row.draws == 1 else f"{units.scaled(row.lowest, '')} to {units.scaled(row.highest, '')}"
+    return units.scaled(row.median, ""), spread
+
+
+def _limit(placed: Placed) -> str:
+    if placed.rate is None or placed.rate.resource is None:
+        return "nothing limits it"
+    if placed.rate.resource == "task":
+        return "then a task is busy all the time"
+    return f"then the {_RESOURCES[placed.rate.resource]} of worker w{placed.rate.worker} are used up"
+
+
+def _show_basis(out: Console, basis: str) -> None:
+    """Say what the rates rest on."""
+    if basis:
+        look.line(out, f"note: {basis}")

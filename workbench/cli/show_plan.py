@@ -1,0 +1,61 @@
+"""What is printed of plans: a row for each target, why it is not safe, each note once with the targets it concerns."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from workbench.cli import look
+from workbench.records import CapacityPlan
+from workbench.views import units
+from workbench.views.front import capacity, deployment
+
+_STYLES: Mapping[str, str] = {"safe": "green", "risky": "yellow", "don't rely on it yet": "bold red"}
+
+
+def verdict_of(plan: CapacityPlan) -> Text:
+    """Give the verdict in its colour; a dash where a plan of an earlier version has none."""
+    if plan.verdict is None:
+        return Text("-")
+    return Text(plan.verdict.level, style=_STYLES[plan.verdict.level])
+
+
+def targets(plans: Sequence[CapacityPlan]) -> Table:
+    """Make the table of targets: verdict, deployment, capacity with its interval, cost."""
+    priced = any(plan.price is not None for plan in plans)
+    names = ("target", "verdict", "deploy", "capacity (90 %)")
+    table = look.table({**dict.fromkeys(names, "left"), **({"cost": "right"} if priced else {})})
+    for plan in plans:
+        cells: list[str | Text] = [units.rate(plan.rate), verdict_of(plan), deployment(plan), capacity(plan)]
+        if priced:
+            cells.append(cost(plan))
+        table.add_row(*cells)
+    return table
+
+
+def cost(plan: CapacityPlan) -> str:
+    """Give the price of a month."""
+    return "" if plan.price is None else f"{units.number(plan.price.per_month)} {plan.price.instance.currency}/month"
+
+
+def reasons(plans: Sequence[CapacityPlan]) -> list[str]:
+    """Say for every target that is not safe why, and what to do."""
+    return [
+        f"{units.rate(plan.rate)}: {plan.verdict.level}. {plan.verdict.reason} {plan.verdict.remedy}".rstrip()
+        for plan in plans
+        if plan.verdict is not None and plan.verdict.level != "safe"
+    ]
+
+
+def notes(plans: Sequence[CapacityPlan]) -> list[str]:
+    """Give each note once, with the targets it concerns where these are not all."""
+    found: dict[tuple[str, str], list[CapacityPlan]] = {}
+    for plan in plans:
+        for card in plan.cards:
+            found.setdefault((card.finding, card.advice), []).append(plan)
+    return [_note(finding, advice, own, plans) for (finding, advice), own in found.items()]
+
+
+def _note(finding: str, advice: str, own: Sequence[CapacityPlan], plans: Sequence[CapacityPlan]) -> str:
+    concerned = "" if len(own) == len(plans) else f"{', '.join(units.rate(plan.rate) for plan in own)}: "
+    return f"note: {concerned}{finding} {advice}"

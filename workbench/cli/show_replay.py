@@ -1,0 +1,60 @@
+"""What is printed of a replay: one sentence, then a row for each policy or paradigm."""
+
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from workbench.cli import look
+from workbench.study import Replayed, ReplayedParadigms
+from workbench.views import units
+from workbench.views.figures import paradigms, policies
+
+
+def show_replay(found: Replayed | ReplayedParadigms) -> None:
+    """Print the answer and the table of what was replayed."""
+    out = look.console()
+    if isinstance(found, ReplayedParadigms):
+        look.answer(out, f"{paradigms(found.runs).finding}.")
+        out.print(_paradigms(found.rows))
+    else:
+        look.answer(out, f"{policies(found.timelines).finding}.")
+        out.print(_policies(found))
+        look.line(
+            out, "Simulated. No record is lost: late ones wait at the source, and those left waiting do so at the end."
+        )
+
+
+def _policies(found: Replayed) -> Table:
+    rows = found.rows
+    priced = any("cost" in row for row in rows.values())
+    paid = ["cost"] if priced else ["slot-\nhours", "GB-\nhours"]
+    table = look.table(
+        {"policy": "left", **dict.fromkeys(("keeps\nup", "p99\nlatency", "left\nwaiting", "changes", *paid), "right")}
+    )
+    for name, row in rows.items():
+        table.add_row(
+            name,
+            units.share(row["at_target"]),
+            units.seconds(row["latency_p99_s"]),
+            units.scaled(float(found.timelines[name].backlog[-1]), "", 2),
+            units.count(row["reconfigurations"]),
+            *(units.number(row[key]) for key in (["cost"] if priced else ["task_hours", "gb_hours"])),
+        )
+    return table
+
+
+def _paradigms(rows: Mapping[str, Mapping[str, float]]) -> Table:
+    figures = ("records/s", "p99\nlatency", "left\nwaiting", "cores", "shard\nmoves", "core\nmoves", "reparti-\ntions")
+    table = look.table({"paradigm": "left", **dict.fromkeys(figures, "right")})
+    for name, row in rows.items():
+        table.add_row(
+            name,
+            units.scaled(row["throughput_per_s"], ""),
+            units.seconds(row["p99_latency_s"]),
+            units.scaled(row["waiting"], "", 2),
+            units.number(row["cores"]),
+            units.count(row["shard_moves"]),
+            units.count(row["core_moves"]),
+            units.count(row["repartitions"]),
+        )
+    return table

@@ -1,0 +1,87 @@
+"""What users name as ``module:name``: modules are looked for in the current folder first, and read again there."""
+
+import importlib
+import inspect
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+
+
+def load_own(name: str, kind: str) -> object:
+    """Load the object called `name`, ``module:name`` or ``file.py:name``, from a user's module.
+
+    Parameters
+    ----------
+    kind
+        What it is meant to be, such as ``"query"``, for messages.
+
+    Raises
+    ------
+    WorkbenchError
+        When the module cannot be imported, or has nothing of this name.
+    """
+    text, _, attribute = name.partition(":")
+    module = module_of(text)
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    _forget(module)
+    try:
+        loaded = importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # whatever the user's module does when it is imported
+        raise WorkbenchError(
+            f"The module {module!r} of {kind} {name!r} cannot be imported: {type(error).__name__}: {error}. "
+            + (
+                "Run the command in the folder of its file, or install it."
+                if isinstance(error, ImportError)
+                else "Fix it; what it does as a script belongs under if __name__ == '__main__'."
+            )
+        ) from error
+    found = getattr(loaded, attribute, None)
+    if found is None:
+        raise missing(module, attribute, loaded)
+    return found
+
+
+def missing(module: str, attribute: str, loaded: object) -> WorkbenchError:
+    """Make the error for a name that `loaded`, a user's module, does not have as something to call."""
+    own = inspect.getmembers(loaded, lambda one: inspect.isfunction(one) or inspect.isclass(one))
+    known = [
+        key
+        for key, value in own
+        if not key.startswith("_") and (inspect.isfunction(value) or value.__module__ == module)
+    ]
+    near = get_close_matches(attribute, known, n=1)
+    hint = f"Did you mean {module}:{near[0]}? " if near else ""
+    return WorkbenchError(
+        f"The module {module!r} has no function {attribute!r}. {hint}Its functions are {', '.join(known) or 'none'}."
+    )
+
+
+def module_of(text: str) -> str:
+    """Give the module's name, of a name or the path of a file in this folder.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file is in another folder.
+    """
+    if not text.endswith(".py"):
+        return text
+    try:
+        inside = Path(text).resolve().relative_to(Path.cwd())
+    except ValueError:
+        raise WorkbenchError(
+            f"The file {text!r} is not in this folder, so it cannot be imported. Run the command in its folder."
+        ) from None
+    return ".".join(inside.with_suffix("").parts)
+
+
+def _forget(module: str) -> None:
+    """Have a module of the user's folder imported again: in a notebook it may have been edited since the last time."""
+    importlib.invalidate_caches()
+    file = Path(getattr(sys.modules.get(module), "__file__", None) or "/")
+    if Path.cwd() in file.parents and "site-packages" not in file.parts:
+        del sys.modules[module]

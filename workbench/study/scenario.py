@@ -1,0 +1,250 @@
+"""What to replay, by plain values: the one home of what ``workbench replay`` and the scaling report can be asked."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from workbench.capacity.planning import read_instances
+from workbench.checks import finite, integer, shown
+from workbench.errors import WorkbenchError
+from workbench.scaling import Fleet, WorkerShape
+from workbench.scaling.elastic import PARADIGMS, ElasticCluster
+from workbench.simulation import KeyTrace, RateTrace, StateResponse, Worker
+from workbench.study.paradigms import KEYED, ReplayedParadigms, replay_paradigms
+from workbench.study.scaling import (
+    POLICIES,
+    Pool,
+    Replayed,
+    Start,
+    planned_start,
+    replay_start,
+    simulated_start,
+    with_response,
+)
+from workbench.workload import read_key_frequencies
+
+_KEYS = 10_000
+_MB = float(1 << 20)
+_NODES = 4
+_WORKERS: Mapping[str, str] = MappingProxyType(
+    {
+        "workers": "workers",
+        "worker_slots": "slots of a worker",
+        "worker_cpus": "cores of a worker",
+        "worker_io_mb": "MB/s of state access of a worker",
+        "worker_net_mb": "MB/s of network output of a worker",
+    }
+)
+_NOT_KEYED = ("slots", "plan_rate", "managed_mb", "response", "prices", "instance", "worker_cpus", "worker_io_mb")
+
+Words = Sequence[str | float]
+
+
+def _silent(_: str) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A load, what it is replayed on, and under which policies. None and what is empty are left out.
+
+    Parameters
+    ----------
+    query
+        A simulated query, the path of plans, or `KEYED`.
+    rates, time_column, rate_column
+        CSV file of the load, and its columns: seconds and records/s.
+    slots, memory_mb, managed_mb
+        Slots at the beginning; memory of one, and the managed part of it, MiB.
+    plan_rate
+        Target rate of the plan, records/s; the last plan by default.
+    policies
+        Names, or ``module:name`` of your own; for a keyed operator paradigms. None: the usual ones.
+    settings
+        Of all autoscalers but ``flink``; of a keyed operator and its elasticity.
+    restart_s
+        Downtime of a reconfiguration, seconds.
+    response
+        Operator, CSV file and tasks of a measured response of state to memory.
+    workers, worker_slots, worker_cpus, worker_io_mb, worker_net_mb
+        Workers of the policies that place tasks, or nodes of a keyed operator; slots, cores and MiB/s of each.
+    prices, instance
+        Price list, and the type of it that is paid for.
+    hot_key, shuffle_keys, keys
+        Operator; share, exponent of Zipf's law, or file of frequencies; changes a minute.
+    seed
+        Of random placements, keys and service times.
+    """
+
+    query: str
+    rates: str
+    time_column: str = "time_s"
+    rate_column: str = "rate_per_s"
+    slots: int | None = None
+    plan_rate: float | None = None
+    memory_mb: float = 2048.0
+    managed_mb: float | None = None
+    policies: Sequence[str] = ()
+    settings: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    restart_s: float = 10.0
+    response: Words = ()
+    workers: int | None = None
+    worker_slots: int = 4
+    worker_cpus: float | None = None
+    worker_io_mb: float | None = None
+    worker_net_mb: float | None = None
+    prices: str | None = None
+    instance: str | None = None
+    hot_key: Words = ()
+    shuffle_keys: Words = ()
+    keys: Words = ()
+    seed: int = 0
+
+    def trace(self) -> RateTrace:
+        """Read the load."""
+        return RateTrace.from_csv(self.rates, self.time_column, self.rate_column)
+
+    def replay(self, trace: RateTrace, progress: Callable[[str], None] = _silent) -> Replayed | ReplayedParadigms:
+        """Replay `trace`, the load or a part of it.
+
+        Raises
+        ------
+        WorkbenchError
+            When a value is out of its range, a file cannot be read, or something would have no effect.
+        """
+        self._check()
+        if self.query == KEYED:
+            return self._replay_keyed(trace, progress)
+        start = self._start()
+        return replay_start(
+            start,
+            trace,
+            self.policies or tuple(POLICIES),
+            restart_s=self.restart_s,
+            managed_mb=self.managed_mb,
+            pool=self._pool(start.slot_cpus),
+            fleet=self._fleet(start),
+            keys=self._keys(),
+            seed=self.seed,
+            settings=self.settings,
+            progress=progress,
+        )
+
+    def _check(self) -> None:
+        number = integer(self.seed)
+        if number is None or number < 0:
+            raise WorkbenchError(
+                f"The seed is {shown(self.seed)}; it must be a whole number of at least 0.", settings=("seed",)
+            )
+        for name, thing in _WORKERS.items():
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise WorkbenchError(f"The number of {thing} is {value:g}; it must be above 0.", settings=(name,))
+        for name, value in self.settings.items():
+            if not finite(value):
+                raise WorkbenchError(
+                    f"The setting {name!r} is {shown(value)}; it must be a finite number.", settings=("settings",)
+                )
+
+    def _replay_keyed(self, trace: RateTrace, progress: Callable[[str], None]) -> ReplayedParadigms:
+        """Replay the load on a keyed operator under Elasticutor's paradigms."""
+        given = [name for name in _NOT_KEYED if getattr(self, name) not in (None, ())]
+        if given:
+            raise WorkbenchError(
+                f"{given[0]} does not apply to {KEYED!r}; describe its cluster by workers and their slots, and the "
+                "operator by settings. Leave it out.",
+                settings=given[:1],
+            )
+        keys = self._keys()
+        if list(keys) != [KEYED]:
+            raise WorkbenchError(
+                f"The keys of {KEYED!r} are missing; give one of these for the operator {KEYED!r}.",
+                settings=("hot_key", "shuffle_keys", "keys"),
+            )
+        network = {} if self.worker_net_mb is None else {"network_bytes_per_s": self.worker_net_mb * _MB}
+        cluster = ElasticCluster(self.workers or _NODES, self.worker_slots, **network)
+        chosen = self.policies or PARADIGMS
+        progress(", ".join(chosen))
+        return replay_paradigms(trace, keys[KEYED], chosen, cluster=cluster, settings=self.settings, seed=self.seed)
+
+    def _start(self) -> Start:
+        start = self._deployed()
+        if not self.response:
+            return start
+        operator, path, tasks = _three("response", self.response, "an operator, a file and a number of tasks")
+        if not (str(tasks).isascii() and str(tasks).isdigit()):
+            raise WorkbenchError(
+                f"The tasks of the measured response are {tasks!r}; give a whole number of at least 1.",
+                settings=("response",),
+            )
+        return with_response(start, str(operator), StateResponse.from_csv(str(path), int(tasks)))
+
+    def _deployed(self) -> Start:
+        if self.query.endswith(".json"):
+            return planned_start(Path(self.query), self.plan_rate)
+        if self.plan_rate is not None:
+            raise WorkbenchError(
+                f"A target rate needs the JSON file of a plan, but {self.query!r} is a query.", settings=("plan_rate",)
+            )
+        return simulated_start(self.query, self.slots, self.memory_mb)
+
+    def _pool(self, slot_cpus: float) -> Pool | None:
+        if self.workers is None:
+            return None
+        cpus = slot_cpus * self.worker_slots if self.worker_cpus is None else self.worker_cpus
+        io, net = (math.inf if mb is None else mb * _MB for mb in (self.worker_io_mb, self.worker_net_mb))
+        return Pool(self.workers, self.worker_slots, Worker(cpus, io, net))
+
+    def _fleet(self, start: Start) -> Fleet | None:
+        if self.instance is None:
+            return None
+        if self.prices is None:
+            raise WorkbenchError(
+                f"The instance type {self.instance!r} is of a price list; give the list.", settings=("prices",)
+            )
+        listed = {one.name: one for one in read_instances(Path(self.prices))}
+        if self.instance not in listed:
+            raise WorkbenchError(
+                f"{self.prices} has no instance type {self.instance!r}; use one of {', '.join(listed)}."
+            )
+        chosen = listed[self.instance]
+        return Fleet(
+            WorkerShape(chosen.vcpus, chosen.memory_mb), start.memory_mb, start.slot_cpus, chosen.price_per_hour
+        )
+
+    def _keys(self) -> dict[str, KeyTrace]:
+        """Return the popularity of the keys by operator."""
+        keys: dict[str, KeyTrace] = {}
+        given = {"hot_key": self.hot_key, "shuffle_keys": self.shuffle_keys, "keys": self.keys}
+        for name, words in given.items():
+            if not words:
+                continue
+            one, kind, often = _three(name, words, "an operator, what its keys are, and changes a minute")
+            operator = str(one)
+            if operator in keys:
+                raise WorkbenchError(
+                    f"The keys of {operator!r} are described twice; give one of these for each operator.",
+                    settings=tuple(given),
+                )
+            try:
+                per_minute = float(often)
+                number = math.nan if name == "keys" else float(kind)
+            except ValueError as error:
+                raise WorkbenchError(
+                    f"{' '.join(map(str, words))!r} must have numbers after the operator: {error}.", settings=(name,)
+                ) from error
+            if name == "hot_key":
+                keys[operator] = KeyTrace.hot_key(_KEYS, number, per_minute, self.seed)
+            elif name == "shuffle_keys":
+                keys[operator] = KeyTrace.zipf(_KEYS, number, per_minute, seed=self.seed)
+            else:
+                keys[operator] = read_key_frequencies(str(kind)).trace(per_minute, seed=self.seed)
+        return keys
+
+
+def _three(name: str, words: Words, meaning: str) -> Words:
+    if len(words) != 3:
+        raise WorkbenchError(f"There are {len(words)} values; give three: {meaning}.", settings=(name,))
+    return words

@@ -1,0 +1,58 @@
+"""Deployments next to a planned one: fewer and more workers (or slots), with what they cost and risk."""
+
+from dataclasses import dataclass
+
+from workbench.capacity import Model
+from workbench.records import CapacityPlan
+
+_BESIDE = 2
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One deployment.
+
+    Parameters
+    ----------
+    workers
+        How many; None where nothing is priced.
+    slots
+        How many they hold, or the plan has.
+    per_month
+        Price of all workers in 730 hours; None where nothing is priced.
+    risk
+        Probability that the capacity is below the rate.
+    planned
+        Whether it is the plan's.
+    """
+
+    workers: int | None
+    slots: int
+    per_month: float | None
+    risk: float
+    planned: bool
+
+
+def choices(model: Model, plan: CapacityPlan) -> tuple[Choice, ...]:
+    """Give the plan and the two deployments before and after it; none where the plan's risk is not known.
+
+    Steps are whole workers of the planned type, filled, or slots where nothing is priced. The plan's own risk is the
+    verdict's, so that no two figures of a page contradict each other.
+    """
+    if plan.verdict is None or plan.verdict.risk is None:
+        return ()
+    price, own = plan.price, plan.budget.slots
+    planned = own if price is None else price.workers
+    steps = range(max(1, planned - _BESIDE), planned + _BESIDE + 1)
+    slots = [own if step == planned else step * (1 if price is None else price.slots_per_worker) for step in steps]
+    risks = model.risks(plan.rate, plan.budget.profile.memory_mb, slots)
+    return tuple(
+        Choice(
+            None if price is None else step,
+            count,
+            None if price is None else price.per_month / price.workers * step,
+            plan.verdict.risk if step == planned else risk,
+            step == planned,
+        )
+        for step, count, risk in zip(steps, slots, risks, strict=True)
+    )

@@ -1,0 +1,77 @@
+"""A what-if answer on the curve of capacity: what is asked, what it takes, and what a pinned scenario took."""
+
+import math
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+
+import plotly.graph_objects as go
+
+from workbench.capacity import Exploration
+from workbench.capacity.planning import Answer
+from workbench.views import theme
+from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity, measured_runs
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The capacity of an exploration at the memories that were asked about; kept, since they take long."""
+
+    exploration: Exploration
+    kept: MutableMapping[tuple[int, int, float], Capacity] = field(default_factory=dict)
+
+    def at(self, answer: Answer, finding: str) -> Capacity:
+        """Give what the figure shows of `answer`."""
+        model, plan, memory = self.exploration.model, answer.plan, answer.question.memory_mb
+        interval_s = plan.budget.interval_s
+        if model.batch is not None:
+            model = model.at_interval(interval_s)
+        room = max(int(model.slots_[-1]), 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
+        if (memory, room, interval_s) not in self.kept:
+            runs = measured_runs(self.exploration)
+            found = capacity_of(model, runs, (), [memory], "", reach=room, across=())
+            self.kept[memory, room, interval_s] = found
+        targets = ((plan.budget.slots, plan.rate, memory),)
+        return aimed_at(self.kept[memory, room, interval_s], targets, finding)
+
+
+def draw_what_if(data: Capacity, answer: Answer, pinned: Answer | None = None) -> go.Figure:
+    """Draw the capacity, what it must be, that of the workers, and what is left of it when one of them is lost.
+
+    All on one scale, the capacity at the skew that was measured: more skew takes more of that.
+    """
+    figure = draw_capacity(data)
+    question = answer.question
+    skewed = 1 + question.more_skew
+    needed = question.rate * answer.plan.margin * skewed
+    figure.add_scatter(
+        uid="what-if-needed",
+        name="capacity it must have",
+        x=[data.curves[0].slots[0] if data.far else 0, data.last],
+        y=[needed, needed],
+        mode="lines",
+        line={"color": theme.BLACK, "width": 1, "dash": "dot"},
+        hovertemplate="rate, margin and skew ask for %{y:.4~s} records/s<extra></extra>",
+    )
+    shape = question.worker_slots
+    marks = [
+        ("paid", "all slots of the workers", answer.workers * shape, answer.paid_rate, theme.GREEN, "circle-open"),
+        ("lost", "with one worker lost", (answer.workers - 1) * shape, answer.lost_rate, theme.PURPLE, "square-open"),
+    ]
+    if pinned is not None:
+        plan = pinned.plan
+        marks.append(("pinned", "pinned", plan.budget.slots, plan.rate, theme.BLACK, "star-open"))
+    for uid, name, slots, rate, colour, symbol in marks:
+        scale = skewed if uid != "pinned" else 1.0
+        figure.add_scatter(
+            uid=f"what-if-{uid}",
+            name=name,
+            x=[slots] if rate else [],
+            y=[rate * scale] if rate else [],
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 13, "line": {"width": 2}},
+            hovertemplate=f"{name}, %{{x}} slots: %{{y:.4~s}} records/s<extra></extra>",
+        )
+    if question.more_skew:
+        figure.update_layout(yaxis_title_text="Capacity at the skew measured (records/s)")
+    theme.room_for_legend(figure)
+    return figure

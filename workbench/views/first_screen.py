@@ -1,0 +1,91 @@
+"""What the first screens of all reports are made of: where figures come from, one table, reasons for care, tabs.
+
+Every text given is escaped here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+MOST_CARES = 4
+_CHOSEN = ' class="chosen"'
+ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED"}
+"""What the figures are where nothing was measured here, by the kind of the testbed; elsewhere they are MEASURED."""
+
+
+class Chip(NamedTuple):
+    """A cell that is a verdict: its words, and ``"safe"``, ``"risky"`` or ``"unsure"``, which colours it."""
+
+    text: str
+    style: str
+
+
+def origin(kind: str) -> str:
+    """Give the word that says where figures come from."""
+    return ORIGINS.get(kind, "MEASURED")
+
+
+def header_html(word: str, facts: Iterable[str]) -> str:
+    """Write where the figures come from, which no reader can miss, and what they are of."""
+    words = escape(" · ".join(filter(None, facts)))
+    return f'<p class="workbench-origin"><span class="origin {word.lower()}">{escape(word)}</span> {words}</p>'
+
+
+def table_html(
+    columns: Sequence[str], rows: Iterable[Sequence[str | Chip]], *, chosen: int | None = None, caption: str = ""
+) -> str:
+    """Write a table of few rows; the row `chosen` is marked."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    body = "".join(
+        f"<tr{_CHOSEN * (number == chosen)}>{''.join(map(_cell, row))}</tr>" for number, row in enumerate(rows)
+    )
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return (
+        f'<div class="workbench-front"><table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def cares_html(reasons: Mapping[str, str]) -> str:
+    """List the first reasons for care, at most four, each with what to do."""
+    items = "".join(
+        f"<li>{escape(reason)} <strong>{escape(remedy)}</strong></li>"
+        for reason, remedy in list(reasons.items())[:MOST_CARES]
+    )
+    return f'<ul class="workbench-cares">{items}</ul>' if items else ""
+
+
+def beside_html(*parts: str) -> str:
+    """Put parts side by side where the page is wide enough."""
+    shown = [part for part in parts if part]
+    return f'<div class="workbench-beside">{"".join(shown)}</div>' if len(shown) > 1 else "".join(shown)
+
+
+def tabs_html(name: str, panes: Mapping[str, Mapping[str, str]]) -> str:
+    """Write texts to copy under tabs, which need no script and are all printed.
+
+    Parameters
+    ----------
+    name
+        Unique on the page.
+    panes
+        By the tab's label, the texts by what they are.
+    """
+    made = []
+    for number, (label, texts) in enumerate(panes.items()):
+        id_ = escape(f"tab-{name}-{number}")
+        shown = "".join(
+            f'<div>{escape(what)}<pre class="workbench-copy" tabindex="0" role="region" '
+            f'aria-label="{escape(f"{what}, {label}")}">{escape(text)}</pre></div>'
+            for what, text in texts.items()
+        )
+        made.append(
+            f'<input type="radio" name="tabs-{escape(name)}" id="{id_}"{" checked" * (number == 0)}>'
+            f'<label for="{id_}">{escape(label)}</label><div class="pane">{shown}</div>'
+        )
+    return f'<div class="workbench-tabs">{"".join(made)}</div>' if made else ""
+
+
+def _cell(cell: str | Chip) -> str:
+    if isinstance(cell, Chip):
+        return f'<td><span class="verdict {cell.style}">{escape(cell.text)}</span></td>'
+    return f"<td>{escape(cell)}</td>"

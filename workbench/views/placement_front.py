@@ -1,0 +1,115 @@
+"""The first screen of a placement: what it gains over the default scheduler, the methods in one table, what to mind."""
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from workbench.placement import Placed
+from workbench.study import PlacementStudy
+from workbench.views import units
+from workbench.views.first_screen import cares_html, header_html, table_html
+
+DEFAULT = "flink-default"
+"""The scheduler that gains are given against."""
+
+_SHOWN = ("flink-default", "flink-evenly", "round-robin", "random")
+_SAME = 0.005
+
+
+def sentence(study: PlacementStudy) -> str:
+    """Say what the best plan gains over the default scheduler, in the median of its draws."""
+    best, default = study.best, study.methods.get(DEFAULT, ())
+    own, usual = rate(best), median_rate(default)
+    if own is not None and usual:
+        gain = own / usual - 1
+        more = f"{units.share(gain)} more than" if gain > _SAME else "as much as"
+        return (
+            f"Placed by {best.method}, the query sustains {units.rate(own)}: {more} by the default scheduler "
+            f"({DEFAULT}, {units.rate(usual)} in the median of {units.count(len(default))} draws)."
+        )
+    cost = units.number(best.cost.worst)
+    if not default:
+        return f"Placed by {best.method}, the worst cost is {cost} (0 is perfectly even, 1 the most uneven there is)."
+    drawn = median(plan.cost.worst for plan in default)
+    return (
+        f"Placed by {best.method}, the worst cost is {cost} (0 is perfectly even, 1 the most uneven there is); by the "
+        f"default scheduler ({DEFAULT}) it is {units.number(drawn)} in the median of {units.count(len(default))} draws."
+    )
+
+
+def front_html(study: PlacementStudy) -> str:
+    """Write the first screen; every text of the user's is escaped."""
+    problem = study.given.problem
+    facts = (
+        f"{units.count(problem.tasks)} tasks of {units.count(len(problem.operators))} operators",
+        f"{units.count(problem.workers)} workers of {units.count(problem.slots)} slots",
+        "rates by the loads given, not by running a placement",
+    )
+    return header_html("CALCULATED", facts) + _methods(study) + cares_html(cares(study))
+
+
+def cares(study: PlacementStudy) -> dict[str, str]:
+    """Give what to mind, with what to do."""
+    reasons: dict[str, str] = {}
+    best = study.best
+    if best.rate is None:
+        reasons["The input names no rate of its loads, so that only costs are compared."] = (
+            "Add 'rate' and 'worker' to the input."
+        )
+    elif math.isinf(best.rate.rate):
+        reasons["Nothing limits the rate."] = "Add what a worker can give ('worker') to the input."
+    elif study.given.rate is not None and best.rate.rate < study.given.rate:
+        reasons[f"The best plan sustains {units.rate(best.rate.rate)}, less than {units.rate(study.given.rate)}."] = (
+            "Add workers, or larger ones."
+        )
+    if study.given.basis:
+        reasons[study.given.basis] = "Verify the placement under load before you rely on a rate."
+    if study.refused:
+        listed = ", ".join(study.refused)
+        reasons[f"Found no plan: {listed}."] = "The reasons are under 'What would others do?'."
+    if not study.front.exhausted:
+        reasons["The search for plans to choose between ran out of time."] = "Give it more: timeout_s."
+    return reasons
+
+
+def _methods(study: PlacementStudy) -> str:
+    shown = [study.best.method, *(name for name in _SHOWN if name in study.methods and name != study.best.method)]
+    own = rate(study.best)
+    rows = []
+    for name in shown:
+        plans = (study.best,) if name == study.best.method else study.methods[name]
+        usual = median_rate(plans)
+        lowest = min(rates(plans), default=None)
+        rows.append(
+            (
+                f"{name} ◀ best" if name == study.best.method else name,
+                "" if usual is None else units.rate(usual),
+                "" if usual is None or own is None else _against(usual, own),
+                "" if lowest is None else units.rate(lowest),
+                units.number(median(plan.cost.worst for plan in plans)),
+                units.count(len(plans)),
+            )
+        )
+    columns = ("Method", "Sustained, median", "Against the best", "In the worst draw", "Worst cost, median", "Draws")
+    return table_html(columns, rows, chosen=0)
+
+
+def _against(usual: float, own: float) -> str:
+    change = usual / own - 1
+    return "the same" if abs(change) < _SAME else f"{'+' if change > 0 else '-'}{units.share(abs(change))}"
+
+
+def rate(placed: Placed) -> float | None:
+    """Give what a plan sustains, records/s; None where that is not known or nothing limits it."""
+    return None if placed.rate is None or not math.isfinite(placed.rate.rate) else placed.rate.rate
+
+
+def median_rate(plans: Sequence[Placed]) -> float | None:
+    """Give the median of what plans sustain, records/s; None where that is not known."""
+    known = rates(plans)
+    return median(known) if known else None
+
+
+def rates(plans: Sequence[Placed]) -> list[float]:
+    """Give what each plan sustains, records/s, as far as it is known."""
+    return [one for one in map(rate, plans) if one is not None]

@@ -1,0 +1,84 @@
+"""The first screen of a replay: which policy to choose, every policy with its money, and what to mind."""
+
+from collections.abc import Mapping
+
+from workbench.records import DRIVER_CORES
+from workbench.study import Replayed
+from workbench.views import units
+from workbench.views.figures import Policies
+from workbench.views.first_screen import Chip, cares_html, header_html, table_html
+
+_KEEPS_UP, _MOSTLY = 0.99, 0.95  # shares of the time at the target
+
+
+def front_html(replayed: Replayed, data: Policies) -> str:
+    """Write the first screen; every text of the user's is escaped."""
+    trace = replayed.trace
+    load = f"load of {units.rate(trace.mean_per_s)} in the mean and {units.rate(trace.peak_per_s)} at the peak"
+    facts = (
+        replayed.query,
+        f"{load} over {units.seconds(trace.duration_s)}",
+        f"from {units.count(sum(replayed.tasks.values()))} slots",
+    )
+    return header_html("SIMULATED", facts) + _table(replayed, data) + cares_html(cares(data))
+
+
+def cares(data: Policies) -> dict[str, str]:
+    """Give what to mind, with what to do."""
+    reasons: dict[str, str] = {}
+    rows = dict(zip(data.names, data.rows, strict=True))
+    if data.best is not None and rows[data.best]["at_target"] < _KEEPS_UP:
+        kept = units.share(rows[data.best]["at_target"])
+        reasons[f"No policy keeps up all the time; {data.best} does {kept} of it."] = (
+            "Begin with more slots, or compare other policies."
+        )
+    falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.best]
+    if falling:
+        verb = "falls" if len(falling) == 1 else "fall"
+        reasons[f"{', '.join(falling)} {verb} behind for more than a twentieth of the time."] = (
+            "See what each does, below, before you choose it for its price."
+        )
+    if not all("cost" in row for row in rows.values()):
+        reasons["No worker is priced, so cost is in core-hours."] = (
+            "Give prices and an instance type to have it in money."
+        )
+    reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = (
+        "Try the policy on the real job before you rely on it."
+    )
+    return reasons
+
+
+def _table(replayed: Replayed, data: Policies) -> str:
+    rows = dict(zip(data.names, data.rows, strict=True))
+    ranked = sorted(rows, key=lambda name: (name != data.best, -rows[name]["at_target"]))
+    money = all("cost" in row for row in rows.values())
+    unit = "Money" if money else "Core-hours"
+    columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Restarts")
+    shown = [
+        (
+            f"{name} ◀ best" if name == data.best else name,
+            _kept(rows[name]["at_target"]),
+            units.number(with_driver(replayed, rows[name])[money]),
+            units.seconds(rows[name]["latency_p50_s"]),
+            units.seconds(rows[name]["latency_p99_s"]),
+            units.count(rows[name]["reconfigurations"]),
+        )
+        for name in ranked
+    ]
+    return table_html(columns, shown, chosen=0 if data.best is not None else None)
+
+
+def with_driver(replayed: Replayed, row: Mapping[str, float]) -> tuple[float, float]:
+    """Give core-hours and money of a policy with the driver, which runs all the time at the workers' price per core.
+
+    The money is 0 where no worker is priced.
+    """
+    driver = DRIVER_CORES * replayed.trace.duration_s / 3600
+    hours = row["core_hours"] + driver
+    price = row.get("cost", 0.0) / row["core_hours"] if row["core_hours"] else 0.0
+    return hours, row.get("cost", 0.0) + driver * price
+
+
+def _kept(share: float) -> Chip:
+    style = "safe" if share >= _KEEPS_UP else "risky" if share >= _MOSTLY else "unsure"
+    return Chip(units.share(round(share, 3)), style)
