@@ -85,7 +85,7 @@ def test_shapes_have_as_many_slots():
 
 
 def test_at_least_one_plan_is_drawn():
-    with pytest.raises(WorkbenchError, match="samples is 0"):
+    with pytest.raises(WorkbenchError, match="The number of draws is 0; it must be a whole number of at least 1"):
         study_placement(read_placement_input(SHIPPED), samples=0)
 
 

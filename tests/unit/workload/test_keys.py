@@ -30,22 +30,25 @@ def test_counts_make_a_key_trace():
     assert shares.tolist() == pytest.approx([0.4, 0.2, 0.1, *[0.01] * 30])
 
 
-def test_the_report_names_hot_keys_skew_and_advice():
+def test_the_report_names_hot_keys_skew_and_advice(capsys):
     advice = advise_executors(4, 8, key_counts=EXACT.counts, untracked_keys=30, untracked_records=300)
-    text = "\n".join(keys._lines(EXACT, advice))
-    assert text.startswith("auction: 1,000 rows, 5 without a key, 33 keys, counted by exact\n  a ")
+    keys._show(EXACT, advice)
+    text = capsys.readouterr().out
+    assert text.startswith("The most frequent key has 40 % of the rows")
     assert "more than 2.5 tasks do not raise the rate" in text
-    assert (
-        "4 shuffle partitions: the fullest has 2.40 times the mean, which allows 42% of an even spread's rate" in text
-    )
+    assert "auction: 1,000 rows, 5 without a key, 33 keys, counted by exact" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["a", "400", "40", "%"] in rows
+    assert ["4", "2.4", "42", "%"] in rows  # partitions, the fullest against the mean, and the rate that allows
     assert f"Elastic executors: {advice.executors} with {advice.shards} shards each" in text
     assert "with 2.5 cores the most frequent key alone fills a core; more cores do not help" in text
 
 
-def test_the_report_of_a_sketch_states_its_error():
-    text = "\n".join(keys._lines(SKETCH, advise_executors(1, 8)))
+def test_the_report_of_a_sketch_states_its_error(capsys):
+    keys._show(SKETCH, advise_executors(1, 8))
+    text = capsys.readouterr().out
     assert "61 keys (within 4%, nearly always), counted by sketch" in text
-    assert "counts may be too high by up to 7 rows (0.700%)" in text
+    assert "counts may be too high by up to 7 rows (0.7 %)" in text
 
 
 @pytest.mark.parametrize(
