@@ -17,7 +17,7 @@ from importlib import import_module
 from types import FrameType, MappingProxyType
 
 from workbench import __version__
-from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, discard_output
+from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED, discard_output
 from workbench.errors import WorkbenchError
 
 _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except BrokenPipeError:  # the reader of a pipe has seen enough
         discard_output()
-        return DONE
+        return PIPE_CLOSED
     except KeyboardInterrupt:
         kept = f"; {options.kept}" if "kept" in options else ""
         print(f"workbench: {options.asked} was interrupted{kept}.", file=sys.stderr)

@@ -7,6 +7,7 @@ from pathlib import Path
 from workbench.errors import WorkbenchError
 
 DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED = 0, 1, 2, 3, 70, 130
+PIPE_CLOSED = 141  # what a shell reports of a program whose reader left before it was done
 JOURNAL = ".workbench/journal.jsonl"
 KEPT = "what was measured is in the journal, and the same command goes on from there"  # said when interrupted
 

@@ -34,9 +34,9 @@ def console() -> Console:
 
 def table(columns: Mapping[str, Literal["left", "right"]]) -> Table:
     """Make an empty table; figures belong into columns that are aligned right, and are never broken."""
-    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for name, justify in columns.items():
-        made.add_column(name, justify=justify, no_wrap=justify == "right", vertical="bottom")
+        made.add_column(name, justify=justify, no_wrap=justify == "right", vertical="bottom", overflow="fold")
     return made
 
 

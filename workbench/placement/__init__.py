@@ -22,7 +22,18 @@ from workbench.placement.inputs import (
     measured_query,
     read_placement_input,
 )
-from workbench.placement.methods import BLIND, DRAWN, METHODS, Compared, Comparison, Placed, best_method, compare, place
+from workbench.placement.methods import (
+    BLIND,
+    DRAWN,
+    METHODS,
+    Compared,
+    Comparison,
+    Placed,
+    best_method,
+    best_of,
+    compare,
+    place,
+)
 from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
 from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
 from workbench.placement.problem import Link, PlacementProblem
@@ -68,6 +79,7 @@ __all__ = [
     "batch_query",
     "best_allocation",
     "best_method",
+    "best_of",
     "calibrated_worker",
     "compare",
     "count_plans",

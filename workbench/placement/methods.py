@@ -141,6 +141,17 @@ class Compared:
         return max((plan.rate.rate for plan in self.plans if plan.rate is not None), default=None)
 
 
+def best_of(rows: Iterable[Compared]) -> Compared:
+    """Give the row of the highest median rate; of rates that are alike, of the lowest worst cost; then the first.
+
+    Rates within a thousandth are alike. Without rates only costs count.
+    """
+    rows = list(rows)
+    most = max(row.median or 0.0 for row in rows)
+    able = [row for row in rows if (row.median or 0.0) >= most * (1 - _AS_FAST)]
+    return min(able, key=lambda row: float(f"{row.worst_cost:.9g}"))
+
+
 class Comparison(tuple[Compared, ...]):  # noqa: SLOT001 - a tuple takes no slots, and `refused` needs a place
     """Rows of the methods that found a plan; `refused` has the others, with the reason."""
 
@@ -154,15 +165,12 @@ class Comparison(tuple[Compared, ...]):  # noqa: SLOT001 - a tuple takes no slot
 
     @property
     def best(self) -> Compared:
-        """The method of the highest median rate, ties to the lowest worst cost; without rates of the lowest cost.
+        """The best method, as `best_of` ranks them.
 
         Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete if they need
-        not. Rates that differ by less than a thousandth are equal.
+        not.
         """
-        asked = [row for row in self if row.placed.method != "odrp"] or list(self)
-        most = max(row.median or 0.0 for row in asked)
-        able = [row for row in asked if (row.median or 0.0) >= most * (1 - _AS_FAST)]
-        return min(able, key=lambda row: row.worst_cost)
+        return best_of([row for row in self if row.placed.method != "odrp"] or self)
 
     @property
     def default(self) -> Compared | None:

@@ -9,6 +9,7 @@ from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
     ODRP_SETTINGS,
+    Compared,
     CostVector,
     Placed,
     PlacementInput,
@@ -18,6 +19,7 @@ from workbench.placement import (
     Spread,
     Tuning,
     best_method,
+    best_of,
     compare,
     count_plans,
     count_within,
@@ -30,7 +32,6 @@ from workbench.simulation import Worker
 
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _COUNTING = 1e9  # additions, about a second
-_ALIKE = 1e-3  # share by which rates differ that count as one
 _ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest first
 
 
@@ -74,14 +75,13 @@ class PlacementStudy:
 
     @property
     def best(self) -> Placed:
-        """The plan of the highest rate where rates are known, and of rates that are alike the one of least worst cost.
-
-        Rates within a thousandth are alike; then ties go to the first method. Without rates only costs count.
+        """The plan of the best method, as a comparison ranks them.
 
         Plans for other numbers of tasks, as ODRP chooses them, answer another question and do not compete.
         """
         tasks = self.given.problem.parallelism
-        return _best([plan for plans in self.methods.values() for plan in plans if plan.problem.parallelism == tasks])
+        rows = map(Compared, self.methods.values())
+        return best_of(row for row in rows if row.placed.problem.parallelism == tasks).placed
 
 
 def study_placement(
@@ -169,12 +169,6 @@ def check_placing(seed: int, samples: int, timeout_s: float, odrp: str | None = 
         )
 
 
-def _best(plans: Sequence[Placed]) -> Placed:
-    highest = max((plan.rate.rate for plan in plans if plan.rate is not None), default=None)
-    able = [plan for plan in plans if highest is None or (plan.rate and plan.rate.rate >= (1 - _ALIKE) * highest)]
-    return min(able, key=lambda plan: float(f"{plan.cost.worst:.9g}"))
-
-
 def _of_front(given: PlacementInput, front: SearchResult, seconds: float) -> dict[str, tuple[Placed, ...]]:
     """Give the best plan of the front, as the method that searches all plans; none where the search found none."""
     problem = given.problem
@@ -190,7 +184,7 @@ def _of_front(given: PlacementInput, front: SearchResult, seconds: float) -> dic
         )
         for plan in front.pareto
     ]
-    return {"caps": (_best(placed),)} if placed else {}
+    return {"caps": best_of(Compared((one,)) for one in placed).plans} if placed else {}
 
 
 def _counted(count: Callable[[], int]) -> int | None:

@@ -306,7 +306,7 @@ def test_paradigms_are_policies_of_a_keyed_operator(minute, tmp_path, capsys):
     assert main(["replay", *command, "--policy", "static", "executor-centric"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("executor-centric")
-    assert [line.split()[0] for line in lines[-2:]] == ["static", "executor-cen…"]
+    assert [line.split()[0] for line in lines[-2:]] == ["static", "executor-centric"]
 
 
 def test_your_own_keys_are_replayed(rates, minute, tmp_path, capsys):

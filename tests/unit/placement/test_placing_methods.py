@@ -99,9 +99,6 @@ PROBLEM = {
 }
 
 
-RULE = "─" * 71
-
-
 def run(capsys, tmp_path, *arguments):
     file = tmp_path / "problem.json"
     file.write_text(json.dumps(PROBLEM), encoding="utf-8")
@@ -113,7 +110,8 @@ def test_the_comparison_tells_what_was_refused(capsys, tmp_path):
     code, output = run(capsys, tmp_path)
     assert code == 0
     table, _, notes = output.out.partition("\nnote: ")
-    placed = [line.split()[0] for line in table.splitlines()[table.splitlines().index(RULE) + 1 :]]
+    lines = table.splitlines()
+    placed = [line.split()[0] for line in lines[next(at for at, line in enumerate(lines) if set(line) == {"─"}) + 1 :]]
     assert sorted(placed) == sorted(set(METHODS) - {"caps", "caps-first"})
     assert "caps-first has no plan: No plan meets the thresholds 0, 0, 0; raise them" in notes
     code, output = run(capsys, tmp_path, "--json")
