@@ -31,12 +31,15 @@ CapsExplorer(problem)
     ),
     "panel_replay": (
         """
+from dataclasses import replace
+
 from workbench.simulation import RateTrace
 from workbench.study import replay_policies
 from workbench.views.widgets import ReplayPlayer
 
 day = RateTrace.diurnal(200_000, 1_200_000, duration_s=7200, period_s=7200, peak_at_s=3600)
-ReplayPlayer(replay_policies("q11", day, slots=40, policies=("static", "ds2", "flink")).timelines, 5.0)
+lines = replay_policies("q11", day, slots=40, policies=("static", "ds2", "flink")).timelines
+ReplayPlayer({name: replace(line, batch_s=5.0) for name, line in lines.items()})
 """,
     ),
 }

@@ -44,7 +44,15 @@ def _policies(found: Replayed) -> Table:
 
 
 def _paradigms(rows: Mapping[str, Mapping[str, float]]) -> Table:
-    figures = ("records\n/s", "p99\nlatency", "left\nwaiting", "cores", "shard\nmoves", "core\nmoves", "reparti-\ntions")
+    figures = (
+        "records\n/s",
+        "p99\nlatency",
+        "left\nwaiting",
+        "cores",
+        "shard\nmoves",
+        "core\nmoves",
+        "reparti-\ntions",
+    )
     table = look.table({"paradigm": "left", **dict.fromkeys(figures, "right")})
     for name, row in rows.items():
         table.add_row(
