@@ -21,6 +21,7 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Event, Rounded, ignore, result_of
+from workbench.observing import RunningQuery, as_measurement, headroom, read_log
 from workbench.records import CapacityPlan, Day, FailedRun, InstanceType, Measurement, PlannedStudy, Refusal, Run
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query, recorded_query
@@ -92,6 +93,9 @@ def study_steps(
     WorkbenchError
         When the query, the data or a budget is not available here, or too few budgets yield a capacity.
     """
+    if study.log is not None:
+        instances = read_instances(Path(study.prices)) if study.prices else ()
+        return plan_targets(study, explored_log(study), (), instances)
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     if shares_deployments(study, explorer.optimizer.testbed):
         together = explore_together(
@@ -112,6 +116,32 @@ def study_steps(
             journal=journal,
         )
     return plan_targets(study, exploration, swept, instances)
+
+
+def explored_log(study: Study) -> Exploration:
+    """Read the log of a study's query, and fit the model to what it shows.
+
+    Raises
+    ------
+    WorkbenchError
+        When it cannot be read, the query runs on another budget there, or its load does not show what it sustains.
+    """
+    running = read_log(study.log or "", study.query)
+    if study.slots != (running.slots,) or study.memory_mb != (running.memory_mb,):
+        raise WorkbenchError(
+            f"In the log, {running.name} runs on {running.slots} slots of {running.memory_mb} MB, and the study says "
+            f"{list(study.slots)} and {list(study.memory_mb)}. Set slots: [{running.slots}] and "
+            f"memory_mb: [{running.memory_mb}].",
+            settings=("slots", "memory_mb"),
+        )
+    return explored_running(study, running)
+
+
+def explored_running(study: Study, running: RunningQuery) -> Exploration:
+    """Fit the model to what a query's log shows; see `explored_log`."""
+    seen = replace(running, cpus=study.slot_cpus)
+    run = as_measurement(seen, headroom(seen.batches, study.interval_s, study.seed))
+    return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.grows)
 
 
 def shares_deployments(study: Study, testbed: Testbed) -> bool:

@@ -17,7 +17,7 @@ from workbench.simulation import RateTrace
 from workbench.strict_yaml import parse_yaml
 from workbench.workload import OutputMode
 
-TESTBEDS = ("spark", "fluid", "recorded")
+TESTBEDS = ("spark", "fluid", "recorded", "observed")
 DEPLOYMENTS = ("shared", "separate")
 _Check = Callable[[Any], Any]
 
@@ -39,10 +39,14 @@ class Study:
     output_mode
         Spark's; None: the query's own.
     testbed
-        ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine, ``"recorded"`` replays `table`.
+        ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine, ``"recorded"`` replays `table`,
+        ``"observed"`` reads what a running query's event log shows.
     table
         CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
         ``query``; `query` is then any name.
+    log
+        Event log of a running query, a file or the folder of a rolling one; `query` is its name there, `slots` and
+        `memory_mb` those that it runs on.
     slot_cpus
         Cores of a slot.
     interval_s
@@ -102,6 +106,7 @@ class Study:
     output_mode: OutputMode | None = None
     testbed: str = "spark"
     table: str | None = None
+    log: str | None = None
     slot_cpus: float = defaults.SLOT_CPUS
     interval_s: float = defaults.INTERVAL_S
     intervals: tuple[float, ...] = ()
@@ -139,7 +144,7 @@ class Study:
             except (TypeError, ValueError, OverflowError):
                 raise WorkbenchError(f"{field.name} is {_shown(value)}; it must be {allowed}. Correct it.") from None
         _ = self.space  # says what is wrong with it
-        if len(self.slots) == 1 and not (self.shared and self.form == "scaling"):
+        if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
             raise WorkbenchError(
                 f"slots is {list(self.slots)!r}; one slot count is enough only in a shared deployment on Spark, with "
                 "form: scaling, where runs with more partitions show what tasks cost. Give more, such as [1, 2, 4]."
@@ -150,7 +155,7 @@ class Study:
             given, lacking = ("outage_s", "catch_up_s") if self.catch_up_s is None else ("catch_up_s", "outage_s")
             raise WorkbenchError(f"{given} is given without {lacking}. Add it, or leave both out.")
         self._check_intervals()
-        self._check_table()
+        self._check_source()
         if self.deployment == "shared" and self.testbed != "spark":
             raise WorkbenchError(
                 f"deployment is 'shared', but the {self.testbed} testbed deploys each budget apart. Remove it, or use "
@@ -199,17 +204,24 @@ class Study:
                 f"'intervals: [1, {self.interval_s:g}, 5]'."
             )
 
-    def _check_table(self) -> None:
-        if self.testbed == "recorded" and self.table is None:
-            raise WorkbenchError(
-                "The recorded testbed needs a table of measurements. Add 'table: FILE', a CSV file with the columns "
-                "memory_mb, slots and rate."
-            )
-        if self.testbed != "recorded" and self.table is not None:
-            raise WorkbenchError(
-                f"table is {self.table!r}, which the {self.testbed} testbed does not read. Add 'testbed: recorded', or "
-                "remove it."
-            )
+    def _check_source(self) -> None:
+        """Check that a testbed that reads a file has one, and no other has."""
+        for testbed, name, what in (
+            (
+                "recorded",
+                "table",
+                "a table of measurements. Add 'table: FILE', a CSV file with memory_mb, slots and rate",
+            ),
+            ("observed", "log", "an event log. Add 'log: PATH', a file or folder that a running query writes"),
+        ):
+            given = getattr(self, name)
+            if self.testbed == testbed and given is None:
+                raise WorkbenchError(f"The {testbed} testbed needs {what}.")
+            if self.testbed != testbed and given is not None:
+                raise WorkbenchError(
+                    f"{name} is {given!r}, which the {self.testbed} testbed does not read. Add 'testbed: {testbed}', "
+                    "or remove it."
+                )
 
 
 def read_study(path: str | Path) -> Study:
@@ -343,6 +355,7 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "output_mode": (_or_none(_one_of(*get_args(OutputMode))), f"one of {', '.join(get_args(OutputMode))}"),
     "testbed": (_one_of(*TESTBEDS), f"one of {', '.join(TESTBEDS)}"),
     "table": (_or_none(_text), "the path of a CSV file"),
+    "log": (_or_none(_text), "the path of an event log"),
     "slot_cpus": (_number(0), "a number of cores above 0"),
     "interval_s": (_number(0), "a number of seconds above 0"),
     "intervals": (_list(_number(0)), "a list of seconds above 0"),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 MOST_CARES = 4
 _CHOSEN = ' class="chosen"'
-ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED"}
+ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}
 """What the figures are where nothing was measured here, by the kind of the testbed; elsewhere they are MEASURED."""
 
 

@@ -10,7 +10,12 @@ from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table
 from workbench.views.tables import facts_table
 
-_WHERE = {"spark": "on this machine", "fluid": "simulated", "recorded": "measured elsewhere"}
+_WHERE = {
+    "spark": "on this machine",
+    "fluid": "simulated",
+    "recorded": "measured elsewhere",
+    "observed": "seen in its log",
+}
 
 
 def asked_card(study: Study) -> Card:

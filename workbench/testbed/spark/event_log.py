@@ -69,7 +69,7 @@ class BatchLog:
 
     @property
     def records(self) -> int:
-        """Rows between the start and the end offset of the first source."""
+        """Rows that the first source gave: between its offsets where these number the rows, or as Spark counted."""
         return _released(self.progress["sources"][0])
 
     @property
@@ -84,7 +84,14 @@ class BatchLog:
 
 
 def _released(source: Mapping[str, Any]) -> int:
-    return _row_number(source["endOffset"]) - _row_number(source["startOffset"])
+    if _numbers_rows(source["endOffset"]):
+        return _row_number(source["endOffset"]) - _row_number(source["startOffset"])
+    return int(source["numInputRows"])
+
+
+def _numbers_rows(offset: object) -> bool:
+    """Whether an offset is of the workbench's own source, whose offsets number its rows."""
+    return (isinstance(offset, dict) and offset.keys() == {"n"}) or (isinstance(offset, str) and '"n":' in offset)
 
 
 def _row_number(offset: str | dict[str, int] | None) -> int:
@@ -95,26 +102,24 @@ def _row_number(offset: str | dict[str, int] | None) -> int:
 
 
 @dataclass
-class EventLog:
-    """Follows one event log file; `poll` returns the batches that were committed since the last call."""
+class _Running:
+    """A stage that is not complete: its tasks that ended, and the sums of what they counted."""
 
-    path: Path
-    _position: int = 0
-    _plans: dict[int, dict[str, Any]] = field(default_factory=dict)
+    tasks: list[Task] = field(default_factory=list)
+    accumulated: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+
+
+@dataclass
+class Events:
+    """What the events of a log say so far: it keeps what belongs to batches that are not committed, and no more."""
+
+    _plans: dict[int, tuple[dict[str, Any], frozenset[int]]] = field(default_factory=dict)
     _jobs: dict[int, tuple[str, int, int]] = field(default_factory=dict)
-    _tasks: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    _owned: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
+    _running: dict[tuple[int, int], _Running] = field(default_factory=lambda: defaultdict(_Running))
     _stages: dict[tuple[str, int], list[Stage]] = field(default_factory=lambda: defaultdict(list))
     _failures: dict[str, str] = field(default_factory=dict)
     _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-
-    def poll(self) -> list[tuple[str, BatchLog]]:
-        """Read new events; return pairs of query id and batch, in order of commit."""
-        with self.path.open("rb") as log:
-            log.seek(self._position)
-            text = log.read()
-        whole = text[: text.rfind(b"\n") + 1]  # an unfinished last line waits for the next call
-        self._position += len(whole)
-        return [batch for line in whole.splitlines() if (batch := self._take(json.loads(line)))]
 
     def failure(self, query_id: str) -> str | None:
         """Why the query ended on its own; None while it runs."""
@@ -124,23 +129,25 @@ class EventLog:
         """Rows released to each of the query's latest consecutive batches that read none of them."""
         return self._unread.get(query_id, ())
 
-    def _take(self, event: dict[str, Any]) -> tuple[str, BatchLog] | None:
+    def take(self, event: dict[str, Any]) -> tuple[str, BatchLog] | None:
+        """Take the next event; return the query's id and the batch that it commits, if it does."""
         kind = event["Event"].rsplit(".", 1)[-1]
         if kind in ("SparkListenerSQLExecutionStart", "SparkListenerSQLAdaptiveExecutionUpdate"):
-            self._plans[event["executionId"]] = event["sparkPlanInfo"]
+            plan = event["sparkPlanInfo"]
+            self._plans[event["executionId"]] = plan, _scan_accumulators(plan)
             while len(self._plans) > _KEPT_PLANS:  # plans are large, and a batch needs only its own
                 del self._plans[next(iter(self._plans))]
         elif kind == "SparkListenerJobStart":
             self._start(event)
         elif kind == "SparkListenerTaskEnd":
-            if event.get("Task Metrics") and event["Task End Reason"]["Reason"] == "Success":
-                self._tasks[event["Stage ID"], event["Stage Attempt ID"]].append(event)
+            self._end(event)
         elif kind == "SparkListenerStageCompleted":
             self._complete(event["Stage Info"])
         elif kind.endswith("QueryTerminatedEvent") and event.get("exception"):
             self._failures[event["id"]] = str(event["exception"])
         elif kind.endswith("QueryProgressEvent"):
-            return self._commit(event["progress"])
+            progress = event["progress"]
+            return self._commit(json.loads(progress) if isinstance(progress, str) else progress)
         return None
 
     def _start(self, job: dict[str, Any]) -> None:
@@ -149,9 +156,15 @@ class EventLog:
             batch = int(properties["streaming.sql.batchId"])
             owner = properties["sql.streaming.queryId"], batch, int(properties["spark.sql.execution.id"])
             self._jobs.update(dict.fromkeys(job["Stage IDs"], owner))
+            self._owned[owner[:2]] += job["Stage IDs"]
 
     def _commit(self, progress: dict[str, Any]) -> tuple[str, BatchLog] | None:
-        stages = self._stages.pop((progress["id"], progress["batchId"]), [])
+        query, number = progress["id"], progress["batchId"]
+        stages = self._stages.pop((query, number), [])
+        for owner in [one for one in self._owned if one[0] == query and one[1] <= number]:
+            self._stages.pop(owner, None)  # of a batch that was given up
+            for stage in self._owned.pop(owner):
+                self._jobs.pop(stage, None)
         if not any(source["numInputRows"] for source in progress["sources"]):
             released = sum(map(_released, progress["sources"]))
             if released:
@@ -163,36 +176,67 @@ class EventLog:
         ordered = tuple(sorted(stages, key=lambda stage: stage.stage_id))
         return progress["id"], BatchLog(progress["batchId"], progress, ordered)
 
+    def _end(self, event: dict[str, Any]) -> None:
+        """Add a task to its stage, if that is a query's."""
+        job = self._jobs.get(event["Stage ID"])
+        if job is None or not event.get("Task Metrics") or event["Task End Reason"]["Reason"] != "Success":
+            return
+        stage = self._running[event["Stage ID"], event["Stage Attempt ID"]]
+        _, scans = self._plans.get(job[-1], (None, frozenset()))
+        stage.tasks.append(_task(event, scans))
+        for update in event["Task Info"]["Accumulables"]:
+            if update.get("Metadata") == "sql":
+                stage.accumulated[update["ID"]] += int(update.get("Update", 0))
+
     def _complete(self, info: dict[str, Any]) -> None:
-        key = info["Stage ID"], info["Stage Attempt ID"]
-        events = self._tasks.pop(key, [])
+        stage = self._running.pop((info["Stage ID"], info["Stage Attempt ID"]), _Running())
         job = self._jobs.get(info["Stage ID"])
         if job is None or info.get("Failure Reason"):
             return
         query, batch, execution = job
-        accumulated: dict[int, int] = defaultdict(int)
-        for event in events:
-            for update in event["Task Info"]["Accumulables"]:
-                if update.get("Metadata") == "sql":
-                    accumulated[update["ID"]] += int(update.get("Update", 0))
-        plan = self._plans.get(execution)
+        plan, _ = self._plans.get(execution, (None, frozenset()))
+        seen = stage.accumulated
         found = [
-            Node(name, text, {metric: accumulated[key] for key, metric in ids.items() if key in accumulated})
+            Node(name, text, {metric: seen[key] for key, metric in ids.items() if key in seen})
             for name, text, ids in (_walk(plan) if plan else ())
         ]
         nodes = tuple(node for node in found if node.metrics and not node.name.startswith(_SILENT))
-        scans = _scan_accumulators(plan) if plan else frozenset()
-        tasks = tuple(_task(event, scans) for event in events)
         self._stages[query, batch].append(
             Stage(
                 info["Stage ID"],
                 tuple(info["Parent IDs"]),
                 info["Submission Time"] / 1000,
                 info["Completion Time"] / 1000,
-                tasks,
+                tuple(stage.tasks),
                 nodes,
             )
         )
+
+
+@dataclass
+class EventLog:
+    """Follows one event log file; `poll` returns the batches that were committed since the last call."""
+
+    path: Path
+    _position: int = 0
+    _events: Events = field(default_factory=Events)
+
+    def poll(self) -> list[tuple[str, BatchLog]]:
+        """Read new events; return pairs of query id and batch, in order of commit."""
+        with self.path.open("rb") as log:
+            log.seek(self._position)
+            text = log.read()
+        whole = text[: text.rfind(b"\n") + 1]  # an unfinished last line waits for the next call
+        self._position += len(whole)
+        return [batch for line in whole.splitlines() if (batch := self._events.take(json.loads(line)))]
+
+    def failure(self, query_id: str) -> str | None:
+        """Why the query ended on its own; None while it runs."""
+        return self._events.failure(query_id)
+
+    def unread(self, query_id: str) -> Sequence[int]:
+        """Rows released to each of the query's latest consecutive batches that read none of them."""
+        return self._events.unread(query_id)
 
 
 def _walk(plan: dict[str, Any]) -> Iterator[tuple[str, str, dict[int, str]]]:

@@ -1,0 +1,17 @@
+"""Observing: what a query that already runs sustains, from the logs it leaves, without a testbed."""
+
+from workbench.observing.as_measurement import as_measurement
+from workbench.observing.headroom import Headroom, headroom
+from workbench.observing.log import Block, RunningQuery, SeenBatch, read_log
+from workbench.observing.trigger import trigger_interval
+
+__all__ = [
+    "Block",
+    "Headroom",
+    "RunningQuery",
+    "SeenBatch",
+    "as_measurement",
+    "headroom",
+    "read_log",
+    "trigger_interval",
+]

@@ -1,0 +1,74 @@
+"""A log as a measurement, so that a plan can start from it as from any other."""
+
+from datetime import UTC, datetime
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.measuring.costs import fit_costs
+from workbench.observing.headroom import LEVEL, Headroom
+from workbench.observing.log import Block, RunningQuery
+from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Probe
+from workbench.records.estimate import Phase
+
+OBSERVED = "observed"
+"""The kind of its testbed."""
+
+_REPEATS = 1
+
+
+def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
+    """Give what a log shows in the form of a measurement: the rate told from it, and its batches at all loads.
+
+    Its blocks stand for observations at as many loads, the busiest for the one at the maximum.
+
+    Raises
+    ------
+    WorkbenchError
+        When the rate cannot be told, or the log has no tasks, so that nothing is known of what a batch is made of.
+    """
+    if found.rate is None:
+        raise WorkbenchError(f"What {running.name} sustains cannot be told from its log: {found.why_not}.")
+    blocks = [block for block in running.blocks if block.slots == running.slots]
+    if not blocks or not running.slots:
+        raise WorkbenchError(
+            f"The log of {running.name} shows no tasks of its batches, so it can be planned only for the slots it has. "
+            "Give the driver's event log (spark.eventLog.enabled=true)."
+        )
+    *others, busiest = sorted(blocks, key=lambda block: block.rows)
+    begun = running.batches[0].start_s
+    estimate = MstEstimate(
+        rate=found.rate,
+        low=found.low,
+        high=found.high,
+        probes=(_probe(busiest, "reading"),),
+        observation=busiest.observation,
+        limit="query",
+        seconds=running.batches[-1].start_s - begun,
+    )
+    return Measurement(
+        query=running.name,
+        budget=Budget(running.slots, SlotProfile(running.cpus, running.memory_mb), found.interval_s),
+        estimate=estimate,
+        costs=fit_costs(sample for block in blocks for sample in block.observation.samples),
+        source=None,
+        testbed=f"the event log of {running.application or 'an application'}, Spark {running.spark or 'unknown'}",
+        started_at=datetime.fromtimestamp(begun, UTC).isoformat(timespec="seconds"),
+        testbed_kind=OBSERVED,
+        machine=Machine(slots="executor cores, as the cluster counts them", virtual=None, facts=running.facts),
+        load_curve=tuple(_probe(block, "probe") for block in others),
+        interval=MstInterval(found.low, found.high, LEVEL, 0.0, _REPEATS),
+    )
+
+
+def _probe(block: Block, phase: Phase) -> Probe:
+    seen = block.observation
+    return Probe(
+        number=1,
+        phase=phase,
+        rate=seen.commanded_rate,
+        attempt=1,
+        observation=seen,
+        seconds=seen.elapsed_s,
+        steady=True,
+        partitions=block.partitions,
+    )

@@ -1,0 +1,178 @@
+"""What a running query would sustain, from the batches that its load happened to ask for.
+
+A batch takes a + b x rows seconds; the query sustains the rate at which a batch lasts as long as the trigger interval:
+
+    rate = (T - a) / (b T)
+
+Batches that began late, because the one before them took longer than the interval, hold more rows than the interval
+brings, so they show times beyond it: where there are any, nothing is extrapolated. Where the load never moved, a and b
+cannot be told apart, and no rate is given.
+
+The interval holds two doubts. The line's own: it is fitted again to blocks of batches drawn with replacement, so that
+neighbouring batches, which share their weather, count as one (a block bootstrap). And the bend: a line that holds up to
+the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is carried; by how much is
+calibrated on queries of known capacity, each kind of query left out in turn (``benchmarks/observing.py``).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from workbench.checks import positive
+from workbench.errors import WorkbenchError
+from workbench.observing.log import SeenBatch
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.9
+_FEWEST = 20  # batches
+_MOVED = 1.3  # 95 % over 5 % quantile of the rows, from which the load has moved
+_IN_BLOCK, _DRAWS = 8, 200
+_LEAST_DOUBT, _BENT = 0.04, 0.25  # deviation of ln rate: at no distance, and for each unit of ln(distance)
+_ROUNDS = 10  # of reweighting
+_OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """What a query sustains, from its log.
+
+    Parameters
+    ----------
+    rate
+        Records/s at which a batch takes as long as the interval; None where it cannot be told.
+    low, high
+        Of its 90 % interval, records/s.
+    why_not
+        Why there is no rate; empty if there is one.
+    peak_rate
+        What its load asked for at the peak: the 99 % quantile of rows / interval, records/s.
+    reach
+        Rows of a batch at `rate` over those of the largest batches seen; at most 1: nothing is extrapolated.
+    fixed_s, per_row_s
+        a and b.
+    behind
+        Share of the batches that took longer than the interval.
+    batches
+        How many it rests on.
+    interval_s
+        The trigger interval.
+    """
+
+    rate: float | None
+    low: float
+    high: float
+    why_not: str
+    peak_rate: float
+    reach: float
+    fixed_s: float
+    per_row_s: float
+    behind: float
+    batches: int
+    interval_s: float
+
+    @property
+    def left(self) -> float | None:
+        """Rate over peak, less 1; None where the rate cannot be told."""
+        return None if self.rate is None or self.peak_rate <= 0 else self.rate / self.peak_rate - 1
+
+
+def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> Headroom:
+    """Estimate what a query sustains at a trigger interval, on the slots that most of its batches ran on.
+
+    Parameters
+    ----------
+    batches
+        Of a log; those on other numbers of slots than most are left out.
+    interval_s
+        Trigger interval, seconds.
+    seed
+        Of the bootstrap.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no batch, or the interval is not above 0.
+    """
+    positive("The trigger interval", interval_s, "seconds")
+    if not batches:
+        raise WorkbenchError("There are no batches with rows. Give the log of a query that has read something.")
+    slots = [batch.slots for batch in batches]
+    usual = max(sorted(set(slots), reverse=True), key=slots.count)
+    kept = [batch for batch in batches if batch.slots == usual]
+    rows = np.array([batch.rows for batch in kept], dtype=float)
+    seconds = np.array([batch.batch_s for batch in kept])
+    peak = float(np.quantile(_arriving(kept, interval_s), 0.99))
+    behind = float(np.mean(seconds > interval_s))
+    largest = float(np.quantile(rows, 0.99))
+
+    known = Headroom(None, 0.0, math.inf, "", peak, 0.0, 0.0, 0.0, behind, len(kept), interval_s)
+    if len(kept) < _FEWEST:
+        return replace(known, why_not=f"there are {len(kept)} batches on {usual} slots; it takes {_FEWEST}")
+    least, most = np.quantile(rows, [0.05, 0.95])
+    if most < _MOVED * least:
+        why = (
+            f"the load hardly moved: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what a row costs "
+            "cannot be told from what a batch costs"
+        )
+        return replace(known, why_not=why)
+    fixed, per_row = _line(rows, seconds)
+    known = replace(known, fixed_s=fixed, per_row_s=per_row)
+    if per_row <= 0:
+        return replace(known, why_not="larger batches took no longer than small ones")
+    if fixed >= interval_s:
+        return replace(known, why_not=f"a batch takes {fixed:.3g} s whatever it holds, as long as the interval")
+    rate = (interval_s - fixed) / (per_row * interval_s)
+    reach = rate * interval_s / largest
+    own = _bootstrapped(rows, seconds, interval_s, seed)
+    doubt = math.sqrt(own**2 + _LEAST_DOUBT**2 + (_BENT * max(0.0, math.log(reach))) ** 2)
+    width = math.exp(float(ndtri((1 + LEVEL) / 2)) * doubt)
+    return replace(known, rate=rate, low=rate / width, high=rate * width, reach=reach)
+
+
+def _arriving(batches: Sequence[SeenBatch], interval_s: float) -> Floats:
+    """Rate of the load at each batch, records/s: its rows over the time since the last one, at least an interval."""
+    starts = np.array([batch.start_s for batch in batches])
+    rows = np.array([batch.rows for batch in batches], dtype=float)
+    since = np.diff(starts, prepend=starts[0] - interval_s)
+    return np.asarray(rows / np.maximum(since, interval_s))
+
+
+def _line(rows: Floats, seconds: Floats) -> tuple[float, float]:
+    """Fit seconds = a + b rows with a, b at least 0, batches far off counting less (Huber)."""
+    weights = np.ones_like(rows)
+    fixed = per_row = 0.0
+    for _ in range(_ROUNDS):
+        total = weights.sum()
+        x, y = (weights * rows).sum() / total, (weights * seconds).sum() / total
+        spread = (weights * (rows - x) ** 2).sum()
+        per_row = max(0.0, float((weights * (rows - x) * (seconds - y)).sum() / spread)) if spread > 0 else 0.0
+        fixed = float(y - per_row * x)
+        if fixed < 0:
+            fixed, per_row = 0.0, float((weights * rows * seconds).sum() / (weights * rows**2).sum())
+        off = seconds - fixed - per_row * rows
+        scale = 1.4826 * float(np.median(np.abs(off)))
+        if scale <= 0:
+            break
+        weights = 1 / np.maximum(1.0, np.abs(off) / (_OUTLYING * scale))
+    return fixed, per_row
+
+
+def _bootstrapped(rows: Floats, seconds: Floats, interval_s: float, seed: int) -> float:
+    """Deviation of ln rate over lines fitted to blocks drawn with replacement."""
+    rng = np.random.default_rng(seed)
+    blocks = np.array_split(np.arange(len(rows)), max(2, len(rows) // _IN_BLOCK))
+    found = []
+    for _ in range(_DRAWS):
+        drawn = np.concatenate([blocks[one] for one in rng.integers(len(blocks), size=len(blocks))])
+        fixed, per_row = _line(rows[drawn], seconds[drawn])
+        if per_row > 0 and fixed < interval_s:
+            found.append(math.log((interval_s - fixed) / (per_row * interval_s)))
+    if len(found) < _DRAWS // 2:
+        return 1.0
+    low, high = np.quantile(found, [0.05, 0.95])
+    return float(high - low) / (2 * float(ndtri((1 + LEVEL) / 2)))

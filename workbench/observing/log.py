@@ -1,0 +1,361 @@
+"""What an event log says of a streaming query that runs: its slots, its batches, the work of its operators.
+
+Nothing is measured here: the load is what it was. Batches are kept as a few numbers each; the work of operators is
+summed over blocks of consecutive batches, of which a selection over all loads is kept. So memory does not grow with the
+log's tasks.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.metrics import Batch, Observation
+from workbench.observing.files import read_events
+from workbench.observing.trigger import trigger_interval
+from workbench.testbed.spark.event_log import BatchLog, Events
+from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
+
+_IN_BLOCK = 10  # batches
+_FEWEST_IN_BLOCK = 4
+_KEPT_BLOCKS = 60
+_COLD = 5  # first batches of a start, whose code is not compiled yet
+_UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
+_OVERHEAD, _LEAST_OVERHEAD_MB = 0.1, 384  # Spark's memory beside an executor's heap
+
+
+@dataclass(frozen=True)
+class SeenBatch:
+    """A micro-batch of a running query.
+
+    Parameters
+    ----------
+    start_s
+        When its trigger fired, seconds since 1970.
+    batch_s
+        From the trigger to the commit.
+    rows
+        Source rows.
+    slots
+        Tasks that could run at once; 0 if the log does not say.
+    """
+
+    start_s: float
+    batch_s: float
+    rows: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive batches: what their operators did, on how many slots and partitions."""
+
+    slots: int
+    partitions: int
+    observation: Observation
+
+    @property
+    def rows(self) -> float:
+        """Source rows of a batch, their mean."""
+        return self.observation.consumed_records / max(1, len(self.observation.batches) - 1)
+
+
+@dataclass(frozen=True)
+class RunningQuery:
+    """A streaming query as its log shows it.
+
+    Parameters
+    ----------
+    name
+        Its name, or its id if it has none.
+    application, spark
+        Name of the application; version of Spark.
+    batches
+        With rows, in order; the first few of each start are left out.
+    blocks
+        Of them, over all loads seen.
+    interval_s
+        Trigger interval, seconds; None where the log does not show one.
+    memory_mb, cpus
+        Of one slot: MiB, cores as the cluster counts them.
+    cpu_share
+        CPU seconds of the tasks' threads for each second that they ran: what a counted core really was.
+    sources, sink
+        In Spark's words.
+    starts
+        How often it was started.
+    stopped
+        The error that ended it; None if it runs or was stopped.
+    facts
+        Further facts in words, by name.
+    """
+
+    name: str
+    application: str
+    spark: str
+    batches: tuple[SeenBatch, ...]
+    blocks: tuple[Block, ...]
+    interval_s: float | None
+    memory_mb: int
+    cpus: float
+    cpu_share: float | None
+    sources: tuple[str, ...] = ()
+    sink: str = ""
+    starts: int = 1
+    stopped: str | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def slots(self) -> int:
+        """Slots of most batches; ties go to the later count."""
+        counts: dict[int, int] = {}
+        for batch in self.batches:
+            counts[batch.slots] = counts.get(batch.slots, 0) + 1
+        return max(reversed(counts), key=lambda slots: counts[slots], default=0)
+
+
+def read_log(path: str | Path, query: str | None = None, progress: str | Path | None = None) -> RunningQuery:
+    """Read a query from an event log.
+
+    Parameters
+    ----------
+    path
+        The log: a file, or the folder of a rolling one.
+    query
+        Name or id of the query; None: the log has one.
+    progress
+        File of progress events, one JSON object each line, for a log that has none.
+
+    Raises
+    ------
+    WorkbenchError
+        When the log cannot be read, or has no such query, or several and none is named.
+    """
+    reading = _Reading()
+    for event in read_events(path):
+        reading.take(event)
+    if progress is not None:
+        for event in _progress_events(progress):
+            reading.take(event)
+    return reading.query(query, str(path))
+
+
+def _progress_events(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Give the progress events of a file, as a log would hold them."""
+    try:
+        with Path(path).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                try:
+                    progress = json.loads(line)
+                    _ = progress["batchId"], progress["durationMs"], progress["sources"], progress["timestamp"]
+                except (ValueError, KeyError, TypeError) as error:
+                    raise WorkbenchError(
+                        f"Line {number} of {path} is no progress event ({type(error).__name__}: {error}). Write one "
+                        "query.lastProgress, as JSON, a line."
+                    ) from error
+                yield {"Event": "QueryProgressEvent", "progress": progress}
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkbenchError(f"The progress events {path} cannot be read: {error}. Check the path.") from error
+
+
+@dataclass
+class _Seen:
+    """What is known of one query so far."""
+
+    query_id: str
+    name: str = ""
+    starts: int = 0
+    since_start: int = 0
+    batches: list[SeenBatch] = field(default_factory=list)
+    open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    last_id: int = -1
+    run_id: str = ""
+    sources: tuple[str, ...] = ()
+    sink: str = ""
+
+
+@dataclass
+class _Reading:
+    """The log so far."""
+
+    events: Events = field(default_factory=Events)
+    queries: dict[str, _Seen] = field(default_factory=dict)
+    executors: dict[str, int] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+    application: str = ""
+    spark: str = ""
+    ran_s: float = 0.0
+    cpu_s: float = 0.0
+
+    def take(self, event: dict[str, Any]) -> None:
+        kind = event["Event"].rsplit(".", 1)[-1].rsplit("$", 1)[-1]
+        if kind == "SparkListenerLogStart":
+            self.spark = str(event.get("Spark Version", ""))
+        elif kind == "SparkListenerApplicationStart":
+            self.application = str(event.get("App Name", ""))
+        elif kind == "SparkListenerEnvironmentUpdate":
+            self.properties = {str(key): str(value) for key, value in (event.get("Spark Properties") or {}).items()}
+        elif kind == "SparkListenerExecutorAdded":
+            cores = int(event["Executor Info"]["Total Cores"])
+            self.executors[str(event["Executor ID"])] = cores // self.task_cpus
+        elif kind == "SparkListenerExecutorRemoved":
+            self.executors.pop(str(event["Executor ID"]), None)
+        elif kind == "QueryStartedEvent":
+            self._of(event["id"]).name = str(event.get("name") or "")
+        else:
+            committed = self.events.take(event)
+            if kind == "QueryProgressEvent":
+                self._progressed(event["progress"], committed)
+
+    @property
+    def task_cpus(self) -> int:
+        return max(1, int(self.properties.get("spark.task.cpus", "1")))
+
+    @property
+    def slots(self) -> int:
+        return sum(self.executors.values())
+
+    def _of(self, query_id: str) -> _Seen:
+        return self.queries.setdefault(query_id, _Seen(query_id))
+
+    def _progressed(self, told: Any, committed: tuple[str, BatchLog] | None) -> None:  # noqa: ANN401 - of a log
+        progress = json.loads(told) if isinstance(told, str) else told
+        seen = self._of(str(progress.get("id")))
+        seen.name = seen.name or str(progress.get("name") or "")
+        if progress.get("runId") != seen.run_id:
+            seen.run_id, seen.since_start = str(progress.get("runId")), 0
+            seen.starts += 1
+            self._close(seen)
+        duration = (progress.get("durationMs") or {}).get("triggerExecution")
+        rows = sum(int(source.get("numInputRows") or 0) for source in progress["sources"])
+        if duration is None or not rows:
+            self._close(seen)
+            return
+        if progress["batchId"] == seen.last_id:  # told twice, as by a file of progress events beside a log
+            return
+        seen.last_id = progress["batchId"]
+        seen.since_start += 1
+        if seen.since_start <= _COLD:
+            return
+        log = committed[1] if committed is not None else None
+        rows = rows if log is None else max(1, log.records)
+        seen.batches.append(SeenBatch(_seconds(progress["timestamp"]), float(duration) / 1000, rows, self.slots))
+        seen.sources = tuple(str(source.get("description", ""))[:200] for source in progress["sources"])
+        seen.sink = str((progress.get("sink") or {}).get("description", ""))[:200]
+        if log is None:
+            return
+        for stage in log.stages:
+            self.ran_s += sum(task.run_s for task in stage.tasks)
+            self.cpu_s += sum(task.cpu_s for task in stage.tasks)
+        if seen.open_block and seen.open_block[-1][1] != self.slots:
+            self._close(seen)
+        seen.open_block.append((log, self.slots))
+        if len(seen.open_block) > _IN_BLOCK:
+            self._close(seen)
+            seen.open_block.append((log, self.slots))  # it marks the start of the next
+
+    def _close(self, seen: _Seen) -> None:
+        """Sum the block that is open; a short one is dropped."""
+        logs = [log for log, _ in seen.open_block]
+        if len(logs) > _FEWEST_IN_BLOCK:
+            seen.blocks.append(_block(logs, seen.open_block[0][1]))
+            if len(seen.blocks) >= 2 * _KEPT_BLOCKS:
+                seen.blocks = list(_selected(seen.blocks))
+        seen.open_block = []
+
+    def query(self, wanted: str | None, path: str) -> RunningQuery:
+        """Give the query that is asked for."""
+        found = [one for one in self.queries.values() if one.batches]
+        if wanted is not None:
+            found = [one for one in found if wanted in (one.name, one.query_id)]
+        names = ", ".join(one.name or one.query_id for one in self.queries.values()) or "none"
+        if not found:
+            raise WorkbenchError(
+                f"The event log {path} has no batches with rows of "
+                f"{'a streaming query' if wanted is None else repr(wanted)}; its queries are: {names}. Give the log "
+                "of the driver that runs the query."
+            )
+        if len(found) > 1:
+            raise WorkbenchError(
+                f"The event log {path} has {len(found)} streaming queries: {names}. Name one with --query.",
+                settings=("query",),
+            )
+        (seen,) = found
+        self._close(seen)
+        batches = tuple(seen.batches)
+        return RunningQuery(
+            seen.name or seen.query_id,
+            self.application,
+            self.spark,
+            batches,
+            tuple(_selected(seen.blocks)),
+            trigger_interval([(batch.start_s, batch.batch_s) for batch in batches]),
+            self._memory_mb(),
+            float(self.task_cpus),
+            self.cpu_s / self.ran_s if self.ran_s else None,
+            seen.sources,
+            seen.sink,
+            seen.starts,
+            self.events.failure(seen.query_id),
+            {
+                name: self.properties[key]
+                for name, key in (("master", "spark.master"), ("shuffle partitions", "spark.sql.shuffle.partitions"))
+                if key in self.properties
+            },
+        )
+
+    def _memory_mb(self) -> int:
+        """MiB of a slot: an executor's heap and what is beside it, over its slots."""
+        local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
+        heap = _megabytes(self.properties.get("spark.driver.memory" if local else "spark.executor.memory", "1g"))
+        told = self.properties.get("spark.executor.memoryOverhead")
+        beside = 0.0 if local else _megabytes(told) if told else max(_LEAST_OVERHEAD_MB, _OVERHEAD * heap)
+        each = max(1, max(self.executors.values(), default=1))
+        return max(1, round((heap + beside) / each))
+
+
+def _megabytes(text: str) -> float:
+    """Read a size as Spark writes it, MiB; without a unit it is in MiB."""
+    text = text.strip().lower().removesuffix("b") if not text.strip().isdigit() else text.strip()
+    unit = text[-1:] if text[-1:] in _UNITS else ""
+    try:
+        return float(text.removesuffix(unit)) * (_UNITS[unit] if unit else 1)
+    except ValueError:
+        return 1024.0
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _block(logs: Sequence[BatchLog], slots: int) -> Block:
+    """Sum the work of consecutive batches; the first only marks their start."""
+    whole = logs[1:]
+    starts = [_seconds(log.progress["timestamp"]) for log in logs]
+    elapsed_s = max(1e-9, starts[-1] - starts[0] + logs[-1].duration_s - logs[0].duration_s)
+    due, batches = 0, []
+    for log, start in zip(logs, starts, strict=True):
+        due += log.records
+        batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
+    works = [BatchWork(log) for log in whole]
+    operators, samples = operator_metrics(works, elapsed_s, 1.0, SourceCost())
+    operators = tuple(operator for operator in operators if not operator.is_source)
+    edges = operator_edges(whole, [operator.operator for operator in operators])
+    seen = Observation(elapsed_s=elapsed_s, commanded_rate=due / elapsed_s, batches=tuple(batches),
+                       operators=operators, samples=samples, edges=edges)  # fmt: skip
+    partitions = max(len(stage.tasks) for log in whole for stage in log.stages)
+    return Block(slots, partitions, seen)
+
+
+def _selected(blocks: Iterable[Block]) -> Iterable[Block]:
+    """Give at most `_KEPT_BLOCKS` of `blocks`, spread evenly over their loads, in the order of these."""
+    ordered = sorted(blocks, key=lambda block: block.rows)
+    if len(ordered) <= _KEPT_BLOCKS:
+        return ordered
+    return [ordered[round(place * (len(ordered) - 1) / (_KEPT_BLOCKS - 1))] for place in range(_KEPT_BLOCKS)]

@@ -1,0 +1,143 @@
+"""A query that runs, as its log shows it: what it sustains, what limits it, what an outage costs, and plans from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from workbench.capacity.model import MicroBatch, fit_micro_batch
+from workbench.capacity.planning import read_instances
+from workbench.errors import WorkbenchError
+from workbench.observing import Headroom, RunningQuery, as_measurement, headroom, read_log
+from workbench.study.carry_out import Planned, explored_running, plan_targets
+from workbench.study.spec import Study
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a log says of a query.
+
+    Parameters
+    ----------
+    running
+        The query, its batches and the work of its operators.
+    headroom
+        What it sustains.
+    parts
+        What its batches are made of; None where the log does not explain them.
+    planned
+        Plans for other rates; None if none were asked for, or the log does not permit any.
+    unplanned
+        Why there are none; empty if there are, or none were asked for.
+    """
+
+    running: RunningQuery
+    headroom: Headroom
+    parts: MicroBatch | None
+    planned: Planned | None = None
+    unplanned: str = ""
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Share of the interval that each part of a batch takes at the rate sustained; empty where not known."""
+        rate, interval_s = self.headroom.rate, self.headroom.interval_s
+        if self.parts is None or rate is None:
+            return {}
+        partitions = max(block.partitions for block in self.running.blocks)
+        spent = self.parts.parts_s(rate * interval_s, self.running.slots, partitions)
+        whole = sum(spent.values())
+        return {name: seconds / whole for name, seconds in spent.items()} if whole > 0 else {}
+
+    @property
+    def skew(self) -> tuple[str, float] | None:
+        """The operator whose fullest task has most of its mean, in the busiest block, and how much; None if unknown."""
+        if not self.running.blocks:
+            return None
+        busiest = max(self.running.blocks, key=lambda block: block.rows)
+        known = [
+            (operator.key_skew, operator.operator)
+            for operator in busiest.observation.operators
+            if operator.key_skew is not None and operator.tasks > 1
+        ]
+        return (max(known)[1], max(known)[0]) if known else None
+
+    def catch_up_s(self, outage_s: float) -> float | None:
+        """Seconds to work off what waits after an outage at the peak load; inf if it never is, None if unknown."""
+        rate, peak = self.headroom.rate, self.headroom.peak_rate
+        if rate is None:
+            return None
+        return outage_s * peak / (rate - peak) if rate > peak else float("inf")
+
+
+def observe(
+    log: str | Path,
+    *,
+    query: str | None = None,
+    progress: str | Path | None = None,
+    interval_s: float | None = None,
+    slot_cpus: float | None = None,
+    targets: Sequence[float] = (),
+    prices: str | None = None,
+    margin: float | None = None,
+    risk: float | None = None,
+    seed: int = 0,
+) -> Observed:
+    """Read what a running query sustains from its log, and plan it for other rates.
+
+    Parameters
+    ----------
+    log
+        Spark's event log: a file, or the folder of a rolling one.
+    query
+        Name or id of the query; None: the log has one.
+    progress
+        File of progress events, for a log without them.
+    interval_s
+        Trigger interval, seconds; None: read from the log.
+    slot_cpus
+        Cores that a slot really has; None: as the cluster counts them.
+    targets, prices, margin, risk
+        Of a study.
+    seed
+        Of the bootstrap.
+
+    Raises
+    ------
+    WorkbenchError
+        When the log cannot be read, has no such query, or does not show the trigger interval.
+    """
+    running = read_log(log, query, progress)
+    interval_s = interval_s or running.interval_s
+    if interval_s is None:
+        raise WorkbenchError(
+            f"The log does not show the trigger interval of {running.name}: no batch waited for its trigger. Give the "
+            "interval, in seconds.",
+            settings=("interval_s",),
+        )
+    running = replace(running, cpus=slot_cpus or running.cpus)
+    found = headroom(running.batches, interval_s, seed)
+    try:
+        parts = fit_micro_batch([as_measurement(running, found)])
+    except WorkbenchError:
+        parts = None
+    known = Observed(running, found, parts if parts is not None and parts.explains else None)
+    if not targets:
+        return known
+    try:
+        study = Study(
+            running.name,
+            tuple(targets),
+            (max(1, running.slots),),
+            (running.memory_mb,),
+            testbed="observed",
+            log=str(log),
+            slot_cpus=running.cpus,
+            interval_s=interval_s,
+            prices=prices,
+            margin=margin,
+            risk=risk,
+            seed=seed,
+        )
+        instances = read_instances(Path(prices)) if prices else ()
+        return replace(known, planned=plan_targets(study, explored_running(study, running), (), instances))
+    except WorkbenchError as error:
+        return replace(known, unplanned=str(error))
