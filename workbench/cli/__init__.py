@@ -27,6 +27,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "measure": ("measuring", "the maximum sustainable throughput of a query on a budget"),
             "verify": ("measuring", "run a query at a rate: sustained or not"),
             "keys": ("keys", "how often each key of your data occurs, its skew, and the advice"),
+            "observe": ("observing", "what a query that runs sustains, from its event log"),
         },
         "plan": {
             "init": ("drafting", "a first study for your query and your data"),

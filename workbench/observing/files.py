@@ -41,6 +41,7 @@ _CODECS = (".zstd", ".lz4", ".snappy")
 _LZ4, _SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 _LZ4_HEAD, _SNAPPY_HEAD = struct.Struct("<8sBiii"), struct.Struct(">8sii")
 _LZ4_PLAIN = 0x10
+_PIECE = 1 << 16  # bytes: what follows the last whole piece of a file that is still written is lost
 _MOST = 1 << 28  # bytes of a block that a header may announce
 
 
@@ -95,9 +96,9 @@ def log_files(path: str | Path) -> list[Path]:
         raise WorkbenchError(f"The event log {path} does not exist. Give a file, or the folder of a rolling log.")
     rolling = {one: int(found[1]) for one in place.iterdir() if (found := _ROLLING.match(one.name))}
     if rolling:
-        files = sorted(rolling, key=lambda one: (rolling[one], not one.name.endswith(".compact")))
-        compacted = [index for index, one in enumerate(files) if one.name.endswith(".compact")]
-        return files[compacted[-1] :] if compacted else files  # what it replaces may still be there
+        compacted = max((rolling[one] for one in rolling if _compact(one)), default=0)
+        kept = [one for one in rolling if rolling[one] > compacted or (rolling[one] == compacted and _compact(one))]
+        return sorted(kept, key=lambda one: rolling[one])  # what a compact file replaces may still be there
     logs = sorted(one for one in place.iterdir() if not one.name.startswith("."))
     if len(logs) == 1:
         return log_files(logs[0])
@@ -106,6 +107,10 @@ def log_files(path: str | Path) -> list[Path]:
         f"{path} holds {len(logs)} entries ({names or 'nothing'}); an event log is one file, or one folder "
         "eventlog_v2_.... Give one of them."
     )
+
+
+def _compact(file: Path) -> bool:
+    return file.name.endswith(".compact")
 
 
 class _NotALogError(Exception):
@@ -190,7 +195,7 @@ def _zstd(raw: IO[bytes]) -> Iterator[bytes]:
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     while True:
         try:
-            block = stream.read(1 << 20)
+            block = stream.read(_PIECE)
         except OSError as error:
             if "Truncated" in str(error):
                 return

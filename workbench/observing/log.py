@@ -228,16 +228,16 @@ class _Reading:
         progress = json.loads(told) if isinstance(told, str) else told
         seen = self._of(str(progress.get("id")))
         seen.name = seen.name or str(progress.get("name") or "")
+        rows = sum(int(source.get("numInputRows") or 0) for source in progress["sources"])
+        if rows and progress["batchId"] <= seen.last_id:  # told twice, as by a file of progress events beside a log
+            return
         if progress.get("runId") != seen.run_id:
             seen.run_id, seen.since_start = str(progress.get("runId")), 0
             seen.starts += 1
             self._close(seen)
         duration = (progress.get("durationMs") or {}).get("triggerExecution")
-        rows = sum(int(source.get("numInputRows") or 0) for source in progress["sources"])
         if duration is None or not rows:
             self._close(seen)
-            return
-        if progress["batchId"] == seen.last_id:  # told twice, as by a file of progress events beside a log
             return
         seen.last_id = progress["batchId"]
         seen.since_start += 1

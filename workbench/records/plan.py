@@ -275,12 +275,13 @@ class CapacityPlan:
 
     def basis(self) -> str:
         """One sentence: what the answer rests on."""
-        how = "simulated" if self.simulated else "measured"
+        how = {"fluid": "simulated on", "observed": "read from"}.get(self.testbed_kind, "measured on")
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
         share = self.source_share
         source = (
             "" if share is None else f"; the source that replayed the data took {share:.0%} of the slots' busy time"
         )
-        return f"It rests on {self.runs} runs {how} on {self.testbed}{source}."
+        return f"It rests on {runs} {how} {self.testbed}{source}."
 
     @property
     def simulated(self) -> bool:

@@ -14,6 +14,7 @@ from workbench.records import Measurement
 from workbench.simulation import RateTrace
 from workbench.study import (
     KEYED,
+    Observed,
     PlacementStudy,
     Planned,
     Replayed,
@@ -21,6 +22,7 @@ from workbench.study import (
     Study,
     StudyHistory,
     check_placing,
+    observe,
     read_planned,
     read_study,
     refuse_failures,
@@ -32,6 +34,7 @@ from workbench.views import (
     drift_cards,
     elastic_cards,
     measurement_cards,
+    observed_cards,
     placement_cards,
     plan_cards,
     run_cards,
@@ -126,6 +129,38 @@ def show_planned(planned: str, previous: str | None = None) -> None:
     answer, *rest = plan_cards.cards(now)
     show([answer, *drift_cards.previous_plans(previous, now), *rest, *map(fold, run_cards.cards(now))])
     refuse_failures(now)
+
+
+def show_observed(
+    log: str,
+    *,
+    targets: Sequence[float] = (),
+    outage_min: float = 10.0,
+    **asked: Any,  # noqa: ANN401
+) -> Observed:
+    """Show what a query that runs sustains, from its event log, and plans from it.
+
+    Parameters
+    ----------
+    log
+        Path of the event log.
+    targets
+        Rates to plan for, records/s.
+    outage_min
+        Outage to catch up after, minutes.
+    **asked
+        Further arguments of `observe`; None: its default.
+
+    Raises
+    ------
+    WorkbenchError
+        When no log is named, or it cannot be read.
+    """
+    _require_named(log, "No event log is named", "log")
+    given = {name: value for name, value in asked.items() if value is not None}
+    found = observe(log, targets=targets or (), **given)
+    show(observed_cards.cards(found, 60 * outage_min))
+    return found
 
 
 def ask_placement(

@@ -17,6 +17,7 @@ from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
 from workbench.study.local import first_study, first_testbed, quick_estimator, small_budget, spark_here
+from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.placing import PlacementStudy, check_placing, shapes_compared, study_placement
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
@@ -44,6 +45,7 @@ __all__ = [
     "Draft",
     "Drift",
     "DryRun",
+    "Observed",
     "PlacementStudy",
     "Planned",
     "Pool",
@@ -65,6 +67,7 @@ __all__ = [
     "first_testbed",
     "intervals_left_out",
     "measuring",
+    "observe",
     "paradigms_csv",
     "planned_document",
     "planned_start",

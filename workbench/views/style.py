@@ -22,6 +22,7 @@ _RULES = """
 .workbench-card .origin.measured, .workbench-card .verdict.safe {background: #006b4e;}
 .workbench-card .origin.calculated {background: #0062a0;}
 .workbench-card .origin.recorded {background: #6d4a7e;}
+.workbench-card .origin.observed {background: #1f5f8b;}
 .workbench-card .verdict.risky {background: #8a5200;}
 .workbench-card .origin.simulated, .workbench-card .verdict.unsure {background: #b3261e;}
 .workbench-card .workbench-origin {margin: 0.5rem 0;}

@@ -144,7 +144,7 @@ def _few_runs(points: np.ndarray, fewest: int) -> ModelFinding | None:
     return ModelFinding(
         "few runs",
         len(points),
-        f"The model rests on {len(points)} runs at {counts} slot counts.",
+        f"The model rests on {_counted(len(points), 'run')} at {_counted(counts, 'slot count')}.",
         f"Measure at least {fewest} runs at {FEWEST_SLOT_COUNTS} slot counts or more.",
     )
 
@@ -254,3 +254,7 @@ def _levels_off(model: Model) -> ModelFinding | None:
         "slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

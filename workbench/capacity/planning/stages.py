@@ -30,12 +30,13 @@ def unstaged_s(measurement: Measurement) -> float:
 def source_share(measurements: Iterable[Measurement]) -> float | None:
     """Share of the slots' busy time that the measuring source took, the median over the runs.
 
-    None where it has no part in the slots: on an engine whose operators run side by side sources are not among them.
+    None where it has no part in the slots: on an engine whose operators run side by side sources are not among them,
+    and a query that is observed reads its own.
     """
     shares = []
     for one in measurements:
         seen = one.estimate.observation
-        if seen is None or one.tasks is not None:
+        if seen is None or one.tasks is not None or not any(operator.is_source for operator in seen.operators):
             continue
         whole = sum(operator.useful_s for operator in seen.operators)
         reading = sum(operator.useful_s for operator in seen.operators if operator.is_source)

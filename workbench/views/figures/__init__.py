@@ -9,6 +9,7 @@ from workbench.views.figures.capacity import Capacity, aimed_at, capacity, capac
 from workbench.views.figures.cost_vectors import CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
+from workbench.views.figures.head_room import HeadRoom, draw_head_room, head_room
 from workbench.views.figures.latency import LatencyCores, draw_latency_cores, latency_cores
 from workbench.views.figures.model_forms import ModelForms, draw_model_forms, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
@@ -44,6 +45,7 @@ __all__ = [
     "CostVectors",
     "Curves",
     "DataflowGraph",
+    "HeadRoom",
     "LatencyCores",
     "ModelForms",
     "Operators",
@@ -74,6 +76,7 @@ __all__ = [
     "draw_cost_risk",
     "draw_cost_vectors",
     "draw_dataflow_graph",
+    "draw_head_room",
     "draw_latency_cores",
     "draw_model_forms",
     "draw_operators",
@@ -92,6 +95,7 @@ __all__ = [
     "draw_timeline",
     "draw_trigger_intervals",
     "draw_what_if",
+    "head_room",
     "latency_cores",
     "measured_runs",
     "model_forms",

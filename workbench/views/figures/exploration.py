@@ -34,7 +34,8 @@ def convergence(exploration: Exploration) -> Convergence:
     errors = tuple(
         (form, error)
         for form in (*STREAMBED_FORMS, "log1p")
-        if math.isfinite(error := leave_one_out_error(exploration.points, exploration.rates, form))
+        if len(exploration.fitted) > 1  # of one run no other is left out
+        and math.isfinite(error := leave_one_out_error(exploration.points, exploration.rates, form))
     )
     budgets = tuple(f"{run.budget.slots} x {run.budget.profile.memory_mb} MB" for run in exploration.runs)
     finding = (

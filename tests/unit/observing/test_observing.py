@@ -1,0 +1,171 @@
+"""What a log says of a query whose costs are known."""
+
+import json
+import math
+
+import pytest
+from written_logs import BEGUN, a_day, application, capacity, events, executor, progress, written
+
+from workbench.capacity.model import fit_micro_batch
+from workbench.errors import WorkbenchError
+from workbench.observing import as_measurement, headroom, read_log, trigger_interval
+
+TRUE = capacity(4, 2.0)
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """The log of a day whose peak is half of what the query sustains."""
+    return written(tmp_path_factory.mktemp("logs") / "log", events(a_day(0.5 * TRUE)))
+
+
+def test_what_the_log_says_of_the_query(half):
+    seen = read_log(half)
+    assert (seen.name, seen.application, seen.spark) == ("orders", "shop", "4.3.0")
+    assert (seen.slots, seen.memory_mb, seen.interval_s) == (4, round((4096 + 409.6) / 4), 2.0)
+    assert len(seen.batches) == 120 - 5  # the first of a start run cold
+    assert seen.sources == ("KafkaV2[Subscribe[orders]]",)
+    assert {block.partitions for block in seen.blocks} == {4}
+    assert seen.cpu_share == pytest.approx(0.9, abs=0.02)
+    assert "not-to-be-told" not in repr(seen)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_the_rate_is_told_from_a_load_that_never_reaches_it(tmp_path, share):
+    seen = read_log(written(tmp_path / "log", events(a_day(share * TRUE), seed=3)))
+    found = headroom(seen.batches, 2.0)
+    assert found.rate == pytest.approx(TRUE, rel=0.05)
+    assert found.low < TRUE < found.high
+    assert found.peak_rate == pytest.approx(share * TRUE, rel=0.05)
+    assert found.reach == pytest.approx(1 / share, rel=0.1)
+    assert found.left == pytest.approx(1 / share - 1, rel=0.15)
+    assert found.fixed_s == pytest.approx(0.22, abs=0.02)
+
+
+def test_the_farther_the_line_is_carried_the_wider_the_interval(tmp_path):
+    widths = []
+    for place, share in enumerate((0.3, 0.5, 0.7)):
+        seen = read_log(written(tmp_path / f"log{place}", events(a_day(share * TRUE))))
+        found = headroom(seen.batches, 2.0)
+        widths.append(found.high / found.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_batches_of_a_query_that_is_behind_are_maxima_that_were_seen(tmp_path):
+    seen = read_log(written(tmp_path / "log", events(a_day(1.4 * TRUE))))
+    found = headroom(seen.batches, 2.0)
+    assert found.behind > 0.1
+    assert found.reach <= 1
+    assert found.rate == pytest.approx(TRUE, rel=0.03)
+
+
+def test_a_load_that_never_moved_tells_nothing(tmp_path):
+    seen = read_log(written(tmp_path / "log", events([0.5 * TRUE] * 60)))
+    found = headroom(seen.batches, 2.0)
+    assert found.rate is None
+    assert found.left is None
+    assert "the load hardly moved" in found.why_not
+    with pytest.raises(WorkbenchError, match="cannot be told from its log: the load hardly moved"):
+        as_measurement(seen, found)
+
+
+def test_a_batch_that_is_all_driver_tells_no_rate(tmp_path):
+    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), driver_s=2.5)))
+    assert "whatever it holds" in headroom(seen.batches, 2.0).why_not
+
+
+def test_few_batches_tell_nothing(tmp_path):
+    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE, batches=15))))
+    assert "there are 10 batches on 4 slots; it takes 20" in headroom(seen.batches, 2.0).why_not
+
+
+def test_the_same_log_gives_the_same_answer(half):
+    batches = read_log(half).batches
+    assert headroom(batches, 2.0, 5) == headroom(batches, 2.0, 5)
+
+
+def test_a_log_is_a_measurement_whose_batch_is_explained(half):
+    seen = read_log(half)
+    run = as_measurement(seen, headroom(seen.batches, 2.0))
+    parts = fit_micro_batch([run])
+    assert parts is not None
+    assert parts.explains
+    assert parts.rate(4, 4, 2.0) == pytest.approx(TRUE, rel=0.06)
+    assert [stage.name for stage in parts.stages] == ["1 scan", "2 aggregate"]
+    assert run.estimate.middle == pytest.approx(headroom(seen.batches, 2.0).rate)
+    assert run.testbed_kind == "observed"
+
+
+def test_batches_on_other_slots_than_most_are_left_out(tmp_path):
+    before = list(events(a_day(0.5 * TRUE)))
+    after = events(a_day(0.5 * TRUE, batches=40), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8)
+    seen = read_log(written(tmp_path / "log", [*before, executor("1", 4), *after]))
+    assert seen.starts == 2
+    assert seen.slots == 4
+    assert headroom(seen.batches, 2.0).batches == 115
+    assert {block.slots for block in seen.blocks} == {4, 8}
+
+
+def test_one_of_several_queries_is_named(tmp_path):
+    both = [*events(a_day(0.5 * TRUE)), *events(a_day(0.2 * TRUE), whole=False, name="late", query="q-2", first=500)]
+    log = written(tmp_path / "log", both)
+    with pytest.raises(WorkbenchError, match=r"has 2 streaming queries: orders, late\. Name one"):
+        read_log(log)
+    assert read_log(log, "late").name == "late"
+    assert read_log(log, "q-1").name == "orders"
+    with pytest.raises(WorkbenchError, match="no batches with rows of 'other'; its queries are: orders, late"):
+        read_log(log, "other")
+
+
+def test_progress_events_stand_in_where_the_log_has_none(tmp_path):
+    log = written(tmp_path / "log", application(4, "spark://m:7077"))
+    told = [event["progress"] for event in events(a_day(0.5 * TRUE)) if "progress" in event]
+    lines = tmp_path / "progress.jsonl"
+    lines.write_text("".join(json.dumps(one) + "\n" for one in told))
+    seen = read_log(log, progress=lines)
+    found = headroom(seen.batches, 2.0)
+    assert found.rate == pytest.approx(TRUE, rel=0.05)
+    with pytest.raises(WorkbenchError, match="shows no tasks of its batches"):
+        as_measurement(seen, found)
+    lines.write_text('{"batchId": 1}\n')
+    with pytest.raises(WorkbenchError, match=r"Line 1 of .* is no progress event"):
+        read_log(log, progress=lines)
+
+
+def test_progress_that_is_told_twice_counts_once(tmp_path):
+    log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
+    told = [event["progress"] for event in events(a_day(0.5 * TRUE)) if "progress" in event]
+    lines = tmp_path / "progress.jsonl"
+    lines.write_text("".join(json.dumps(one) + "\n" for one in told))
+    assert len(read_log(log, progress=lines).batches) == len(read_log(log).batches)
+
+
+def test_progress_may_be_a_text_as_old_versions_write_it(tmp_path):
+    old = [
+        event | {"progress": json.dumps(event["progress"])} if "progress" in event else event
+        for event in events(a_day(0.5 * TRUE))
+    ]
+    assert len(read_log(written(tmp_path / "log", old)).batches) == 115
+
+
+def test_a_batch_without_rows_is_no_batch(tmp_path):
+    idle = [progress(1000 + place, 0, BEGUN + 1000 + place, batch_s=0.1) for place in range(50)]
+    seen = read_log(written(tmp_path / "log", [*events(a_day(0.5 * TRUE)), *idle]))
+    assert len(seen.batches) == 115
+
+
+@pytest.mark.parametrize("interval_s", [0.5, 1.0, 2.0, 5.0, 10.0, 60.0])
+def test_the_trigger_interval_is_seen(interval_s):
+    starts = [BEGUN + place * interval_s + 0.004 * (place % 3) for place in range(0, 60, 1)]
+    skipped = [start for place, start in enumerate(starts) if place % 7]
+    assert trigger_interval([(start, 0.3 * interval_s) for start in skipped]) == interval_s
+
+
+def test_no_trigger_interval_is_seen_where_batches_follow_each_other():
+    starts, now = [], BEGUN
+    for place in range(60):
+        length = 0.7 + 0.05 * math.sin(place)
+        starts.append((now, length))
+        now += length + 0.002
+    assert trigger_interval(starts) is None
+    assert trigger_interval([(start, 0.1) for start, _ in starts]) is None  # they waited, but not for a clock

@@ -1,0 +1,154 @@
+"""Event logs of a query whose costs are known, written as Spark writes them."""
+
+import json
+import math
+from datetime import UTC, datetime
+
+import numpy as np
+
+LISTENER = "org.apache.spark.sql.streaming.StreamingQueryListener$"
+SQL = "org.apache.spark.sql.execution.ui."
+BEGUN = 1_780_000_020.0  # a whole number of any interval used here
+
+DRIVER_S, TASK_S, ROW_S = 0.2, 0.01, 4e-5  # of a batch, of a task of the stage, of a row on one slot
+SELECTIVITY = 0.1
+SCANNED, SAVED = 7, 8  # accumulators
+
+
+def capacity(slots, interval_s, driver_s=DRIVER_S):
+    """Records/s at which a batch of this query takes the interval."""
+    return (interval_s - driver_s - 2 * TASK_S) * slots / ((1 + SELECTIVITY) * ROW_S) / interval_s
+
+
+def a_day(peak, batches=120, night=0.1):
+    """Rates of a day: a sine from night to peak and back."""
+    return [peak * (night + (1 - night) * (1 - math.cos(2 * math.pi * at / batches)) / 2) for at in range(batches)]
+
+
+def events(rates, *, slots=4, interval_s=2.0, name="orders", query="q-1", run="r-1", driver_s=DRIVER_S, noise=0.03,
+           master="spark://m:7077", seed=0, begun=BEGUN, first=0, whole=True):  # fmt: skip
+    """Yield the events of a query that is offered `rates`, one of each interval; late batches take all that waits."""
+    rng = np.random.default_rng(seed)
+    if whole:
+        yield from application(slots, master)
+    yield {"Event": f"{LISTENER}QueryStartedEvent", "id": query, "runId": run, "name": name, "timestamp": stamp(begun)}
+    now, offered, taken, number = begun, 0.0, 0.0, first
+    for place, rate in enumerate(rates, 1):
+        offered += rate * interval_s
+        fires = begun + place * interval_s
+        if now > fires:  # still in an earlier batch: what was offered waits for the next
+            continue
+        rows = int(offered - taken)
+        taken += rows
+        batch_s = driver_s
+        for stage_rows in (rows, SELECTIVITY * rows):
+            batch_s += (TASK_S + ROW_S * stage_rows / slots) * math.exp(rng.normal(0, noise))
+        of = {"name": name, "query": query, "run": run}
+        yield from batch(number, rows, fires, ran_s=batch_s - driver_s, batch_s=batch_s, slots=slots, **of)
+        number += 1
+        now = fires + batch_s
+
+
+def application(slots, master):
+    yield {"Event": "SparkListenerLogStart", "Spark Version": "4.3.0"}
+    yield {"Event": "SparkListenerApplicationStart", "App Name": "shop", "App ID": "app-1"}
+    properties = {
+        "spark.master": master,
+        "spark.executor.memory": "4g",
+        "spark.sql.shuffle.partitions": str(slots),
+        "spark.hadoop.fs.s3a.secret.key": "not-to-be-told",
+    }
+    yield {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": properties}
+    yield executor("0", slots)
+
+
+def executor(name, cores):
+    return {"Event": "SparkListenerExecutorAdded", "Executor ID": name, "Executor Info": {"Total Cores": cores}}
+
+
+def batch(number, rows, fires, *, ran_s, batch_s, slots, name, query, run):
+    execution = number + 1
+    plan = node(
+        "StateStoreSave",
+        node("Exchange", node("MicroBatchScan orders", metrics={SCANNED: "number of output rows"})),
+        metrics={SAVED: "number of output rows"},
+    )
+    yield {"Event": f"{SQL}SparkListenerSQLExecutionStart", "executionId": execution, "sparkPlanInfo": plan}
+    stages = (2 * number, 2 * number + 1)
+    yield {
+        "Event": "SparkListenerJobStart",
+        "Stage IDs": list(stages),
+        "Properties": {
+            "streaming.sql.batchId": str(number),
+            "sql.streaming.queryId": query,
+            "spark.sql.execution.id": str(execution),
+        },
+    }
+    whole = 1 + SELECTIVITY
+    for stage, share in zip(stages, (1 / whole, SELECTIVITY / whole), strict=True):
+        scans = stage == stages[0]
+        yield {"Event": "SparkListenerTaskStart", "Stage ID": stage}  # of no use
+        for partition in range(slots):
+            own = rows // slots + (partition < rows % slots)
+            yield task(stage, partition, own if scans else int(SELECTIVITY * own), share * ran_s, scans=scans)
+        info = {"Stage ID": stage, "Stage Attempt ID": 0, "Parent IDs": [] if scans else [stages[0]]}
+        times = {"Submission Time": int(1000 * fires), "Completion Time": int(1000 * (fires + share * ran_s))}
+        yield {"Event": "SparkListenerStageCompleted", "Stage Info": info | times}
+    yield progress(number, rows, fires, batch_s=batch_s, name=name, query=query, run=run)
+
+
+def progress(number, rows, fires, *, batch_s, name="orders", query="q-1", run="r-1"):
+    return {
+        "Event": f"{LISTENER}QueryProgressEvent",
+        "progress": {
+            "id": query,
+            "runId": run,
+            "name": name,
+            "timestamp": stamp(fires),
+            "batchId": number,
+            "durationMs": {"triggerExecution": round(1000 * batch_s)},
+            "stateOperators": [{"numRowsUpdated": rows // 10, "customMetrics": {"rocksdbGetCount": 1}}],
+            "sources": [
+                {
+                    "description": "KafkaV2[Subscribe[orders]]",
+                    "startOffset": {"orders": {"0": 0}},
+                    "endOffset": {"orders": {"0": rows}},
+                    "numInputRows": rows,
+                }
+            ],
+            "sink": {"description": "DeltaSink"},
+        },
+    }
+
+
+def stamp(seconds):
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def task(stage, partition, rows, ran_s, *, scans):
+    accumulated = {"ID": SCANNED if scans else SAVED, "Update": str(rows), "Metadata": "sql"}
+    return {
+        "Event": "SparkListenerTaskEnd",
+        "Stage ID": stage,
+        "Stage Attempt ID": 0,
+        "Task End Reason": {"Reason": "Success"},
+        "Task Info": {"Index": partition, "Partition ID": partition, "Accumulables": [accumulated]},
+        "Task Metrics": {
+            "Executor Run Time": round(1000 * ran_s),
+            "Executor CPU Time": int(0.9e9 * ran_s),
+            "Shuffle Read Metrics": {"Total Records Read": 0 if scans else rows, "Fetch Wait Time": 0},
+            "Shuffle Write Metrics": {"Shuffle Records Written": int(SELECTIVITY * rows) if scans else 0},
+            "Input Metrics": {"Records Read": 0},
+        },
+    }
+
+
+def node(name, *children, metrics=None):
+    known = [{"accumulatorId": key, "name": metric} for key, metric in (metrics or {}).items()]
+    return {"nodeName": name, "simpleString": name, "metrics": known, "children": list(children)}
+
+
+def written(path, given):
+    """Write events to a file, one a line."""
+    path.write_text("".join(json.dumps(event) + "\n" for event in given), encoding="utf-8")
+    return path

@@ -1,0 +1,114 @@
+"""``workbench observe``: what a query that runs sustains, from its log."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from workbench import report
+from workbench.cli import look, show_plan
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
+from workbench.cli.progress import progress
+from workbench.records import planned_to_dict
+from workbench.study import Observed, observe, planned_document, write_planned
+from workbench.views import units
+from workbench.views.observed_front import facts, limit, outage, sentence
+
+
+def run_observe(options: argparse.Namespace) -> int:
+    """Read the log, say what it shows, and plan each target."""
+    for path in (options.report, options.output):
+        check_file(path)
+    with progress() as say:
+        say(f"reading {options.log}")
+        found = observe(
+            options.log,
+            query=options.query,
+            progress=options.progress,
+            interval_s=options.interval,
+            slot_cpus=options.slot_cpus,
+            targets=options.target,
+            prices=options.prices,
+            risk=options.risk,
+        )
+    if options.json:
+        print(json.dumps(_as_json(found, 60 * options.outage), indent=1))
+    else:
+        _show(found, 60 * options.outage)
+    if found.planned is not None and (found.planned.plans or options.output):
+        output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
+        write_planned(found.planned, output)
+        if not options.json:
+            look.path(look.console(), "plans, with Spark's settings", output)
+    for rate, reason in () if found.planned is None else found.planned.refused:
+        print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
+    if found.unplanned:
+        print(f"workbench: no plans: {found.unplanned}", file=sys.stderr)
+    complete = options.report is None or _report(options)
+    planned = not options.target or (found.planned is not None and not found.planned.refused)
+    return DONE if complete and planned and found.headroom.rate is not None else NOT_SUSTAINED
+
+
+def _show(found: Observed, outage_s: float) -> None:
+    """Print what the query sustains, what it is, what limits it, and the plans."""
+    out = look.console()
+    look.answer(out, sentence(found))
+    for text in (limit(found), outage(found, outage_s)):
+        if text:
+            look.line(out, text)
+    table = look.table({"what": "left", "seen": "left"})
+    for name, value in facts(found).items():
+        table.add_row(name, value)
+    out.print(table)
+    if found.planned is not None and found.planned.plans:
+        out.print()
+        out.print(show_plan.targets(found.planned.plans))
+        for text in (*show_plan.reasons(found.planned.plans), *show_plan.notes(found.planned.plans)):
+            look.line(out, text)
+
+
+def _as_json(found: Observed, outage_s: float) -> dict[str, Any]:
+    running, planned = found.running, found.planned
+    told = asdict(found.headroom)
+    if told["high"] == float("inf"):
+        told["high"] = None
+    return {
+        "query": running.name,
+        "application": running.application,
+        "spark": running.spark,
+        "slots": running.slots,
+        "memory_mb": running.memory_mb,
+        "interval_seen_s": running.interval_s,
+        "headroom": told | {"left": found.headroom.left},
+        "limits": found.limits,
+        "skew": None if found.skew is None else {"operator": found.skew[0], "times_the_mean": found.skew[1]},
+        "catch_up_s": _finite(found.catch_up_s(outage_s)),
+        "plans": None if planned is None else planned_to_dict(planned_document(planned)),
+        "unplanned": found.unplanned or None,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or value == float("inf") else value
+
+
+def _report(options: argparse.Namespace) -> bool:
+    """Write the report; whether it is complete."""
+    given = {
+        "log": str(Path(options.log).resolve()),
+        "query": options.query,
+        "progress": options.progress and str(Path(options.progress).resolve()),
+        "interval_s": options.interval,
+        "slot_cpus": options.slot_cpus,
+        "targets": list(options.target) or None,
+        "prices": options.prices and str(Path(options.prices).resolve()),
+        "risk": options.risk,
+        "outage_min": options.outage,
+    }
+    made = report.render("observe", {name: value for name, value in given.items() if value is not None}, options.report)
+    if not options.json:
+        print(f"report: {Path(options.report).resolve()}")
+    tell_partial(made.error)
+    return made.complete

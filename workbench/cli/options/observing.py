@@ -1,0 +1,36 @@
+"""Options of ``workbench observe``."""
+
+import argparse
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
+    observe = commands.add_parser(
+        "observe",
+        description="Read the event log of a query that runs, and say what it sustains, what limits it, what it has "
+        "left at its peak, and what an outage costs. Nothing is started and nothing is measured. With --target, it is "
+        "also planned for other rates.",
+        epilog="example: workbench observe eventlog_v2_app-20260131 --target 500000 --report head-room.html",
+    )
+    observe.add_argument(
+        "log", metavar="LOG", help="event log: a file, or the folder of a rolling one; zstd, lz4, snappy"
+    )
+    observe.add_argument("--query", metavar="NAME", help="name or id of the query, if the log has several")
+    observe.add_argument("--progress", metavar="FILE", help="progress events, one JSON a line, if the log has none")
+    observe.add_argument(
+        "--interval", type=float, metavar="S", help="trigger interval in seconds (default: read from the log)"
+    )
+    observe.add_argument(
+        "--slot-cpus", type=float, metavar="C", help="cores of a slot (default: as the cluster counts them)"
+    )
+    observe.add_argument(
+        "--target", type=float, nargs="+", default=[], metavar="R", help="rates to plan for, records/s"
+    )
+    observe.add_argument("--prices", metavar="FILE", help="CSV file of worker types, for plans with costs")
+    observe.add_argument("--risk", type=float, metavar="P", help="probability of falling short that plans may have")
+    observe.add_argument(
+        "--outage", type=float, default=10.0, metavar="MIN", help="outage in minutes to catch up after (%(default)g)"
+    )
+    observe.add_argument("--output", metavar="FILE", help="where to write the plans (default: in .workbench)")
+    observe.add_argument("--report", metavar="FILE", help="write an HTML report")
+    observe.add_argument("--json", action="store_true", help="print JSON")

@@ -1,0 +1,123 @@
+"""The batches of a running query: their times over their rows, the line, and where it meets the trigger interval."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from workbench.study import Observed
+from workbench.views import theme, units
+
+_MOST_POINTS = 2000  # of a page, so that it is small enough to send
+
+
+@dataclass(frozen=True)
+class HeadRoom:
+    """What the figure shows.
+
+    Parameters
+    ----------
+    rows, seconds
+        Of the batches, one in so many of a long log.
+    line
+        Fixed seconds, and seconds a row; None where they cannot be told apart.
+    low, middle, high
+        Rows of a batch at the ends of the rate's interval and at the rate; None without one.
+    peak
+        Rows of a batch at the peak of the load.
+    """
+
+    finding: str
+    rows: tuple[int, ...]
+    seconds: tuple[float, ...]
+    interval_s: float
+    line: tuple[float, float] | None
+    low: float | None
+    middle: float | None
+    high: float | None
+    peak: float
+
+
+def head_room(found: Observed, finding: str) -> HeadRoom:
+    """Collect what the figure shows of a query."""
+    room, running = found.headroom, found.running
+    kept = [batch for batch in running.batches if batch.slots == running.slots]
+    kept = kept[:: max(1, len(kept) // _MOST_POINTS)]
+    low, middle, high = (
+        (None, None, None)
+        if room.rate is None
+        else tuple(rate * room.interval_s for rate in (room.low, room.rate, room.high))
+    )
+    return HeadRoom(
+        finding,
+        tuple(batch.rows for batch in kept),
+        tuple(batch.batch_s for batch in kept),
+        room.interval_s,
+        (room.fixed_s, room.per_row_s) if room.per_row_s > 0 else None,
+        low,
+        middle,
+        high,
+        room.peak_rate * room.interval_s,
+    )
+
+
+def draw_head_room(data: HeadRoom) -> go.Figure:
+    """Draw the batches, the line through them, the interval, and the rows at which they meet."""
+    figure = theme.figure(data.finding, 440, "Points: batch time over rows per batch, with the line to the interval.")
+    if not data.rows:
+        return theme.not_enough(figure, "the log has no batch with rows.")
+    right = 1.08 * max(*data.rows, data.peak, data.high or 0.0)
+    if data.low is not None and data.high is not None:
+        figure.add_vrect(x0=data.low, x1=data.high, fillcolor=theme.BLUE, opacity=0.12, line_width=0)
+    figure.add_scatter(
+        uid="observed-batches",
+        x=data.rows,
+        y=data.seconds,
+        mode="markers",
+        marker={"color": theme.GREY, "size": 5, "opacity": 0.6},
+        name="batches seen",
+        hovertemplate="%{x:,} rows in %{y:.3f} s<extra></extra>",
+    )
+    if data.line is not None:
+        fixed, per_row = data.line
+        ends = np.array([0.0, right])
+        figure.add_scatter(
+            uid="observed-line",
+            x=ends,
+            y=fixed + per_row * ends,
+            mode="lines",
+            line={"color": theme.BLUE, "width": 2},
+            name=f"line: {units.seconds(fixed)} + {units.seconds(per_row)} a row",
+            hoverinfo="skip",
+        )
+    if data.middle is not None:
+        figure.add_scatter(
+            uid="observed-maximum",
+            x=[data.middle],
+            y=[data.interval_s],
+            mode="markers",
+            marker={"color": theme.BLUE, "symbol": "diamond", "size": 12},
+            name=f"what it sustains: {units.rate(data.middle / data.interval_s, 2)}",
+            hovertemplate="%{x:,.0f} rows fill the interval<extra></extra>",
+        )
+    figure.add_hline(
+        y=data.interval_s,
+        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
+        annotation={"text": f"trigger interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
+        annotation_position="top left",
+    )
+    figure.add_vline(
+        x=data.peak,
+        line={"color": theme.VERMILLION, "width": 1, "dash": "dot"},
+        annotation={
+            "text": f"peak {units.rate(data.peak / data.interval_s, 2)}",
+            "font": {"size": 12, "color": theme.VERMILLION},
+            "y": 0.02,
+            "yanchor": "bottom",
+        },
+        annotation_position="bottom left",
+    )
+    figure.update_xaxes(title_text="Rows per batch", range=[0, right], tickformat="~s")
+    figure.update_yaxes(title_text="Batch time (s)", range=[0, 1.1 * max(data.interval_s, *data.seconds)])
+    theme.room_for_legend(figure)
+    return figure

@@ -1,0 +1,78 @@
+"""The cards of a query that runs: its head-room, its load, its operators, and the plans from it."""
+
+from workbench.study import Observed
+from workbench.views import plan_cards, units
+from workbench.views.cards import Card, Column, Table, fold, gather
+from workbench.views.figures import draw_head_room, head_room
+from workbench.views.observed_front import facts, front_html, limit, outage, sentence
+
+
+def cards(found: Observed, outage_s: float) -> list[Card]:
+    """Make all cards; a card that cannot be made becomes an error card and does not hide the others."""
+    first = gather((lambda one: _headroom(one, outage_s), _plans), found)
+    return [*first, *map(fold, gather((_facts, _operators), found))]
+
+
+def _headroom(found: Observed, outage_s: float) -> list[Card]:
+    said = " ".join(filter(None, (sentence(found), limit(found), outage(found, outage_s))))
+    data = head_room(found, sentence(found).removesuffix("."))
+    rows = tuple(
+        (round(batch.start_s - found.running.batches[0].start_s, 3), batch.rows, batch.batch_s, batch.slots)
+        for batch in found.running.batches
+    )
+    table = Table(
+        "Batches", (Column("Begun after", "s"), Column("Rows"), Column("Batch time", "s"), Column("Slots")), rows
+    )
+    title = f"What head-room has {found.running.name}?"
+    return [Card("head-room", title, said, draw_head_room(data), table, html=front_html(found, outage_s))]
+
+
+def _plans(found: Observed) -> list[Card]:
+    if found.planned is not None and found.planned.plans:
+        return list(plan_cards.cards(found.planned))
+    reasons = [found.unplanned] if found.unplanned else []
+    reasons += (
+        [] if found.planned is None else [f"{units.rate(one.rate)}: {one.reason}" for one in found.planned.refused]
+    )
+    return [Card("plans", "What do other rates take?", " ".join(reasons), kind="not-yet")] if reasons else []
+
+
+def _facts(found: Observed) -> list[Card]:
+    table = Table("The query", (Column("What"), Column("Seen")), tuple(facts(found).items()), opened=True)
+    return [Card("what-it-is", "What is it, and what was read?", "As its event log shows it.", table=table)]
+
+
+def _operators(found: Observed) -> list[Card]:
+    if not found.running.blocks:
+        return []
+    busiest = max(found.running.blocks, key=lambda block: block.rows)
+    seen = busiest.observation.operators
+    columns = (
+        Column("Operator"),
+        Column("Tasks"),
+        Column("Rows in"),
+        Column("Busy", "%"),
+        Column("Rows/s of a task"),
+        Column("Fullest task", "times the mean"),
+    )
+    rows = tuple(
+        (
+            one.operator,
+            one.tasks,
+            one.records_in,
+            round(100 * one.busyness, 1),
+            None if one.true_processing_rate is None else round(one.true_processing_rate),
+            None if one.key_skew is None else round(one.key_skew, 2),
+        )
+        for one in seen
+    )
+    worst = max(seen, key=lambda one: one.busyness, default=None)
+    said = (
+        "No operator was seen."
+        if worst is None
+        else f"In the busiest minute {worst.operator} keeps its tasks busy {units.share(round(worst.busyness, 2))} of "
+        "the time."
+    )
+    return [
+        Card("operators", "Which operator does the work?", said, table=Table("Operators", columns, rows, opened=True))
+    ]

@@ -1,0 +1,150 @@
+"""What a running query's log says, in words: one sentence, what limits it, what an outage costs, what it is."""
+
+import math
+
+import numpy as np
+
+from workbench.study import Observed
+from workbench.views import units
+from workbench.views.first_screen import Chip, header_html, table_html
+
+_TIGHT, _NONE = 0.3, 0.0  # left over the peak
+_WAITING = 0.7  # CPU seconds over run seconds, under which tasks wait for something
+_SKEWED = 1.5
+_PARTS = {
+    "driver": "the driver's fixed work",
+    "driver, per task": "the driver's work for each task",
+    "tasks, fixed": "what every task costs before its first row",
+    "rows": "the rows themselves",
+}
+
+
+def sentence(found: Observed) -> str:
+    """Say what the query sustains and what it has left, or why that cannot be told."""
+    running, room = found.running, found.headroom
+    where = f"{running.name} on {units.count(running.slots, 'slots')}" if running.slots else running.name
+    if room.rate is None:
+        return f"What {where} sustains is not identifiable from its log: {room.why_not}."
+    ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
+    left = room.left
+    if left is None or left <= _NONE:
+        rest = f"its peak asked for {units.rate(room.peak_rate, 2)}, which is more"
+    else:
+        rest = f"its peak asked for {units.rate(room.peak_rate, 2)}, so {units.share(round(left, 2))} more would fit"
+    return f"{where} sustains {units.rate(room.rate, 2)} (90 %: {ends}); {rest}."
+
+
+def verdict(found: Observed) -> Chip:
+    """Judge the head-room at the peak: of the rate, and of its interval's low end."""
+    room = found.headroom
+    if room.rate is None:
+        return Chip("not identifiable", "unsure")
+    if room.low > room.peak_rate * (1 + _TIGHT):
+        return Chip("safe", "safe")
+    return Chip("risky", "risky") if room.rate > room.peak_rate else Chip("behind at the peak", "unsure")
+
+
+def limit(found: Observed) -> str:
+    """Say what takes most of a batch at the rate sustained; empty where that is not known."""
+    shares = found.limits
+    if not shares:
+        return ""
+    most = max(shares, key=lambda name: shares[name])
+    said = f"At that rate {units.share(round(shares[most], 2))} of a batch go to {_PARTS[most]}"
+    if most == "rows" and found.parts is not None and len(found.parts.stages) > 1:
+        room = found.headroom
+        each = (room.rate or 0.0) * room.interval_s / max(block.partitions for block in found.running.blocks)
+        costs = {stage.name: float(stage.rows_s(np.array(each))) for stage in found.parts.stages}
+        worst = max(costs, key=lambda name: costs[name])
+        said += f", most of them in {worst}"
+    return f"{said}."
+
+
+def outage(found: Observed, outage_s: float) -> str:
+    """Say how long the query needs to catch up after an outage at its peak; empty where that is not known."""
+    seconds = found.catch_up_s(outage_s)
+    if seconds is None:
+        return ""
+    if math.isinf(seconds):
+        return f"After an outage of {units.seconds(outage_s)} at the peak it never catches up."
+    return f"After an outage of {units.seconds(outage_s)} at the peak it has caught up in {units.seconds(seconds)}."
+
+
+def facts(found: Observed) -> dict[str, str]:
+    """Say what the query is, by name."""
+    running, room = found.running, found.headroom
+    operators = tuple(
+        dict.fromkeys(operator.operator for block in running.blocks for operator in block.observation.operators)
+    )
+    seen = "as the log shows" if running.interval_s == room.interval_s else "as you say"
+    known = {
+        "application": " · ".join(filter(None, (running.application, running.spark and f"Spark {running.spark}"))),
+        "source": ", ".join(dict.fromkeys(running.sources)),
+        "sink": running.sink,
+        "operators": ", ".join(operators),
+        "slots": f"{running.slots} of {running.memory_mb} MB" if running.slots else "",
+        "partitions": str(max((block.partitions for block in running.blocks), default="")),
+        "trigger interval": f"{units.seconds(room.interval_s)}, {seen}",
+        "batches read": f"{units.count(room.batches)}, {units.share(round(room.behind, 3))} of them longer than the "
+        "interval",
+        "beyond what was seen": _reach(found),
+        "skew": _skew(found),
+        "cores": _cores(found),
+        "ended": running.stopped or "",
+    }
+    return {name: value for name, value in known.items() if value}
+
+
+def front_html(found: Observed, outage_s: float) -> str:
+    """Write the first screen; every text of the log's is escaped."""
+    room, running = found.headroom, found.running
+    header = header_html("OBSERVED", (running.name, running.application, running.spark and f"Spark {running.spark}"))
+    told = room.rate is not None
+    seconds = found.catch_up_s(outage_s)
+    columns = (
+        "Head-room",
+        "Sustains",
+        "90 % interval",
+        "Peak",
+        "Left at the peak",
+        f"Catches up {units.seconds(outage_s)}",
+    )
+    row: tuple[str | Chip, ...] = (
+        verdict(found),
+        units.rate(room.rate, 2) if room.rate is not None else "not identifiable",
+        f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}" if told else "",
+        units.rate(room.peak_rate, 2),
+        "" if room.left is None else units.share(round(room.left, 2)),
+        "" if seconds is None else "never" if math.isinf(seconds) else f"in {units.seconds(seconds)}",
+    )
+    return header + table_html(columns, [row])
+
+
+def _reach(found: Observed) -> str:
+    room = found.headroom
+    if room.rate is None:
+        return ""
+    if room.reach <= 1:
+        return "nothing: batches as large as at that rate were seen"
+    return f"batches {units.number(room.reach)} times as large as the largest seen"
+
+
+def _skew(found: Observed) -> str:
+    if found.skew is None:
+        return ""
+    operator, times = found.skew
+    warning = "; more slots help less than their number says" if times >= _SKEWED else ""
+    return f"the fullest task of {operator} has {units.number(times)} times the mean{warning}"
+
+
+def _cores(found: Observed) -> str:
+    share = found.running.cpu_share
+    if share is None:
+        return ""
+    said = f"tasks used {units.share(round(share, 2))} of the time that they ran"
+    if share >= _WAITING:
+        return said
+    return (
+        f"{said}: the rest they waited (input, Python, garbage collection, shared cores), so a core of this "
+        "cluster is not a core of another"
+    )
