@@ -32,13 +32,10 @@ def events(rates, *, slots=4, interval_s=2.0, name="orders", query="q-1", run="r
     if whole:
         yield from application(slots, master)
     yield {"Event": f"{LISTENER}QueryStartedEvent", "id": query, "runId": run, "name": name, "timestamp": stamp(begun)}
-    now, offered, taken, number = begun, 0.0, 0.0, first
-    for place, rate in enumerate(rates, 1):
-        offered += rate * interval_s
-        fires = begun + place * interval_s
-        if now > fires:  # still in an earlier batch: what was offered waits for the next
-            continue
-        rows = int(offered - taken)
+    sums = np.concatenate([[0.0], np.cumsum(rates) * interval_s])
+    fires, taken, number = begun + interval_s, 0, first
+    while (passed := (fires - begun) / interval_s) <= len(rates):
+        rows = int(np.interp(passed, np.arange(len(sums)), sums)) - taken
         taken += rows
         batch_s = driver_s
         for stage_rows in (rows, SELECTIVITY * rows):
@@ -46,7 +43,8 @@ def events(rates, *, slots=4, interval_s=2.0, name="orders", query="q-1", run="r
         of = {"name": name, "query": query, "run": run}
         yield from batch(number, rows, fires, ran_s=batch_s - driver_s, batch_s=batch_s, slots=slots, **of)
         number += 1
-        now = fires + batch_s
+        following = math.floor(fires / interval_s) * interval_s + interval_s
+        fires = max(following, fires + batch_s + 0.003)  # a late query begins at once
 
 
 def application(slots, master):

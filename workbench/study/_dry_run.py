@@ -11,7 +11,7 @@ from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, reading_s, recorded_together, reusable
 from workbench.records import Measurement
-from workbench.study.carry_out import prepare, shares_deployments
+from workbench.study.carry_out import explored_log, prepare, shares_deployments
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed
 from workbench.workload import Query
@@ -71,6 +71,9 @@ def dry_run(
     WorkbenchError
         When the query, the data, the prices or a budget cannot be had here.
     """
+    if study.log is not None:  # it is read, and nothing is measured
+        explored_log(study)
+        return DryRun((), (1, 1), (0.0, 0.0))
     journal = journal or Journal(os.devnull)
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator)
     optimizer = explorer.optimizer

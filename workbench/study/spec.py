@@ -144,6 +144,7 @@ class Study:
             except (TypeError, ValueError, OverflowError):
                 raise WorkbenchError(f"{field.name} is {_shown(value)}; it must be {allowed}. Correct it.") from None
         _ = self.space  # says what is wrong with it
+        self._check_source()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
             raise WorkbenchError(
                 f"slots is {list(self.slots)!r}; one slot count is enough only in a shared deployment on Spark, with "
@@ -155,7 +156,6 @@ class Study:
             given, lacking = ("outage_s", "catch_up_s") if self.catch_up_s is None else ("catch_up_s", "outage_s")
             raise WorkbenchError(f"{given} is given without {lacking}. Add it, or leave both out.")
         self._check_intervals()
-        self._check_source()
         if self.deployment == "shared" and self.testbed != "spark":
             raise WorkbenchError(
                 f"deployment is 'shared', but the {self.testbed} testbed deploys each budget apart. Remove it, or use "

@@ -1,0 +1,127 @@
+"""``workbench observe``: what a log says, printed, as JSON, as plans, as a page."""
+
+import json
+
+import pytest
+from written_logs import a_day, capacity, events, written
+
+from workbench.cli import main
+
+TRUE = capacity(4, 2.0)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("logs") / "app-1", events(a_day(0.5 * TRUE)))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_answer_comes_first(log, capsys):
+    assert main(["observe", str(log)]) == 0
+    first, limit, outage, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("orders on 4 slots sustains 81 k records/s (90 %: ")
+    assert first.endswith("its peak asked for 40 k records/s, so 100 % more would fit.")
+    assert limit.startswith("At that rate 89 % of a batch go to the rows themselves, most of them in 1 scan")
+    assert outage.startswith("After an outage of 10 min at the peak it has caught up in ")
+
+
+def test_as_json(log, capsys):
+    assert main(["observe", str(log), "--json", "--target", "50000"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["headroom"]["rate"] == pytest.approx(TRUE, rel=0.05)
+    assert told["interval_seen_s"] == 2.0
+    assert told["limits"]["rows"] == pytest.approx(0.89, abs=0.03)
+    assert [plan["rate"] for plan in told["plans"]["plans"]] == [50000]
+    assert "not-to-be-told" not in json.dumps(told)
+
+
+def test_plans_start_from_the_log_and_are_read_again(log, capsys, tmp_path):
+    out = tmp_path / "plan.json"
+    assert main(["observe", str(log), "--target", "40000", "120000", "--output", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "40 k records/s" in printed
+    assert "120 k records/s" in printed
+    assert "the source that replayed the data" not in printed
+    assert main(["replay", str(out), str(written_day(tmp_path)), "--policy", "static"]) == 0
+
+
+def written_day(folder):
+    day = folder / "day.csv"
+    day.write_text("time_s,rate_per_s\n0,20000\n600,40000\n1200,20000\n")
+    return day
+
+
+def test_what_cannot_be_told_is_said_and_ends_with_1(tmp_path, capsys):
+    flat = written(tmp_path / "flat", events([0.5 * TRUE] * 60))
+    assert main(["observe", str(flat), "--target", "50000"]) == 1
+    said = capsys.readouterr()
+    assert said.out.startswith(
+        "What orders on 4 slots sustains is not identifiable from its log: the load hardly moved"
+    )
+    assert "workbench: no plans: What orders sustains cannot be told from its log" in said.err
+
+
+def test_without_a_trigger_interval_the_option_is_named(tmp_path, capsys):
+    behind = written(tmp_path / "behind", events(a_day(1.2 * TRUE, night=0.95, batches=200)))
+    assert main(["observe", str(behind)]) == 2
+    assert "Give the interval, in seconds (--interval)" in capsys.readouterr().err
+    assert main(["observe", str(behind), "--interval", "2"]) == 0
+    assert "which is more" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["none"], "The event log none does not exist"),
+        (["{log}", "--query", "other"], "no batches with rows of 'other'"),
+        (["{log}", "--interval", "-1"], "The trigger interval is -1"),
+        (["{log}", "--report", "no/such/folder/x/page.html"], None),
+        (["{log}", "--progress", "none.jsonl"], "none.jsonl cannot be read"),
+    ],
+)
+def test_bad_input_is_named(log, capsys, arguments, text):
+    code = main(["observe", *(one.format(log=log) for one in arguments)])
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    if text is not None:
+        assert code == 2
+        assert text in error
+
+
+def test_a_study_starts_from_a_log(log, capsys, tmp_path):
+    study = tmp_path / "study.yaml"
+    text = (
+        f"query: orders\ntargets: [50000]\nslots: [4]\nmemory_mb: [{{}}]\ntestbed: observed\nlog: {log}\nslot_cpus: 1\n"
+    )
+    study.write_text(text.format(1126))
+    assert main(["plan", str(study)]) == 0
+    assert "orders: OBSERVED, 1 run" in capsys.readouterr().out
+    study.write_text(text.format(512))
+    assert main(["plan", str(study)]) == 2
+    assert "runs on 4 slots of 1126 MB" in capsys.readouterr().err
+    study.write_text("query: orders\ntargets: [1]\nslots: [4]\nmemory_mb: [1]\ntestbed: observed\n")
+    assert main(["plan", str(study)]) == 2
+    assert "The observed testbed needs an event log" in capsys.readouterr().err
+
+
+def test_the_page_leads_with_the_head_room(log, tmp_path):
+    page = tmp_path / "page.html"
+    assert main(["observe", str(log), "--target", "50000", "--report", str(page)]) == 0
+    html = page.read_text()
+    assert "What head-room has orders?" in html
+    assert ">OBSERVED<" in html
+    assert "What do I deploy for orders?" in html
+    assert "This result is missing" not in html
+    assert "not-to-be-told" not in html
+
+
+def test_names_of_the_log_are_escaped_on_the_page(tmp_path):
+    evil = "<script>alert(1)</script>"
+    log = written(tmp_path / "app-2", events(a_day(0.5 * TRUE), name=evil))
+    page = tmp_path / "page.html"
+    assert main(["report", "observe", str(page), "-p", "log", str(log)]) == 0
+    assert evil not in page.read_text()
