@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
+
 from workbench import defaults, report
 from workbench.cli import look
 from workbench.cli.console import (
@@ -32,7 +34,7 @@ from workbench.measuring import (
     verify,
 )
 from workbench.records import Measurement, Probe
-from workbench.study import find_query
+from workbench.study import find_query, plan_to_verify, read_planned, verify_plan
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import quota_permitted, usable_cores
 from workbench.views import findings, units
@@ -74,7 +76,11 @@ def run_measure(options: argparse.Namespace) -> int:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Run the query at each rate."""
+    """Run the query at each rate, or a plan's deployment at its rate and above its interval."""
+    if options.query.endswith(".json"):
+        return _verify_plan(options)
+    if options.rate is None:
+        raise WorkbenchError("verify needs a rate to run the query at. Add --rate, in records/s.", settings=("rate",))
     query, budget, testbed = _asked(options)
     for name, value in (("--rate", options.rate), *(("--percent", percent) for percent in options.percent)):
         if not (math.isfinite(value) and value > 0):
@@ -90,6 +96,30 @@ def run_verify(options: argparse.Namespace) -> int:
     lowest = min(probes, key=lambda probe: probe.rate)
     codes = {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
     return codes.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
+
+
+def _verify_plan(options: argparse.Namespace) -> int:
+    planned = read_planned(Path(options.query))
+    testbed = SparkTestbed(slot_cpus="auto" if quota_permitted() else "cores")
+    plan = plan_to_verify(planned, testbed, options.rate)
+    with progress() as say:
+        say(f"{plan.query} on {plan.budget.slots} slots, planned for {units.rate(plan.rate)}")
+        live = replace(testbed, progress=say)
+        found = result_of(verify_plan(planned, plan, live, CapacityEstimator()), say.tell)
+    probes, percents = (found.at_rate, found.above), [100.0, 100 * found.above.rate / plan.rate]
+    if options.json:
+        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, percents, strict=True)]))
+    else:
+        out = look.console()
+        kept = "holds" if found.carries and found.bounded else "carries more than planned" if found.carries else "fails"
+        look.answer(
+            out,
+            f"The plan for {units.rate(plan.rate)} {kept}: {plan.budget.slots} slots of {plan.budget.profile.cpus:g} "
+            f"core, capacity {units.rate(plan.expected_rate)} (90 %: {units.scaled(plan.low, '')} to "
+            f"{units.scaled(plan.high, '')}).",
+        )
+        out.print(_probed(probes, percents))
+    return DONE if found.carries else NOT_SUSTAINED
 
 
 def _show(measurement: Measurement) -> None:
@@ -118,13 +148,17 @@ def _show_verified(query: str, probes: Sequence[Probe], percents: Sequence[float
     sustained = [probe.rate for probe in probes if probe.judgement and probe.judgement.verdict == "sustained"]
     highest = f"sustained {units.rate(max(sustained))}" if sustained else "sustained none of these rates"
     look.answer(out, f"{query} {highest}.")
+    out.print(_probed(probes, percents))
+
+
+def _probed(probes: Sequence[Probe], percents: Sequence[float]) -> Table:
     table = look.table({"share": "right", "records/s": "right", "verdict": "left", "reason": "left"})
     for probe, percent in zip(probes, percents, strict=True):
         verdict = _verdict(probe, percent)
         table.add_row(
-            f"{percent:g} %", units.scaled(probe.rate, ""), verdict["verdict"] or "-", verdict["reason"] or ""
+            units.share(percent / 100), units.scaled(probe.rate, ""), verdict["verdict"] or "-", verdict["reason"] or ""
         )
-    out.print(table)
+    return table
 
 
 def _estimator(options: argparse.Namespace) -> CapacityEstimator:

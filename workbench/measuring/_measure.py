@@ -209,14 +209,20 @@ def failed(configuration: Configuration, testbed: Testbed, error: WorkbenchError
 
 
 def verify(
-    query: Query, budget: Budget, testbed: Testbed, estimator: CapacityEstimator, rates: Sequence[float]
+    query: Query,
+    budget: Budget,
+    testbed: Testbed,
+    estimator: CapacityEstimator,
+    rates: Sequence[float],
+    *,
+    layout: Mapping[str, int] | None = None,
 ) -> Generator[Event, None, tuple[Probe, ...]]:
-    """Run `query` at each of `rates` (records/s) and judge whether it was sustained.
+    """Run `query` at each of `rates` (records/s) and judge whether it was sustained; `layout` as a testbed takes it.
 
     It yields a `Probed` for every probe and returns the last probe at each rate, in order. Nothing is recorded.
     """
     answers: dict[int, Probe] = {}
-    with testbed.deploy(query, budget) as live:
+    with testbed.deploy(query, budget, layout) as live:
         for probe in estimator.probes_at(live, rates):
             yield Probed(query.name, probe)
             answers[probe.number] = probe

@@ -36,6 +36,7 @@ from workbench.study.scaling import (
 )
 from workbench.study.scenario import Scenario
 from workbench.study.spec import Study, read_study, study_from
+from workbench.study.verifying import Verified, plan_to_verify, verify_plan
 
 __all__ = [
     "KEYED",
@@ -58,6 +59,7 @@ __all__ = [
     "State",
     "Study",
     "StudyHistory",
+    "Verified",
     "check_placing",
     "draft",
     "drift",
@@ -69,6 +71,7 @@ __all__ = [
     "measuring",
     "observe",
     "paradigms_csv",
+    "plan_to_verify",
     "planned_document",
     "planned_start",
     "planning",
@@ -90,6 +93,7 @@ __all__ = [
     "study_from",
     "study_placement",
     "timelines_csv",
+    "verify_plan",
     "with_response",
     "write_planned",
 ]

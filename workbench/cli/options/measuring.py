@@ -37,9 +37,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "verify",
         parents=[deployed],
         description="Deploy a query on this machine and run it at a rate, or at shares of it. The exit code says "
-        "whether the lowest was sustained.",
+        "whether the lowest was sustained. Of a file that workbench plan wrote, the deployment of a target is run as "
+        "planned: at its rate, which must be sustained, and just above its interval, which must not.",
     )
-    verified.add_argument("--rate", type=float, required=True, help="records/s")
+    verified.add_argument("--rate", type=float, help="records/s; of a plan, the target (the highest that fits)")
     verified.add_argument(
         "--percent", type=float, nargs="+", default=[100, 120, 150], help="shares of the rate to run (100 120 150)"
     )
