@@ -19,7 +19,7 @@ from pathlib import Path
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.measuring.readings import filling_rate
+from workbench.measuring import filling_rate
 from workbench.observing import headroom, read_log
 from workbench.testbed import SparkTestbed
 from workbench.views import units

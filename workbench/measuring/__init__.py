@@ -29,7 +29,7 @@ from workbench.measuring.events import (
     result_of,
 )
 from workbench.measuring.progress import describe
-from workbench.measuring.readings import Rounds, reading_estimate
+from workbench.measuring.readings import Rounds, filling_rate, reading_estimate
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, LEVEL, expected_deviation, with_prior
 from workbench.measuring.rounds import Together, measure_together, reading_s, recorded_together
 from workbench.measuring.schedule import Schedule, Step, Times
@@ -72,6 +72,7 @@ __all__ = [
     "describe",
     "expected_deviation",
     "failed",
+    "filling_rate",
     "fit_costs",
     "fit_line",
     "ignore",

@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.measuring.costs import fit_costs
+from workbench.measuring import fit_costs
 from workbench.observing.headroom import LEVEL, Headroom
 from workbench.observing.log import Block, RunningQuery
-from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Probe
-from workbench.records.estimate import Phase
+from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Phase, Probe
 
 OBSERVED = "observed"
 """The kind of its testbed."""

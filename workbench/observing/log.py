@@ -16,8 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Batch, Observation
 from workbench.observing.files import read_events
 from workbench.observing.trigger import trigger_interval
-from workbench.testbed.spark.event_log import BatchLog, Events
-from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
+from workbench.testbed.spark import BatchLog, BatchWork, Events, SourceCost, operator_edges, operator_metrics
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4

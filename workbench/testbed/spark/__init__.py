@@ -1,18 +1,26 @@
 """Spark as a testbed."""
 
+from workbench.testbed.spark.event_log import BatchLog, Events
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import usable_cores
+from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
 from workbench.testbed.spark.quota import CpuQuota, quota_permitted
 from workbench.testbed.spark.session import batch_session
 from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
 
 __all__ = [
     "SLOT_SHARE",
+    "BatchLog",
+    "BatchWork",
     "CpuQuota",
+    "Events",
+    "SourceCost",
     "SparkRun",
     "SparkTestbed",
     "batch_session",
     "find_java",
+    "operator_edges",
+    "operator_metrics",
     "quota_permitted",
     "usable_cores",
 ]
