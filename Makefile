@@ -30,6 +30,10 @@ demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark her
 lab: $(READY) ## open the tour in JupyterLab on this machine
 	$(BIN)/jupyter lab --ip=127.0.0.1 --notebook-dir=. notebooks/00_tour.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
+gallery: $(READY) ## draw the notebooks of docs/gallery again, in a real JupyterLab
+	$(BIN)/python -m pytest tests/browser/test_notebooks.py tests/browser/test_what_if.py tests/browser/test_live_measurement.py
+	cp $(foreach one,$(wildcard notebooks/*.ipynb),artifacts/$(notdir $(one:.ipynb=.jpg))) docs/gallery/
+
 test: $(READY) ## run all tests: first those that share the machine, then those that measure and need it alone
 	$(BIN)/python -m pytest -m "not alone" --numprocesses auto --maxprocesses 8 --dist loadfile
 	$(BIN)/python -m pytest -m alone

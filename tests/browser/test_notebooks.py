@@ -98,3 +98,13 @@ def test_elastic_executors(run_notebook):
     page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot:has(.main-svg)').length >= 2")
     healthy(page)
     whole_notebook(page, "05_elastic")
+
+
+def test_a_running_query_is_observed(run_notebook):
+    page = run_notebook("06_observe")
+    page.get_by_text("What head-room has").wait_for(timeout=PATIENCE_MS)
+    panel = panel_with(page, "Target rate (records/s)")
+    panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    assert page.locator(".workbench-card.error").count() == 0
+    healthy(page)
+    whole_notebook(page, "06_observe")

@@ -19,7 +19,7 @@ from workbench.study import local
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-SIMULATED = ("02_plan", "03_place", "04_scale", "05_elastic")
+SIMULATED = ("02_plan", "03_place", "04_scale", "05_elastic", "06_observe")
 MOST_LINES = 25
 OWN = """
 def items_per_till(sales):
@@ -108,6 +108,8 @@ def test_runs_and_shows_no_error_card(ran, name):
         ("03_place", "choices were tried"),
         ("03_place", "Where do the tasks go?"),
         ("04_scale", "consumed by"),
+        ("06_observe", "What head-room has q5?"),
+        ("06_observe", "Which operator does the work?"),
         ("05_elastic", "How many cores?"),
         ("05_elastic", "the optimal one"),
         ("05_elastic", "How even are the tasks?"),

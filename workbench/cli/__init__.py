@@ -28,6 +28,8 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "verify": ("measuring", "run a query at a rate: sustained or not"),
             "keys": ("keys", "how often each key of your data occurs, its skew, and the advice"),
             "observe": ("observing", "what a query that runs sustains, from its event log"),
+            "capture": ("topics", "a sample of a Kafka topic as a data set"),
+            "fill": ("topics", "a Kafka topic filled from a data set or from Nexmark"),
         },
         "plan": {
             "init": ("drafting", "a first study for your query and your data"),

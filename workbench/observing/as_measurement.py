@@ -1,5 +1,6 @@
 """A log as a measurement, so that a plan can start from it as from any other."""
 
+import math
 from datetime import UTC, datetime
 
 from workbench.dataflow import Budget, SlotProfile
@@ -35,10 +36,11 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
         )
     *others, busiest = sorted(blocks, key=lambda block: block.rows)
     begun = running.batches[0].start_s
+    width = math.sqrt(found.high / found.low)  # about the rate, which an estimate's headline is the middle of
     estimate = MstEstimate(
         rate=found.rate,
-        low=found.low,
-        high=found.high,
+        low=found.rate / width,
+        high=found.rate * width,
         probes=(_probe(busiest, "reading"),),
         observation=busiest.observation,
         limit="query",

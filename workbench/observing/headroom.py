@@ -8,10 +8,13 @@ Batches that began late, because the one before them took longer than the interv
 brings, so they show times beyond it: where there are any, nothing is extrapolated. Where the load never moved, a and b
 cannot be told apart, and no rate is given.
 
-The interval holds two doubts. The line's own: it is fitted again to blocks of batches drawn with replacement, so that
-neighbouring batches, which share their weather, count as one (a block bootstrap). And the bend: a line that holds up to
-the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is carried; by how much is
-calibrated on queries of known capacity, each kind of query left out in turn (``benchmarks/observing.py``).
+Two things are in doubt. The line's own coefficients: it is fitted again to blocks of batches drawn with replacement, so
+that neighbouring batches, which share their weather, count as one (a block bootstrap). And the bend: a line that holds
+up to the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is carried. Where both
+leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
+mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
+constants are calibrated on queries of known capacity, each kind of query left out in turn
+(``benchmarks/observing.py``).
 """
 
 import math
@@ -20,7 +23,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
+from scipy.stats import beta
 
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
@@ -32,7 +36,10 @@ LEVEL = 0.9
 _FEWEST = 20  # batches
 _MOVED = 1.3  # 95 % over 5 % quantile of the rows, from which the load has moved
 _IN_BLOCK, _DRAWS = 8, 200
-_LEAST_DOUBT, _BENT = 0.04, 0.25  # deviation of ln rate: at no distance, and for each unit of ln(distance)
+_LEAST_DOUBT, _BENT = 0.06, 0.25  # deviation of ln rate: at no distance, and for each unit of ln(distance)
+_SHARE_ALPHA, _SHARE_BETA = 1.5, 3.0  # of the Beta distribution of the fixed share of the busiest batches
+_SHARES = 400  # of the grid
+_BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
 _ROUNDS = 10  # of reweighting
 _OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
 
@@ -126,12 +133,35 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
         return replace(known, why_not="larger batches took no longer than small ones")
     if fixed >= interval_s:
         return replace(known, why_not=f"a batch takes {fixed:.3g} s whatever it holds, as long as the interval")
-    rate = (interval_s - fixed) / (per_row * interval_s)
-    reach = rate * interval_s / largest
-    own = _bootstrapped(rows, seconds, interval_s, seed)
-    doubt = math.sqrt(own**2 + _LEAST_DOUBT**2 + (_BENT * max(0.0, math.log(reach))) ** 2)
-    width = math.exp(float(ndtri((1 + LEVEL) / 2)) * doubt)
-    return replace(known, rate=rate, low=rate / width, high=rate * width, reach=reach)
+    low, rate, high = _posterior(rows, seconds, interval_s, _bootstrapped(rows, seconds, interval_s, seed))
+    return replace(known, rate=rate, low=low, high=high, reach=rate * interval_s / largest)
+
+
+def _posterior(rows: Floats, seconds: Floats, interval_s: float, own: float) -> tuple[float, float, float]:
+    """Give the ends and the median of the rate, records/s; `own` is the deviation of the line's ln rate.
+
+    The fixed share f of the busiest batches, of x rows and y seconds in the mean, means the rate
+    (T - f y) / ((1 - f) y / x) / T.
+    """
+    fixed, per_row = _line(rows, seconds)
+    by_line = math.log((interval_s - fixed) / (per_row * interval_s))
+    busiest = rows >= np.quantile(rows, _BUSIEST)
+    x, y = float(rows[busiest].mean()), float(seconds[busiest].mean())
+    shares = (np.arange(_SHARES) + 0.5) / _SHARES
+    shares = shares[shares * y < interval_s]
+    logs = np.log((interval_s - shares * y) / ((1 - shares) * y / x * interval_s))
+    distance = math.log(max(1.0, interval_s / y))
+    bend = _BENT * distance
+    off = (logs - by_line) / math.sqrt(own**2 + _LEAST_DOUBT**2 + bend**2)
+    weights = beta.pdf(shares, _SHARE_ALPHA, _SHARE_BETA) * np.exp(-0.5 * off**2)
+    if not weights.sum() > 0:  # the line is far from any share: it alone is left
+        logs, weights = np.array([by_line]), np.array([1.0])
+    spread = math.hypot(_LEAST_DOUBT, bend / 2)
+    at = np.linspace(logs.min() - 3, logs.max() + 3, 2000)
+    below = (weights / weights.sum()) @ ndtr((at[None, :] - logs[:, None]) / spread)
+    ends = np.interp([(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], below, at)
+    low, middle, high = (float(one) for one in np.exp(ends))
+    return low, middle, high
 
 
 def _arriving(batches: Sequence[SeenBatch], interval_s: float) -> Floats:

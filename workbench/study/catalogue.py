@@ -1,15 +1,21 @@
 """Find the query a user names: ``nexmark:q5`` or ``module:function``."""
 
+import hashlib
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
 from workbench.study.own import load_own, missing, module_of
-from workbench.workload import Dataset, OutputMode, Query, check_dataset, nexmark
+from workbench.workload import Dataset, OutputMode, Query, check_dataset, kafka, nexmark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+CAPTURES = Path(".workbench/captured")
+"""Where samples of topics are kept that are named as a data set."""
 
 
 def find_query(
@@ -23,7 +29,8 @@ def find_query(
         ``"nexmark:QUERY"``, or ``"module:name"`` of a function from streaming DataFrame to streaming DataFrame (it
         needs a data set) or of a `Query`. Modules are looked for in the current folder first, and read again there.
     dataset, event_time
-        Path of the data and its event-time column, which is the query's own by default.
+        Path of the data, or ``kafka://HOST:PORT/TOPIC``, of which a sample is captured once; and its event-time column,
+        which is the query's own by default.
     output_mode
         Replaces the query's own.
 
@@ -88,6 +95,16 @@ def _fed(query: Query, dataset: str | None, event_time: str | None) -> Query:
 
 
 def _checked(path: str, event_time: str | None) -> Dataset:
-    data = Dataset.at(path, event_time)
+    data = Dataset.at(str(_captured(path)) if path.startswith(kafka.SCHEME) else path, event_time)
     check_dataset(data, event_time)
     return data
+
+
+def _captured(url: str) -> Path:
+    """Give the sample of a topic, captured at its first use; delete the file to capture again."""
+    topic = kafka.Topic.parse(url)
+    place = CAPTURES / f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}.parquet"
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        kafka.capture(topic, place, settings=kafka.client_settings())
+    return place

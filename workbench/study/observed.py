@@ -11,6 +11,8 @@ from workbench.observing import Headroom, RunningQuery, as_measurement, headroom
 from workbench.study.carry_out import Planned, explored_running, plan_targets
 from workbench.study.spec import Study
 
+_COUNTS = 0.2  # share of the operators' time from which an operator's skew counts
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -49,14 +51,18 @@ class Observed:
 
     @property
     def skew(self) -> tuple[str, float] | None:
-        """The operator whose fullest task has most of its mean, in the busiest block, and how much; None if unknown."""
+        """The operator whose fullest task has most of its mean, in the busiest block, and how much; None if unknown.
+
+        Operators that take little of the time do not count: theirs costs nothing.
+        """
         if not self.running.blocks:
             return None
-        busiest = max(self.running.blocks, key=lambda block: block.rows)
+        seen = max(self.running.blocks, key=lambda block: block.rows).observation.operators
+        whole = sum(operator.useful_s for operator in seen)
         known = [
             (operator.key_skew, operator.operator)
-            for operator in busiest.observation.operators
-            if operator.key_skew is not None and operator.tasks > 1
+            for operator in seen
+            if operator.key_skew is not None and operator.tasks > 1 and operator.useful_s >= _COUNTS * whole
         ]
         return (max(known)[1], max(known)[0]) if known else None
 

@@ -1,0 +1,65 @@
+"""``workbench fill`` and ``workbench capture`` against a real broker, and a topic as a study's data set."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from workbench.cli import main
+from workbench.study import find_query
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "myjobs.py").write_text("def all_of(rows):\n    return rows\n")
+
+
+def test_events_go_to_a_topic_and_come_back(broker, capsys):
+    url = broker.url("bids")
+    assert main(["fill", url, "nexmark", "--rows", "20000", "--partitions", "2", "--json"]) == 0
+    sent = json.loads(capsys.readouterr().out)
+    assert (sent["rows"], sent["partitions"]) == (20_000, 2)
+    assert main(["capture", url, "bids.parquet"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("20,000 records of bids, ")
+    assert "data set: " in said
+    assert pq.read_table("bids.parquet").num_rows == 20_000
+
+
+def test_a_file_goes_to_a_topic_with_its_keys(broker, capsys, tmp_path):
+    (tmp_path / "orders.csv").write_text("shop,amount\n" + "".join(f"s{n % 3},{n}\n" for n in range(30)))
+    url = broker.url("shops")
+    assert main(["fill", url, "orders.csv", "--rows", "90", "--key", "shop", "--partitions", "3"]) == 0
+    assert main(["capture", url, "shops.parquet", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out.partition("\n")[2])
+    assert told["rows"] == 90
+    table = pq.read_table("shops.parquet")
+    places = {
+        (key, place) for key, place in zip(table["_key"].to_pylist(), table["_partition"].to_pylist(), strict=True)
+    }
+    assert len(places) == 3  # a key is in one partition
+
+
+def test_a_topic_is_a_data_set_that_is_captured_once(broker):
+    url = broker.url("data")
+    assert main(["fill", url, "nexmark", "--rows", "500"]) == 0
+    query = find_query("myjobs:all_of", url, "_timestamp")
+    assert pq.read_table(query.dataset.path).num_rows == 500
+    assert main(["fill", url, "nexmark", "--rows", "500"]) == 0
+    assert pq.read_table(find_query("myjobs:all_of", url, "_timestamp").dataset.path).num_rows == 500
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (["capture", "kafka://localhost/orders", "x.parquet"], "it must be kafka://HOST:PORT/TOPIC"),
+        (["capture", "kafka://h:1/orders", "x.parquet", "--rows", "0"], "rows is 0"),
+        (["fill", "kafka://h:1/orders", "none.csv"], "'none.csv' does not exist"),
+    ],
+)
+def test_bad_input_is_named(command, text, capsys):
+    assert main(command) == 2
+    assert text in capsys.readouterr().err

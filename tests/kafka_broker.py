@@ -1,0 +1,126 @@
+"""A real Kafka broker (KRaft, one JVM) on loopback, its jars from Maven Central by the Ivy that PySpark brings."""
+
+import fcntl
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from workbench.testbed.spark import find_java
+
+VERSION = "4.1.1"
+JARS = Path(__file__).parents[1] / ".venv" / f"kafka-{VERSION}"
+STARTS_S, STOPS_S, FETCH_S = 60.0, 20.0, 600.0
+SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+"""
+
+
+class NoMavenError(Exception):
+    """The broker's jars cannot be had."""
+
+
+def java_of(folder):
+    return f"{find_java(folder).home}/bin/java"
+
+
+def jars(folder):
+    """The broker's class path, fetched once."""
+    JARS.mkdir(parents=True, exist_ok=True)
+    with (JARS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of the processes that run tests side by side one fetches
+        return _fetched(folder)
+
+
+def _fetched(folder):
+    if not (JARS / "done").exists():
+        (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+        java = java_of(folder)
+        command = [java, "-jar", ivy, "-dependency", "org.apache.kafka", "kafka_2.13", VERSION, "-confs", "default",
+                   "-retrieve", f"{JARS}/[artifact]-[revision].[ext]", "-cache", folder / "ivy"]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_S, check=False)
+        if done.returncode or not list(JARS.glob("kafka_2.13-*.jar")):
+            reason = next(
+                (line.strip() for line in done.stdout.splitlines() if "not found" in line or "ERROR" in line), ""
+            )
+            raise NoMavenError(reason or done.stderr.strip()[-200:])
+        (JARS / "done").touch()
+    return f"{JARS}/*"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Broker:
+    """One broker; it keeps its topics when it is stopped and started again."""
+
+    def __init__(self, folder):
+        self.folder, self.port, self._process = folder, free_port(), None
+        self._java, self._classes = java_of(folder), jars(folder)
+        self._settings = folder / "broker.properties"
+        self._settings.write_text(SETTINGS.format(port=self.port, controller=free_port(), folder=folder))
+        self._ran("kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", self._settings)
+
+    @property
+    def servers(self):
+        return f"127.0.0.1:{self.port}"
+
+    def url(self, topic):
+        return f"kafka://{self.servers}/{topic}"
+
+    def _command(self, main, *arguments):
+        return [self._java, "-Xmx512m", "-cp", self._classes, main, *map(str, arguments)]
+
+    def _ran(self, main, *arguments):
+        done = subprocess.run(self._command(main, *arguments), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self):
+        with (self.folder / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(self._command("kafka.Kafka", self._settings), stdout=log, stderr=log)
+        end = time.monotonic() + STARTS_S
+        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        while True:
+            try:
+                admin.list_topics(timeout=1.0)
+            except KafkaException:
+                assert time.monotonic() < end, (self.folder / "broker.log").read_text()[-2000:]
+                assert self._process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
+                continue
+            return
+
+    def stop(self):
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(STOPS_S)
+            self._process = None
+
+
+@contextmanager
+def running(folder):
+    broker = Broker(folder)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()

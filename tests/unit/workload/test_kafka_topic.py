@@ -1,0 +1,58 @@
+"""Addresses of topics, and client settings whose secrets are never told."""
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.workload.kafka import CLIENT_CONFIG, Limits, Topic, client_settings
+
+
+def test_an_address():
+    topic = Topic.parse("kafka://a.example:9092,[::1]:9093/orders.v1-x_y")
+    assert topic == Topic("a.example:9092,[::1]:9093", "orders.v1-x_y")
+    assert Topic.parse(topic.url) == topic
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["kafka://localhost/orders", "kafka://localhost:9092", "kafka://:9092/x", "kafka://h:1/a/b", "kafka://h:1/a b"],
+)
+def test_what_is_no_address(url):
+    with pytest.raises(WorkbenchError, match="it must be kafka://HOST:PORT/TOPIC"):
+        Topic.parse(url)
+
+
+def test_a_password_in_an_address_is_refused_and_not_told():
+    with pytest.raises(WorkbenchError) as error:
+        Topic.parse("kafka://me:hunter2@localhost:9092/orders")
+    assert "must not hold a user or a password" in str(error.value)
+    assert "hunter2" not in str(error.value)
+
+
+def test_client_settings(tmp_path, monkeypatch):
+    monkeypatch.delenv(CLIENT_CONFIG, raising=False)
+    assert client_settings() == {}
+    file = tmp_path / "client.properties"
+    file.write_text("# ours\n\nsecurity.protocol = SSL\nsasl.password=a=b\n")
+    assert client_settings(file) == {"security.protocol": "SSL", "sasl.password": "a=b"}
+    monkeypatch.setenv(CLIENT_CONFIG, str(file))
+    assert client_settings()["security.protocol"] == "SSL"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("hunter2", "Line 1 .* is not of the form name=value"), ("\ngroup.id=x", "Line 2 .* sets group.id, which")],
+)
+def test_bad_client_settings_are_named_by_line(tmp_path, text, said):
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    with pytest.raises(WorkbenchError, match=said) as error:
+        client_settings(file)
+    assert "hunter2" not in str(error.value)
+    with pytest.raises(WorkbenchError, match="cannot be read: No such file"):
+        client_settings(tmp_path / "none")
+
+
+@pytest.mark.parametrize(("given", "text"), [({"rows": 0}, "rows is 0"), ({"seconds": -1.0}, "seconds is -1.0")])
+def test_limits_are_checked(given, text):
+    with pytest.raises(WorkbenchError, match=text):
+        Limits(**given)

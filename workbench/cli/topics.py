@@ -1,0 +1,70 @@
+"""``workbench capture`` and ``workbench fill``: a sample of a topic as a file, and a topic filled from data."""
+
+import argparse
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from workbench.cli import look
+from workbench.cli.console import DONE, check_file
+from workbench.cli.progress import progress
+from workbench.views import units
+from workbench.workload import Dataset, Generator, nexmark, prepare
+from workbench.workload.kafka import Limits, Topic, capture, client_settings, fill
+
+
+def run_capture(options: argparse.Namespace) -> int:
+    """Write a sample of a topic."""
+    check_file(options.file)
+    topic, limits = Topic.parse(options.topic), Limits(options.rows, options.megabytes, options.seconds)
+    with progress() as say:
+        say(f"capturing {topic.url}")
+        found = capture(topic, Path(options.file), limits, client_settings(options.client_config), progress=say)
+    if options.json:
+        print(json.dumps(asdict(found) | {"path": str(found.path)}, indent=1))
+        return DONE
+    out = look.console()
+    look.answer(
+        out,
+        f"{units.count(found.rows)} records of {topic.name}, {units.seconds(found.seconds)} of traffic on "
+        f"{units.count(found.partitions)} partitions.",
+    )
+    look.line(out, f"columns: {', '.join(found.columns)}")
+    if found.resumed:
+        look.line(out, f"note: {units.count(found.resumed)} records had been captured before")
+    if found.not_json:
+        look.line(out, f"note: {units.count(found.not_json)} values are no JSON object")
+    look.path(out, "data set", found.path)
+    return DONE
+
+
+def run_fill(options: argparse.Namespace) -> int:
+    """Send rows to a topic."""
+    topic = Topic.parse(options.topic)
+    with tempfile.TemporaryDirectory(prefix="workbench-fill-") as folder, progress() as say:
+        generator: Generator
+        if options.data == "nexmark":
+            generator = nexmark.query("q5").dataset  # type: ignore[assignment]  # of all its queries the same events
+        else:
+            generator = prepare(Dataset.at(options.data, options.event_time), options.event_time, Path(folder))
+        say(f"filling {topic.url}")
+        sent = fill(
+            topic,
+            generator,
+            options.rows,
+            client_settings(options.client_config),
+            key=options.key,
+            partitions=options.partitions,
+            event_rate=options.event_rate,
+            progress=say,
+        )
+    if options.json:
+        print(json.dumps(asdict(sent) | {"rate": sent.rate}, indent=1))
+    else:
+        look.answer(
+            look.console(),
+            f"{units.count(sent.rows)} rows sent to {topic.name} in {units.seconds(sent.seconds)}, "
+            f"{units.rate(sent.rate)}, on {units.count(sent.partitions)} partitions.",
+        )
+    return DONE

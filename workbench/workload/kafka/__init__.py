@@ -1,0 +1,7 @@
+"""Kafka as a workload: a bounded sample of a topic becomes a data set, and a data set fills a topic."""
+
+from workbench.workload.kafka._capture import Captured, Limits, capture
+from workbench.workload.kafka._fill import Filled, fill
+from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings
+
+__all__ = ["CLIENT_CONFIG", "SCHEME", "Captured", "Filled", "Limits", "Topic", "capture", "client_settings", "fill"]

@@ -1,0 +1,83 @@
+"""A topic's address, and the settings of the client, whose secrets come from a file and go nowhere else."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import WorkbenchError
+
+SCHEME = "kafka://"
+CLIENT_CONFIG = "WORKBENCH_KAFKA_CONFIG"
+"""Environment variable with the path of a file of client settings, one ``name=value`` a line, in librdkafka's names."""
+
+_ADDRESS = re.compile(r"kafka://(?P<servers>[^/@?#\s]+)/(?P<name>[A-Za-z0-9._-]{1,249})")
+_SERVER = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}|\[[0-9A-Fa-f:.]+\]:\d{1,5}")
+_OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset"})
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic of a Kafka cluster: `servers` as ``host:port``, separated by commas, and its `name`."""
+
+    servers: str
+    name: str
+
+    @property
+    def url(self) -> str:
+        """Its address, which has no secret in it."""
+        return f"{SCHEME}{self.servers}/{self.name}"
+
+    @classmethod
+    def parse(cls, url: str) -> "Topic":
+        """Read ``kafka://host:port[,host:port]/topic``.
+
+        Raises
+        ------
+        WorkbenchError
+            When it is not of that form, or has a user or a password in it.
+        """
+        if "@" in url:
+            raise WorkbenchError(
+                "The address of a topic must not hold a user or a password, because addresses are written to journals "
+                f"and reports. Put them into a file of client settings, and name that in {CLIENT_CONFIG}."
+            )
+        found = _ADDRESS.fullmatch(url)
+        if found is None or not all(_SERVER.fullmatch(server) for server in found["servers"].split(",")):
+            raise WorkbenchError(
+                f"{url!r} is no address of a topic; it must be kafka://HOST:PORT/TOPIC, such as "
+                "kafka://localhost:9092/orders. Several servers are separated by commas."
+            )
+        return cls(found["servers"], found["name"])
+
+
+def client_settings(path: str | Path | None = None) -> dict[str, Any]:
+    """Read client settings from `path`, or from the file that the environment names; none where there is neither.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be read, or a line is no setting or one that the workbench makes. Values are never quoted.
+    """
+    named = path or os.environ.get(CLIENT_CONFIG)
+    if not named:
+        return {}
+    try:
+        lines = Path(named).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise WorkbenchError(f"The client settings {named} cannot be read: {reason}. Check the path.") from error
+    settings: dict[str, Any] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not name:
+            raise WorkbenchError(f"Line {number} of the client settings {named} is not of the form name=value.")
+        if name in _OURS:
+            raise WorkbenchError(
+                f"Line {number} of the client settings {named} sets {name}, which the workbench sets itself. Remove it."
+            )
+        settings[name] = value
+    return settings
