@@ -55,7 +55,10 @@ def _fetched(folder):
         java = java_of(folder)
         command = [java, "-jar", ivy, "-dependency", "org.apache.kafka", "kafka_2.13", VERSION, "-confs", "default",
                    "-retrieve", f"{JARS}/[artifact]-[revision].[ext]", "-cache", folder / "ivy"]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_S, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise NoMavenError(f"nothing came within {FETCH_S:g} s") from error
         if done.returncode or not list(JARS.glob("kafka_2.13-*.jar")):
             reason = next(
                 (line.strip() for line in done.stdout.splitlines() if "not found" in line or "ERROR" in line), ""

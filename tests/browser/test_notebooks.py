@@ -102,7 +102,7 @@ def test_elastic_executors(run_notebook):
 
 def test_a_running_query_is_observed(run_notebook):
     page = run_notebook("06_observe")
-    page.get_by_text("What head-room has").wait_for(timeout=PATIENCE_MS)
+    page.get_by_role("heading", name="What head-room has").wait_for(timeout=PATIENCE_MS)
     panel = panel_with(page, "Target rate (records/s)")
     panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     assert page.locator(".workbench-card.error").count() == 0

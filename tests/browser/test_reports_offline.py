@@ -46,12 +46,17 @@ def reports(tmp_path_factory):
             "placement", {"placement": str(ROOT / "data" / "placement.yaml")}, folder / "placement.html"
         ),
         "scaling": render("scaling", {"rates": str(ROOT / "data" / "day.csv")}, folder / "scaling.html"),
+        "observe": render(
+            "observe",
+            {"log": str(ROOT / "data" / "q5-eventlog.zstd"), "targets": [50_000.0, 200_000.0]},
+            folder / "observe.html",
+        ),
     }
     assert [name for name, report in made.items() if not report.complete] == []
     return {name: report.path for name, report in made.items()}
 
 
-NAMES = pytest.mark.parametrize("name", ["plan", "capacity", "placement", "scaling"])
+NAMES = pytest.mark.parametrize("name", ["plan", "capacity", "placement", "scaling", "observe"])
 
 
 @NAMES
@@ -170,7 +175,7 @@ def test_every_place_that_the_documentation_names_is_there(reports):
         for name, text in zip(sections[::2], sections[1::2], strict=True)
     }
     assert set(places) == set(reports)
-    assert sum(map(len, places.values())) == 20
+    assert sum(map(len, places.values())) == 25
     for name, named in places.items():
         page = reports[name].read_text()
         assert [one for one in named if f'id="{one}"' not in page] == []

@@ -55,7 +55,7 @@ def test_what_was_sent_is_captured_once(filled, tmp_path):
     assert table["amount"].type == pa.float64()
     assert table["_key"].to_pylist() == table["shop"].to_pylist()
     assert table["_timestamp"].to_pylist() == sorted(table["_timestamp"].to_pylist())
-    assert not (tmp_path / "orders.parquet.parts").exists()
+    assert not (tmp_path / ".orders.parquet.capture").exists()
 
 
 def test_the_newest_rows_are_captured(filled, tmp_path):
@@ -113,7 +113,7 @@ def test_headers_keys_and_values_that_are_no_json_are_kept(broker, orders, tmp_p
     assert found.not_json == 2
     assert table["value"].to_pylist()[1:] == ["plain", None]
     assert table["_key"].to_pylist() == [None, b"\xff", None]
-    assert json.loads(table["_headers"].to_pylist()[1]) == {"trace": "7"}
+    assert json.loads(table["_headers"].to_pylist()[1]) == [["trace", "7"]]
 
 
 def test_few_values_that_are_no_json_leave_their_columns_empty(broker, orders, tmp_path):
@@ -136,9 +136,7 @@ def test_a_broker_that_stops_is_told_and_the_capture_goes_on(broker, filled, tmp
         capture(filled, target, progress=interrupt)
     broker.stop()
     try:
-        with pytest.raises(
-            WorkbenchError, match=r"gave no record for 2 s although [\d,]+ are left\. Check the brokers"
-        ):
+        with pytest.raises(WorkbenchError, match=r"run the same again; what was read is kept"):
             capture(filled, target)
     finally:
         broker.start()

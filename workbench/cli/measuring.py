@@ -3,9 +3,10 @@
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rich.table import Table
@@ -34,13 +35,29 @@ from workbench.measuring import (
     verify,
 )
 from workbench.records import Measurement, Probe
-from workbench.study import find_query, plan_to_verify, read_planned, verify_plan
+from workbench.study import Verified, find_query, plan_to_verify, read_planned, verify_plan
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import quota_permitted, usable_cores
 from workbench.views import findings, units
 from workbench.workload import Query
 
 _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"
+
+_VERDICTS: Mapping[str, int] = MappingProxyType(
+    {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
+)
+_OF_A_PLAN: Mapping[str, Any] = MappingProxyType(
+    {
+        "slots": None,
+        "slot_cpus": None,
+        "memory_mb": defaults.MEMORY_MB,
+        "interval": defaults.INTERVAL_S,
+        "dataset": None,
+        "event_time": None,
+        "output_mode": None,
+        "percent": [100, 120, 150],
+    }
+)
 
 
 def run_measure(options: argparse.Namespace) -> int:
@@ -94,11 +111,11 @@ def run_verify(options: argparse.Namespace) -> int:
     else:
         _show_verified(query.name, probes, options.percent)
     lowest = min(probes, key=lambda probe: probe.rate)
-    codes = {"sustained": DONE, "overloaded": NOT_SUSTAINED, "source-bound": SOURCE_BOUND}
-    return codes.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
+    return _VERDICTS.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
 
 
 def _verify_plan(options: argparse.Namespace) -> int:
+    _refuse_others(options)
     planned = read_planned(Path(options.query))
     testbed = SparkTestbed(slot_cpus="auto" if quota_permitted() else "cores")
     plan = plan_to_verify(planned, testbed, options.rate)
@@ -111,15 +128,33 @@ def _verify_plan(options: argparse.Namespace) -> int:
         print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, percents, strict=True)]))
     else:
         out = look.console()
-        kept = "holds" if found.carries and found.bounded else "carries more than planned" if found.carries else "fails"
         look.answer(
             out,
-            f"The plan for {units.rate(plan.rate)} {kept}: {plan.budget.slots} slots of {plan.budget.profile.cpus:g} "
-            f"core, capacity {units.rate(plan.expected_rate)} (90 %: {units.scaled(plan.low, '')} to "
-            f"{units.scaled(plan.high, '')}).",
+            f"The plan for {units.rate(plan.rate)} {_outcome(found)}: {plan.budget.slots} slots of "
+            f"{plan.budget.profile.cpus:g} core, capacity {units.rate(plan.expected_rate)} (90 %: "
+            f"{units.scaled(plan.low, '')} to {units.scaled(plan.high, '')}).",
         )
         out.print(_probed(probes, percents))
-    return DONE if found.carries else NOT_SUSTAINED
+    return _VERDICTS.get(found.at_rate.judgement.verdict if found.at_rate.judgement else "", BAD_INPUT)
+
+
+def _outcome(found: Verified) -> str:
+    """Say what became of a plan."""
+    if found.carries is None:
+        return "could not be tested"
+    if not found.carries:
+        return "fails"
+    if found.bounded is None:
+        return "carries its rate; above its interval it could not be tested"
+    return "holds" if found.bounded else "carries more than its interval says"
+
+
+def _refuse_others(options: argparse.Namespace) -> None:
+    """Refuse what a plan says itself."""
+    for name, default in _OF_A_PLAN.items():
+        if getattr(options, name) != default:
+            option = f"--{name.replace('_', '-')}"
+            raise WorkbenchError(f"{option} is given, but {options.query} says it for every plan. Leave {option} out.")
 
 
 def _show(measurement: Measurement) -> None:

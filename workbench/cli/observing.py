@@ -2,12 +2,14 @@
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from workbench import report
+from workbench.checks import not_negative
 from workbench.cli import look, show_plan
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
 from workbench.cli.progress import progress
@@ -21,6 +23,7 @@ def run_observe(options: argparse.Namespace) -> int:
     """Read the log, say what it shows, and plan each target."""
     for path in (options.report, options.output):
         check_file(path)
+    not_negative("--outage", options.outage)
     with progress() as say:
         say(f"reading {options.log}")
         found = observe(
@@ -84,7 +87,8 @@ def _as_json(found: Observed, outage_s: float) -> dict[str, Any]:
         "headroom": told | {"left": found.headroom.left},
         "limits": found.limits,
         "skew": None if found.skew is None else {"operator": found.skew[0], "times_the_mean": found.skew[1]},
-        "catch_up_s": _finite(found.catch_up_s(outage_s)),
+        "catches_up": None if (seconds := found.catch_up_s(outage_s)) is None else math.isfinite(seconds),
+        "catch_up_s": _finite(seconds),
         "plans": None if planned is None else planned_to_dict(planned_document(planned)),
         "unplanned": found.unplanned or None,
     }

@@ -33,6 +33,10 @@ def run_capture(options: argparse.Namespace) -> int:
     look.line(out, f"columns: {', '.join(found.columns)}")
     if found.resumed:
         look.line(out, f"note: {units.count(found.resumed)} records had been captured before")
+    if found.expired:
+        look.line(
+            out, f"note: {units.count(found.expired)} records were dropped by the topic before they could be read"
+        )
     if found.not_json:
         look.line(out, f"note: {units.count(found.not_json)} values are no JSON object")
     look.path(out, "data set", found.path)

@@ -29,10 +29,15 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
     if found.rate is None:
         raise WorkbenchError(f"What {running.name} sustains cannot be told from its log: {found.why_not}.")
     blocks = [block for block in running.blocks if block.slots == running.slots]
-    if not blocks or not running.slots:
+    if not running.slots or running.cpu_share is None:
         raise WorkbenchError(
             f"The log of {running.name} shows no tasks of its batches, so it can be planned only for the slots it has. "
             "Give the driver's event log (spark.eventLog.enabled=true)."
+        )
+    if not blocks:
+        raise WorkbenchError(
+            f"The log of {running.name} has no row of batches on {running.slots} slots that is long enough to tell "
+            "what they are made of. Give a longer log."
         )
     *others, busiest = sorted(blocks, key=lambda block: block.rows)
     begun = running.batches[0].start_s

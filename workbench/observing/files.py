@@ -35,6 +35,9 @@ USEFUL = frozenset(
 )
 """Events that say something of a query's capacity, by the last part of their names."""
 
+UNREADABLE: dict[str, Any] = {}
+"""Stands for a line within a log that cannot be read."""
+
 _NAME = re.compile(rb'\s*\{"Event":"[\w.$]*?([A-Za-z]+)"')
 _ROLLING = re.compile(r"events_(\d+)_")
 _CODECS = (".zstd", ".lz4", ".snappy")
@@ -42,6 +45,7 @@ _LZ4, _SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 _LZ4_HEAD, _SNAPPY_HEAD = struct.Struct("<8sBiii"), struct.Struct(">8sii")
 _LZ4_PLAIN = 0x10
 _PIECE = 1 << 16  # bytes: what follows the last whole piece of a file that is still written is lost
+_LONGEST = 1 << 26  # bytes of a line
 _MOST = 1 << 28  # bytes of a block that a header may announce
 
 
@@ -56,29 +60,48 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any]]:
     Raises
     ------
     WorkbenchError
-        When it cannot be read, holds logs of several applications, or is no event log.
+        When it cannot be read, holds logs of several applications, or does not begin as an event log. Lines that
+        cannot be read further on are given as `UNREADABLE`.
     """
     seen = 0
-    files = log_files(path)
-    for place, file in enumerate(files):
+    for file, is_last in _in_order(path):
+        number = 0
         try:
             with _opened(file) as lines:
-                for line in _whole(lines, last=place == len(files) - 1):
-                    event = _parsed(line)
-                    seen += 1
+                for line in _whole(lines, last=is_last):
+                    number += 1
+                    try:
+                        event = _parsed(line)
+                    except _NotALogError:
+                        if not seen:
+                            raise
+                        event = UNREADABLE
                     if event is not None:
                         yield event
+                    seen += 1
         except OSError as error:
             raise WorkbenchError(
                 f"The event log {file} cannot be read: {error.strerror or error}. Check the path and its permissions."
             ) from error
         except _NotALogError as error:
             raise WorkbenchError(
-                f"{file} is no event log of Spark: line {seen + 1} is {error}. Give a file or folder that Spark wrote "
+                f"{file} is no event log of Spark: line {number} is {error}. Give a file or folder that Spark wrote "
                 "with spark.eventLog.enabled=true."
             ) from error
     if not seen:
         raise WorkbenchError(f"The event log {path} is empty. Wait until the application has written to it.")
+
+
+def _in_order(path: str | Path) -> Iterator[tuple[Path, bool]]:
+    """Give the files of a log, each with whether it is the last."""
+    try:
+        files = log_files(path)
+    except OSError as error:  # a name too long, a folder that may not be read
+        raise WorkbenchError(
+            f"The event log {str(path)[:200]} cannot be read: {error.strerror or error}. Check the path."
+        ) from error
+    for place, file in enumerate(files, 1):
+        yield file, place == len(files)
 
 
 def log_files(path: str | Path) -> list[Path]:
@@ -120,8 +143,10 @@ class _NotALogError(Exception):
 def _whole(lines: IO[bytes], *, last: bool) -> Iterator[bytes]:
     """Give the lines; the last one only where it is complete, or another file follows."""
     try:
-        for line in lines:
-            if line.endswith(b"\n") or not last or _complete(line):
+        while line := lines.readline(_LONGEST):
+            if len(line) == _LONGEST and not line.endswith(b"\n"):
+                raise _NotALogError(f"longer than {_LONGEST >> 20} MiB")
+            if line.strip() and (line.endswith(b"\n") or not last or _complete(line)):
                 yield line
     except EOFError:  # the file ends within a compressed block: it is still written
         return
@@ -130,7 +155,7 @@ def _whole(lines: IO[bytes], *, last: bool) -> Iterator[bytes]:
 def _complete(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -141,7 +166,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     if found is None or found[1].decode() in USEFUL:
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _NotALogError(repr(line[:40].decode("utf-8", "replace"))) from None
         if not isinstance(event, dict) or not isinstance(event.get("Event"), str):
             raise _NotALogError(f"{line[:40].decode('utf-8', 'replace')!r}, not an event")

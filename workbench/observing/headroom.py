@@ -28,7 +28,7 @@ from scipy.stats import beta
 
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
-from workbench.observing.log import SeenBatch
+from workbench.observing.log import SeenBatch, usual_slots
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +40,8 @@ _LEAST_DOUBT, _BENT = 0.06, 0.25  # deviation of ln rate: at no distance, and fo
 _SHARE_ALPHA, _SHARE_BETA = 1.5, 3.0  # of the Beta distribution of the fixed share of the busiest batches
 _SHARES = 400  # of the grid
 _BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
+_MOST_NOISE, _FARTHEST = 0.05, 20  # share of lines without a slope; rows over the largest batch's
+_ALIKE, _RUN = 0.005, 4  # of full batches: share by which they differ, batches that follow each other
 _ROUNDS = 10  # of reweighting
 _OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
 
@@ -68,6 +70,8 @@ class Headroom:
         How many it rests on.
     interval_s
         The trigger interval.
+    capped
+        Whether batches were held to a most number of rows, so that those are no measure of the load.
     """
 
     rate: float | None
@@ -81,6 +85,7 @@ class Headroom:
     behind: float
     batches: int
     interval_s: float
+    capped: bool = False
 
     @property
     def left(self) -> float | None:
@@ -108,33 +113,48 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
     positive("The trigger interval", interval_s, "seconds")
     if not batches:
         raise WorkbenchError("There are no batches with rows. Give the log of a query that has read something.")
-    slots = [batch.slots for batch in batches]
-    usual = max(sorted(set(slots), reverse=True), key=slots.count)
+    usual = usual_slots(batches)
     kept = [batch for batch in batches if batch.slots == usual]
     rows = np.array([batch.rows for batch in kept], dtype=float)
     seconds = np.array([batch.batch_s for batch in kept])
-    peak = float(np.quantile(_arriving(kept, interval_s), 0.99))
+    full = _at_a_cap(rows)
+    peak = float(np.quantile(_arriving(kept, interval_s)[~full], 0.99))
     behind = float(np.mean(seconds > interval_s))
     largest = float(np.quantile(rows, 0.99))
 
-    known = Headroom(None, 0.0, math.inf, "", peak, 0.0, 0.0, 0.0, behind, len(kept), interval_s)
-    if len(kept) < _FEWEST:
-        return replace(known, why_not=f"there are {len(kept)} batches on {usual} slots; it takes {_FEWEST}")
-    least, most = np.quantile(rows, [0.05, 0.95])
-    if most < _MOVED * least:
-        why = (
-            f"the load hardly moved: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what a row costs "
-            "cannot be told from what a batch costs"
-        )
+    known = Headroom(None, 0.0, math.inf, "", peak, 0.0, 0.0, 0.0, behind, len(kept), interval_s, bool(full.any()))
+    why = _too_little(rows, usual)
+    if why:
         return replace(known, why_not=why)
     fixed, per_row = _line(rows, seconds)
     known = replace(known, fixed_s=fixed, per_row_s=per_row)
-    if per_row <= 0:
-        return replace(known, why_not="larger batches took no longer than small ones")
     if fixed >= interval_s:
         return replace(known, why_not=f"a batch takes {fixed:.3g} s whatever it holds, as long as the interval")
-    low, rate, high = _posterior(rows, seconds, interval_s, _bootstrapped(rows, seconds, interval_s, seed))
+    own, noise = _bootstrapped(rows, seconds, interval_s, seed)
+    if per_row <= 0 or noise > _MOST_NOISE:
+        why = "larger batches took no longer than small ones, beyond their scatter: they hold too few rows to matter"
+        return replace(known, why_not=why)
+    low, rate, high = _posterior(rows, seconds, interval_s, own)
+    if rate * interval_s > _FARTHEST * largest:
+        why = (
+            f"a batch at the rate would hold more than {_FARTHEST} times the rows of the largest seen, and that far no "
+            "line is to be trusted"
+        )
+        return replace(known, why_not=why)
     return replace(known, rate=rate, low=low, high=high, reach=rate * interval_s / largest)
+
+
+def _too_little(rows: Floats, slots: int) -> str:
+    """Say why batches cannot tell what a row costs; empty if they can."""
+    if len(rows) < _FEWEST:
+        return f"there are {len(rows)} batches on {slots} slots; it takes {_FEWEST}"
+    least, most = np.quantile(rows, [0.05, 0.95])
+    if most < _MOVED * least:
+        return (
+            f"the load hardly moved: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what a row costs "
+            "cannot be told from what a batch costs"
+        )
+    return ""
 
 
 def _posterior(rows: Floats, seconds: Floats, interval_s: float, own: float) -> tuple[float, float, float]:
@@ -192,8 +212,16 @@ def _line(rows: Floats, seconds: Floats) -> tuple[float, float]:
     return fixed, per_row
 
 
-def _bootstrapped(rows: Floats, seconds: Floats, interval_s: float, seed: int) -> float:
-    """Deviation of ln rate over lines fitted to blocks drawn with replacement."""
+def _at_a_cap(rows: Floats) -> NDArray[np.bool_]:
+    """Which batches are as full as batches may be: several that follow each other, alike, and none is larger."""
+    full = rows >= rows.max() * (1 - _ALIKE)
+    runs = np.split(np.arange(len(rows)), np.flatnonzero(np.diff(full.astype(int))) + 1)
+    longest = max((len(run) for run in runs if full[run[0]]), default=0)
+    return full if longest >= _RUN and not full.all() else np.zeros_like(full)
+
+
+def _bootstrapped(rows: Floats, seconds: Floats, interval_s: float, seed: int) -> tuple[float, float]:
+    """Deviation of ln rate over lines fitted to blocks drawn with replacement; the share that have no slope."""
     rng = np.random.default_rng(seed)
     blocks = np.array_split(np.arange(len(rows)), max(2, len(rows) // _IN_BLOCK))
     found = []
@@ -202,7 +230,8 @@ def _bootstrapped(rows: Floats, seconds: Floats, interval_s: float, seed: int) -
         fixed, per_row = _line(rows[drawn], seconds[drawn])
         if per_row > 0 and fixed < interval_s:
             found.append(math.log((interval_s - fixed) / (per_row * interval_s)))
-    if len(found) < _DRAWS // 2:
-        return 1.0
+    flat = 1 - len(found) / _DRAWS
+    if flat > _MOST_NOISE:
+        return math.inf, flat
     low, high = np.quantile(found, [0.05, 0.95])
-    return float(high - low) / (2 * float(ndtri((1 + LEVEL) / 2)))
+    return float(high - low) / (2 * float(ndtri((1 + LEVEL) / 2))), flat

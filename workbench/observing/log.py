@@ -6,6 +6,8 @@ log's tasks.
 """
 
 import json
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,13 +18,17 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Batch, Observation
 from workbench.observing.files import read_events
 from workbench.observing.trigger import trigger_interval
-from workbench.testbed.spark import BatchLog, BatchWork, Events, SourceCost, operator_edges, operator_metrics
+from workbench.testbed.spark import BatchLog, BatchWork, Events, SourceCost, operator_edges, operator_metrics, rows_of
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4
 _KEPT_BLOCKS = 60
 _COLD = 5  # first batches of a start, whose code is not compiled yet
 _UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
+_MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
+_SECRET = re.compile(r"(?i)((?:password|passwd|secret|token|key|credential)[\w.-]*\s*[=:]\s*)[^\s&;,]+|(://)[^\s/@]+@")
+_BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+_MOST_MB = 2**24
 _OVERHEAD, _LEAST_OVERHEAD_MB = 0.1, 384  # Spark's memory beside an executor's heap
 
 
@@ -109,11 +115,23 @@ class RunningQuery:
 
     @property
     def slots(self) -> int:
-        """Slots of most batches; ties go to the later count."""
-        counts: dict[int, int] = {}
-        for batch in self.batches:
-            counts[batch.slots] = counts.get(batch.slots, 0) + 1
-        return max(reversed(counts), key=lambda slots: counts[slots], default=0)
+        """Slots of most batches, see `usual_slots`."""
+        return usual_slots(self.batches)
+
+
+def usual_slots(batches: Sequence[SeenBatch]) -> int:
+    """Give the slots that most of `batches` ran on; ties go to the count met last, and without any it is 0."""
+    counts: dict[int, int] = {}
+    for batch in batches:
+        counts[batch.slots] = counts.get(batch.slots, 0) + 1
+    return max(reversed(counts), key=lambda slots: counts[slots], default=0)
+
+
+def shown(text: object) -> str:
+    """Give a text of the log as it may be shown: one line, not long, without control characters or secrets."""
+    lines = str(text).strip().splitlines()
+    line = "".join(letter if letter.isprintable() else "?" for letter in (lines[0] if lines else ""))
+    return _SECRET.sub(lambda found: f"{found[1]}***" if found[1] else f"{found[2]}***@", line)[:_MOST_TEXT]
 
 
 def read_log(path: str | Path, query: str | None = None, progress: str | Path | None = None) -> RunningQuery:
@@ -135,10 +153,16 @@ def read_log(path: str | Path, query: str | None = None, progress: str | Path | 
     """
     reading = _Reading()
     for event in read_events(path):
-        reading.take(event)
-    if progress is not None:
-        for event in _progress_events(progress):
+        try:
             reading.take(event)
+        except _BROKEN:  # a log is another program's: what is not as expected is left out and counted
+            reading.broken += 1
+    if progress is not None:
+        for number, event in enumerate(_progress_events(progress), 1):
+            try:
+                reading.take(event)
+            except _BROKEN as error:
+                raise _no_progress(progress, number, error) from error
     return reading.query(query, str(path))
 
 
@@ -152,14 +176,18 @@ def _progress_events(path: str | Path) -> Iterator[dict[str, Any]]:
                 try:
                     progress = json.loads(line)
                     _ = progress["batchId"], progress["durationMs"], progress["sources"], progress["timestamp"]
-                except (ValueError, KeyError, TypeError) as error:
-                    raise WorkbenchError(
-                        f"Line {number} of {path} is no progress event ({type(error).__name__}: {error}). Write one "
-                        "query.lastProgress, as JSON, a line."
-                    ) from error
+                except _BROKEN as error:
+                    raise _no_progress(path, number, error) from error
                 yield {"Event": "QueryProgressEvent", "progress": progress}
     except (OSError, UnicodeDecodeError) as error:
         raise WorkbenchError(f"The progress events {path} cannot be read: {error}. Check the path.") from error
+
+
+def _no_progress(path: str | Path, number: int, error: Exception) -> WorkbenchError:
+    return WorkbenchError(
+        f"Line {number} of {path} is no progress event ({type(error).__name__}: {shown(error)}). Write one "
+        "query.lastProgress, as JSON, a line."
+    )
 
 
 @dataclass
@@ -174,7 +202,10 @@ class _Seen:
     open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     last_id: int = -1
-    run_id: str = ""
+    run_id: str | None = None
+    told: set[tuple[str, int]] = field(default_factory=set)
+    ran_s: float = 0.0
+    cpu_s: float = 0.0
     sources: tuple[str, ...] = ()
     sink: str = ""
 
@@ -185,28 +216,33 @@ class _Reading:
 
     events: Events = field(default_factory=Events)
     queries: dict[str, _Seen] = field(default_factory=dict)
-    executors: dict[str, int] = field(default_factory=dict)
+    executors: dict[str, int] = field(default_factory=dict)  # cores
+    cores: list[tuple[float, int]] = field(default_factory=list)  # of all executors, from a time on
+    sizes: dict[int, int] = field(default_factory=dict)  # how many executors had so many cores
+    broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
     spark: str = ""
-    ran_s: float = 0.0
-    cpu_s: float = 0.0
 
     def take(self, event: dict[str, Any]) -> None:
         kind = event["Event"].rsplit(".", 1)[-1].rsplit("$", 1)[-1]
         if kind == "SparkListenerLogStart":
-            self.spark = str(event.get("Spark Version", ""))
+            self.spark = shown(event.get("Spark Version", ""))
         elif kind == "SparkListenerApplicationStart":
-            self.application = str(event.get("App Name", ""))
+            self.application = shown(event.get("App Name", ""))
         elif kind == "SparkListenerEnvironmentUpdate":
             self.properties = {str(key): str(value) for key, value in (event.get("Spark Properties") or {}).items()}
         elif kind == "SparkListenerExecutorAdded":
             cores = int(event["Executor Info"]["Total Cores"])
-            self.executors[str(event["Executor ID"])] = cores // self.task_cpus
+            self.executors[str(event["Executor ID"])] = cores
+            self.sizes[cores] = self.sizes.get(cores, 0) + 1
+            self._note_cores(event)
         elif kind == "SparkListenerExecutorRemoved":
             self.executors.pop(str(event["Executor ID"]), None)
+            self._note_cores(event)
         elif kind == "QueryStartedEvent":
-            self._of(event["id"]).name = str(event.get("name") or "")
+            self._of(event["id"]).name = shown(event.get("name") or "")
+            self.events.take(event)
         else:
             committed = self.events.take(event)
             if kind == "QueryProgressEvent":
@@ -214,50 +250,60 @@ class _Reading:
 
     @property
     def task_cpus(self) -> int:
-        return max(1, int(self.properties.get("spark.task.cpus", "1")))
+        try:
+            return max(1, int(float(self.properties.get("spark.task.cpus", "1"))))
+        except (ValueError, OverflowError):
+            return 1
 
-    @property
-    def slots(self) -> int:
-        return sum(self.executors.values())
+    def _note_cores(self, event: Mapping[str, Any]) -> None:
+        at_s = float(event.get("Timestamp") or 0) / 1000 or (self.cores[-1][0] if self.cores else 0.0)
+        self.cores.append((at_s, sum(self.executors.values())))
+
+    def _slots_at(self, time_s: float) -> int:
+        """Slots that there were at a time: progress events may be read after the log."""
+        place = bisect_right(self.cores, time_s, key=lambda one: one[0])
+        if not self.cores:
+            return 0
+        return self.cores[max(0, place - 1)][1] // self.task_cpus
 
     def _of(self, query_id: str) -> _Seen:
         return self.queries.setdefault(query_id, _Seen(query_id))
 
     def _progressed(self, told: Any, committed: tuple[str, BatchLog] | None) -> None:  # noqa: ANN401 - of a log
         progress = json.loads(told) if isinstance(told, str) else told
-        seen = self._of(str(progress.get("id")))
-        seen.name = seen.name or str(progress.get("name") or "")
-        rows = sum(int(source.get("numInputRows") or 0) for source in progress["sources"])
-        if rows and progress["batchId"] <= seen.last_id:  # told twice, as by a file of progress events beside a log
+        seen = self._of(str(progress["id"]))
+        seen.name = seen.name or shown(progress.get("name") or "")
+        run, number = str(progress.get("runId")), int(progress["batchId"])
+        duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
+        rows, start_s = rows_of(progress), _seconds(progress["timestamp"])
+        if not rows or (run, number) in seen.told:  # none, or told by a file of progress events beside the log, too
             return
-        if progress.get("runId") != seen.run_id:
-            seen.run_id, seen.since_start = str(progress.get("runId")), 0
+        if not (0 < duration_s < _MOST_S and rows < _MOST_ROWS):
+            raise ValueError(duration_s, rows)
+        seen.told.add((run, number))
+        if run != seen.run_id:
+            self._close(seen)
+            seen.run_id, seen.since_start = run, 0
             seen.starts += 1
-            self._close(seen)
-        duration = (progress.get("durationMs") or {}).get("triggerExecution")
-        if duration is None or not rows:
-            self._close(seen)
-            return
-        seen.last_id = progress["batchId"]
         seen.since_start += 1
         if seen.since_start <= _COLD:
             return
-        log = committed[1] if committed is not None else None
-        rows = rows if log is None else max(1, log.records)
-        seen.batches.append(SeenBatch(_seconds(progress["timestamp"]), float(duration) / 1000, rows, self.slots))
-        seen.sources = tuple(str(source.get("description", ""))[:200] for source in progress["sources"])
-        seen.sink = str((progress.get("sink") or {}).get("description", ""))[:200]
-        if log is None:
+        slots = self._slots_at(start_s + duration_s)
+        seen.batches.append(SeenBatch(start_s, duration_s, rows, slots))
+        seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
+        seen.sink = shown((progress.get("sink") or {}).get("description", ""))
+        if committed is None:
             return
+        log = committed[1]
         for stage in log.stages:
-            self.ran_s += sum(task.run_s for task in stage.tasks)
-            self.cpu_s += sum(task.cpu_s for task in stage.tasks)
-        if seen.open_block and seen.open_block[-1][1] != self.slots:
+            seen.ran_s += sum(task.run_s for task in stage.tasks)
+            seen.cpu_s += sum(task.cpu_s for task in stage.tasks)
+        if seen.open_block and seen.open_block[-1][1] != slots:
             self._close(seen)
-        seen.open_block.append((log, self.slots))
+        seen.open_block.append((log, slots))
         if len(seen.open_block) > _IN_BLOCK:
             self._close(seen)
-            seen.open_block.append((log, self.slots))  # it marks the start of the next
+            seen.open_block.append((log, slots))  # it marks the start of the next
 
     def _close(self, seen: _Seen) -> None:
         """Sum the block that is open; a short one is dropped."""
@@ -270,19 +316,19 @@ class _Reading:
 
     def query(self, wanted: str | None, path: str) -> RunningQuery:
         """Give the query that is asked for."""
-        found = [one for one in self.queries.values() if one.batches]
-        if wanted is not None:
-            found = [one for one in found if wanted in (one.name, one.query_id)]
-        names = ", ".join(one.name or one.query_id for one in self.queries.values()) or "none"
+        there = [one for one in self.queries.values() if one.batches]
+        found = [one for one in there if wanted is None or wanted in (one.name, one.query_id)]
+        names = ", ".join(f"{one.name} ({one.query_id})" if one.name else one.query_id for one in there) or "none"
         if not found:
             raise WorkbenchError(
                 f"The event log {path} has no batches with rows of "
-                f"{'a streaming query' if wanted is None else repr(wanted)}; its queries are: {names}. Give the log "
-                "of the driver that runs the query."
+                f"{'a streaming query' if wanted is None else repr(wanted)}; queries with some are: {names}. Give the "
+                "log of the driver that runs the query."
             )
         if len(found) > 1:
             raise WorkbenchError(
-                f"The event log {path} has {len(found)} streaming queries: {names}. Name one with --query.",
+                f"The event log {path} has {len(found)} streaming queries: {names}. Name one of them, or its id, with "
+                "--query.",
                 settings=("query",),
             )
         (seen,) = found
@@ -297,17 +343,25 @@ class _Reading:
             trigger_interval([(batch.start_s, batch.batch_s) for batch in batches]),
             self._memory_mb(),
             float(self.task_cpus),
-            self.cpu_s / self.ran_s if self.ran_s else None,
+            seen.cpu_s / seen.ran_s if seen.ran_s else None,
             seen.sources,
             seen.sink,
             seen.starts,
-            self.events.failure(seen.query_id),
-            {
-                name: self.properties[key]
-                for name, key in (("master", "spark.master"), ("shuffle partitions", "spark.sql.shuffle.partitions"))
-                if key in self.properties
-            },
+            None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
+            self._facts(len(there)),
         )
+
+    def _facts(self, queries: int) -> dict[str, str]:
+        told = {
+            name: shown(self.properties[key])
+            for name, key in (("master", "spark.master"), ("shuffle partitions", "spark.sql.shuffle.partitions"))
+            if key in self.properties
+        }
+        if self.broken:
+            told["left out"] = f"{self.broken:,} events that are not as Spark writes them"
+        if queries > 1:
+            told["others"] = f"{queries} queries share the slots, which are all taken for this one's"
+        return told
 
     def _memory_mb(self) -> int:
         """MiB of a slot: an executor's heap and what is beside it, over its slots."""
@@ -315,8 +369,8 @@ class _Reading:
         heap = _megabytes(self.properties.get("spark.driver.memory" if local else "spark.executor.memory", "1g"))
         told = self.properties.get("spark.executor.memoryOverhead")
         beside = 0.0 if local else _megabytes(told) if told else max(_LEAST_OVERHEAD_MB, _OVERHEAD * heap)
-        each = max(1, max(self.executors.values(), default=1))
-        return max(1, round((heap + beside) / each))
+        cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)  # of most executors
+        return max(1, round((heap + beside) / max(1, cores // self.task_cpus)))
 
 
 def _megabytes(text: str) -> float:
@@ -324,9 +378,10 @@ def _megabytes(text: str) -> float:
     text = text.strip().lower().removesuffix("b") if not text.strip().isdigit() else text.strip()
     unit = text[-1:] if text[-1:] in _UNITS else ""
     try:
-        return float(text.removesuffix(unit)) * (_UNITS[unit] if unit else 1)
+        size = float(text.removesuffix(unit)) * (_UNITS[unit] if unit else 1)
     except ValueError:
-        return 1024.0
+        return _UNITS["g"]
+    return size if 0 < size <= _MOST_MB else _UNITS["g"]
 
 
 def _seconds(timestamp: str) -> float:
@@ -338,7 +393,7 @@ def _block(logs: Sequence[BatchLog], slots: int) -> Block:
     whole = logs[1:]
     starts = [_seconds(log.progress["timestamp"]) for log in logs]
     elapsed_s = max(1e-9, starts[-1] - starts[0] + logs[-1].duration_s - logs[0].duration_s)
-    due, batches = 0, []
+    due, batches = -logs[0].records, []
     for log, start in zip(logs, starts, strict=True):
         due += log.records
         batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))

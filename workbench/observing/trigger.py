@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-_LATE_S = 0.06  # a batch begins at most so long after its trigger
+_LATE_S, _LATE_SHARE = 0.06, 1 / 8  # a batch begins at most so long after its trigger; share of the interval
 _IN_TIME = 0.9  # share of the batches that waited for a trigger which must begin on one
-_FEWEST = 5
+_FEWEST = 10  # of batches that waited: with fewer, chance would do
 _DIVISORS = range(1, 13)
-_GRID_S = 0.05
+_GRID_S, _LEAST_S = 0.05, 0.25
 
 
 def trigger_interval(batches: Sequence[tuple[float, float]]) -> float | None:
@@ -33,9 +33,11 @@ def trigger_interval(batches: Sequence[tuple[float, float]]) -> float | None:
     base = gaps[len(gaps) // 2]
     for divisor in _DIVISORS:
         interval = round(base / divisor / _GRID_S) * _GRID_S
-        if interval <= 2 * _LATE_S:
+        if interval < _LEAST_S:
             return None
-        on_time = sum(_late(start, interval) <= max(_LATE_S, interval / 50) for _, start in waited)
+        on_time = sum(
+            _late(start, interval) <= min(max(_LATE_S, interval / 50), _LATE_SHARE * interval) for _, start in waited
+        )
         if on_time >= _IN_TIME * len(waited):
             return round(interval, 6)
     return None

@@ -1,11 +1,13 @@
 """Carry out a study: explore, model, and plan every target."""
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from workbench import defaults
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
 from workbench.capacity.explore import conclude, explore_together, groups_of
 from workbench.capacity.model import advise, describe_runs, why_no_capacity
@@ -134,7 +136,14 @@ def explored_log(study: Study) -> Exploration:
             f"memory_mb: [{running.memory_mb}].",
             settings=("slots", "memory_mb"),
         )
-    return explored_running(study, running)
+    if running.interval_s is not None and not math.isclose(running.interval_s, study.interval_s):
+        raise WorkbenchError(
+            f"In the log, {running.name} has a trigger interval of {running.interval_s:g} s, and the study says "
+            f"{study.interval_s:g} s. Set interval_s: {running.interval_s:g}.",
+            settings=("interval_s",),
+        )
+    given = study if study.slot_cpus != defaults.SLOT_CPUS else replace(study, slot_cpus=running.cpus)
+    return explored_running(given, running)
 
 
 def explored_running(study: Study, running: RunningQuery) -> Exploration:

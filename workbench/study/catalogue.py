@@ -102,9 +102,28 @@ def _checked(path: str, event_time: str | None) -> Dataset:
 
 def _captured(url: str) -> Path:
     """Give the sample of a topic, captured at its first use; delete the file to capture again."""
-    topic = kafka.Topic.parse(url)
-    place = CAPTURES / f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}.parquet"
+    place = _sample_of(url)
     if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        kafka.capture(topic, place, settings=kafka.client_settings())
+        kafka.capture(kafka.Topic.parse(url), place, settings=kafka.client_settings())
     return place
+
+
+def _sample_of(url: str) -> Path:
+    """Say where the sample of a topic is kept that is named as a data set."""
+    topic = kafka.Topic.parse(url)
+    return CAPTURES / f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}.parquet"
+
+
+def require_captured(dataset: str | None) -> None:
+    """Refuse a topic of which no sample is here, where none must be made.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is none, or it is no address.
+    """
+    if dataset is not None and dataset.startswith(kafka.SCHEME) and not _sample_of(dataset).exists():
+        raise WorkbenchError(
+            f"No sample of {kafka.Topic.parse(dataset).url} is in {CAPTURES}. Run workbench plan, which captures one, "
+            "or workbench capture, and name its file as the data set."
+        )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from workbench.capacity.model import MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
+from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery, as_measurement, headroom, read_log
 from workbench.study.carry_out import Planned, explored_running, plan_targets
@@ -111,15 +112,32 @@ def observe(
     WorkbenchError
         When the log cannot be read, has no such query, or does not show the trigger interval.
     """
+    if interval_s is not None:
+        positive("The trigger interval", interval_s, "seconds")
+    if slot_cpus is not None:
+        positive("A slot's cpus", slot_cpus, "cores")
+    asked = Study(
+        "asked",
+        tuple(targets) or (1.0,),
+        (1,),
+        (1,),
+        testbed="observed",
+        log=str(log),
+        prices=prices,
+        margin=margin,
+        risk=risk,
+        seed=seed,
+    )
+    instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
     running = read_log(log, query, progress)
-    interval_s = interval_s or running.interval_s
+    interval_s = running.interval_s if interval_s is None else interval_s
     if interval_s is None:
         raise WorkbenchError(
-            f"The log does not show the trigger interval of {running.name}: no batch waited for its trigger. Give the "
-            "interval, in seconds.",
+            f"The log does not show the trigger interval of {running.name}: its batches do not begin on a clock, for "
+            "they follow each other, or the query has the default trigger. Give the interval, in seconds.",
             settings=("interval_s",),
         )
-    running = replace(running, cpus=slot_cpus or running.cpus)
+    running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)
     found = headroom(running.batches, interval_s, seed)
     try:
         parts = fit_micro_batch([as_measurement(running, found)])
@@ -128,22 +146,15 @@ def observe(
     known = Observed(running, found, parts if parts is not None and parts.explains else None)
     if not targets:
         return known
+    study = replace(
+        asked,
+        query=running.name,
+        slots=(max(1, running.slots),),
+        memory_mb=(running.memory_mb,),
+        slot_cpus=running.cpus,
+        interval_s=interval_s,
+    )
     try:
-        study = Study(
-            running.name,
-            tuple(targets),
-            (max(1, running.slots),),
-            (running.memory_mb,),
-            testbed="observed",
-            log=str(log),
-            slot_cpus=running.cpus,
-            interval_s=interval_s,
-            prices=prices,
-            margin=margin,
-            risk=risk,
-            seed=seed,
-        )
-        instances = read_instances(Path(prices)) if prices else ()
         return replace(known, planned=plan_targets(study, explored_running(study, running), (), instances))
     except WorkbenchError as error:
         return replace(known, unplanned=str(error))

@@ -1,5 +1,6 @@
 """A plan put to the test where it fits: its deployment runs at its rate, and above the high end of its interval."""
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
@@ -7,8 +8,10 @@ from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Event, verify
 from workbench.records import CapacityPlan, Probe
 from workbench.study.carry_out import Planned, query_of
+from workbench.study.catalogue import require_captured
 from workbench.testbed import SparkTestbed, Testbed
 
+_SAME = 1e-3  # rates are printed with three digits
 ABOVE = 1.05
 """Times the high end of the plan's interval at which it must not be sustained any more."""
 
@@ -22,14 +25,15 @@ class Verified:
     above: Probe
 
     @property
-    def carries(self) -> bool:
-        """Whether the rate planned for was sustained."""
-        return self.at_rate.answered("sustained")
+    def carries(self) -> bool | None:
+        """Whether the rate planned for was sustained; None where that could not be told."""
+        return _answer(self.at_rate)
 
     @property
-    def bounded(self) -> bool:
-        """Whether the capacity is below what lies above the interval."""
-        return self.above.answered("overloaded")
+    def bounded(self) -> bool | None:
+        """Whether the capacity is below what lies above the interval; None where that could not be told."""
+        above = _answer(self.above)
+        return None if above is None else not above
 
 
 def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None = None) -> CapacityPlan:
@@ -38,17 +42,22 @@ def plan_to_verify(planned: Planned, testbed: SparkTestbed, rate: float | None =
     Raises
     ------
     WorkbenchError
-        When there is no such plan, or no room for it; the message says what it needs.
+        When the plans were not measured on Spark, there is none for the rate, or no room for it.
     """
+    if planned.study.testbed != "spark":
+        raise WorkbenchError(
+            f"The plans come from the {planned.study.testbed} testbed, so there is no query to run. Verify plans that "
+            "were measured on Spark."
+        )
     plans = sorted(planned.plans, key=lambda plan: plan.rate, reverse=True)
     if rate is not None:
-        plans = [plan for plan in plans if plan.rate == rate]
+        plans = [plan for plan in plans if math.isclose(plan.rate, rate, rel_tol=_SAME)]
     if not plans:
         known = ", ".join(f"{plan.rate:,.0f}" for plan in planned.plans) or "none"
         raise WorkbenchError(
             f"There is no plan for {'any rate' if rate is None else f'{rate:,.0f} records/s'}; there are plans for: "
             f"{known}. Name one of them.",
-            settings=("target",),
+            settings=("rate",),
         )
     refused = None
     for plan in plans:
@@ -69,13 +78,9 @@ def verify_plan(
     Raises
     ------
     WorkbenchError
-        When the query or its data cannot be had here.
+        When the query, its data or the sample of its topic cannot be had here.
     """
-    if planned.study.testbed != "spark":
-        raise WorkbenchError(
-            f"The plans come from the {planned.study.testbed} testbed, so there is no query to run. Verify plans that "
-            "were measured on Spark."
-        )
+    require_captured(planned.study.dataset)
     rates = (plan.rate, ABOVE * plan.high)
     probes: Sequence[Probe] = yield from verify(
         query_of(planned.study), plan.budget, testbed, estimator, rates, layout=_layout(plan)
@@ -89,3 +94,8 @@ def _layout(plan: CapacityPlan) -> dict[str, int]:
         return {}
     state, source = plan.layout.stateful_partitions, plan.layout.source_partitions.values()
     return ({} if state is None else {"state": state}) | ({"source": max(source)} if source else {})
+
+
+def _answer(probe: Probe) -> bool | None:
+    judgement = probe.judgement
+    return judgement.verdict == "sustained" if judgement is not None and judgement.answered else None

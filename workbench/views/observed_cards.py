@@ -6,6 +6,8 @@ from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import draw_head_room, head_room
 from workbench.views.observed_front import facts, front_html, limit, outage, sentence
 
+_MOST_ROWS = 2000  # of a page, so that it is small enough to send
+
 
 def cards(found: Observed, outage_s: float) -> list[Card]:
     """Make all cards; a card that cannot be made becomes an error card and does not hide the others."""
@@ -16,12 +18,15 @@ def cards(found: Observed, outage_s: float) -> list[Card]:
 def _headroom(found: Observed, outage_s: float) -> list[Card]:
     said = " ".join(filter(None, (sentence(found), limit(found), outage(found, outage_s))))
     data = head_room(found, sentence(found).removesuffix("."))
+    every = -(-len(found.running.batches) // _MOST_ROWS)
     rows = tuple(
         (round(batch.start_s - found.running.batches[0].start_s, 3), batch.rows, batch.batch_s, batch.slots)
-        for batch in found.running.batches
+        for batch in found.running.batches[::every]
     )
     table = Table(
-        "Batches", (Column("Begun after", "s"), Column("Rows"), Column("Batch time", "s"), Column("Slots")), rows
+        "Batches" if every == 1 else f"One in {every} batches",
+        (Column("Begun after", "s"), Column("Rows"), Column("Batch time", "s"), Column("Slots")),
+        rows,
     )
     title = f"What head-room has {found.running.name}?"
     return [Card("head-room", title, said, draw_head_room(data), table, html=front_html(found, outage_s))]
@@ -70,8 +75,8 @@ def _operators(found: Observed) -> list[Card]:
     said = (
         "No operator was seen."
         if worst is None
-        else f"In the busiest minute {worst.operator} keeps its tasks busy {units.share(round(worst.busyness, 2))} of "
-        "the time."
+        else f"In its busiest {units.seconds(busiest.observation.elapsed_s)} {worst.operator} keeps its tasks busy "
+        f"{units.share(round(worst.busyness, 2))} of the time."
     )
     return [
         Card("operators", "Which operator does the work?", said, table=Table("Operators", columns, rows, opened=True))

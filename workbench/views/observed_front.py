@@ -10,7 +10,7 @@ from workbench.views.first_screen import Chip, header_html, table_html
 
 _TIGHT, _NONE = 0.3, 0.0  # left over the peak
 _WAITING = 0.7  # CPU seconds over run seconds, under which tasks wait for something
-_SKEWED = 1.5
+_EVEN, _SKEWED = 1.05, 1.5
 _PARTS = {
     "driver": "the driver's fixed work",
     "driver, per task": "the driver's work for each task",
@@ -88,8 +88,10 @@ def facts(found: Observed) -> dict[str, str]:
         "batches read": f"{units.count(room.batches)}, {units.share(round(room.behind, 3))} of them longer than the "
         "interval",
         "beyond what was seen": _reach(found),
+        "peak": "of batches under their cap (maxOffsetsPerTrigger); full ones are a backlog" if room.capped else "",
         "skew": _skew(found),
         "cores": _cores(found),
+        **running.facts,
         "ended": running.stopped or "",
     }
     return {name: value for name, value in known.items() if value}
@@ -133,6 +135,8 @@ def _skew(found: Observed) -> str:
     if found.skew is None:
         return ""
     operator, times = found.skew
+    if times < _EVEN:
+        return f"none: the tasks of {operator} read alike"
     warning = "; more slots help less than their number says" if times >= _SKEWED else ""
     return f"the fullest task of {operator} has {units.number(times)} times the mean{warning}"
 

@@ -53,6 +53,9 @@ class Generator(Protocol):
         ...
 
 
+_TOPIC = "kafka:"
+
+
 @dataclass(frozen=True)
 class Dataset:
     """Data at rest: a file or a folder of files.
@@ -86,6 +89,10 @@ class Dataset:
         WorkbenchError
             If nothing is there, or no suffix is known.
         """
+        if path.startswith(_TOPIC):
+            raise WorkbenchError(
+                "A topic is no data set here. Capture a sample of it with workbench capture TOPIC FILE, and name FILE."
+            )
         place = Path(path)
         if not place.exists():
             message = f"The dataset {path!r} does not exist; give the path of a Parquet, CSV or JSON file or folder."

@@ -9,6 +9,7 @@ from written_logs import BEGUN, a_day, application, capacity, events, executor, 
 from workbench.capacity.model import fit_micro_batch
 from workbench.errors import WorkbenchError
 from workbench.observing import as_measurement, headroom, read_log, trigger_interval
+from workbench.testbed.spark import Events
 
 TRUE = capacity(4, 2.0)
 
@@ -109,11 +110,15 @@ def test_batches_on_other_slots_than_most_are_left_out(tmp_path):
 def test_one_of_several_queries_is_named(tmp_path):
     both = [*events(a_day(0.5 * TRUE)), *events(a_day(0.2 * TRUE), whole=False, name="late", query="q-2", first=500)]
     log = written(tmp_path / "log", both)
-    with pytest.raises(WorkbenchError, match=r"has 2 streaming queries: orders, late\. Name one"):
+    with pytest.raises(
+        WorkbenchError, match=r"has 2 streaming queries: orders \(q-1\), late \(q-2\)\. Name one of them, or its id"
+    ):
         read_log(log)
     assert read_log(log, "late").name == "late"
     assert read_log(log, "q-1").name == "orders"
-    with pytest.raises(WorkbenchError, match="no batches with rows of 'other'; its queries are: orders, late"):
+    with pytest.raises(
+        WorkbenchError, match=r"no batches with rows of 'other'; queries with some are: orders \(q-1\), late \(q-2\)"
+    ):
         read_log(log, "other")
 
 
@@ -169,3 +174,150 @@ def test_no_trigger_interval_is_seen_where_batches_follow_each_other():
         now += length + 0.002
     assert trigger_interval(starts) is None
     assert trigger_interval([(start, 0.1) for start, _ in starts]) is None  # they waited, but not for a clock
+
+
+def progress_of(log):
+    return [event["progress"] for event in log if "progress" in event]
+
+
+def test_the_rows_of_all_sources_count(tmp_path):
+    log = list(events(a_day(0.5 * TRUE)))
+    for told in progress_of(log):
+        (source,) = told["sources"]
+        half = source["numInputRows"] // 2
+        told["sources"] = [
+            source | {"numInputRows": 1},
+            source | {"numInputRows": source["numInputRows"] - 1, "half": half},
+        ]
+    seen = read_log(written(tmp_path / "log", log))
+    assert headroom(seen.batches, 2.0).rate == pytest.approx(TRUE, rel=0.06)
+    assert seen.blocks[0].rows > 1000
+
+
+def test_executors_that_are_gone_at_the_end_are_those_that_it_ran_on(tmp_path):
+    gone = {"Event": "SparkListenerExecutorRemoved", "Executor ID": "0", "Timestamp": 1000 * (BEGUN + 5000)}
+    log = list(events(a_day(0.5 * TRUE)))
+    log[3] |= {"Timestamp": 1000 * (BEGUN - 60)}
+    seen = read_log(written(tmp_path / "log", [*log, gone]))
+    assert (seen.slots, seen.memory_mb) == (4, 1126)
+    lines = tmp_path / "progress.jsonl"
+    lines.write_text("".join(json.dumps(one) + "\n" for one in progress_of(log)))
+    without = [event for event in log if "progress" not in event]
+    assert read_log(written(tmp_path / "bare", [*without, gone]), progress=lines).slots == 4
+
+
+def test_cores_that_a_task_takes_are_counted_whenever_they_are_told(tmp_path):
+    log = list(events(a_day(0.5 * TRUE)))
+    log[2]["Spark Properties"]["spark.task.cpus"] = "2"
+    log[2], log[3] = log[3], log[2]
+    assert read_log(written(tmp_path / "log", log)).slots == 2
+
+
+def test_slots_of_which_there_are_as_many_batches_are_the_later_ones_everywhere(tmp_path):
+    first = list(events(a_day(0.5 * TRUE, batches=100)))
+    second = events(a_day(0.5 * TRUE, batches=100), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8)
+    added = executor("1", 4) | {"Timestamp": 1000 * (BEGUN + 900)}
+    seen = read_log(written(tmp_path / "log", [*first, added, *second]))
+    assert seen.slots == 8
+    assert headroom(seen.batches, 2.0).rate == pytest.approx(capacity(8, 2.0), rel=0.1)
+
+
+def test_scatter_is_no_slope(tmp_path):
+    rates = [0.0005 * TRUE * (1 + place % 9) for place in range(200)]
+    seen = read_log(written(tmp_path / "log", events(rates, driver_s=1.0, noise=0.5)))
+    found = headroom(seen.batches, 2.0)
+    assert found.rate is None
+    assert "beyond their scatter" in found.why_not or "no line is to be trusted" in found.why_not
+
+
+def test_full_batches_of_a_backlog_are_no_peak(tmp_path):
+    log = list(events(a_day(0.3 * TRUE)))
+    for told in progress_of(log)[60:70]:
+        told["sources"][0]["numInputRows"] = int(1.8 * TRUE)
+        told["durationMs"]["triggerExecution"] = 1900
+    found = headroom(read_log(written(tmp_path / "log", log)).batches, 2.0)
+    assert found.capped
+    assert found.peak_rate == pytest.approx(0.3 * TRUE, rel=0.1)
+
+
+def test_triggers_without_rows_in_between_do_not_hide_the_tasks(tmp_path):
+    log = []
+    for event in events(a_day(0.5 * TRUE)):
+        log.append(event)
+        if "progress" in event and event["progress"]["batchId"] % 4 == 3:
+            log.append(
+                progress(event["progress"]["batchId"], 0, BEGUN + 2.0 * event["progress"]["batchId"] + 3, batch_s=0.1)
+            )
+    seen = read_log(written(tmp_path / "log", log))
+    assert len(seen.blocks) > 5
+
+
+def test_a_failure_before_the_last_start_is_over(tmp_path):
+    ended = {
+        "Event": "x.StreamingQueryListener$QueryTerminatedEvent",
+        "id": "q-1",
+        "exception": "boom password=hunter2\n at x",
+    }
+    before = [*events(a_day(0.5 * TRUE)), ended]
+    again = events(a_day(0.5 * TRUE), whole=False, begun=BEGUN + 1000, first=200, run="r-2")
+    assert read_log(written(tmp_path / "ended", before)).stopped == "boom password=***"
+    assert read_log(written(tmp_path / "again", [*before, *again])).stopped is None
+
+
+BROKEN = [
+    {"Event": "SparkListenerTaskEnd"},
+    {"Event": "SparkListenerStageCompleted", "Stage Info": None},
+    {"Event": "SparkListenerExecutorAdded", "Executor ID": "7"},
+    {"Event": "SparkListenerJobStart", "Stage IDs": [1], "Properties": {"streaming.sql.batchId": "1"}},
+    {"Event": "x.QueryStartedEvent"},
+    {"Event": "x.QueryTerminatedEvent", "exception": "y"},
+    {"Event": "x.SparkListenerSQLExecutionStart", "executionId": 1},
+    {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": [1]},
+    *(
+        {"Event": "x.QueryProgressEvent", "progress": told}
+        for told in (
+            None,
+            "{",
+            {"id": "q-1"},
+            progress(7, 5, BEGUN, batch_s=1.0)["progress"] | {"sources": None},
+            progress(7, 5, BEGUN, batch_s=1.0)["progress"] | {"timestamp": "yesterday"},
+            progress(7, 5, BEGUN, batch_s=1.0)["progress"] | {"batchId": None},
+            progress(7, 5, BEGUN, batch_s=1.0)["progress"] | {"durationMs": [1]},
+            progress(9999, 10**400, BEGUN, batch_s=1.0)["progress"],
+            progress(9999, 5, BEGUN, batch_s=1.0)["progress"] | {"durationMs": {"triggerExecution": math.inf}},
+            progress(7, 5, BEGUN, batch_s=1.0)["progress"]
+            | {"sources": [{"endOffset": {"n": {"0": 5}}, "numInputRows": "x"}]},
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_an_event_that_is_not_as_spark_writes_it_is_left_out_and_counted(tmp_path, broken):
+    log = list(events(a_day(0.5 * TRUE)))
+    seen = read_log(written(tmp_path / "log", [*log[:200], broken, *log[200:]]))
+    assert len(seen.batches) == 115
+    assert seen.slots == 4
+    assert seen.facts["left out"].startswith("1 events")
+
+
+def test_a_line_within_a_log_that_cannot_be_read_is_left_out(tmp_path):
+    log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:100], "\n", "{torn\n", "[" * 100_000 + "\n", *lines[100:]]))
+    seen = read_log(log)
+    assert len(seen.batches) == 115
+    assert seen.facts["left out"].startswith("2 events")
+
+
+def test_names_are_shown_without_control_characters(tmp_path):
+    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), name="or\x1b[31mders\nmore")))
+    assert seen.name == "or?[31mders"
+
+
+def test_a_log_without_progress_events_keeps_little():
+    kept = Events()
+    for event in events(a_day(0.5 * TRUE, batches=400)):
+        if "progress" not in event:
+            kept.take(event)
+    assert len(kept._stages) <= 51

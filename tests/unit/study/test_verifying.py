@@ -79,4 +79,4 @@ def test_the_highest_rate_that_fits_is_verified(planned):
 def test_what_was_simulated_has_no_query_to_run():
     simulated = read_planned(EARLIER / "plan-fluid.json")
     with pytest.raises(WorkbenchError, match="come from the fluid testbed, so there is no query to run"):
-        result_of(verify_plan(simulated, simulated.plans[0], Desk(1.0), CapacityEstimator()))
+        plan_to_verify(simulated, Desk(1.0))

@@ -1,6 +1,6 @@
 """Spark as a testbed."""
 
-from workbench.testbed.spark.event_log import BatchLog, Events
+from workbench.testbed.spark.event_log import BatchLog, Events, rows_of
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import usable_cores
 from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
@@ -22,5 +22,6 @@ __all__ = [
     "operator_edges",
     "operator_metrics",
     "quota_permitted",
+    "rows_of",
     "usable_cores",
 ]

@@ -21,7 +21,7 @@ _TASK_METRICS = {
     "shuffle_out_rows": "Shuffle Write Metrics/Shuffle Records Written",
     "shuffle_out_bytes": "Shuffle Write Metrics/Shuffle Bytes Written",
 }
-_KEPT_PLANS = 50
+_KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
@@ -69,8 +69,8 @@ class BatchLog:
 
     @property
     def records(self) -> int:
-        """Rows that the first source gave: between its offsets where these number the rows, or as Spark counted."""
-        return _released(self.progress["sources"][0])
+        """Rows that the sources gave; of the workbench's own once, however many branches of the query read it."""
+        return rows_of(self.progress)
 
     @property
     def last_row(self) -> int:
@@ -83,15 +83,27 @@ class BatchLog:
         return float(self.progress["durationMs"]["triggerExecution"]) / 1000
 
 
+def rows_of(progress: Mapping[str, Any]) -> int:
+    """Rows that the sources of a batch gave; see `BatchLog.records`."""
+    sources = progress["sources"]
+    own = [source for source in sources if _numbers_rows(source.get("endOffset"))]
+    return _released(own[0]) if own else sum(int(source.get("numInputRows") or 0) for source in sources)
+
+
 def _released(source: Mapping[str, Any]) -> int:
-    if _numbers_rows(source["endOffset"]):
+    if _numbers_rows(source.get("endOffset")):
         return _row_number(source["endOffset"]) - _row_number(source["startOffset"])
-    return int(source["numInputRows"])
+    return int(source.get("numInputRows") or 0)
 
 
 def _numbers_rows(offset: object) -> bool:
     """Whether an offset is of the workbench's own source, whose offsets number its rows."""
-    return (isinstance(offset, dict) and offset.keys() == {"n"}) or (isinstance(offset, str) and '"n":' in offset)
+    if isinstance(offset, str) and '"n":' in offset:
+        try:
+            offset = json.loads(offset)
+        except ValueError:
+            return False
+    return isinstance(offset, dict) and isinstance(offset.get("n"), int)
 
 
 def _row_number(offset: str | dict[str, int] | None) -> int:
@@ -143,6 +155,8 @@ class Events:
             self._end(event)
         elif kind == "SparkListenerStageCompleted":
             self._complete(event["Stage Info"])
+        elif kind.endswith("QueryStartedEvent"):
+            self._failures.pop(event["id"], None)
         elif kind.endswith("QueryTerminatedEvent") and event.get("exception"):
             self._failures[event["id"]] = str(event["exception"])
         elif kind.endswith("QueryProgressEvent"):
@@ -157,15 +171,15 @@ class Events:
             owner = properties["sql.streaming.queryId"], batch, int(properties["spark.sql.execution.id"])
             self._jobs.update(dict.fromkeys(job["Stage IDs"], owner))
             self._owned[owner[:2]] += job["Stage IDs"]
+            while len(self._owned) > _KEPT_BATCHES:  # of a log without progress events nothing is ever committed
+                self._forget(next(iter(self._owned)))
 
     def _commit(self, progress: dict[str, Any]) -> tuple[str, BatchLog] | None:
         query, number = progress["id"], progress["batchId"]
         stages = self._stages.pop((query, number), [])
         for owner in [one for one in self._owned if one[0] == query and one[1] <= number]:
-            self._stages.pop(owner, None)  # of a batch that was given up
-            for stage in self._owned.pop(owner):
-                self._jobs.pop(stage, None)
-        if not any(source["numInputRows"] for source in progress["sources"]):
+            self._forget(owner)  # of it and of batches that were given up
+        if not any(source.get("numInputRows") for source in progress["sources"]):
             released = sum(map(_released, progress["sources"]))
             if released:
                 self._unread[progress["id"]].append(released)
@@ -175,6 +189,11 @@ class Events:
             return None
         ordered = tuple(sorted(stages, key=lambda stage: stage.stage_id))
         return progress["id"], BatchLog(progress["batchId"], progress, ordered)
+
+    def _forget(self, owner: tuple[str, int]) -> None:
+        self._stages.pop(owner, None)
+        for stage in self._owned.pop(owner):
+            self._jobs.pop(stage, None)
 
     def _end(self, event: dict[str, Any]) -> None:
         """Add a task to its stage, if that is a query's."""

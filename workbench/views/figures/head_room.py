@@ -42,7 +42,7 @@ def head_room(found: Observed, finding: str) -> HeadRoom:
     """Collect what the figure shows of a query."""
     room, running = found.headroom, found.running
     kept = [batch for batch in running.batches if batch.slots == running.slots]
-    kept = kept[:: max(1, len(kept) // _MOST_POINTS)]
+    kept = kept[:: max(1, -(-len(kept) // _MOST_POINTS))]
     low, middle, high = (
         (None, None, None)
         if room.rate is None

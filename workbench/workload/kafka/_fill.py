@@ -1,5 +1,6 @@
 """A topic filled from a data set or a generator at full speed, as JSON."""
 
+import base64
 import json
 import math
 import time
@@ -15,18 +16,21 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
+from workbench.workload.kafka._capture import refused
 from workbench.workload.kafka.topic import Topic
 from workbench.workload.query import EventClock, Generator
 
-_BATCH_ROWS = 20_000
-_ASK_S, _FLUSH_S = 10.0, 60.0
-_AT_ONCE = 200_000  # messages that wait in the client
+_POLL_ROWS = 10_000
+_ASK_S, _FLUSH_S, _WAIT_S = 10.0, 60.0, 0.1
+_AT_ONCE, _AT_ONCE_KB = 400_000, 256 * 1024  # that wait in the client
 _FAST: Mapping[str, Any] = MappingProxyType(
     {
         "linger.ms": 50,
         "batch.size": 1 << 20,
         "compression.type": "lz4",
-        "queue.buffering.max.messages": 2 * _AT_ONCE,
+        "enable.idempotence": True,  # a broker that starts again gets no record twice
+        "queue.buffering.max.messages": _AT_ONCE,
+        "queue.buffering.max.kbytes": _AT_ONCE_KB,
     }
 )
 
@@ -80,17 +84,27 @@ def fill(
     clock = EventClock(int(1e6 * time.time() - rows * spacing_us), 0, spacing_us)
     if key is not None and key not in names:
         raise WorkbenchError(f"The key {key!r} is no column; the columns are {', '.join(names)}. Name one of them.")
+    if clock.origin_us < 0:
+        raise WorkbenchError(
+            f"{rows:,} rows at event_rate {event_rate:g} begin before 1970; event_rate must be higher. Raise it, or "
+            "send fewer rows."
+        )
+    given = dict(settings or {})
     try:
-        there = _created(topic, {**(settings or {}), **_ours(topic)}, partitions)
-        sending = _Sending(topic, Producer({**_FAST, **(settings or {}), **_ours(topic)}))
-        begun = time.monotonic()
-        for batch in generator.batches(0, rows, clock):
-            for row in batch.to_pylist():
-                sending.send(row, key)
-            progress(f"{sending.sent:,} of {rows:,} rows sent")
-        sending.finish()
-    except (KafkaException, BufferError, ValueError, TypeError) as error:
-        raise _told(topic, error.args[0] if error.args else error) from error
+        there = _created(topic, {**given, **_ours(topic)}, partitions)
+        sending = _Sending(topic, Producer({**_FAST, **given, **_ours(topic)}))
+    except KafkaException as error:
+        first = error.args[0] if error.args else error
+        wrong = isinstance(first, KafkaError) and first.code() == KafkaError._INVALID_ARG  # noqa: SLF001 - its name
+        raise (refused(error, given) if wrong else _told(topic, first)) from error
+    except (ValueError, TypeError) as error:
+        raise refused(error, given) from error
+    begun = time.monotonic()
+    for batch in generator.batches(0, rows, clock):
+        for row in batch.to_pylist():
+            sending.send(row, key)
+        progress(f"{sending.sent:,} of {rows:,} rows sent")
+    sending.finish()
     return Filled(sending.sent, time.monotonic() - begun, there)
 
 
@@ -101,31 +115,47 @@ class _Sending:
     topic: Topic
     producer: Producer
     sent: int = 0
+    delivered: int = 0
     failed: list[KafkaError] = field(default_factory=list)
 
     def send(self, row: Mapping[str, Any], key: str | None) -> None:
-        own = None if key is None or row[key] is None else str(row[key]).encode()
-        self.producer.produce(self.topic.name, _json(row), own, on_delivery=self._delivered)
+        value, own = _json(row), None if key is None else _key(row[key])
+        while True:
+            try:
+                self.producer.produce(self.topic.name, value, own, on_delivery=self._note)
+                break
+            except BufferError:  # the client's queue is full: let it send
+                self.producer.poll(_WAIT_S)
+                self._check()
+            except KafkaException as error:
+                raise self._told(error.args[0] if error.args else error) from error
         self.sent += 1
-        if self.sent % _BATCH_ROWS == 0:
+        if self.sent % _POLL_ROWS == 0:
             self.producer.poll(0)
-            while len(self.producer) > _AT_ONCE and not self.failed:
-                self.producer.poll(0.05)
             self._check()
 
     def finish(self) -> None:
-        left = self.producer.flush(_FLUSH_S)
-        self._check()
-        if left:
-            raise _told(self.topic, f"{left:,} records were not taken within {_FLUSH_S:g} s")
+        """Wait until all is delivered, as long as something is."""
+        left = len(self.producer)
+        while left:
+            still = self.producer.flush(_FLUSH_S)
+            self._check()
+            if still >= left:
+                raise self._told(f"{still:,} records were not taken within {_FLUSH_S:g} s")
+            left = still
 
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        if error is not None:
+    def _note(self, error: KafkaError | None, _: Message) -> None:
+        if error is None:
+            self.delivered += 1
+        else:
             self.failed.append(error)
 
     def _check(self) -> None:
         if self.failed:
-            raise _told(self.topic, self.failed[0])
+            raise self._told(self.failed[0])
+
+    def _told(self, error: object) -> WorkbenchError:
+        return _told(self.topic, error, f" {self.delivered:,} rows are in the topic; sending again adds to them.")
 
 
 def _ours(topic: Topic) -> dict[str, Any]:
@@ -138,26 +168,40 @@ def _created(topic: Topic, settings: Mapping[str, Any], partitions: int) -> int:
     known = admin.list_topics(timeout=_ASK_S).topics.get(topic.name)
     if known is not None and known.error is None:
         return len(known.partitions)
-    admin.create_topics([NewTopic(topic.name, partitions)])[topic.name].result(_ASK_S)
+    try:
+        admin.create_topics([NewTopic(topic.name, partitions)])[topic.name].result(_ASK_S)
+    except TimeoutError as error:
+        raise _told(topic, f"the topic was not created within {_ASK_S:g} s") from error
     return partitions
 
 
-def _told(topic: Topic, error: object) -> WorkbenchError:
+def _told(topic: Topic, error: object, also: str = "") -> WorkbenchError:
     said = error.str() if isinstance(error, KafkaError) else str(error)
     return WorkbenchError(
-        f"Kafka does not take records for {topic.url}: {said.rstrip('.')}. Check the servers and the client settings."
+        f"Kafka does not take records for {topic.url}: {said.rstrip('.')}.{also} Check the servers and the client "
+        "settings."
     )
 
 
+def _key(value: object) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return str(value).encode()
+
+
 def _json(row: Mapping[str, Any]) -> bytes:
-    return json.dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
+    """Write a row as JSON, which has no NaN and no infinity: they are null."""
+    finite = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
+    return json.dumps(finite, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _plain(value: object) -> object:
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        return base64.b64encode(value).decode()
     if isinstance(value, pa.Scalar):
         return value.as_py()
     return str(value)

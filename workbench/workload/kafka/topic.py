@@ -14,7 +14,7 @@ CLIENT_CONFIG = "WORKBENCH_KAFKA_CONFIG"
 
 _ADDRESS = re.compile(r"kafka://(?P<servers>[^/@?#\s]+)/(?P<name>[A-Za-z0-9._-]{1,249})")
 _SERVER = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}|\[[0-9A-Fa-f:.]+\]:\d{1,5}")
-_OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset"})
+_OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "debug", "log_level"})
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ class Topic:
             )
         found = _ADDRESS.fullmatch(url)
         if found is None or not all(_SERVER.fullmatch(server) for server in found["servers"].split(",")):
+            shown = re.split(r"[?#]", url, maxsplit=1)[0]  # what follows could be a secret
             raise WorkbenchError(
-                f"{url!r} is no address of a topic; it must be kafka://HOST:PORT/TOPIC, such as "
+                f"{shown!r} is no address of a topic; it must be kafka://HOST:PORT/TOPIC, such as "
                 "kafka://localhost:9092/orders. Several servers are separated by commas."
             )
         return cls(found["servers"], found["name"])
@@ -77,7 +78,7 @@ def client_settings(path: str | Path | None = None) -> dict[str, Any]:
             raise WorkbenchError(f"Line {number} of the client settings {named} is not of the form name=value.")
         if name in _OURS:
             raise WorkbenchError(
-                f"Line {number} of the client settings {named} sets {name}, which the workbench sets itself. Remove it."
+                f"Line {number} of the client settings {named} sets {name}, which is not yours to set here. Remove it."
             )
         settings[name] = value
     return settings
