@@ -17,17 +17,17 @@ _REPEATS = 1
 
 
 def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
-    """Give what a log shows in the form of a measurement: the rate told from it, and its batches at all loads.
+    """Give what a log shows in the form of a measurement: the rate read from it, and its batches at all loads.
 
     Its blocks stand for observations at as many loads, the busiest for the one at the maximum.
 
     Raises
     ------
     WorkbenchError
-        When the rate cannot be told, or the log has no tasks, so that nothing is known of what a batch is made of.
+        When the rate is not identifiable, or the log has no tasks, so that nothing is known of what a batch is made of.
     """
     if found.rate is None:
-        raise WorkbenchError(f"What {running.name} sustains cannot be told from its log: {found.why_not}.")
+        raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
     blocks = [block for block in running.blocks if block.slots == running.slots]
     if not running.slots or running.cpu_share is None:
         raise WorkbenchError(
@@ -36,7 +36,7 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
         )
     if not blocks:
         raise WorkbenchError(
-            f"The log of {running.name} has no row of batches on {running.slots} slots that is long enough to tell "
+            f"The log of {running.name} has no row of batches on {running.slots} slots that is long enough to show "
             "what they are made of. Give a longer log."
         )
     *others, busiest = sorted(blocks, key=lambda block: block.rows)

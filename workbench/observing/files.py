@@ -36,7 +36,7 @@ USEFUL = frozenset(
 """Events that say something of a query's capacity, by the last part of their names."""
 
 UNREADABLE: dict[str, Any] = {}
-"""Stands for a line within a log that cannot be read."""
+"""What a line within a log that cannot be read gives."""
 
 _NAME = re.compile(rb'\s*\{"Event":"[\w.$]*?([A-Za-z]+)"')
 _ROLLING = re.compile(r"events_(\d+)_")

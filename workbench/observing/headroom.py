@@ -6,7 +6,7 @@ A batch takes a + b x rows seconds; the query sustains the rate at which a batch
 
 Batches that began late, because the one before them took longer than the interval, hold more rows than the interval
 brings, so they show times beyond it: where there are any, nothing is extrapolated. Where the load never moved, a and b
-cannot be told apart, and no rate is given.
+cannot be separated, and no rate is given.
 
 Two things are in doubt. The line's own coefficients: it is fitted again to blocks of batches drawn with replacement, so
 that neighbouring batches, which share their weather, count as one (a block bootstrap). And the bend: a line that holds
@@ -53,7 +53,7 @@ class Headroom:
     Parameters
     ----------
     rate
-        Records/s at which a batch takes as long as the interval; None where it cannot be told.
+        Records/s at which a batch takes as long as the interval; None where it is not identifiable.
     low, high
         Of its 90 % interval, records/s.
     why_not
@@ -89,7 +89,7 @@ class Headroom:
 
     @property
     def left(self) -> float | None:
-        """Rate over peak, less 1; None where the rate cannot be told."""
+        """Rate over peak, less 1; None without a rate."""
         return None if self.rate is None or self.peak_rate <= 0 else self.rate / self.peak_rate - 1
 
 
@@ -138,21 +138,21 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
     if rate * interval_s > _FARTHEST * largest:
         why = (
             f"a batch at the rate would hold more than {_FARTHEST} times the rows of the largest seen, and that far no "
-            "line is to be trusted"
+            "line can be trusted"
         )
         return replace(known, why_not=why)
     return replace(known, rate=rate, low=low, high=high, reach=rate * interval_s / largest)
 
 
 def _too_little(rows: Floats, slots: int) -> str:
-    """Say why batches cannot tell what a row costs; empty if they can."""
+    """Say why batches cannot show what a row costs; empty if they can."""
     if len(rows) < _FEWEST:
         return f"there are {len(rows)} batches on {slots} slots; it takes {_FEWEST}"
     least, most = np.quantile(rows, [0.05, 0.95])
     if most < _MOVED * least:
         return (
             f"the load hardly moved: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what a row costs "
-            "cannot be told from what a batch costs"
+            "cannot be separated from what a batch costs"
         )
     return ""
 

@@ -29,7 +29,7 @@ _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
 _SECRET = re.compile(r"(?i)((?:password|passwd|secret|token|key|credential)[\w.-]*\s*[=:]\s*)[^\s&;,]+|(://)[^\s/@]+@")
 _BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 _MOST_MB = 2**24
-_OVERHEAD, _LEAST_OVERHEAD_MB = 0.1, 384  # Spark's memory beside an executor's heap
+_OVERHEAD, _LEAST_OVERHEAD_MB = 0.1, 384  # Spark's memory outside an executor's heap
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class _Seen:
     blocks: list[Block] = field(default_factory=list)
     last_id: int = -1
     run_id: str | None = None
-    told: set[tuple[str, int]] = field(default_factory=set)
+    known: set[tuple[str, int]] = field(default_factory=set)
     ran_s: float = 0.0
     cpu_s: float = 0.0
     sources: tuple[str, ...] = ()
@@ -218,7 +218,7 @@ class _Reading:
     queries: dict[str, _Seen] = field(default_factory=dict)
     executors: dict[str, int] = field(default_factory=dict)  # cores
     cores: list[tuple[float, int]] = field(default_factory=list)  # of all executors, from a time on
-    sizes: dict[int, int] = field(default_factory=dict)  # how many executors had so many cores
+    sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
@@ -276,11 +276,11 @@ class _Reading:
         run, number = str(progress.get("runId")), int(progress["batchId"])
         duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
         rows, start_s = rows_of(progress), _seconds(progress["timestamp"])
-        if not rows or (run, number) in seen.told:  # none, or told by a file of progress events beside the log, too
+        if not rows or (run, number) in seen.known:  # none, or in the file of progress events and in the log
             return
         if not (0 < duration_s < _MOST_S and rows < _MOST_ROWS):
             raise ValueError(duration_s, rows)
-        seen.told.add((run, number))
+        seen.known.add((run, number))
         if run != seen.run_id:
             self._close(seen)
             seen.run_id, seen.since_start = run, 0
@@ -364,7 +364,7 @@ class _Reading:
         return told
 
     def _memory_mb(self) -> int:
-        """MiB of a slot: an executor's heap and what is beside it, over its slots."""
+        """MiB of a slot: an executor's heap and what is outside it, over its slots."""
         local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
         heap = _megabytes(self.properties.get("spark.driver.memory" if local else "spark.executor.memory", "1g"))
         told = self.properties.get("spark.executor.memoryOverhead")

@@ -26,12 +26,12 @@ class Verified:
 
     @property
     def carries(self) -> bool | None:
-        """Whether the rate planned for was sustained; None where that could not be told."""
+        """Whether the rate planned for was sustained; None where that could not be tested."""
         return _answer(self.at_rate)
 
     @property
     def bounded(self) -> bool | None:
-        """Whether the capacity is below what lies above the interval; None where that could not be told."""
+        """Whether the capacity is below what lies above the interval; None where that could not be tested."""
         above = _answer(self.above)
         return None if above is None else not above
 

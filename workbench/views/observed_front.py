@@ -20,7 +20,7 @@ _PARTS = {
 
 
 def sentence(found: Observed) -> str:
-    """Say what the query sustains and what it has left, or why that cannot be told."""
+    """Say what the query sustains and what it has left, or why that is not identifiable."""
     running, room = found.running, found.headroom
     where = f"{running.name} on {units.count(running.slots, 'slots')}" if running.slots else running.name
     if room.rate is None:

@@ -64,7 +64,7 @@ def test_what_cannot_be_told_is_said_and_ends_with_1(tmp_path, capsys):
     assert said.out.startswith(
         "What orders on 4 slots sustains is not identifiable from its log: the load hardly moved"
     )
-    assert "workbench: no plans: What orders sustains cannot be told from its log" in said.err
+    assert "workbench: no plans: What orders sustains is not identifiable from its log" in said.err
 
 
 def test_without_a_trigger_interval_the_option_is_named(tmp_path, capsys):

@@ -16,7 +16,7 @@ EARLIER = Path(__file__).parents[2] / "earlier"
 
 @dataclass
 class Desk:
-    """Carries `truth` records/s, and has room for so many slots."""
+    """Carries `truth` records/s, and has room for `room` slots."""
 
     truth: float
     room: int = 100

@@ -1,4 +1,4 @@
-"""Addresses of topics, and client settings whose secrets are never told."""
+"""Addresses of topics, and client settings whose secrets are never shown."""
 
 import math
 

@@ -16,14 +16,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "capture",
         parents=[client],
         description="Write the newest records of a Kafka topic to a Parquet file, as data for a study: values that are "
-        "JSON objects become columns, beside key, timestamp, partition, offset and headers. A capture that is "
+        "JSON objects become columns, with key, timestamp, partition, offset and headers. A capture that is "
         "interrupted goes on when it is run again.",
     )
     capture.add_argument("topic", metavar="TOPIC", help="kafka://HOST:PORT/TOPIC")
     capture.add_argument("file", metavar="FILE", help="the Parquet file")
     capture.add_argument("--rows", type=int, default=1_000_000, help="most records (%(default)s)")
     capture.add_argument("--megabytes", type=int, default=512, help="most MiB of keys and values (%(default)s)")
-    capture.add_argument("--seconds", type=float, help="only records of the last so many seconds")
+    capture.add_argument("--seconds", type=float, help="only records of the last S seconds")
     capture.set_defaults(kept="what was captured is kept, and the same command goes on from there")
 
     fill = commands.add_parser(

@@ -18,9 +18,9 @@ class HeadRoom:
     Parameters
     ----------
     rows, seconds
-        Of the batches, one in so many of a long log.
+        Of the batches, some of a long log's.
     line
-        Fixed seconds, and seconds a row; None where they cannot be told apart.
+        Fixed seconds, and seconds a row; None where they cannot be separated.
     low, middle, high
         Rows of a batch at the ends of the rate's interval and at the rate; None without one.
     peak

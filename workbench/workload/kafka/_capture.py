@@ -37,7 +37,7 @@ _SECRET = re.compile(r"password|secret|token|jaas|key|credential|oauth", re.IGNO
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is captured: at most so many rows, MiB of keys, values and headers, and seconds of new traffic."""
+    """How much is captured: at most N rows, MiB of keys, values and headers, and seconds of new traffic."""
 
     rows: int = 1_000_000
     megabytes: int = 512
@@ -146,7 +146,7 @@ def capture(
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise WorkbenchError(
             f"The sample of {topic.url} cannot be written to {target}: {reason}. What was read is in "
-            f"{_folder(target)}: make room and run the same again, or delete that folder to begin anew."
+            f"{_folder(target)}: make room and run the same again, or delete that folder to begin again."
         ) from error
     return Captured(
         target,
@@ -288,7 +288,7 @@ def _shared(rows: int, there: Mapping[int, int]) -> dict[int, int]:
 def _resumed(consumer: Consumer, parts: Path, topic: Topic, limits: Limits) -> _State | None:
     """Give the state of an interrupted capture of the same topic and limits, past what has expired since.
 
-    None where there is none, or the topic has been made anew.
+    None where there is none, or the topic has been made again.
     """
     try:
         state = _State(**json.loads((parts / "state.json").read_text(encoding="utf-8")))

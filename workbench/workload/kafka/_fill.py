@@ -37,7 +37,7 @@ _FAST: Mapping[str, Any] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Filled:
-    """What was sent: `rows` in `seconds`, to so many `partitions`."""
+    """What was sent: `rows` in `seconds`, to a number of `partitions`."""
 
     rows: int
     seconds: float
