@@ -123,7 +123,7 @@ def whole_notebook(page, name):
         page.set_viewport_size({**shown, "height": max(shown["height"], min(MOST_PIXELS, height + 200))})
         page.wait_for_load_state("networkidle")
     picture(page, name, page.locator(".jp-Notebook"))
-    page.locator(".jp-Notebook").screenshot(path=ARTIFACTS / f"{name}.jpg", type="jpeg", quality=60)  # of the gallery
+    page.locator(".jp-Notebook").screenshot(path=ARTIFACTS / f"{name}.jpg", type="jpeg", quality=35)  # of the gallery
     page.set_viewport_size(shown)
 
 

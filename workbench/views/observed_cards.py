@@ -34,7 +34,8 @@ def _headroom(found: Observed, outage_s: float) -> list[Card]:
 
 def _plans(found: Observed) -> list[Card]:
     if found.planned is not None and found.planned.plans:
-        return list(plan_cards.cards(found.planned))
+        answer, *rest = plan_cards.cards(found.planned)
+        return [answer, *map(fold, rest)]
     reasons = [found.unplanned] if found.unplanned else []
     reasons += (
         [] if found.planned is None else [f"{units.rate(one.rate)}: {one.reason}" for one in found.planned.refused]
