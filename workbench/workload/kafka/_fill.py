@@ -28,6 +28,7 @@ _FAST: Mapping[str, Any] = MappingProxyType(
         "linger.ms": 50,
         "batch.size": 1 << 20,
         "compression.type": "lz4",
+        "delivery.report.only.error": True,  # no call into Python for every row
         "enable.idempotence": True,  # a broker that starts again gets no record twice
         "queue.buffering.max.messages": _AT_ONCE,
         "queue.buffering.max.kbytes": _AT_ONCE_KB,
@@ -115,7 +116,6 @@ class _Sending:
     topic: Topic
     producer: Producer
     sent: int = 0
-    delivered: int = 0
     failed: list[KafkaError] = field(default_factory=list)
 
     def send(self, row: Mapping[str, Any], key: str | None) -> None:
@@ -145,9 +145,7 @@ class _Sending:
             left = still
 
     def _note(self, error: KafkaError | None, _: Message) -> None:
-        if error is None:
-            self.delivered += 1
-        else:
+        if error is not None:
             self.failed.append(error)
 
     def _check(self) -> None:
@@ -155,7 +153,8 @@ class _Sending:
             raise self._told(self.failed[0])
 
     def _told(self, error: object) -> WorkbenchError:
-        return _told(self.topic, error, f" {self.delivered:,} rows are in the topic; sending again adds to them.")
+        there = max(0, self.sent - len(self.producer) - len(self.failed))
+        return _told(self.topic, error, f" About {there:,} rows are in the topic; sending again adds to them.")
 
 
 def _ours(topic: Topic) -> dict[str, Any]:
