@@ -3,7 +3,8 @@
 A command's work is loaded when it is carried out, so that help comes at once.
 
 Exit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, 2 bad input or an
-unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted.
+unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted,
+141 the reader of a pipe left before the command was done.
 Progress goes to standard error, and only to a terminal; results go to standard output.
 """
 

@@ -13,8 +13,8 @@ that neighbouring batches, which share their weather, count as one (a block boot
 up to the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is carried. Where both
 leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
 mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
-constants are calibrated on queries of known capacity, each kind of query left out in turn
-(``benchmarks/observing.py``).
+constants were set on logs of three queries of known capacity and then tried on a fourth
+(``benchmarks/observing.py``): that is few, so take the intervals of other kinds of query for a first estimate.
 """
 
 import math
@@ -134,7 +134,8 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
     if per_row <= 0 or noise > _MOST_NOISE:
         why = "larger batches took no longer than small ones, beyond their scatter: they hold too few rows to matter"
         return replace(known, why_not=why)
-    low, rate, high = _posterior(rows, seconds, interval_s, own)
+    by_line = math.log((interval_s - fixed) / (per_row * interval_s))
+    low, rate, high = _posterior(rows, seconds, interval_s, by_line, own)
     if rate * interval_s > _FARTHEST * largest:
         why = (
             f"a batch at the rate would hold more than {_FARTHEST} times the rows of the largest seen, and that far no "
@@ -157,14 +158,14 @@ def _too_little(rows: Floats, slots: int) -> str:
     return ""
 
 
-def _posterior(rows: Floats, seconds: Floats, interval_s: float, own: float) -> tuple[float, float, float]:
-    """Give the ends and the median of the rate, records/s; `own` is the deviation of the line's ln rate.
+def _posterior(
+    rows: Floats, seconds: Floats, interval_s: float, by_line: float, own: float
+) -> tuple[float, float, float]:
+    """Give the ends and the median of the rate, records/s; `by_line` is the line's ln rate, `own` its deviation.
 
     The fixed share f of the busiest batches, of x rows and y seconds in the mean, means the rate
     (T - f y) / ((1 - f) y / x) / T.
     """
-    fixed, per_row = _line(rows, seconds)
-    by_line = math.log((interval_s - fixed) / (per_row * interval_s))
     busiest = rows >= np.quantile(rows, _BUSIEST)
     x, y = float(rows[busiest].mean()), float(seconds[busiest].mean())
     shares = (np.arange(_SHARES) + 0.5) / _SHARES

@@ -47,7 +47,7 @@ class Measurement:
     started_at
         ISO 8601 date and time.
     testbed_kind
-        ``"spark"``, ``"fluid"`` or ``"recorded"``.
+        ``"spark"``, ``"fluid"``, ``"recorded"`` or ``"observed"``.
     machine
         What it was measured on.
     settings

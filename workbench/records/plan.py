@@ -85,7 +85,8 @@ class CapacityPlan:
     form
         Form of the model that predicts it.
     testbed, testbed_kind
-        Where the runs behind it were made: its identity, and ``"spark"``, ``"fluid"`` or ``"recorded"``.
+        Where the runs behind it were made: its identity, and ``"spark"``, ``"fluid"``,
+        ``"recorded"`` or ``"observed"``.
     runs
         How many.
     extrapolation

@@ -112,28 +112,33 @@ def draw_batch_times(data: BatchTimes) -> go.Figure:
             name=f"fit meets interval: {units.rate(data.crossing / data.interval_s)}",
             hovertemplate="%{x:,.0f} records per batch fill the interval<extra></extra>",
         )
-    figure.add_hline(
-        y=data.interval_s,
-        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
-        annotation={"text": f"interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
-        annotation_position="top left",
-    )
+    mark_interval(figure, data.interval_s)
     if data.marked is not None:
-        figure.add_vline(
-            x=data.marked,
-            line={"color": theme.BLUE, "width": 1, "dash": "dot"},
-            annotation={
-                "text": f"{data.mark}: {units.rate(data.marked / data.interval_s)}",
-                "font": {"size": 12, "color": theme.BLUE},
-                "y": 0.02,
-                "yanchor": "bottom",
-            },
-            annotation_position="bottom left",
-        )
+        mark_rows(figure, data.marked, f"{data.mark}: {units.rate(data.marked / data.interval_s)}", theme.BLUE)
     figure.update_xaxes(title_text="Records per batch", range=[0, right], tickformat="~s")
     figure.update_yaxes(title_text="Batch time (s)", rangemode="tozero")
     theme.room_for_legend(figure)
     return figure
+
+
+def mark_interval(figure: go.Figure, interval_s: float) -> None:
+    """Draw the trigger interval across a figure of batch times."""
+    figure.add_hline(
+        y=interval_s,
+        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
+        annotation={"text": f"interval {units.seconds(interval_s)}", "font": {"size": 12}},
+        annotation_position="top left",
+    )
+
+
+def mark_rows(figure: go.Figure, rows: float, text: str, colour: str) -> None:
+    """Draw a number of rows per batch down a figure of batch times."""
+    figure.add_vline(
+        x=rows,
+        line={"color": colour, "width": 1, "dash": "dot"},
+        annotation={"text": text, "font": {"size": 12, "color": colour}, "y": 0.02, "yanchor": "bottom"},
+        annotation_position="bottom left",
+    )
 
 
 def _finding(query: str, budget: Budget, line: Line | None, crossing: float | None) -> str:

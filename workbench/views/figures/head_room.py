@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from workbench.study import Observed
 from workbench.views import theme, units
+from workbench.views.figures.batch_times import mark_interval, mark_rows
 
 _MOST_POINTS = 2000  # of a page, so that it is small enough to send
 
@@ -100,23 +101,8 @@ def draw_head_room(data: HeadRoom) -> go.Figure:
             name=f"what it sustains: {units.rate(data.middle / data.interval_s, 2)}",
             hovertemplate="%{x:,.0f} rows fill the interval<extra></extra>",
         )
-    figure.add_hline(
-        y=data.interval_s,
-        line={"color": theme.BLACK, "width": 1, "dash": "dash"},
-        annotation={"text": f"trigger interval {units.seconds(data.interval_s)}", "font": {"size": 12}},
-        annotation_position="top left",
-    )
-    figure.add_vline(
-        x=data.peak,
-        line={"color": theme.VERMILLION, "width": 1, "dash": "dot"},
-        annotation={
-            "text": f"peak {units.rate(data.peak / data.interval_s, 2)}",
-            "font": {"size": 12, "color": theme.VERMILLION},
-            "y": 0.02,
-            "yanchor": "bottom",
-        },
-        annotation_position="bottom left",
-    )
+    mark_interval(figure, data.interval_s)
+    mark_rows(figure, data.peak, f"peak {units.rate(data.peak / data.interval_s, 2)}", theme.VERMILLION)
     figure.update_xaxes(title_text="Rows per batch", range=[0, right], tickformat="~s")
     figure.update_yaxes(title_text="Batch time (s)", range=[0, 1.1 * max(data.interval_s, *data.seconds)])
     theme.room_for_legend(figure)
