@@ -22,11 +22,11 @@ from pathlib import Path
 
 from extrapolation import QUERIES, query_of
 
+from workbench import units
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import filling_rate
 from workbench.testbed import SparkTestbed
-from workbench.views import units
 
 KEPT = Path(".workbench/benchmark/deployments.jsonl")
 INTERVAL_S, CPUS, MEMORY_MB, WARMUP_S = 2.0, 0.2, 1024, 60.0

@@ -8,14 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from workbench import report
+from workbench import report, units
 from workbench.checks import not_negative
 from workbench.cli import look, show_plan
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
 from workbench.cli.progress import progress
 from workbench.records import planned_to_dict
 from workbench.study import Observed, observe, planned_document, write_planned
-from workbench.views import units
 from workbench.views.observed_front import facts, limit, outage, sentence
 
 

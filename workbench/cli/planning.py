@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from workbench import report
+from workbench import report, units
 from workbench.cli import look, show_plan
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
 from workbench.cli.progress import progress
@@ -27,7 +27,6 @@ from workbench.study import (
     run_study,
     write_planned,
 )
-from workbench.views import units
 from workbench.views.first_screen import origin
 
 RECORDED = ".recorded.json"

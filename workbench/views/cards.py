@@ -17,7 +17,7 @@ from urllib.parse import quote
 import plotly.graph_objects as go
 from IPython.display import display
 
-from workbench.views import units
+from workbench import units
 from workbench.views.style import STYLE
 from workbench.views.theme import QUIET
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from workbench.views import units
+from workbench import units
 
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from staged_runs import staged_exploration
 
+from workbench import units
 from workbench.capacity import plan
 from workbench.cli import main
 from workbench.dataflow import Budget
@@ -45,7 +46,7 @@ def test_its_own_executors_sustain_the_plans_capacity(planned):
     placed = place(given)
     assert placed.rate.rate <= chosen.expected_rate * (1 + 1e-9)
     assert held(chosen, placed.rate.rate)
-    assert f"{chosen.expected_rate:,.0f} records/s" in given.basis
+    assert f"{units.rate(chosen.expected_rate)}" in given.basis
 
 
 def test_no_cluster_sustains_more_with_the_planned_slots(planned):
@@ -140,7 +141,7 @@ def test_the_command_says_what_its_rates_rest_on(planned):
     with redirect_stdout(out), redirect_stderr(err):
         assert main(["place", str(path)]) == 0
         assert main(["place", str(path), "--json"]) == 0
-    assert f"The plan's capacity on these {chosen.budget.slots} slots is {chosen.expected_rate:,.0f} records/s" in (
+    assert f"The plan's capacity on these {chosen.budget.slots} slots is {units.rate(chosen.expected_rate)}" in (
         out.getvalue()
     )
     assert "no placement sustains more" in err.getvalue()

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from workbench import units
 from workbench.capacity.model.forms import Floats, as_points, as_runs
 from workbench.capacity.model.scaling_law import believe, fit_scaling_law
 from workbench.errors import WorkbenchError
@@ -61,8 +62,8 @@ class Outliers:
     def __str__(self) -> str:
         low, high = self.expected
         return (
-            f"{len(self.runs)} runs on {self.budgets} budgets read {self.rate:,.0f} records/s within {AGREEMENT:.1%}, "
-            f"where {low:,.0f} to {high:,.0f} is expected: a limit outside the query was measured."
+            f"{len(self.runs)} runs on {self.budgets} budgets read {units.rate(self.rate)} within {AGREEMENT:.1%}, "
+            f"where {units.rate(low)} to {units.rate(high)} is expected: a limit outside the query was measured."
         )
 
 
@@ -92,7 +93,7 @@ def why_no_capacity(run: Run) -> str | None:
     estimate = run.estimate
     if not estimate.rate:
         return "no rate was sustained."
-    least = f"so the query carries at least {estimate.low:,.0f} records/s."
+    least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
         return f"the source was the limit, {least}"
     if estimate.limit == "none":

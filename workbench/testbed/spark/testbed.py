@@ -326,7 +326,9 @@ class _Driver:
                 start_new_session=True,
                 env=environment,
             )
-            groups = [str(group) for group in quota.folders] if quota else []
+            groups = [str(group) for group in quota.all_folders] if quota else []
+            if quota:
+                quota.add_driver(self._process.pid)
             self._reaper = subprocess.Popen(
                 [
                     sys.executable,

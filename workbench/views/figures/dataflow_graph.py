@@ -6,9 +6,10 @@ from textwrap import wrap
 
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.dataflow import Dataflow
 from workbench.metrics import Observation
-from workbench.views import theme, units
+from workbench.views import theme
 
 _BOX, _HALF = 0.39, 0.38  # half the width and height of a box; boxes are 1 apart
 _ROW = 112  # pixels

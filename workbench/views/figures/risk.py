@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.capacity import Model
 from workbench.capacity.model import MARGIN
 from workbench.capacity.planning import InstanceType, cheapest
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.views import theme, units
+from workbench.views import theme
 
 _LEAST_RISK = 0.005
 _SHOWN_RISK = 0.001

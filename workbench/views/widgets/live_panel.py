@@ -9,9 +9,10 @@ from typing import Any
 
 import ipywidgets
 
+from workbench import units
 from workbench.records import MstEstimate
 from workbench.study import Runner, Snapshot, State
-from workbench.views import findings, theme, units
+from workbench.views import findings, theme
 from workbench.views.figures import draw_probes, probes
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.full_width import FullWidth
