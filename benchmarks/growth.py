@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -61,15 +62,15 @@ class Series:
 
 
 def a_probe():
-    from example_measurement import example_measurement  # noqa: PLC0415 - in the child alone
+    from example_measurement import example_measurement
 
     return example_measurement().estimate.probes[-1]
 
 
 def write_journal(path, count, key):
     """Write `count` probes as `Journal.append` would, but at once; `key` names the measurement of each."""
-    from workbench.journal import VERSION  # noqa: PLC0415
-    from workbench.records import probe_to_dict  # noqa: PLC0415
+    from workbench.journal import VERSION
+    from workbench.records import probe_to_dict
 
     data = json.dumps(probe_to_dict(a_probe()), ensure_ascii=False)
     with path.open("w", encoding="utf-8") as file:
@@ -84,8 +85,8 @@ def others(number):
 
 
 def appended(count, folder):
-    from workbench.journal import Journal  # noqa: PLC0415
-    from workbench.records import probe_to_dict  # noqa: PLC0415
+    from workbench.journal import Journal
+    from workbench.records import probe_to_dict
 
     data, journal = probe_to_dict(a_probe()), Journal(folder / "journal.jsonl")
 
@@ -97,16 +98,16 @@ def appended(count, folder):
 
 
 def resumed(count, folder):
-    from workbench.journal import Journal  # noqa: PLC0415
-    from workbench.measuring.state import replay  # noqa: PLC0415
+    from workbench.journal import Journal
+    from workbench.measuring.state import replay
 
     write_journal(folder / "journal.jsonl", count, lambda _: "query/0")
     return lambda: replay(Journal(folder / "journal.jsonl"), "query/0").history
 
 
 def opened(count, folder):
-    from workbench.journal import Journal  # noqa: PLC0415
-    from workbench.study import run_study  # noqa: PLC0415
+    from workbench.journal import Journal
+    from workbench.study import run_study
 
     path = folder / "journal.jsonl"
     write_journal(path, count, others)
@@ -114,7 +115,7 @@ def opened(count, folder):
 
 
 def fluid_study(targets):
-    from workbench.study import Study  # noqa: PLC0415
+    from workbench.study import Study
 
     return Study(
         "nexmark:q11",
@@ -129,10 +130,10 @@ def fluid_study(targets):
 
 
 def modelled(count, folder):  # noqa: ARG001 - like the others
-    from example_measurement import example_measurement  # noqa: PLC0415
+    from example_measurement import example_measurement
 
-    from workbench.capacity.explore import conclude  # noqa: PLC0415
-    from workbench.dataflow import Budget, SlotProfile  # noqa: PLC0415
+    from workbench.capacity.explore import conclude
+    from workbench.dataflow import Budget, SlotProfile
 
     dice, shape = random.Random(1), example_measurement()
     runs = []
@@ -145,9 +146,9 @@ def modelled(count, folder):  # noqa: ARG001 - like the others
 
 
 def targeted(count, folder):
-    from workbench.journal import Journal  # noqa: PLC0415
-    from workbench.study import read_planned, run_study, write_planned  # noqa: PLC0415
-    from workbench.study.carry_out import plan_targets  # noqa: PLC0415
+    from workbench.journal import Journal
+    from workbench.study import read_planned, run_study, write_planned
+    from workbench.study.carry_out import plan_targets
 
     explored = run_study(fluid_study((2e6,)), Journal(folder / "journal.jsonl")).exploration
     study = fluid_study(np.geomspace(1e5, 2e6, count).tolist())
@@ -161,17 +162,17 @@ def targeted(count, folder):
 
 def chain(count):
     """A source and `count` operators, one after the other, with a join of the last two at every tenth."""
-    from workbench.dataflow import Dataflow, Edge, Operator  # noqa: PLC0415
+    from workbench.dataflow import Dataflow, Edge, Operator
 
     names = ["source", *(f"operator {number}" for number in range(count))]
-    edges = [Edge(one, other) for one, other in zip(names, names[1:], strict=False)]
+    edges = [Edge(one, other) for one, other in pairwise(names)]
     edges += [Edge(names[place - 2], names[place]) for place in range(10, len(names), 10)]
     kinds = ["source", *("map" for _ in range(count))]
     return Dataflow("chain", tuple(map(Operator, names, kinds)), tuple(edges))
 
 
 def scaled(count, folder):  # noqa: ARG001
-    from workbench.scaling import ds2  # noqa: PLC0415
+    from workbench.scaling import ds2
 
     flow = chain(count)
     counters = {operator.name: [(1000.0, 600.0, 0.5)] * 4 for operator in flow.operators if operator.kind != "source"}
@@ -179,7 +180,7 @@ def scaled(count, folder):  # noqa: ARG001
 
 
 def allocated(count, folder):  # noqa: ARG001
-    from workbench.capacity.allocation import bids2  # noqa: PLC0415
+    from workbench.capacity.allocation import bids2
 
     dice = random.Random(1)
     rates = {f"operator {number}": dice.uniform(1e3, 1e5) for number in range(count)}
@@ -187,16 +188,16 @@ def allocated(count, folder):  # noqa: ARG001
 
 
 def drawn(count, folder):  # noqa: ARG001
-    from workbench.views.figures import dataflow_graph, draw_dataflow_graph  # noqa: PLC0415
+    from workbench.views.figures import dataflow_graph, draw_dataflow_graph
 
     flow = chain(count)
     return lambda: draw_dataflow_graph(dataflow_graph(flow))
 
 
 def simulated(count, folder):  # noqa: ARG001
-    from workbench.dataflow import OperatorProfile  # noqa: PLC0415
-    from workbench.scaling import Static, replay  # noqa: PLC0415
-    from workbench.simulation import RateTrace  # noqa: PLC0415
+    from workbench.dataflow import OperatorProfile
+    from workbench.scaling import Static, replay
+    from workbench.simulation import RateTrace
 
     flow = chain(count)
     profiles = {operator.name: OperatorProfile(1e-5, 0.0, 10.0, 0.9) for operator in flow.operators}
@@ -206,7 +207,7 @@ def simulated(count, folder):  # noqa: ARG001
 
 def to_place(tasks):
     """A chain of six operators with `tasks` tasks in all, on workers of eight slots, a tenth of them idle."""
-    from workbench.placement import PlacementProblem  # noqa: PLC0415
+    from workbench.placement import PlacementProblem
 
     shares = (0.1, 0.25, 0.2, 0.25, 0.15, 0.05)
     counts = [max(1, round(share * tasks)) for share in shares]
@@ -218,8 +219,8 @@ def to_place(tasks):
 
 
 def placed(tasks, folder, *, method):  # noqa: ARG001
-    from workbench.placement import PlacementInput, place  # noqa: PLC0415
-    from workbench.simulation import Worker  # noqa: PLC0415
+    from workbench.placement import PlacementInput, place
+    from workbench.simulation import Worker
 
     place(PlacementInput(to_place(24), rate=None, worker=Worker(8.0, 100.0, 200.0)), method)  # compiles
     given = PlacementInput(to_place(tasks), rate=1e5, worker=Worker(4.0, 20.0, 40.0))
@@ -227,8 +228,8 @@ def placed(tasks, folder, *, method):  # noqa: ARG001
 
 
 def replayed(days, folder, *, policy):  # noqa: ARG001
-    from workbench.scaling import Ds2Policy, Static, replay  # noqa: PLC0415
-    from workbench.simulation import RateTrace, preset  # noqa: PLC0415
+    from workbench.scaling import Ds2Policy, Static, replay
+    from workbench.simulation import RateTrace, preset
 
     query = preset("q11")
     trace = RateTrace.diurnal(1e5, 4e5, duration_s=days * DAY_S)
@@ -238,7 +239,7 @@ def replayed(days, folder, *, policy):  # noqa: ARG001
 
 
 def observed(megabytes, folder):
-    from workbench.observing import headroom, read_log  # noqa: PLC0415
+    from workbench.observing import headroom, read_log
 
     path = folder / "log"
     write_log(path, megabytes * MB)
@@ -252,7 +253,7 @@ def observed(megabytes, folder):
 
 def write_log(path, size):
     """Repeat the real log until it has `size` bytes; each time the query starts again, an hour later."""
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa
 
     with pa.CompressedInputStream(pa.OSFile(str(ROOT / "data" / "q5-eventlog.zstd")), "zstd") as stream:
         lines = stream.read().splitlines(keepends=True)
@@ -271,9 +272,9 @@ def write_log(path, size):
 
 
 def counted(rows, folder):
-    from pyspark.sql import SparkSession  # noqa: PLC0415
+    from pyspark.sql import SparkSession
 
-    from workbench.workload import count_keys  # noqa: PLC0415
+    from workbench.workload import count_keys
 
     spark = (
         SparkSession.builder.master("local[2]")
@@ -446,8 +447,8 @@ def main():
 
 def plot(kept, path):
     """Seconds over size of every series, both as shares of the largest, in powers of ten."""
-    import plotly.graph_objects as go  # noqa: PLC0415
-    from picture import save  # noqa: PLC0415
+    import plotly.graph_objects as go
+    from picture import save
 
     figure = go.Figure(layout={"template": "plotly_white", "width": 760, "height": 420})
     ends = np.array([1e-3, 1.0])

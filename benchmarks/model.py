@@ -5,8 +5,8 @@
 Five tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured, with rates only;
 random queries with metrics of their operators, 5 and 20 times beyond; StreamBed's published runs of q1 and q2, from
 small runs to large-scale validation (if the files are next to the repository); the same small runs, fitted to fewer
-slots and judged on more; and the published scaling curves, family by family (``benchmarks/families.py``). The first four
-are of pipelined engines, where slots are spent on tasks. Least-squares forms have the textbook prediction interval
+slots and judged on more; and the published scaling curves, family by family (``benchmarks/families.py``). The first
+four are of pipelined engines, where slots are spent on tasks. Least-squares forms have the textbook prediction interval
 here, to show its value. Asserts nothing.
 """
 
