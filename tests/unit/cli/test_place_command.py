@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from workbench import cli
 from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
+    SEARCHED,
     CostVector,
     SearchResult,
     compare,
@@ -39,6 +41,29 @@ def run(capsys, *arguments):
 @pytest.fixture
 def problem(tmp_path):
     return written(tmp_path, CALM)
+
+
+@pytest.mark.parametrize("method", SEARCHED)
+def test_ctrl_c_ends_a_search_with_the_best_so_far(problem, capsys, monkeypatch, method):
+    def interrupted(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        return place(*arguments, **options)
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("workbench.cli.placing.place", interrupted)
+    code, shown = run(capsys, problem, "--method", method, "--json")
+    assert (code, shown.err) == (0, "")
+    assert json.loads(shown.out)["method"] == method
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_a_second_ctrl_c_ends_the_command(problem, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("workbench.cli.placing.place", interrupted)
+    assert run(capsys, problem, "--method", "optimal")[0] == 130
 
 
 def test_every_method_places_all_tasks(problem):

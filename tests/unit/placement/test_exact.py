@@ -5,10 +5,11 @@ import pytest
 from placement_oracle import chain, example_a, example_b
 
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementProblem, optimal, search
+from workbench.placement import PlacementProblem, fastest, optimal, search, stopping_when
 from workbench.placement._effort import Effort
 from workbench.placement._instance import _cover_first, instance
 from workbench.placement._level import raise_level
+from workbench.simulation import Worker
 
 
 def test_example_a_s_bound_is_met():
@@ -83,6 +84,25 @@ def test_out_of_time_the_bound_is_what_was_proven():
     assert 0 <= plan.bound <= optimal(problem, gap=0.01).cost.worst <= plan.cost.worst
     level = raise_level(instance(problem, (1, 1, 1)), 1.0, Effort(0.0))
     assert level.bound <= plan.cost.worst
+
+
+def test_asked_to_stop_a_search_ends_with_the_best_so_far():
+    problem = example_b((40, 72, 56, 80, 8), 16, 16)
+    with stopping_when(lambda: True):
+        plan = optimal(problem, gap=0)
+        every = search(problem)
+        quick = fastest(problem, 1e4, Worker(4.0, 100.0, 100.0), timeout_s=None)
+    assert 0 <= plan.bound <= plan.cost.worst
+    assert problem.checked(plan.counts).sum() == problem.checked(quick.counts).sum() == problem.tasks
+    assert quick.bound >= quick.rate.rate
+    assert every.best is not None
+    assert not every.exhausted
+
+
+def test_only_the_searches_inside_are_asked_to_stop():
+    with stopping_when(lambda: True):
+        pass
+    assert search(PlacementProblem(*example_a())).exhausted
 
 
 @pytest.mark.parametrize(
