@@ -301,7 +301,7 @@ SERIES = {
     "graph": Series("operators drawn", (30, 100, 300, 1_000), drawn),
     "simulate": Series("operators simulated for an hour", (30, 100, 300, 1_000), simulated),
     "optimal": Series(
-        "tasks placed at the least cost", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="optimal")
+        "tasks placed at least cost", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="optimal")
     ),
     "fastest": Series(
         "tasks placed for the highest rate", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="fastest")

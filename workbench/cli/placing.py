@@ -123,7 +123,7 @@ def _searching() -> Iterator[Progress]:
 @contextmanager
 def _until_interrupted(method: str) -> Iterator[None]:
     """Let Ctrl-C end a search with the best plan found so far; a second one ends the command."""
-    if method not in SEARCHED:
+    if method not in SEARCHED or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell
         yield
         return
     asked = threading.Event()

@@ -102,7 +102,7 @@ def test_asked_to_stop_a_search_ends_with_the_best_so_far():
 def test_only_the_searches_inside_are_asked_to_stop():
     with stopping_when(lambda: True):
         pass
-    assert search(PlacementProblem(*example_a())).exhausted
+    assert search(example_a()).exhausted
 
 
 @pytest.mark.parametrize(
