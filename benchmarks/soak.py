@@ -66,7 +66,7 @@ def judged(name, rounds, seen):
         at = np.linspace(0, rounds, len(seen))
         slope = float(np.polyfit(at[half:], values[half:], 1)[0]) if len(seen) - half > 1 else 0.0
         grown = slope * (at[-1] - at[half])
-        flat = grown <= (MOST_MB if what.endswith("MB") else MOST_OTHERS)
+        flat = bool(grown <= (MOST_MB if what.endswith("MB") else MOST_OTHERS))
         result["flat"][what] = flat
         verdict = "flat" if flat else f"GROWS by {grown:.1f} in the second half"
         print(f"{what:18}{values[0]:10.1f}{values[half]:10.1f}{values[-1]:10.1f}{slope:13.5f}  {verdict}")
