@@ -99,7 +99,7 @@ def appended(count, folder):
 
 def resumed(count, folder):
     from workbench.journal import Journal
-    from workbench.measuring.state import replay
+    from workbench.measuring import replay
 
     write_journal(folder / "journal.jsonl", count, lambda _: "query/0")
     return lambda: replay(Journal(folder / "journal.jsonl"), "query/0").history
@@ -148,13 +148,13 @@ def modelled(count, folder):  # noqa: ARG001 - like the others
 def targeted(count, folder):
     from workbench.journal import Journal
     from workbench.study import read_planned, run_study, write_planned
-    from workbench.study.carry_out import plan_targets
 
-    explored = run_study(fluid_study((2e6,)), Journal(folder / "journal.jsonl")).exploration
+    journal = Journal(folder / "journal.jsonl")
+    run_study(fluid_study((2e6,)), journal)
     study = fluid_study(np.geomspace(1e5, 2e6, count).tolist())
 
     def run():
-        write_planned(plan_targets(study, explored), folder / "plan.json")
+        write_planned(run_study(study, journal), folder / "plan.json")
         read_planned(folder / "plan.json")
 
     return run

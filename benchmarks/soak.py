@@ -40,6 +40,22 @@ most_runs: 7
 """
 
 
+ELSEWHERE = []
+"""Temporary folders that this process made outside its own, such as in shared memory."""
+
+
+def noting(make):
+    """Wrap ``tempfile.mkdtemp``, so that what is made elsewhere can be looked for."""
+
+    def made(*arguments, **named):
+        folder = make(*arguments, **named)
+        if Path(folder).parent != Path(tempfile.gettempdir()):
+            ELSEWHERE.append(folder)
+        return folder
+
+    return made
+
+
 def watch():
     """What this process holds now, by name."""
     gc.collect()
@@ -51,7 +67,7 @@ def watch():
         "open files": process.num_fds(),
         "child processes": len(mine) - 1,
         "control groups": sum(1 for _ in Path("/sys/fs/cgroup").glob(f"**/workbench-{process.pid}-*")),
-        "temporary files": sum(1 for _ in Path(tempfile.gettempdir()).iterdir()),
+        "temporary files": sum(1 for _ in Path(tempfile.gettempdir()).iterdir()) + sum(map(os.path.exists, ELSEWHERE)),
     }
 
 
@@ -78,12 +94,10 @@ def simulated(options, folder):
     from workbench.dataflow import Budget, SlotProfile
     from workbench.journal import Journal
     from workbench.measuring import CapacityEstimator, Configuration, measure, result_of
-    from workbench.study import read_study
-    from workbench.study.carry_out import query_of
+    from workbench.study import find_query
     from workbench.testbed import FluidTestbed
 
-    (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
-    query = query_of(read_study(folder / "study.yaml"))
+    query = find_query("nexmark:q11")
     testbed, journal, seen = FluidTestbed(), Journal(folder / "journal.jsonl"), []
     for number in range(options.rounds):
         asked = Configuration(query, Budget(8, SlotProfile(1.0, 1024), 5.0), repeat=number)
@@ -93,9 +107,6 @@ def simulated(options, folder):
 
 
 def spark(options, folder):  # noqa: ARG001 - like the others
-    from workbench.testbed.spark import testbed as module
-
-    module._MEMORY_FOLDER = Path(tempfile.gettempdir())  # noqa: SLF001 - what is left there is counted, and ours alone
     from workbench.dataflow import Budget, SlotProfile
     from workbench.testbed import SparkTestbed
     from workbench.testbed.spark import quota_permitted
@@ -191,6 +202,7 @@ def main():
     if unknown:
         parser.error(f"no part {', '.join(sorted(unknown))}; use some of {', '.join(PARTS)}")
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    tempfile.mkdtemp = noting(tempfile.mkdtemp)
     for name in options.parts or ([] if options.plot else PARTS):
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as temporary:
             tempfile.tempdir = temporary  # apart from those of other processes
