@@ -19,6 +19,8 @@ UNREADABLE = (OSError, ValueError, TypeError, AttributeError, KeyError, nbformat
 """What reading raises where a file is no notebook: the readers take its form for granted."""
 
 _KERNEL = "python3"
+_SAFE = ("-P", "-m", "ipykernel_launcher")  # a file in the working directory takes no installed module's place
+_OWN_MODULES = "--IPKernelApp.exec_lines=import sys; sys.path.append('')"  # but is found where there is no such module
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def _kernel_manager(folder: Path) -> type[AsyncKernelManager]:
     class OwnInterpreter(KernelSpecManager):
         def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
             return KernelSpec(
-                argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=CRITICAL"],
+                argv=[sys.executable, *_SAFE, "-f", "{connection_file}", "--log-level=CRITICAL", _OWN_MODULES],
                 env={"IPYTHONDIR": str(folder / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
                 display_name=kernel_name,
                 language="python",

@@ -14,6 +14,7 @@ from types import MappingProxyType
 import plotly.graph_objects as go
 import plotly.io as pio
 
+from workbench.escaping import for_plotly
 from workbench.views import units
 
 BLUE = "#0072B2"
@@ -201,4 +202,4 @@ def blank(drawn: go.Figure, text: str) -> go.Figure:
 
 def plain(text: str) -> str:
     """Keep plotly from reading `text` as markup."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return for_plotly(text)

@@ -312,13 +312,14 @@ class _Driver:
     def __init__(self, folder: Path, disk: Path, quota: CpuQuota | None) -> None:
         self.connection, theirs = Pipe()
         alive_read, alive_write = os.pipe()
-        # The driver and Spark's Python workers must find the same modules as this process.
-        paths = [str(Path.cwd()), *filter(None, sys.path)]
+        # The driver and Spark's Python workers must find the same modules as this process, and no others: a file in the
+        # current folder is imported only where a query of yours, or a notebook, has put that folder on the path.
+        paths = [path or str(Path.cwd()) for path in sys.path]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         with (folder / "driver.log").open("ab") as log:
             self._log = (folder / "driver.log").open(errors="replace")  # stays readable after the reaper removed it
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
