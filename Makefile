@@ -45,12 +45,13 @@ test: $(READY) ## run all tests: first those that share the machine, then those 
 acceptance: $(READY) ## show all that the project promises, with figures (a day; SHOW="--needs minutes" for the quick part)
 	$(BIN)/python benchmarks/acceptance.py $(SHOW)
 
-check: $(READY) ## lint, types, layers, words
+check: $(READY) ## lint, types, layers, words, advisories
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/plain_english.py
+	$(BIN)/python tests/advisories.py
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .

@@ -1,7 +1,9 @@
-"""Who else on the machine gets at a deployment: nobody without its secret, which no list of processes and no file has."""
+"""Who else on the machine gets at a deployment: nobody without its secret, which no command line and no file has."""
 
 import socket
 import stat
+from pathlib import Path
+from tempfile import gettempdir
 
 import psutil
 import pytest
@@ -12,7 +14,7 @@ from workbench.testbed import SparkTestbed
 
 pytestmark = pytest.mark.spark
 
-SECRET = "_SPARK_AUTH_SECRET"  # where Spark gives it to its executors
+VARIABLE = "_SPARK_AUTH_SECRET"  # where Spark gives it to its executors
 LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
@@ -32,18 +34,14 @@ def deployed():
             if place.status == psutil.CONN_LISTEN or place.type == socket.SOCK_DGRAM
         ]
         executor = next(one for one in processes if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline()))
-        driver = next(line for line in lines if "PythonGatewayServer" in line or "pyspark-shell" in line)
-        secret = executor.environ().get(SECRET)
+        secret = executor.environ().get(VARIABLE)
         folders = _folders(lines)
         files = {file: file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file()}
         modes = {folder: stat.S_IMODE(folder.stat().st_mode) for folder in folders}
-    return consumed, secret, lines, listening, files, modes, driver, run.machine
+    return consumed, secret, lines, listening, files, modes, run.machine
 
 
 def _folders(lines):
-    from pathlib import Path
-    from tempfile import gettempdir
-
     words = " ".join(lines).replace('"', " ").replace(":", " ").replace("=", " ").split()
     places = (gettempdir(), "/dev/shm")
     found = {"/".join(word.split("/")[:n]) for word in words for n in (3, 4) if "/workbench-" in word}
@@ -58,14 +56,14 @@ def test_a_query_runs_where_every_process_must_know_the_secret(deployed):
 
 
 def test_the_secret_is_in_no_list_of_processes_and_no_file(deployed):
-    _, secret, lines, _, files, _, _, machine = deployed
+    _, secret, lines, _, files, _, machine = deployed
     assert secret not in "\n".join(lines)
     assert any("eventlog" in file.parts for file in files)
     assert [file for file, content in files.items() if secret.encode() in content] == []
     assert secret not in repr(machine)
 
 
-def test_the_event_log_says_that_processes_authenticate_and_hides_by_what(deployed):
+def test_the_event_log_says_that_processes_authenticate_and_hides_the_secret(deployed):
     log = b"".join(content for file, content in deployed[4].items() if "eventlog" in file.parts)
     assert b'"spark.authenticate":"true"' in log
     assert b'"spark.authenticate.secret":"*********(redacted)"' in log
