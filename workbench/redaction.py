@@ -20,7 +20,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(?P<name>\bbearer\s)[\w.~+/=-]{8,}", re.IGNORECASE)
-_LOGIN = re.compile(r"(?P<name>://)(?:[^\s/@\"'<>]{1,500}|[^\s/@:\"'<>]{0,100}:[^\s\"'<>]{0,400})@")
+_LOGIN = re.compile(r"(?P<name>://)(?:[^\s/@:\"'<>]{0,100}:[^\s/\"'<>]{0,400}|[^\s/@\"'<>]{1,500})@")
 _SHORTEST = 8  # of a secret in the environment; a shorter one could be any word
 
 

@@ -34,6 +34,7 @@ from workbench.records import Measurement
 from workbench.redaction import redacted
 from workbench.report import export_executed, render
 from workbench.study import StudyHistory, draft, read_planned, read_study, write_planned
+from workbench.testbed.spark.testbed import _environment
 from workbench.views import measurement_cards, plan_cards
 
 EARLIER = Path(__file__).parents[1] / "earlier"
@@ -175,6 +176,14 @@ def test_file_beside_the_study_with_the_name_of_a_library(came_to):
     assert LINK not in page
     assert "<script>alert" not in page
     came_to("the report's process does not look there before it looks in Python's own folders")
+
+
+def test_file_beside_a_study_of_ours_with_the_name_of_a_library_in_spark(came_to):
+    for name in ("json", "numpy", "pyspark", "psutil"):
+        Path(f"{name}.py").write_text(DEED)
+    imports = [sys.executable, "-P", "-c", "import json, numpy, psutil, workbench.testbed"]  # as the driver is started
+    subprocess.run(imports, env=_environment(), check=True)
+    came_to("the driver of Spark does not look there unless the query is from there")
 
 
 def test_report_of_a_plan_whose_query_is_a_module_here(came_to):
