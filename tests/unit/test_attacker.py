@@ -9,12 +9,12 @@ import io
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import unquote
 
 import nbformat
 import pyarrow as pa
@@ -44,10 +44,9 @@ STUDY = """
 query: jobs:orders
 dataset: orders.csv
 targets: [20000]
-slots: [1, 2]
+slots: [1]
 memory_mb: [1024]
 slot_cpus: 1
-testbed: fluid
 """
 DEED = "import pathlib; pathlib.Path('pwned').touch()\n"
 SECRET = "hunter2-and-more"  # noqa: S105 - not one
@@ -151,17 +150,18 @@ def test_study_with_a_yaml_tag_that_calls_a_function(came_to, folder):
     came_to(f"refused: {str(error.value)[:60]}")
 
 
-def test_study_that_names_a_module_which_acts_when_it_is_imported(came_to):
+def test_study_that_names_a_module_which_acts_when_it_is_imported(came_to, capsys):
     Path("jobs.py").write_text(f"{DEED}def orders(rows):\n    return rows\n")
-    assert command("plan", "study.yaml", "--dry-run") in {0, 2}
-    assert command("plan", "study.yaml", "--dry-run", "--json") in {0, 2}
+    assert command("plan", "study.yaml", "--dry-run") == 0
+    assert "measure 1 slots" in capsys.readouterr().out
     assert "jobs" not in sys.modules
     came_to("a dry run reads its text and imports nothing")
 
 
-def test_dry_run_of_a_name_that_is_made_when_the_module_runs(came_to):
+def test_dry_run_of_a_name_that_is_made_when_the_module_runs(came_to, capsys):
     Path("jobs.py").write_text(f"{DEED}from workbench.workload import Query\norders = Query\n")
-    assert command("plan", "study.yaml", "--dry-run") in {0, 2}
+    assert command("plan", "study.yaml", "--dry-run") == 0
+    assert "jobs:orders is not defined as a function in jobs.py" in capsys.readouterr().out
     assert "jobs" not in sys.modules
     came_to("not imported either; the dry run says that recorded runs may be listed")
 
@@ -277,7 +277,7 @@ def test_names_that_control_a_terminal(came_to, capsys):
 
 def test_operators_of_a_problem_that_control_a_terminal_or_are_markup(came_to, capsys):
     problem = yaml.safe_load((EARLIER.parents[1] / "data" / "placement.yaml").read_text())
-    names = {one["name"]: f"{EVIL}{one['name']}" for one in problem["operators"]}
+    names = {name: f"{EVIL}{name}" for name in problem["operators"]}
     Path("placement.yaml").write_text(yaml.safe_dump(hostile_problem(problem, names), allow_unicode=True))
     assert command("place", "placement.yaml") == 0
     said = capsys.readouterr().out
@@ -292,7 +292,7 @@ def hostile_problem(data, names):
     if isinstance(data, list):
         return [hostile_problem(one, names) for one in data]
     if isinstance(data, dict):
-        return {key: hostile_problem(value, names) for key, value in data.items()}
+        return {names.get(key, key): hostile_problem(value, names) for key, value in data.items()}
     return data
 
 
@@ -328,13 +328,14 @@ def test_query_in_the_skeleton_of_a_job_that_ends_its_text(came_to):
 
 
 def test_column_whose_name_is_a_command_or_a_line_of_a_study(came_to):
-    column = "shop'; touch pwned; '\nquery: evil:evil"
+    column = "shop'; touch pwned; '$(touch pwned)\nquery: evil:evil"
     shops = ["hot"] * 60 + [f"s{number}" for number in range(60)]
     pq.write_table(pa.table({"time": list(range(120)), column: shops}), "evil.parquet")
     Path("jobs.py").write_text("def orders(rows):\n    return rows\n")
     text = draft("jobs:orders", "evil.parquet").text
     assert yaml.safe_load(text)["query"] == "jobs:orders"
-    assert any("workbench keys" in line for line in text.splitlines())
+    (line,) = (line for line in text.splitlines() if "workbench keys" in line)
+    subprocess.run(["sh", "-c", line.lstrip("# ").replace("workbench keys", "true")], check=True)
     came_to("quoted, in one line of the draft")
 
 
@@ -419,8 +420,8 @@ def test_scripts_of_an_executed_notebook_are_not_those_of_the_policy(came_to):
     notebook.cells = [nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", {"text/html": page})])]
     nbformat.write(notebook, "evil.ipynb")
     first, second = (export_executed("evil.ipynb", f"{n}.html").path.read_text() for n in (1, 2))
-    policy = first.split('http-equiv="Content-Security-Policy" content="')[1].split('"')[0]
-    assert "default-src 'none'" in unquote(policy)
+    (policy,) = re.findall(r"default-src 'none'[^\"]*", first)
+    assert "script-src 'nonce-" in policy
     assert "unsafe-eval" not in policy
     assert policy not in second  # the number cannot be known
     came_to("a browser runs none of them: they lack the page's number")

@@ -57,7 +57,7 @@ def read_own(name: str, kind: str) -> Unread:
     """
     text, _, attribute = name.partition(":")
     module = module_of(text)
-    places = [Path(place, *module.split(".")) for place in (Path.cwd(), *filter(None, sys.path))]
+    places = [Path(place, *module.split(".")) for place in (str(Path.cwd()), *filter(None, sys.path))]
     files = (file for place in places for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"))
     file = next((file for file in files if file.is_file()), None)
     if file is None:
