@@ -202,12 +202,13 @@ def test_parameter_of_a_notebook_that_ends_its_own_text(came_to):
     notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
     notebook.cells = [
         nbformat.v4.new_code_cell('name: str = "q"', metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell("print(name)"),
+        nbformat.v4.new_code_cell("assert name.count(chr(10)) == 2"),
     ]
     nbformat.write(notebook, "sheet.ipynb")
-    evil = '"\nimport pathlib; pathlib.Path("pwned").touch()\n"""\\'
+    evil = '"\nimport pathlib; pathlib.Path("pwned").touch()\n"""\\ password=abc'
     made = render("sheet.ipynb", {"name": evil}, "report.html")
     assert made.complete, made.error
+    assert "password=***</dd>" in made.path.read_text()  # of the parameters at its foot
     came_to("it stays the text that it is")
 
 

@@ -15,6 +15,8 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill import PapermillExecutionError, execute_notebook
 
+from workbench.redaction import redacted
+
 UNREADABLE = (OSError, ValueError, TypeError, AttributeError, KeyError, nbformat.ValidationError)
 """What reading raises where a file is no notebook: the readers take its form for granted."""
 
@@ -66,7 +68,7 @@ def execute(
             cwd=str(Path.cwd()),
         )
     except PapermillExecutionError as error:
-        failure = Failure(error.ename, error.evalue)
+        failure = Failure(error.ename, redacted(error.evalue))
     except CellTimeoutError:
         failure = Failure("WorkbenchError", f"A cell ran longer than {timeout_s:g} s; allow more time.")
     except DeadKernelError:
@@ -89,7 +91,7 @@ def read_executed(path: Path) -> Execution:
     notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)  # what is invalid is read all the same
     errors = (
-        Failure(output.ename, output.evalue)
+        Failure(output.ename, redacted(output.evalue))
         for cell in notebook.cells
         if cell.cell_type == "code"
         for output in cell.outputs
