@@ -40,7 +40,7 @@ places = [place for process in processes for place in process.net_connections("i
 secret = executor.environ().get("_SPARK_AUTH_SECRET", "")
 found = {
     "rows": query.lastProgress.numInputRows,
-    "state": query.lastProgress.stateOperators[0].numRowsTotal,
+    "state": query.lastProgress.stateOperators[0].numRowsUpdated,
     "secret": len(secret),
     "in commands": secret in repr(commands),
     "listening": [one.laddr.ip for one in places if one.status == psutil.CONN_LISTEN or one.type == socket.SOCK_DGRAM],
