@@ -7,6 +7,8 @@ traceback, widgets and reports as a card. Every other exception is a defect of t
 
 from collections.abc import Callable, Sequence
 
+from workbench.redaction import redacted
+
 
 class WorkbenchError(Exception):
     """Something you can fix; the message says how.
@@ -14,14 +16,14 @@ class WorkbenchError(Exception):
     Parameters
     ----------
     message
-        Sentences; they name no option of a command and no key of a file.
+        Sentences; they name no option of a command and no key of a file. Secrets in them are redacted.
     settings
         Settings to change, by their names in Python and in study files, such as ``"slot_cpus"``.
     """
 
     def __init__(self, message: str, *, settings: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = redacted(message)
+        super().__init__(self.message)
         self.settings = tuple(settings)
 
     def __str__(self) -> str:

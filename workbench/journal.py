@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from workbench.errors import WorkbenchError
+from workbench.redaction import may_hold_secret, redacted_values
 
 VERSION = 1
 
@@ -95,7 +96,7 @@ class Journal:
         self._places = _Places()
 
     def append(self, kind: str, key: str, data: object) -> None:
-        """Write one line and wait until it is on the disk.
+        """Write one line and wait until it is on the disk. Secrets in its texts are redacted.
 
         Raises
         ------
@@ -104,9 +105,9 @@ class Journal:
             version.
         """
         try:
-            text = json.dumps(
-                {"v": VERSION, "kind": kind, "key": key, "data": data}, allow_nan=False, ensure_ascii=False
-            )
+            text = _line(kind, key, data)
+            if may_hold_secret(text):
+                text = _line(kind, key, redacted_values(data))
         except (TypeError, ValueError) as error:
             raise WorkbenchError(
                 f"An entry of kind {kind!r} cannot be written to {self.path}: {error}. Allowed are texts, finite "
@@ -204,7 +205,7 @@ class Journal:
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
         try:
-            with open(self.path, mode) as handle:  # noqa: PTH123 - the mode is checked by callers, not by mypy
+            with open(self.path, mode, opener=_private) as handle:
                 fcntl.flock(handle, lock)
                 yield handle  # closing the file releases the lock
         except OSError as error:
@@ -247,3 +248,12 @@ class Journal:
                 "workbench that wrote it, or start a new journal."
             )
         return Entry(record["kind"], record["key"], record["data"])
+
+
+def _line(kind: str, key: str, data: object) -> str:
+    return json.dumps({"v": VERSION, "kind": kind, "key": key, "data": data}, allow_nan=False, ensure_ascii=False)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that, if it is made, its owner alone may read."""
+    return os.open(path, flags, 0o600)

@@ -18,6 +18,7 @@ from workbench.cli.console import DONE, check_file
 from workbench.cli.progress import Progress, progress
 from workbench.cli.show_placement import show_compared, show_placed, show_shapes
 from workbench.errors import WorkbenchError
+from workbench.escaping import for_spreadsheet, for_terminal
 from workbench.placement import (
     METHODS,
     SEARCHED,
@@ -93,7 +94,7 @@ def _answer(options: argparse.Namespace) -> int:
     else:
         show_placed(chosen, given.basis)
     if options.json and given.basis:
-        print(given.basis, file=sys.stderr)
+        print(for_terminal(given.basis), file=sys.stderr)
     if options.flink:
         sys.stdout.flush()  # the file may be the same
         write_whole(options.flink, _subtasks(chosen))
@@ -149,7 +150,7 @@ def _notes() -> Iterator[None]:
         line = f"workbench: note: {message}"
         if issubclass(category, UserWarning) and line not in told:
             told.add(line)
-            print(line, file=sys.stderr)
+            print(for_terminal(line), file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -242,7 +243,7 @@ def _subtasks(placed: Placed) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("operator", "subtask", "worker"))
-    table.writerows(placed.problem.subtasks(placed.counts))
+    table.writerows(map(for_spreadsheet, row) for row in placed.problem.subtasks(placed.counts))
     return text.getvalue()
 
 

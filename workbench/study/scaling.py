@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from workbench.capacity import CapacityPlan, bids2
 from workbench.errors import WorkbenchError
+from workbench.escaping import for_spreadsheet
 from workbench.metrics import Observation
 from workbench.placement import batch_query, measured_query
 from workbench.records import Measurement, PlannedStudy, nearest_run
@@ -400,5 +401,7 @@ def timelines_csv(lines: Mapping[str, Timeline]) -> str:
         columns = (
             line.times_s, line.offered, line.consumed, line.backlog, line.latency_s, line.tasks, line.workers
         )  # fmt: skip
-        writer.writerows((name, *step) for step in zip(*(column.tolist() for column in columns), strict=True))
+        writer.writerows(
+            (for_spreadsheet(name), *step) for step in zip(*(column.tolist() for column in columns), strict=True)
+        )
     return text.getvalue()
