@@ -5,7 +5,15 @@ value, what is allowed and the next step. The command line prints it and exits w
 traceback, widgets and reports as a card. Every other exception is a defect of the workbench.
 """
 
+import re
 from collections.abc import Callable, Sequence
+
+_LONG_WORD = re.compile(r"(\S{120})\S{180,}")
+
+
+def shortened(message: str) -> str:
+    """Cut words of hundreds of characters, such as a number without end, or a name that is no name."""
+    return _LONG_WORD.sub(r"\1...", message)
 
 
 class WorkbenchError(Exception):
@@ -14,12 +22,13 @@ class WorkbenchError(Exception):
     Parameters
     ----------
     message
-        Sentences; they name no option of a command and no key of a file.
+        Sentences; they name no option of a command and no key of a file. Words of hundreds of characters are cut.
     settings
         Settings to change, by their names in Python and in study files, such as ``"slot_cpus"``.
     """
 
     def __init__(self, message: str, *, settings: Sequence[str] = ()) -> None:
+        message = shortened(message)
         super().__init__(message)
         self.message = message
         self.settings = tuple(settings)

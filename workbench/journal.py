@@ -11,11 +11,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json
 
 VERSION = 1
 
@@ -26,11 +28,12 @@ class JournalError(WorkbenchError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One finished line: what it is (`kind`), what it belongs to (`key`) and its content, plain JSON values."""
+    """One finished line: what it is (`kind`), what it belongs to (`key`), its plain JSON values, and its number."""
 
     kind: str
     key: str
     data: Any
+    line: int = field(default=0, compare=False)
 
 
 class Journal:
@@ -145,14 +148,14 @@ class Journal:
         start = content.rstrip(b"\n").rfind(b"\n") + 1
         try:
             json.loads(content[start:] or b"null")
-        except ValueError:
+        except (ValueError, RecursionError):
             return start
         return len(content)
 
     def _parse(self, line: bytes, number: int) -> Entry:
         where = f"Line {number} of the journal {self.path}"
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError as error:
             raise WorkbenchError(
                 f"{where} is corrupt ({error}); a line must be one JSON object. Restore the file from a copy, "
@@ -165,7 +168,9 @@ class Journal:
             )
         if record["v"] != VERSION:
             raise WorkbenchError(
-                f"{where} has version {record['v']!r}; this workbench reads version {VERSION}. Read it with the "
+                f"{where} has version {shown(record['v'])}; this workbench reads version {VERSION}. Read it with the "
                 "workbench that wrote it, or start a new journal."
             )
-        return Entry(record["kind"], record["key"], record["data"])
+        if not (isinstance(record["kind"], str) and isinstance(record["key"], str)):
+            raise WorkbenchError(f"{where} has a kind or key that is no text. Delete that line, or give another file.")
+        return Entry(record["kind"], record["key"], record["data"], number)

@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from workbench import __version__
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile, TaskSample
+from workbench.reading import parse_json, read_text
 from workbench.records.documents import Setting, structure, unstructure, write_whole
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.records.machine import Machine
@@ -115,10 +115,9 @@ class Measurement:
         WorkbenchError
             When the file is missing, not JSON, of another version, or has unknown keys or wrong types.
         """
+        text = read_text(path, f"The measurement {path}")
         try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise WorkbenchError(f"The measurement {path} cannot be read: {error.strerror}. Check the path.") from error
+            document = parse_json(text)
         except ValueError as error:
             raise WorkbenchError(f"The measurement {path} is not JSON: {error}. Measure again.") from error
         return measurement_from_document(document, f"The measurement {path}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json
 from workbench.records.documents import structure, unstructure
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import testbed_kind_of
@@ -308,7 +309,7 @@ class CapacityPlan:
             When the text is no plan, or of a version that cannot be read.
         """
         try:
-            data = json.loads(text)
+            data = parse_json(text)
         except ValueError as error:
             raise WorkbenchError(f"The plan is not JSON: {error}. Plan again with workbench plan.") from error
         return plan_from_dict(data)

@@ -4,10 +4,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json, read_text
 from workbench.records.documents import structure, unstructure, write_whole
 from workbench.records.layout import costed_run, stages_of
 from workbench.records.measurement import Measurement, Run, run_from_dict, run_to_dict
@@ -73,10 +73,9 @@ class PlannedStudy:
         WorkbenchError
             When the file is missing, no such document, or of a version that cannot be read.
         """
+        text = read_text(path, f"The plans {path}")
         try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise WorkbenchError(f"The plans {path} cannot be read: {error.strerror}. Check the path.") from error
+            document = parse_json(text)
         except ValueError as error:
             raise WorkbenchError(f"{path} holds no plans ({error}); make them with workbench plan.") from error
         return planned_from_dict(document, str(path))

@@ -27,6 +27,7 @@ _LATENESS = "__lateness_us"
 _UTC_US = pa.timestamp("us", "UTC")
 _ZONE = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
 _HEAD_ROWS = 1000
+_LONGEST = 500  # characters of Arrow's reasons
 
 
 @dataclass(frozen=True)
@@ -142,9 +143,9 @@ def _readable(dataset: Dataset) -> Iterator[None]:
     """Turn Arrow's errors into an error that names the data set and the next step."""
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise WorkbenchError(
-            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {error}. "
+            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {str(error)[:_LONGEST]}. "
             "Check the format and the file, or convert it to Parquet."
         ) from error
 

@@ -44,7 +44,7 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         (("capacity", "x.html"), "Parameter 'study' of capacity.ipynb must be given: path of the study's YAML file."),
         (("capacity", "x.html", "-p", "study", "weekly.yml"), "The study weekly.yml cannot be read"),
         (("placement", "x.html", "-p", "placement", "none.yaml"), "The file none.yaml cannot be read: No such file"),
-        (("placement", "x.html", "-p", "placement", DAY), "is neither JSON nor YAML"),
+        (("placement", "x.html", "-p", "placement", DAY), "cannot be read as JSON or YAML"),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "slots", "1"),
             "4 workers with 1 slots offer 4 slots; add workers or slots",
