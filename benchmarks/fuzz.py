@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from fuzzing import sandbox
 from fuzzing.cases import case_of, shrunk, written_as_test
 from fuzzing.readers import readers, run
 from fuzzing.sandbox import FAILURES, KINDS, carry_out
@@ -62,11 +63,13 @@ def main():
     parser.add_argument("--inputs", type=int, default=1_000, help="for each reader (1000)")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs (0)")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes (one for each core)")
+    parser.add_argument("--seconds", type=float, default=sandbox.CPU_S, help="longest of an input (%(default)g)")
     parser.add_argument("--tests", action="store_true", help="print one failure of each kind and place as a test")
     parser.add_argument(
         "--only", type=int, metavar="N", help="only input N of each reader: what came of it, and the input"
     )
     options = parser.parse_args()
+    sandbox.CPU_S = options.seconds
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         known = readers(Path(folder))
         chosen = list(known.values()) if options.reader == ["all"] else [known[name] for name in options.reader]

@@ -43,6 +43,8 @@ INTERVALS = 100
 """Most trigger intervals of a study."""
 RUNS = 1_000
 """Most runs of an exploration, and repeats of a probe."""
+DRAWS = 100_000
+"""Most random placements."""
 MARGIN = 100
 """Largest capacity asked for over a rate."""
 SEED = 2**32 - 1

@@ -29,6 +29,13 @@ _SIGNED = frozenset(
     {"backlog_slope", "backlog", "start_s", "started_s", "fixed_s", "per_record_s", "value", "extrapolation"}
 )
 """Fields of documents whose numbers may be below 0: differences, times since a beginning, fitted lines."""
+_ABOVE_0 = frozenset({"executors", "expected_rate", "margin"})
+"""Fields whose numbers cannot be 0."""
+_FINITE = frozenset(
+    {"start_s", "duration_s", "elapsed_s", "interval_s", "records", "due", "backlog", "seconds", "useful_s", "cpu_s"}
+    | {"busyness", "cpus", "expected_rate", "margin", "low"}
+)
+"""Fields whose numbers are measured or chosen, so that they have an end; others may be inf."""
 _STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
 
 
@@ -146,16 +153,22 @@ def _read_counts(value: Mapping[str, object], _kind: object) -> dict[int, float]
 
 
 def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], Any]:
-    """Read a dataclass strictly; of its numbers only those of `_SIGNED` may be below 0."""
-    read = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
-    names = [one.name for one in fields(kind) if one.name not in _SIGNED]
+    """Read a dataclass strictly, and check the ranges of its numbers; see `_SIGNED`, `_ABOVE_0` and `_FINITE`."""
+    read: Callable[[Any, Any], Any] = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
+    names = [one.name for one in fields(kind)]
 
     def read_checked(data: Any, asked: Any) -> Any:  # noqa: ANN401 - JSON
         made = read(data, asked)
         for name in names:
             value = getattr(made, name)
-            if isinstance(value, int | float) and value < 0:
+            if not isinstance(value, int | float):
+                continue
+            if value < 0 and name not in _SIGNED:
                 raise TypeError(f"{name} is {shown(value)}; it must be at least 0")
+            if value == 0 and name in _ABOVE_0:
+                raise TypeError(f"{name} is 0; it must be above 0")
+            if math.isinf(value) and name in _FINITE:
+                raise TypeError(f"{name} is {value}; it must be finite")
         return made
 
     return read_checked
@@ -168,7 +181,8 @@ def _operator_reader(converter: Converter) -> Callable[[Any, Any], OperatorMetri
         if isinstance(data, Mapping) and "scans" not in data:  # earlier versions had it in the name alone
             words = str(data.get("operator")).split()
             data = {**data, "scans": "scan" in words, "runs_python": "python" in words}
-        return read(data, kind)
+        made: OperatorMetrics = read(data, kind)
+        return made
 
     return read_any
 

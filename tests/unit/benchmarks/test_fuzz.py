@@ -95,6 +95,6 @@ def test_a_change_leaves_what_it_was_given():
 def test_every_reader_withstands_wrong_input(tmp_path):
     """Always the same inputs; to try others: python benchmarks/fuzz.py all --inputs 10000 --seed 1."""
     command = [sys.executable, str(BENCHMARKS / "fuzz.py"), "all", "--inputs", str(INPUTS), "--workers", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, f"{done.stdout}{done.stderr[-3000:]}"
     assert done.stdout.count("\n") == 1 + len(READERS) + 1  # a heading, and the parameters of reports

@@ -64,7 +64,7 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         ),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"),
-            "The time limit is 0; give seconds above 0 (timeout_s)",
+            "The time limit is 0; give seconds above 0 and at most 604,800 (timeout_s)",
         ),
         (("scaling", "x.html", "-p", "rates", QUERY), "has no column 'time_s'"),
         (
