@@ -46,6 +46,14 @@ class _StrictLoader(yaml.SafeLoader):
 _StrictLoader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))
 
 
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether a file or folder is there; none is under a name that is too long, or has a NUL."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def read_text(path: str | os.PathLike[str], what: str, most_bytes: int = bounds.DOCUMENT_BYTES) -> str:
     """Read a file in UTF-8; `what` names it in errors.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, read_text
 from workbench.records.documents import structure, unstructure, write_whole
@@ -99,7 +100,7 @@ def planned_from_dict(document: object, path: str) -> PlannedStudy:
     """Build a planned study from plain JSON values; `path` names it in errors."""
     try:
         return _read(document, path)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise WorkbenchError(f"{path} holds no plans ({error}); make them with workbench plan.") from error
 
 
@@ -107,8 +108,8 @@ def _read(document: Any, path: str) -> PlannedStudy:  # noqa: ANN401 - JSON
     version = document["version"]
     if version not in _READ:
         raise WorkbenchError(
-            f"The plans {path} have version {version!r}; this workbench reads up to version {VERSION}. Plan again with "
-            "workbench plan."
+            f"The plans {path} have version {shown(version)}; this workbench reads up to version {VERSION}. Plan again "
+            "with workbench plan."
         )
     runs, sweep = (
         tuple(run_from_dict(run, f"A run in {path}") for run in document.get(name, ())) for name in ("runs", "sweep")

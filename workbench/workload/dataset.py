@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
 from workbench.workload.query import Dataset, EventClock
 
 BATCH_ROWS = 20_000
@@ -128,7 +129,7 @@ def check(dataset: Dataset, event_time: str | None) -> None:
     WorkbenchError
         As for `prepare`, but only the schema and the first rows are read.
     """
-    if not Path(dataset.path).exists():
+    if not is_there(dataset.path):
         raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
         source = pads.dataset(_local(dataset), format=dataset.format)
