@@ -19,7 +19,7 @@ VALUES = 1_000_000
 TEXT = 4_096
 """Longest text of a study, such as a path, in characters."""
 
-RATE = 1e12
+RATE = 1e15
 """Highest rate, records/s."""
 LEAST_RATE = 1e-3
 """Lowest target rate, records/s."""

@@ -102,7 +102,7 @@ def test_a_file_with_columns_of_its_own(tmp_path):
         ("memory_mb,slots,rate\n512,2\n", r"Line 2 of .* has None in column 'rate'; it must be a finite number"),
         (
             "memory_mb,slots,rate\n512,2,-1\n",
-            r"Line 2 of .*: The rate of a recorded measurement is -1.0; it must be above 0 and at most 1e.12",
+            r"Line 2 of .*: The rate of a recorded measurement is -1.0; it must be above 0 and at most 1e.15",
         ),
         ("memory_mb,slots,rate\n512,inf,1\n", r"Line 2 of .* has 'inf' in column 'slots'; it must be a finite number"),
         (

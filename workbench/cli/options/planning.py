@@ -15,7 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     planned.add_argument(
         "study",
         metavar="STUDY",
-        help="YAML file: query, targets (at most 1e12/s), slots (at most 100,000), memory_mb and more",
+        help="YAML file: query, targets (at most 1e15/s), slots (at most 100,000), memory_mb and more",
     )
     planned.add_argument("--dry-run", action="store_true", help="say what would be measured and how long it takes")
     planned.add_argument("--json", action="store_true", help="print JSON")
