@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench import bounds
-from workbench.checks import shown
+from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
@@ -160,15 +160,12 @@ def check_placing(seed: int, samples: int, timeout_s: float, odrp: str | None = 
         ("seed", "seed", seed, 0, bounds.SEED),
     ):
         if not least <= value <= most:
-            raise WorkbenchError(
-                f"The {thing} is {shown(value)}; it must be a whole number of at least {least} and at most {most:,}.",
-                settings=(name,),
-            )
+            allowed = f"a whole number of at least {least}" if value < least else f"at most {most:,}"
+            raise WorkbenchError(f"The {thing} is {shown(value)}; it must be {allowed}.", settings=(name,))
     if not 0 < timeout_s <= bounds.SECONDS:
-        raise WorkbenchError(
-            f"The time limit is {shown(timeout_s)}; give seconds above 0 and at most {bounds.SECONDS:,}.",
-            settings=("timeout_s",),
-        )
+        given = f"{timeout_s:g}" if finite(timeout_s) else shown(timeout_s)
+        allowed = f"at most {bounds.SECONDS:,} seconds" if timeout_s > 0 else "seconds above 0"
+        raise WorkbenchError(f"The time limit is {given}; give {allowed}.", settings=("timeout_s",))
     if odrp is not None and odrp not in ODRP_SETTINGS:
         raise WorkbenchError(
             f"There are no ODRP weights {shown(odrp)}; use one of {', '.join(ODRP_SETTINGS)}.", settings=("odrp",)

@@ -148,12 +148,12 @@ class Scenario:
         for name, (thing, most) in _RANGES.items():
             value = getattr(self, name)
             if value is not None and not (finite(value) and 0 < value <= most):
-                raise WorkbenchError(
-                    f"The {thing} is {shown(value)}; it must be above 0 and at most {most:,}.", settings=(name,)
-                )
+                allowed = f"at most {most:,}" if finite(value) and value > 0 else "above 0"
+                given = f"{value:g}" if finite(value) else shown(value)
+                raise WorkbenchError(f"The {thing} is {given}; it must be {allowed}.", settings=(name,))
         if not (finite(self.restart_s) and 0 <= self.restart_s <= bounds.SECONDS):
             raise WorkbenchError(
-                f"The downtime is {shown(self.restart_s)} s; it must be at least 0 and at most {bounds.SECONDS:,}.",
+                f"restart_s is {shown(self.restart_s)}; it must be at least 0 and at most {bounds.SECONDS:,}.",
                 settings=("restart_s",),
             )
         for name, value in self.settings.items():

@@ -218,7 +218,7 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         (("--method", "odrp", "--odrp", "speed"), "no ODRP weights 'speed'; use one of default"),
         (
             ("--seed", "-1"),
-            "The seed is -1; it must be a whole number of at least 0 and at most 4,294,967,295 (--seed)",
+            "The seed is -1; it must be a whole number of at least 0 (--seed)",
         ),
         (("--cpus", "0"), "cpus is 0.0; it must be above 0"),
         (("--rate", "nan"), "is nan"),
@@ -226,11 +226,11 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         (("--thresholds", "1,1,1"), "--thresholds would have no effect on the method fastest; give --method caps or"),
         (("--odrp", "nope"), "no ODRP weights 'nope'; use one of default"),
         (("--odrp", "default"), "--odrp would have no effect on the method fastest; give --method odrp"),
-        (("--timeout", "0"), "The time limit is 0; give seconds above 0 and at most 604,800 (--timeout)"),
+        (("--timeout", "0"), "The time limit is 0; give seconds above 0 (--timeout)"),
         (("--timeout", "nan"), "The time limit is nan"),
         (
             ("--draws", "0", "--compare"),
-            "The number of draws is 0; it must be a whole number of at least 1 and at most 100,000 (--draws)",
+            "The number of draws is 0; it must be a whole number of at least 1 (--draws)",
         ),
         (("--draws", "5"), "--draws would have no effect; it goes with --compare or --shapes"),
         (("--shapes", "2x3", "--compare", "--method", "caps"), "so --compare, --method would have no effect"),
