@@ -119,7 +119,7 @@ READERS = {
     "plan": (
         "plan.json spark.json",
         [
-            "PLAN {}", "place {} --workers 8 --slots 8 --timeout 1 --json", "replay {} day.csv --json",
+            "place {} --workers 8 --slots 8 --timeout 1 --json", "replay {} day.csv --json",
             "cluster {} --prices prices.csv --json", "report {} r.html",
         ],
     ),
@@ -251,7 +251,6 @@ def _sample(path, event_time=None):
 
 _STEPS = {
     "MEASURE": steps.show_measurement,
-    "PLAN": steps.show_planned,
     "OBSERVE": lambda log, *progress: steps.show_observed(
         log, targets=[20_000], interval_s=2.0, **({"progress": progress[0]} if progress else {})
     ),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,13 @@ STUDY = "query: nexmark:q1\ntargets: [200000]\nslots: [2, 4]\nmemory_mb: [512]\n
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     Path("day.csv").write_text(DAY)
     Path("study.yaml").write_text(STUDY)
     shutil.copy(ROOT / "tests" / "earlier" / "measurement.json", "m.json")
     shutil.copy(ROOT / "data" / "placement.yaml", "p.yaml")
+    yield
+    sys.modules.pop("own", None)  # each test has its own
 
 
 def refused(arguments, capsys):
