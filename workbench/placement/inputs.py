@@ -334,6 +334,11 @@ class _Reader:
             rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
             raise WorkbenchError(f"{self.what} has no plan for {self.rate} records/s; there are plans for {rates}.")
         nearest = nearest_run(planned.measurements, plan.budget)
+        if nearest is None and plan.testbed_kind == "recorded":
+            raise WorkbenchError(
+                f"{self.what} rests on recorded rates, which say nothing of operators, so there is nothing to place. "
+                "Measure the query: plan a study without a table."
+            )
         if nearest is None:
             raise WorkbenchError(f"{self.what} has no run that sustained a rate, so no costs are known; plan again.")
         if plan.has_interval:

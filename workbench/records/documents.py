@@ -7,7 +7,7 @@ Reading is strict: unknown keys and wrong types are refused, not guessed at. JSO
 import math
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -152,6 +152,11 @@ def _read_counts(value: Mapping[str, object], _kind: object) -> dict[int, float]
     return {int(key): _read_float(one, float) for key, one in value.items()}
 
 
+def _read_lists(value: Mapping[str, Iterable[object]], _kind: object) -> dict[int, tuple[float, ...]]:
+    """Read lists by whole numbers, likewise."""
+    return {int(key): tuple(_read_float(each, float) for each in one) for key, one in value.items()}
+
+
 def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], Any]:
     """Read a dataclass strictly, and check the ranges of its numbers; see `_SIGNED`, `_ABOVE_0` and `_FINITE`."""
     read: Callable[[Any, Any], Any] = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
@@ -207,6 +212,7 @@ def _make_converter() -> Converter:
         converter.register_structure_hook(kind, _read_exactly(kind))
     converter.register_structure_hook_func(lambda kind: kind == Setting, _read_setting)
     converter.register_structure_hook_func(lambda kind: kind == Mapping[int, float], _read_counts)
+    converter.register_structure_hook_func(lambda kind: kind == Mapping[int, tuple[float, ...]], _read_lists)
     converter.register_structure_hook_factory(is_dataclass, partial(_dataclass_reader, converter))
     converter.register_structure_hook(OperatorMetrics, _operator_reader(converter))
     converter.register_structure_hook(Machine, _machine_reader(converter))

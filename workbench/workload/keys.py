@@ -16,6 +16,7 @@ import numpy as np
 from workbench.checks import require
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, read_text
+from workbench.records import structure
 from workbench.simulation import KeyTrace
 from workbench.workload.dataset import check
 from workbench.workload.query import Dataset
@@ -181,13 +182,11 @@ def read_key_frequencies(path: str | Path) -> KeyFrequencies:
     try:
         document = parse_json(read_text(path, f"The keys file {path}"))
         known = {one.name: document[one.name] for one in fields(KeyFrequencies)}
-        shares = {int(count): tuple(one) for count, one in known["partition_shares"].items()}
-        lists = {"keys": tuple(known["keys"]), "counts": tuple(known["counts"])}
-        return KeyFrequencies(**{**known, **lists, "partition_shares": shares})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError) as error:
         raise WorkbenchError(
             f"The file {path} does not contain frequencies of keys. Write it with: workbench keys DATA COLUMN --json."
         ) from error
+    return structure(known, KeyFrequencies, f"The keys file {path}")
 
 
 def count_keys(

@@ -215,3 +215,15 @@ def test_a_study_of_a_hundred_million_slots_is_refused_at_once(capsys):
 def test_as_many_targets_as_allowed_are_read():
     Path("study.yaml").write_text(STUDY.replace("[200000]", str([1000 + n for n in range(10_000)])))
     assert len(read_study("study.yaml").targets) == 10_000
+
+
+def test_a_plan_of_recorded_rates_has_nothing_to_place_or_to_replay(capsys):
+    Path("t.csv").write_text("memory_mb,slots,rate\n512,2,200000\n512,4,390000\n512,8,770000\n")
+    study = STUDY.replace("testbed: fluid", "testbed: recorded\ntable: t.csv").replace("[2, 4]", "[2, 4, 8]")
+    Path("study.yaml").write_text(study)
+    assert main(["plan", "study.yaml", "--output", "plan.json", "--json"]) == 0
+    capsys.readouterr()
+    for arguments in (["place", "plan.json", "--workers", "2", "--slots", "4"], ["replay", "plan.json", "day.csv"]):
+        assert "rests on recorded rates, which say nothing of operators, so there is nothing to" in refused(
+            arguments, capsys
+        )
