@@ -25,6 +25,10 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # Python writes no integer of thousands of digits
         return "a number of thousands of digits"
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deeply"
+    except Exception:  # noqa: BLE001 - of a user's object
+        return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

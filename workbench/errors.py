@@ -5,9 +5,17 @@ value, what is allowed and the next step. The command line prints it and exits w
 traceback, widgets and reports as a card. Every other exception is a defect of the workbench.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from workbench.redaction import redacted
+
+_LONG_WORD = re.compile(r"(\S{120})\S{180,}")
+
+
+def shortened(message: str) -> str:
+    """Cut words of hundreds of characters, such as a number without end, or a name that is no name."""
+    return _LONG_WORD.sub(r"\1...", message)
 
 
 class WorkbenchError(Exception):
@@ -16,13 +24,14 @@ class WorkbenchError(Exception):
     Parameters
     ----------
     message
-        Sentences; they name no option of a command and no key of a file. Secrets in them are redacted.
+        Sentences; they name no option of a command and no key of a file. Secrets in them are redacted, and words of
+        hundreds of characters are cut.
     settings
         Settings to change, by their names in Python and in study files, such as ``"slot_cpus"``.
     """
 
     def __init__(self, message: str, *, settings: Sequence[str] = ()) -> None:
-        self.message = redacted(message)
+        self.message = shortened(redacted(message))
         super().__init__(self.message)
         self.settings = tuple(settings)
 

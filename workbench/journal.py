@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json
 from workbench.redaction import may_hold_secret, redacted_values
 
 VERSION = 1
@@ -31,11 +33,12 @@ class JournalError(WorkbenchError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One finished line: what it is (`kind`), what it belongs to (`key`) and its content, plain JSON values."""
+    """One finished line: what it is (`kind`), what it belongs to (`key`), its plain JSON values, and its number."""
 
     kind: str
     key: str
     data: Any
+    line: int = field(default=0, compare=False)
 
 
 @dataclass
@@ -64,7 +67,10 @@ def _identity(handle: IO[bytes]) -> tuple[int, int]:
 
 def _is_entry(line: bytes) -> bool:
     """Whether a whole line is an entry of this version."""
-    record = json.loads(line)
+    try:
+        record = parse_json(line)
+    except ValueError:
+        return False
     return isinstance(record, dict) and record.keys() == _KEYS and record["v"] == VERSION
 
 
@@ -224,14 +230,14 @@ class Journal:
         start = content.rstrip(b"\n").rfind(b"\n") + 1
         try:
             json.loads(content[start:] or b"null")
-        except ValueError:
+        except (ValueError, RecursionError):
             return start
         return len(content)
 
     def _parse(self, line: bytes, number: int) -> Entry:
         where = f"Line {number} of the journal {self.path}"
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError as error:
             raise WorkbenchError(
                 f"{where} is corrupt ({error}); a line must be one JSON object. Restore the file from a copy, "
@@ -244,10 +250,12 @@ class Journal:
             )
         if record["v"] != VERSION:
             raise WorkbenchError(
-                f"{where} has version {record['v']!r}; this workbench reads version {VERSION}. Read it with the "
+                f"{where} has version {shown(record['v'])}; this workbench reads version {VERSION}. Read it with the "
                 "workbench that wrote it, or start a new journal."
             )
-        return Entry(record["kind"], record["key"], record["data"])
+        if not (isinstance(record["kind"], str) and isinstance(record["key"], str)):
+            raise WorkbenchError(f"{where} has a kind or key that is no text. Delete that line, or give another file.")
+        return Entry(record["kind"], record["key"], record["data"], number)
 
 
 def _line(kind: str, key: str, data: object) -> str:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import FrameType, MappingProxyType
+from typing import NoReturn
 
 from workbench import __version__
 from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED, complain, discard_output
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, shortened
 from workbench.escaping import for_terminal
 
 _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -111,12 +112,17 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(shortened(message))
+
+
 def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Make the parser: of the commands only the one that is asked for is loaded, so that help comes at once.
 
     None loads all of them.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="workbench",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="How many slots of which memory does my streaming query need? Measure it, model it, plan it.\n\n"

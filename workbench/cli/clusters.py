@@ -11,6 +11,7 @@ from workbench.capacity.planning import Cluster, pack, read_instances
 from workbench.cli import look
 from workbench.cli.console import DONE
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
 from workbench.records import CapacityPlan, InstanceType, PlannedStudy
 
 
@@ -32,7 +33,7 @@ def run_cluster(options: argparse.Namespace) -> int:
 
 def _chosen(text: str) -> tuple[PlannedStudy, CapacityPlan]:
     """Read the plans that `text` names, and give the one it means."""
-    path, _, rate = text.rpartition("@") if "@" in text and not Path(text).exists() else (text, "", "")
+    path, _, rate = text.rpartition("@") if "@" in text and not is_there(text) else (text, "", "")
     stored = PlannedStudy.from_json(path)
     if not stored.plans:
         raise WorkbenchError(f"{path} has no plan: no target could be planned. Plan again with workbench plan.")

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from workbench import report
+from workbench import bounds, report
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, show, tell_partial
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json, parse_yaml, read_text
 
 
 def run_report(options: argparse.Namespace) -> int:
@@ -60,9 +59,10 @@ def _named(name: str) -> tuple[str, dict[str, str]]:
     path = Path(name)
     if path.suffix != ".json":
         return name, {}
+    text = read_text(path, f"The result {name}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = parse_json(text)
+    except ValueError as error:
         raise WorkbenchError(
             f"{name} cannot be read as a result ({error}); give a file that measure or plan wrote."
         ) from error
@@ -86,10 +86,11 @@ def _list(name: str, *, as_json: bool) -> int:
 def _from_file(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
+    text = read_text(path, f"The parameters {path}", bounds.YAML_BYTES)
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:  # a date that there is not is a ValueError
-        raise WorkbenchError(f"The parameters {path} cannot be read: {' '.join(str(error).split())}.") from error
+        content = parse_yaml(text)
+    except ValueError as error:
+        raise WorkbenchError(f"The parameters {path} cannot be read: {error}. Correct them.") from error
     if not isinstance(content, dict):
         raise WorkbenchError(f"The parameters {path} are no mapping of names to values; write lines 'name: value'.")
     return {str(name): value for name, value in content.items()}
@@ -103,8 +104,8 @@ def _from_options(declared: Mapping[str, "report.Parameter"], pairs: Sequence[tu
 
 def _value(text: str) -> object:
     try:
-        return yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError):
+        return parse_yaml(text)
+    except ValueError:
         return text
 
 

@@ -21,20 +21,23 @@ event          kind in the journal  data
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from workbench.dataflow import Budget, SlotProfile
+from workbench.checks import shown
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
 from workbench.journal import Entry, Journal
 from workbench.records import (
     FailedRun,
     Machine,
     Measurement,
     Probe,
-    machine_of_facts,
     measurement_from_dict,
     measurement_to_dict,
     probe_from_dict,
     probe_to_dict,
+    structure,
 )
 
 T = TypeVar("T")
@@ -137,7 +140,12 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
 def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
     """Read the events of `key`, or of all measurements, in the order in which they were recorded."""
     for entry in journal.entries(key=key):
-        event = _read(entry)
+        try:
+            event = _read(entry)
+        except WorkbenchError as error:
+            raise WorkbenchError(
+                f"Line {entry.line} of the journal {journal.path}: {error} Or delete that line."
+            ) from error
         if event is not None:
             yield event
 
@@ -145,9 +153,14 @@ def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
 def _read(entry: Entry) -> Event | None:
     """Event of a journal's line; None for a kind that is not an event of measuring."""
     key, data = entry.key, entry.data
+    if entry.kind in _KINDS and not isinstance(data, Mapping):
+        raise WorkbenchError(f"the content of {entry.kind!r} is {shown(data)}; it must be an object.")
+    for name in _KINDS.get(entry.kind, ()):
+        if name not in data:
+            raise WorkbenchError(f"the content of {entry.kind!r} lacks {name!r}.")
     match entry.kind:
         case "deployed":
-            return Deployed(key, _machine(data), _budget(data["budget"]))
+            return Deployed(key, _machine(data), structure(data["budget"], Budget, "The recorded budget"))
         case "probe":
             return Probed(key, probe_from_dict(data))
         case "load":
@@ -155,18 +168,19 @@ def _read(entry: Entry) -> Event | None:
         case "finished":
             return Finished(key, measurement_from_dict(data, "The recorded measurement"))
         case "given up":
-            return GivenUp(key, data["reason"])
+            return GivenUp(key, str(data["reason"]))
     return None
 
 
+_KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"deployed": ("budget",), "probe": (), "load": (), "finished": (), "given up": ("reason",)}
+)
+"""The kinds of events that are recorded, each with the keys that it must have."""
+
+
 def _machine(data: Mapping[str, Any]) -> Machine:
-    if "machine" in data:
-        return Machine(**data["machine"])
-    return machine_of_facts({name: value for name, value in data.items() if name != "budget"})  # of earlier versions
-
-
-def _budget(data: dict[str, object]) -> Budget:
-    return Budget(data["slots"], SlotProfile(**data["profile"]), data["interval_s"])  # type: ignore[arg-type]
+    facts = {name: value for name, value in data.items() if name != "budget"}  # of earlier versions
+    return structure(data.get("machine", facts), Machine, "The recorded machine")
 
 
 def ignore(_: Event) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import cast
 
+from workbench import bounds
 from workbench.checks import entries, not_negative, positive, whole
 from workbench.errors import WorkbenchError
 
-MOST = 1_000_000
+MOST = bounds.TASKS
 """Highest number of workers, slots and tasks: the compiled searches count in 64 bits."""
 
 

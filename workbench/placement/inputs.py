@@ -15,7 +15,6 @@ Several queries stand under ``"queries"``, each by its name with operators and e
 section 6.2.2).
 """
 
-import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +30,7 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import SOURCE, OperatorMetrics
 from workbench.placement.problem import PlacementProblem
 from workbench.placement.skew import placement_groups
+from workbench.reading import parse_json, parse_yaml, read_text
 from workbench.records import (
     CapacityPlan,
     Measurement,
@@ -40,7 +40,6 @@ from workbench.records import (
     planned_from_dict,
 )
 from workbench.simulation import PRESETS, Worker, preset, short_name
-from workbench.strict_yaml import parse_yaml
 
 BATCH = "micro-batch"
 """The one operator that all stages of a micro-batch are placed and scaled as."""
@@ -205,19 +204,11 @@ def read_placement_input(
     what = f"The placement input {os.fspath(path)}"
     if rate is not None and not (finite(rate) and rate > 0):
         raise WorkbenchError(f"The rate to place for is {shown(rate)}; give a finite number above 0, in records/s.")
+    text = read_text(path, what)
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        document = (
-            parse_yaml(text) if Path(path).suffix in {".yaml", ".yml"} else json.loads(text, object_pairs_hook=_object)
-        )
-    except OSError as error:
-        raise WorkbenchError(f"{what} cannot be read: {error.strerror}. Check the path.") from error
-    except WorkbenchError as error:
-        raise WorkbenchError(f"{what}: {error}; all would be lost but the last. Rename one.") from error
-    except RecursionError as error:
-        raise WorkbenchError(f"{what} is nested too deeply to be read. Correct it.") from error
+        document = parse_yaml(text) if Path(path).suffix in {".yaml", ".yml"} else parse_json(text, by_hand=True)
     except ValueError as error:
-        raise WorkbenchError(f"{what} is neither JSON nor YAML: {' '.join(str(error).split())}. Correct it.") from error
+        raise WorkbenchError(f"{what} cannot be read as JSON or YAML: {error}. Correct it.") from error
     if not isinstance(document, dict):
         raise WorkbenchError(f"{what} is a {type(document).__name__}; it must be an object with operators.")
     reader = _Reader(what, workers, slots, rate, speeds, room)
@@ -252,7 +243,7 @@ class _Reader:
             workers = self.workers if self.workers is not None else self._get(document, "workers", int)
         speeds = self.speeds if self.speeds is not None else document.get("speeds")
         if speeds is not None and not (isinstance(speeds, list | tuple) and all(map(_number, speeds))):
-            raise WorkbenchError(f"{self.what}: speeds is {speeds!r}; it must be a list of numbers.")
+            raise WorkbenchError(f"{self.what}: speeds is {shown(speeds)}; it must be a list of numbers.")
         stated = None if "rate" not in document else self._above(document, "rate")
         queries = self._get(document, "queries", dict) if "queries" in document else {"query": document}
         factor = self.rate / stated if self.rate is not None and stated is not None else 1.0
@@ -274,14 +265,15 @@ class _Reader:
 
     def _query(self, query: object, of: str, cluster: _Cluster, factor: float) -> PlacementProblem:
         if not isinstance(query, dict):
-            raise WorkbenchError(f"{self.what}: {query!r}{of} is no object with operators.")
+            raise WorkbenchError(f"{self.what}: {shown(query)}{of} is no object with operators.")
         operators = self._get(query, "operators", dict)
         tasks: dict[str, int] = {}
         loads: dict[str, dict[str, float]] = {load: {} for load in _LOADS}
         for title, operator in operators.items():
             if not (isinstance(operator, dict) and isinstance(title, str)):
                 raise WorkbenchError(
-                    f'{self.what}: operator {title!r}{of} is {operator!r}; it must be like {{"tasks": 4, "cpu": 0.5}}.'
+                    f"{self.what}: operator {shown(title)}{of} is {shown(operator)}; it must be like "
+                    '{"tasks": 4, "cpu": 0.5}.'
                 )
             self._known(operator, {"tasks", "shares", *_LOADS}, f" of operator {title!r}")
             tasks[title] = self._get(operator, "tasks", int, f" of operator {title!r}")
@@ -297,7 +289,9 @@ class _Reader:
             isinstance(edges, list)
             and all(isinstance(edge, list) and all(isinstance(end, str) for end in edge) for edge in edges)
         ):
-            raise WorkbenchError(f'{self.what}: edges{of} is {edges!r}; it must be a list such as [["source", "map"]].')
+            raise WorkbenchError(
+                f'{self.what}: edges{of} is {shown(edges)}; it must be a list such as [["source", "map"]].'
+            )
         even = PlacementProblem(
             tasks,
             [tuple(edge) for edge in edges],
@@ -341,6 +335,11 @@ class _Reader:
             rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
             raise WorkbenchError(f"{self.what} has no plan for {self.rate} records/s; there are plans for {rates}.")
         nearest = nearest_run(planned.measurements, plan.budget)
+        if nearest is None and plan.testbed_kind == "recorded":
+            raise WorkbenchError(
+                f"{self.what} rests on recorded rates, which say nothing of operators, so there is nothing to place. "
+                "Measure the query: plan a study without a table."
+            )
         if nearest is None:
             raise WorkbenchError(f"{self.what} has no run that sustained a rate, so no costs are known; plan again.")
         if plan.has_interval:
@@ -391,7 +390,7 @@ class _Reader:
         for key in document:
             if key not in keys:
                 raise WorkbenchError(
-                    f"{self.what} has the unknown key {key!r}{of}; known are {', '.join(sorted(keys))}."
+                    f"{self.what} has the unknown key {shown(key)}{of}; known are {', '.join(sorted(keys))}."
                 )
 
 
@@ -401,14 +400,6 @@ def _same(rate: float, other: float) -> bool:
 
 def _number(value: object) -> bool:
     return finite(value) or isinstance(value, float)  # the problem names the operator of a NaN
-
-
-def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise WorkbenchError(f"key {next(name for name in names if names.count(name) > 1)!r} is there twice")
-    return found
 
 
 def _profile(seen: OperatorMetrics) -> OperatorProfile:

@@ -1,9 +1,12 @@
 """Several files placed together, on the workers that are asked for."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
+from workbench import bounds
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.placement.inputs import PlacementInput, read_placement_input
 from workbench.placement.outcomes import calibrated_worker
@@ -12,6 +15,8 @@ from workbench.placement.problem import PlacementProblem
 from workbench.simulation import Worker
 
 _CAPACITIES = {"cpus": "cpus", "io": "io_bytes_per_s", "net": "net_bytes_per_s"}  # by what they are asked as
+
+_SHAPE = re.compile(r"[0-9]{1,6}x[0-9]{1,6}")
 
 
 def placed_together(
@@ -104,8 +109,11 @@ def shapes_of(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
     shapes = []
     for text in texts:
         workers, _, slots = text.strip().partition("x")
-        if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in (workers, slots)):
-            raise WorkbenchError(f"{text!r} is no shape such as 4x4 (workers x slots).", settings=("shapes",))
+        if not (_SHAPE.fullmatch(text.strip()) and 0 < int(workers) <= bounds.TASKS and 0 < int(slots) <= bounds.TASKS):
+            raise WorkbenchError(
+                f"{shown(text)} is no shape such as 4x4 (workers x slots, each at most {bounds.TASKS:,}).",
+                settings=("shapes",),
+            )
         shapes.append((int(workers), int(slots)))
     return tuple(shapes)
 

@@ -1,6 +1,6 @@
 """Documents that outlive a run: one type, one reader and one writer each."""
 
-from workbench.records.documents import Setting, write_whole
+from workbench.records.documents import Setting, structure, write_whole
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.layout import BatchLayout, Stage, costed_run, stages_of
 from workbench.records.machine import Machine, machine_of_facts
@@ -87,5 +87,6 @@ __all__ = [
     "run_to_dict",
     "stages_of",
     "state_settings",
+    "structure",
     "write_whole",
 ]

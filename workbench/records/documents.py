@@ -7,7 +7,9 @@ Reading is strict: unknown keys and wrong types are refused, not guessed at. JSO
 import math
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,12 +17,25 @@ from cattrs import Converter, transform_error
 from cattrs.gen import make_dict_structure_fn
 from cattrs.v import format_exception
 
+from workbench import bounds
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics
 from workbench.records.machine import Machine, machine_of_facts
 
 Setting = str | int | float | bool | None
 _Kind = TypeVar("_Kind")
+_SIGNED = frozenset(
+    {"backlog_slope", "backlog", "start_s", "started_s", "fixed_s", "per_record_s", "value", "extrapolation"}
+)
+"""Fields of documents whose numbers may be below 0: differences, times since a beginning, fitted lines."""
+_ABOVE_0 = frozenset({"executors", "expected_rate", "margin"})
+"""Fields whose numbers cannot be 0."""
+_FINITE = frozenset(
+    {"start_s", "duration_s", "elapsed_s", "interval_s", "records", "due", "backlog", "seconds", "useful_s", "cpu_s"}
+    | {"busyness", "cpus", "expected_rate", "margin", "low"}
+)
+"""Fields whose numbers are measured or chosen, so that they have an end; others may be inf."""
 _STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
 
 
@@ -106,15 +121,19 @@ def _write_float(value: float) -> float | str:
 def _read_float(value: object, _kind: object) -> float:
     if isinstance(value, str) and value in {"inf", "-inf"}:
         return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(f"{value!r} is not a number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN
+        raise TypeError(f"{shown(value)} is not a number")
+    if not -bounds.NUMBER <= value <= bounds.NUMBER:
+        raise TypeError(f"{shown(value)} is beyond {bounds.NUMBER:g}")
     return float(value)
 
 
 def _read_exactly(kind: type) -> Callable[[object, object], Any]:
     def read(value: object, _kind: object) -> object:
         if type(value) is not kind:
-            raise TypeError(f"{value!r} is not of type {kind.__name__}")
+            raise TypeError(f"{shown(value)} is not of type {kind.__name__}")
+        if isinstance(value, int) and not -bounds.NUMBER <= value <= bounds.NUMBER:
+            raise TypeError(f"{shown(value)} is beyond {bounds.NUMBER:g}")
         return value
 
     return read
@@ -125,7 +144,7 @@ def _read_setting(value: object, _kind: object) -> Setting:
         return float(str(value))
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    raise TypeError(f"{value!r} is not a text, a number, true, false or null")
+    raise TypeError(f"{shown(value)} is not a text, a number, true, false or null")
 
 
 def _read_counts(value: Mapping[str, object], _kind: object) -> dict[int, float]:
@@ -133,14 +152,42 @@ def _read_counts(value: Mapping[str, object], _kind: object) -> dict[int, float]
     return {int(key): _read_float(one, float) for key, one in value.items()}
 
 
+def _read_lists(value: Mapping[str, Iterable[object]], _kind: object) -> dict[int, tuple[float, ...]]:
+    """Read lists by whole numbers, likewise."""
+    return {int(key): tuple(_read_float(each, float) for each in one) for key, one in value.items()}
+
+
+def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], Any]:
+    """Read a dataclass strictly, and check the ranges of its numbers; see `_SIGNED`, `_ABOVE_0` and `_FINITE`."""
+    read: Callable[[Any, Any], Any] = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True)
+    names = [one.name for one in fields(kind)]
+
+    def read_checked(data: Any, asked: Any) -> Any:  # noqa: ANN401 - JSON
+        made = read(data, asked)
+        for name in names:
+            value = getattr(made, name)
+            if not isinstance(value, int | float):
+                continue
+            if value < 0 and name not in _SIGNED:
+                raise TypeError(f"{name} is {shown(value)}; it must be at least 0")
+            if value == 0 and name in _ABOVE_0:
+                raise TypeError(f"{name} is 0; it must be above 0")
+            if math.isinf(value) and name in _FINITE:
+                raise TypeError(f"{name} is {value}; it must be finite")
+        return made
+
+    return read_checked
+
+
 def _operator_reader(converter: Converter) -> Callable[[Any, Any], OperatorMetrics]:
-    read = make_dict_structure_fn(OperatorMetrics, converter, _cattrs_forbid_extra_keys=True)
+    read = _dataclass_reader(converter, OperatorMetrics)
 
     def read_any(data: Any, kind: Any) -> OperatorMetrics:  # noqa: ANN401 - JSON
         if isinstance(data, Mapping) and "scans" not in data:  # earlier versions had it in the name alone
             words = str(data.get("operator")).split()
             data = {**data, "scans": "scan" in words, "runs_python": "python" in words}
-        return read(data, kind)
+        made: OperatorMetrics = read(data, kind)
+        return made
 
     return read_any
 
@@ -165,6 +212,8 @@ def _make_converter() -> Converter:
         converter.register_structure_hook(kind, _read_exactly(kind))
     converter.register_structure_hook_func(lambda kind: kind == Setting, _read_setting)
     converter.register_structure_hook_func(lambda kind: kind == Mapping[int, float], _read_counts)
+    converter.register_structure_hook_func(lambda kind: kind == Mapping[int, tuple[float, ...]], _read_lists)
+    converter.register_structure_hook_factory(is_dataclass, partial(_dataclass_reader, converter))
     converter.register_structure_hook(OperatorMetrics, _operator_reader(converter))
     converter.register_structure_hook(Machine, _machine_reader(converter))
     return converter

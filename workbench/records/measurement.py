@@ -9,13 +9,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from workbench import __version__
+from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile, TaskSample
+from workbench.reading import parse_json, read_text
 from workbench.records.documents import Setting, structure, unstructure, write_whole
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.records.machine import Machine
@@ -91,7 +92,7 @@ class Measurement:
             datetime.fromisoformat(self.started_at)
         except ValueError as error:
             raise WorkbenchError(
-                f"started_at is {self.started_at!r}; it must be an ISO 8601 date and time such as "
+                f"started_at is {shown(self.started_at)}; it must be an ISO 8601 date and time such as "
                 "2026-01-31T12:00:00+00:00."
             ) from error
 
@@ -115,10 +116,9 @@ class Measurement:
         WorkbenchError
             When the file is missing, not JSON, of another version, or has unknown keys or wrong types.
         """
+        text = read_text(path, f"The measurement {path}")
         try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise WorkbenchError(f"The measurement {path} cannot be read: {error.strerror}. Check the path.") from error
+            document = parse_json(text)
         except ValueError as error:
             raise WorkbenchError(f"The measurement {path} is not JSON: {error}. Measure again.") from error
         return measurement_from_document(document, f"The measurement {path}")
@@ -185,6 +185,8 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
 
 def measurement_from_dict(data: Mapping[str, Any], what: str = "The measurement") -> Measurement:
     """Build a measurement from plain JSON values; `what` names it in errors."""
+    if not isinstance(data, Mapping):
+        raise WorkbenchError(f"{what} is {shown(data)}; it must be an object. Measure again.")
     known = {name: value for name, value in data.items() if name != "failure"}  # null in files of earlier versions
     if "testbed_kind" not in known and isinstance(known.get("testbed"), str):
         known["testbed_kind"] = testbed_kind_of(known["testbed"])
@@ -198,8 +200,8 @@ def measurement_from_document(document: object, what: str) -> Measurement:
     version = document.get("version")
     if version not in _READ:
         raise WorkbenchError(
-            f"{what} has version {version!r}; this workbench reads up to version {VERSION}. Read it with the workbench "
-            "that wrote it, or measure again."
+            f"{what} has version {shown(version)}; this workbench reads up to version {VERSION}. Read it with the "
+            "workbench that wrote it, or measure again."
         )
     return measurement_from_dict({name: value for name, value in document.items() if name != "version"}, what)
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import units
+from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json
 from workbench.records.documents import structure, unstructure
 from workbench.records.layout import BatchLayout, Stage
 from workbench.records.measurement import testbed_kind_of
@@ -309,7 +311,7 @@ class CapacityPlan:
             When the text is no plan, or of a version that cannot be read.
         """
         try:
-            data = json.loads(text)
+            data = parse_json(text)
         except ValueError as error:
             raise WorkbenchError(f"The plan is not JSON: {error}. Plan again with workbench plan.") from error
         return plan_from_dict(data)
@@ -345,14 +347,14 @@ def plan_from_dict(data: object, what: str = "The plan", stages: Sequence[Stage]
         When the values are no plan, or of a version that cannot be read.
     """
     if not isinstance(data, Mapping):
-        raise WorkbenchError(f"{what} is {data!r}, not an object with a rate and a budget; plan again.")
+        raise WorkbenchError(f"{what} is {shown(data)}, not an object with a rate and a budget; plan again.")
     version = data.get("version")
     if version == 1:
         data = _of_version_1(data, what, stages)
     elif version != VERSION:
         raise WorkbenchError(
-            f"{what} has version {version!r}; this workbench reads up to version {VERSION}. Plan again with workbench "
-            "plan."
+            f"{what} has version {shown(version)}; this workbench reads up to version {VERSION}. Plan again with "
+            "workbench plan."
         )
     return structure({name: value for name, value in data.items() if name not in _DERIVED}, CapacityPlan, what)
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from workbench.checks import positive
+from workbench import bounds
+from workbench.checks import positive, shown, within
 from workbench.dataflow import SlotProfile
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
-from workbench.errors import WorkbenchError
 
 Status = Literal["optimal", "feasible"]
 Unbounded = Literal["no input seen", "true rate undefined"]
@@ -161,12 +161,12 @@ class InstanceType:
     date: str
 
     def __post_init__(self) -> None:
-        for name in ("vcpus", "memory_mb", "price_per_hour"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise WorkbenchError(
-                    f"{name} of the instance type {self.name!r} is {value!r}; it must be a finite number above 0."
-                )
+        for name, low, high in (
+            ("vcpus", bounds.LEAST_CPUS, bounds.WORKER_CPUS),
+            ("memory_mb", 1, bounds.MEMORY_MB),
+            ("price_per_hour", 1 / bounds.PRICE, bounds.PRICE),
+        ):
+            within(f"{name} of the instance type {shown(self.name)}", getattr(self, name), low, high, ends="[]")
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json, read_text
 from workbench.records.documents import structure, unstructure, write_whole
 from workbench.records.layout import costed_run, stages_of
 from workbench.records.measurement import Measurement, Run, run_from_dict, run_to_dict
@@ -73,10 +74,9 @@ class PlannedStudy:
         WorkbenchError
             When the file is missing, no such document, or of a version that cannot be read.
         """
+        text = read_text(path, f"The plans {path}")
         try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise WorkbenchError(f"The plans {path} cannot be read: {error.strerror}. Check the path.") from error
+            document = parse_json(text)
         except ValueError as error:
             raise WorkbenchError(f"{path} holds no plans ({error}); make them with workbench plan.") from error
         return planned_from_dict(document, str(path))
@@ -100,7 +100,7 @@ def planned_from_dict(document: object, path: str) -> PlannedStudy:
     """Build a planned study from plain JSON values; `path` names it in errors."""
     try:
         return _read(document, path)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise WorkbenchError(f"{path} holds no plans ({error}); make them with workbench plan.") from error
 
 
@@ -108,8 +108,8 @@ def _read(document: Any, path: str) -> PlannedStudy:  # noqa: ANN401 - JSON
     version = document["version"]
     if version not in _READ:
         raise WorkbenchError(
-            f"The plans {path} have version {version!r}; this workbench reads up to version {VERSION}. Plan again with "
-            "workbench plan."
+            f"The plans {path} have version {shown(version)}; this workbench reads up to version {VERSION}. Plan again "
+            "with workbench plan."
         )
     runs, sweep = (
         tuple(run_from_dict(run, f"A run in {path}") for run in document.get(name, ())) for name in ("runs", "sweep")

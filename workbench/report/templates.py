@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
 
 FOLDER = Path(__file__).resolve().parents[2] / "templates"
 
@@ -32,11 +33,11 @@ def find_template(name: str | Path, folder: Path = FOLDER) -> Path:
         When there is none; the message lists ours.
     """
     path = Path(name)
-    if path.is_file():
+    if is_there(path) and path.is_file():
         return path
     ours = template_folder(folder)
     for candidate in (ours / path.name, ours / f"{path.name}.ipynb"):
-        if len(path.parts) == 1 and candidate.is_file():
+        if len(path.parts) == 1 and is_there(candidate):
             return candidate
     known = ", ".join(sorted(notebook.stem for notebook in ours.glob("*.ipynb")))
     raise WorkbenchError(f"There is no report notebook {str(name)!r}; give the path of one, or one of: {known}.")

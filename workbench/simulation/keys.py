@@ -16,6 +16,7 @@ from workbench.checks import require
 
 Floats = NDArray[np.float64]
 Change = Literal["shuffle", "wander"]
+_MOST_UNTRACKED = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,10 @@ class KeyTrace:
         change: Change = "shuffle",
         seed: int = 0,
     ) -> "KeyTrace":
-        """Take the user's own keys: counted ones, and `untracked_keys` more that share `untracked_records` evenly."""
+        """Take the user's own keys: counted ones, and `untracked_keys` more that share `untracked_records` evenly.
+
+        Of the untracked keys at most a million are kept apart: that many small ones spread evenly, as more do.
+        """
         require(
             _is_whole(untracked_keys, 0) and 0 <= untracked_records < math.inf,
             f"There are {untracked_keys!r} untracked keys with {untracked_records!r} records; both must be finite "
@@ -115,7 +119,8 @@ class KeyTrace:
         )
         counted = np.asarray(counts, dtype=float)
         require(counted.ndim == 1, f"The counts of keys have the shape {counted.shape}; give one number for each key.")
-        rest = np.full(int(untracked_keys), untracked_records / max(1, untracked_keys))
+        apart = min(int(untracked_keys), _MOST_UNTRACKED)
+        rest = np.full(apart, untracked_records / max(1, apart))
         return cls(np.concatenate([counted, rest]), changes_per_minute, change, seed)
 
     @property

@@ -5,18 +5,16 @@ them constant. What counts is memory against state: a task with twice the share 
 needs twice the memory for the same response.
 """
 
-import csv
 import math
 import os
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workbench.checks import require
-from workbench.errors import WorkbenchError
+from workbench.reading import finite_cell, read_rows
 
 Floats = NDArray[np.float64]
 
@@ -82,21 +80,10 @@ class StateResponse:
             When the file cannot be read, lacks a column or holds what is no number, with the line.
         """
         names = [field.name for field in fields(cls) if field.name != "tasks"]
-        rows: list[tuple[float, ...]] = []
-        try:
-            with Path(path).open(newline="", encoding="utf-8-sig") as file:
-                reader = csv.DictReader(file)
-                missing = [name for name in names if name not in (reader.fieldnames or ())]
-                require(not missing, f"{path} has no column {', '.join(missing)}; it needs {', '.join(names)}.")
-                for row in reader:
-                    try:
-                        rows.append(tuple(float(row[name] or "") for name in names))
-                    except ValueError as error:
-                        raise WorkbenchError(
-                            f"Line {reader.line_num} of {path} has a value that is not a number ({error}); correct it."
-                        ) from error
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise WorkbenchError(f"The response in {path} cannot be read: {error}. Give a CSV file.") from error
+        rows = [
+            tuple(finite_cell(row[name], f"Line {line} of {path}", name) for name in names)
+            for line, row in read_rows(path, f"The response {path}", names, f"It needs {', '.join(names)}.")
+        ]
         require(bool(rows), f"{path} has no rows; give at least one below the header.")
         memory, hits, waits, rates = (tuple(column) for column in zip(*sorted(rows), strict=True))
         return cls(memory, hits, waits, rates, tasks)

@@ -1,6 +1,5 @@
 """The load over time: a rate that is constant between its times."""
 
-import csv
 import math
 import os
 from collections.abc import Iterable
@@ -13,13 +12,13 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench import bounds
 from workbench.checks import require
-from workbench.errors import WorkbenchError
+from workbench.reading import finite_cell, read_rows
 
 Floats = NDArray[np.float64]
 
 _EVEN = 0.01  # two spacings of a file that differ by this share are the same, but for rounding
-_MOST_PER_S = 1e15
 _MOST_STEPS = 10_000_000
 
 
@@ -39,7 +38,7 @@ class RateTrace:
     Raises
     ------
     WorkbenchError
-        When there is no rate, a rate is negative or above 1e15, or the times do not ascend from 0 to the end.
+        When there is no rate, a rate is negative or above `bounds.RATE`, or the times do not ascend from 0 to the end.
     """
 
     times_s: Floats
@@ -51,9 +50,9 @@ class RateTrace:
         require(times.ndim == 1 and times.shape == rates.shape, "A trace needs as many times as rates.")
         require(len(times) > 0, "A trace has no rates; give it at least one.")
         require(
-            bool(((rates >= 0) & (rates <= _MOST_PER_S)).all()),
+            bool(((rates >= 0) & (rates <= bounds.RATE)).all()),
             f"A trace has rates from {rates.min():g} to {rates.max():g} records/s; all must be at least 0 and at most "
-            f"{_MOST_PER_S:g}.",
+            f"{bounds.RATE:g}.",
         )
         require(
             times[0] == 0 and bool((np.diff(times) > 0).all()) and times[-1] < self.duration_s < math.inf,
@@ -189,40 +188,18 @@ class RateTrace:
 
 def _read(path: Path, time_column: str, rate_column: str) -> list[tuple[int, float, float]]:
     """Line number, time and rate of every row."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            header = list(reader.fieldnames or [])
-            for column in (time_column, rate_column):
-                require(
-                    column in header,
-                    f"{path} has no column {column!r}; its first line names {', '.join(header) or 'no columns'}. "
-                    "Name the columns of time (seconds) and rate (records/s).",
-                )
-            rows = [
-                (
-                    reader.line_num,
-                    _number(row[time_column], time_column, reader.line_num, path),
-                    _number(row[rate_column], rate_column, reader.line_num, path),
-                )
-                for row in reader
-            ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise WorkbenchError(f"The rates in {path} cannot be read: {error}. Give a CSV file in UTF-8.") from error
+    advice = "Name the columns of time (seconds) and rate (records/s)."
+    rows = [
+        (
+            line,
+            finite_cell(row[time_column], f"Line {line} of {path}", time_column),
+            finite_cell(row[rate_column], f"Line {line} of {path}", rate_column),
+        )
+        for line, row in read_rows(path, f"The file of rates {path}", (time_column, rate_column), advice)
+    ]
     require(bool(rows), f"{path} has no rows; give at least two below the header.")
     for line, _, rate in rows:
         here = f"Line {line} of {path} has the rate {rate:g} records/s"
         require(rate >= 0, f"{here}; it must be at least 0.")
-        require(rate <= _MOST_PER_S, f"{here}; it must be at most {_MOST_PER_S:g}.")
+        require(rate <= bounds.RATE, f"{here}; it must be at most {bounds.RATE:g}.")
     return rows
-
-
-def _number(text: str | None, column: str, line: int, path: Path) -> float:
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = math.nan
-    require(
-        math.isfinite(value), f"Line {line} of {path} has {text!r} in column {column!r}; it must be a finite number."
-    )
-    return value

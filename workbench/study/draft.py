@@ -71,8 +71,8 @@ def draft(query: str, data: str, event_time: str | None = None) -> Draft:
 def _sample(data: Dataset) -> pa.Table:
     try:
         return pads.dataset(str(Path(data.path).resolve()), format=data.format).head(_LOOKED_AT)
-    except (OSError, pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0]
+    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise WorkbenchError(
             f"The data {data.path} cannot be read: {reason}. Check the path and its format."
         ) from error

@@ -134,6 +134,6 @@ def _owner(folder: Path, study: str) -> str:
     """Return whose runs a folder keeps; from now on those of `study`, if they are nobody's."""
     folder.mkdir(parents=True, exist_ok=True)
     told = folder / "study.txt"
-    with suppress(FileExistsError), told.open("x", encoding="utf-8") as new:
-        new.write(study)
-    return told.read_text(encoding="utf-8")
+    with suppress(FileExistsError), told.open("xb") as new:
+        new.write(os.fsencode(study))
+    return os.fsdecode(told.read_bytes())  # as it was written: a name may have any line end

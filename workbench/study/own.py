@@ -4,11 +4,14 @@ import ast
 import importlib
 import inspect
 import sys
+from contextlib import chdir, redirect_stdout
 from difflib import get_close_matches
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
 from workbench.workload import Unread
+
+_LONGEST = 500  # characters of a message
 
 
 def load_own(name: str, kind: str) -> object:
@@ -31,17 +34,25 @@ def load_own(name: str, kind: str) -> object:
         sys.path.insert(0, here)
     _forget(module)
     try:
-        loaded = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's module does when it is imported
+        with chdir(here), redirect_stdout(sys.stderr):  # what it prints is no result, and where it goes is its own
+            loaded = importlib.import_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the user's module does when it is imported, such as sys.exit
         raise WorkbenchError(
-            f"The module {module!r} of {kind} {name!r} cannot be imported: {type(error).__name__}: {error}. "
+            f"The module {module!r} of {kind} {name!r} cannot be imported: {described(error)}. "
             + (
                 "Run the command in the folder of its file, or install it."
                 if isinstance(error, ImportError)
                 else "Fix it; what it does as a script belongs under if __name__ == '__main__'."
             )
         ) from error
-    found = getattr(loaded, attribute, None)
+    try:
+        found: object = getattr(loaded, attribute, None)
+    except Exception as error:  # of a module's own __getattr__
+        raise WorkbenchError(
+            f"The module {module!r} does not give its {attribute!r}: {described(error)}. Fix it."
+        ) from error
     if found is None:
         raise missing(module, attribute, loaded)
     return found
@@ -85,6 +96,15 @@ def _may_bind(tree: ast.Module, name: str) -> bool:
         or (isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in {name, "__getattr__"})
         for node in ast.walk(tree)
     )
+
+
+def described(error: BaseException) -> str:
+    """Describe what a user's code raised: kind and message, of which a long one is cut."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - of a user's class
+        text = "its message cannot be shown"
+    return f"{type(error).__name__}: {text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}"
 
 
 def missing(module: str, attribute: str, loaded: object) -> WorkbenchError:

@@ -8,7 +8,7 @@ from workbench.checks import finite, shown
 from workbench.dataflow import Dataflow
 from workbench.errors import WorkbenchError
 from workbench.scaling import AnyPolicy, Decision, Window
-from workbench.study.own import load_own
+from workbench.study.own import described, load_own
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,18 @@ class OwnPolicy:
             return decision
         try:
             return self.policy.begin(dataflow, decision, source_rates)  # type: ignore[no-any-return]
-        except Exception as error:  # whatever the user's code does
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the user's code does, such as sys.exit
             raise _failed(self.name, "begin", error) from error
 
     def decide(self, window: Window, memory: object) -> Any:  # noqa: ANN401 - the replay checks the answer
         """Decide as the user's policy does."""
         try:
             return self.policy.decide(window, memory)
-        except Exception as error:  # whatever the user's code does
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the user's code does, such as sys.exit
             raise _failed(self.name, f"decide at {window.now_s:g} s", error) from error
 
 
@@ -60,13 +64,19 @@ def own_policy(name: str) -> AnyPolicy:
     if isinstance(found, type):
         try:
             found = found()
-        except Exception as error:  # whatever the user's class does
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the user's class does, such as sys.exit
             raise WorkbenchError(
-                f"The policy {name!r} cannot be made: {type(error).__name__}: {error}. Name an object, or a class "
+                f"The policy {name!r} cannot be made: {described(error)}. Name an object, or a class "
                 "whose arguments all have defaults."
             ) from error
-    interval: Any = getattr(found, "interval_s", None)
-    if not callable(getattr(found, "decide", None)) or not (finite(interval) and interval > 0):
+    try:
+        interval: Any = getattr(found, "interval_s", None)
+        decides = callable(getattr(found, "decide", None))
+    except Exception as error:  # of a property
+        raise WorkbenchError(f"The policy {name!r} does not give its members: {described(error)}. Fix it.") from error
+    if not decides or not (finite(interval) and interval > 0):
         raise WorkbenchError(
             f"{name!r} is no policy: it needs decide(window, memory), and interval_s, the seconds from one decision to "
             f"the next, above 0; interval_s is {shown(interval)}. See the how-to for an example."
@@ -74,5 +84,5 @@ def own_policy(name: str) -> AnyPolicy:
     return OwnPolicy(name, found)
 
 
-def _failed(name: str, what: str, error: Exception) -> WorkbenchError:
-    return WorkbenchError(f"The policy {name!r} failed in {what}: {type(error).__name__}: {error}. Fix its code.")
+def _failed(name: str, what: str, error: BaseException) -> WorkbenchError:
+    return WorkbenchError(f"The policy {name!r} failed in {what}: {described(error)}. Fix its code.")

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from workbench import bounds
+from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
@@ -153,19 +155,20 @@ def check_placing(seed: int, samples: int, timeout_s: float, odrp: str | None = 
     WorkbenchError
         When a number is out of its range, or there are no such weights of ODRP.
     """
-    for thing, name, value, least in (
-        ("number of draws", "samples", samples, 1),
-        ("seed", "seed", seed, 0),
+    for thing, name, value, least, most in (
+        ("number of draws", "samples", samples, 1, bounds.DRAWS),
+        ("seed", "seed", seed, 0, bounds.SEED),
     ):
-        if value < least:
-            raise WorkbenchError(
-                f"The {thing} is {value!r}; it must be a whole number of at least {least}.", settings=(name,)
-            )
-    if not (math.isfinite(timeout_s) and timeout_s > 0):
-        raise WorkbenchError(f"The time limit is {timeout_s:g}; give seconds above 0.", settings=("timeout_s",))
+        if not least <= value <= most:
+            allowed = f"a whole number of at least {least}" if value < least else f"at most {most:,}"
+            raise WorkbenchError(f"The {thing} is {shown(value)}; it must be {allowed}.", settings=(name,))
+    if not 0 < timeout_s <= bounds.SECONDS:
+        given = f"{timeout_s:g}" if finite(timeout_s) else shown(timeout_s)
+        allowed = f"at most {bounds.SECONDS:,} seconds" if timeout_s > 0 else "seconds above 0"
+        raise WorkbenchError(f"The time limit is {given}; give {allowed}.", settings=("timeout_s",))
     if odrp is not None and odrp not in ODRP_SETTINGS:
         raise WorkbenchError(
-            f"There are no ODRP weights {odrp!r}; use one of {', '.join(ODRP_SETTINGS)}.", settings=("odrp",)
+            f"There are no ODRP weights {shown(odrp)}; use one of {', '.join(ODRP_SETTINGS)}.", settings=("odrp",)
         )
 
 

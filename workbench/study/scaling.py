@@ -343,6 +343,11 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
     """
     nearest = nearest_run(runs, chosen.budget)
     seen = None if nearest is None else nearest.estimate.observation
+    if seen is None and chosen.testbed_kind == "recorded":
+        raise WorkbenchError(
+            f"The plan of {name!r} rests on recorded rates, which say nothing of operators, so there is nothing to "
+            "replay. Measure the query: plan a study without a table, or replay a simulated query."
+        )
     if seen is None:
         raise WorkbenchError(f"No run of {name!r} sustained a rate, so its operators' costs are unknown; plan again.")
     if chosen.has_interval:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from workbench import bounds
 from workbench.capacity.planning import read_instances
 from workbench.checks import finite, integer, shown
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, shortened
 from workbench.scaling import Fleet, WorkerShape
 from workbench.scaling.elastic import PARADIGMS, ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace, StateResponse, Worker
@@ -28,15 +29,21 @@ from workbench.workload import read_key_frequencies
 _KEYS = 10_000
 _MB = float(1 << 20)
 _NODES = 4
-_WORKERS: Mapping[str, str] = MappingProxyType(
+_MOST_CHANGES = 6_000  # of the keys, a minute
+_RANGES: Mapping[str, tuple[str, float]] = MappingProxyType(
     {
-        "workers": "workers",
-        "worker_slots": "slots of a worker",
-        "worker_cpus": "cores of a worker",
-        "worker_io_mb": "MB/s of state access of a worker",
-        "worker_net_mb": "MB/s of network output of a worker",
+        "slots": ("number of slots", bounds.TASKS),
+        "plan_rate": ("target rate", bounds.RATE),
+        "memory_mb": ("memory of a slot", bounds.MEMORY_MB),
+        "managed_mb": ("managed memory of a slot", bounds.MEMORY_MB),
+        "workers": ("number of workers", bounds.TASKS),
+        "worker_slots": ("number of slots of a worker", bounds.TASKS),
+        "worker_cpus": ("number of cores of a worker", bounds.WORKER_CPUS),
+        "worker_io_mb": ("number of MB/s of state access of a worker", bounds.NUMBER),
+        "worker_net_mb": ("number of MB/s of network output of a worker", bounds.NUMBER),
     }
 )
+"""What each number is, and the most it may be; all are above 0."""
 _NOT_KEYED = ("slots", "plan_rate", "managed_mb", "response", "prices", "instance", "worker_cpus", "worker_io_mb")
 
 Words = Sequence[str | float]
@@ -138,10 +145,17 @@ class Scenario:
             raise WorkbenchError(
                 f"The seed is {shown(self.seed)}; it must be a whole number of at least 0.", settings=("seed",)
             )
-        for name, thing in _WORKERS.items():
+        for name, (thing, most) in _RANGES.items():
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise WorkbenchError(f"The number of {thing} is {value:g}; it must be above 0.", settings=(name,))
+            if value is not None and not (finite(value) and 0 < value <= most):
+                allowed = f"at most {most:,}" if finite(value) and value > 0 else "above 0"
+                given = f"{value:g}" if finite(value) else shown(value)
+                raise WorkbenchError(f"The {thing} is {given}; it must be {allowed}.", settings=(name,))
+        if not (finite(self.restart_s) and 0 <= self.restart_s <= bounds.SECONDS):
+            raise WorkbenchError(
+                f"restart_s is {shown(self.restart_s)}; it must be at least 0 and at most {bounds.SECONDS:,}.",
+                settings=("restart_s",),
+            )
         for name, value in self.settings.items():
             if not finite(value):
                 raise WorkbenchError(
@@ -166,7 +180,7 @@ class Scenario:
         network = {} if self.worker_net_mb is None else {"network_bytes_per_s": self.worker_net_mb * _MB}
         cluster = ElasticCluster(self.workers or _NODES, self.worker_slots, **network)
         chosen = self.policies or PARADIGMS
-        progress(", ".join(chosen))
+        progress(shortened(", ".join(chosen)))
         return replay_paradigms(trace, keys[KEYED], chosen, cluster=cluster, settings=self.settings, seed=self.seed)
 
     def _start(self) -> Start:
@@ -174,9 +188,9 @@ class Scenario:
         if not self.response:
             return start
         operator, path, tasks = _three("response", self.response, "an operator, a file and a number of tasks")
-        if not (str(tasks).isascii() and str(tasks).isdigit()):
+        if not (str(tasks).isascii() and str(tasks).isdigit() and len(str(tasks)) <= len(str(bounds.TASKS))):
             raise WorkbenchError(
-                f"The tasks of the measured response are {tasks!r}; give a whole number of at least 1.",
+                f"The tasks of the measured response are {shown(tasks)}; give a whole number of at least 1.",
                 settings=("response",),
             )
         return with_response(start, str(operator), StateResponse.from_csv(str(path), int(tasks)))
@@ -235,6 +249,11 @@ class Scenario:
                 raise WorkbenchError(
                     f"{' '.join(map(str, words))!r} must have numbers after the operator: {error}.", settings=(name,)
                 ) from error
+            if not (math.isfinite(per_minute) and 0 <= per_minute <= _MOST_CHANGES):
+                raise WorkbenchError(
+                    f"The keys change {per_minute:g} times a minute; give at least 0 and at most {_MOST_CHANGES:,}.",
+                    settings=(name,),
+                )
             if name == "hot_key":
                 keys[operator] = KeyTrace.hot_key(_KEYS, number, per_minute, self.seed)
             elif name == "shuffle_keys":

@@ -1,25 +1,25 @@
 """The study file: what to plan, in one YAML file, strictly validated."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from workbench import defaults
+from workbench import bounds, defaults
 from workbench.capacity import Space
 from workbench.capacity.explore import Choice
 from workbench.capacity.model import FORMS, Growth
+from workbench.checks import shown, whole, within
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_yaml, read_text
 from workbench.records import Outage
 from workbench.simulation import RateTrace
-from workbench.strict_yaml import parse_yaml
 from workbench.workload import OutputMode
 
 TESTBEDS = ("spark", "fluid", "recorded", "observed")
 DEPLOYMENTS = ("shared", "separate")
-_Check = Callable[[Any], Any]
+_Check = Callable[[str, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -138,20 +138,17 @@ class Study:
             value = getattr(self, field.name)
             if value is field.default:  # not given
                 continue
-            check, allowed = _RULES[field.name]
-            try:
-                object.__setattr__(self, field.name, check(value))
-            except (TypeError, ValueError, OverflowError):
-                raise WorkbenchError(f"{field.name} is {_shown(value)}; it must be {allowed}. Correct it.") from None
+            object.__setattr__(self, field.name, _RULES[field.name](field.name, value))
         _ = self.space  # says what is wrong with it
         self._check_source()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
             raise WorkbenchError(
-                f"slots is {list(self.slots)!r}; one slot count is enough only in a shared deployment on Spark, with "
-                "form: scaling, where runs with more partitions show what tasks cost. Give more, such as [1, 2, 4]."
+                f"slots is {shown(list(self.slots))}; one slot count is enough only in a shared deployment on Spark, "
+                "with form: scaling, where runs with more partitions show what tasks cost. Give more, as in "
+                "[1, 2, 4]."
             )
         if list(self.plan_memory_mb) != sorted(set(self.plan_memory_mb)):
-            raise WorkbenchError(f"plan_memory_mb is {list(self.plan_memory_mb)!r}; it must be {_ROOM}. Sort it.")
+            raise WorkbenchError(f"plan_memory_mb is {shown(list(self.plan_memory_mb))}; it must ascend. Sort it.")
         if (self.outage_s is None) != (self.catch_up_s is None):
             given, lacking = ("outage_s", "catch_up_s") if self.catch_up_s is None else ("catch_up_s", "outage_s")
             raise WorkbenchError(f"{given} is given without {lacking}. Add it, or leave both out.")
@@ -188,11 +185,13 @@ class Study:
     def _check_intervals(self) -> None:
         if self.intervals and self.interval_s not in self.intervals:
             raise WorkbenchError(
-                f"intervals is {list(self.intervals)!r} without the interval_s of {self.interval_s:g} s that the "
+                f"intervals is {shown(list(self.intervals))} without the interval_s of {self.interval_s:g} s that the "
                 "budgets are explored at. Add it, or set interval_s to one of them."
             )
         if self.intervals and len(set(self.intervals)) < len(self.intervals):
-            raise WorkbenchError(f"intervals is {list(self.intervals)!r}; each must stand once. Remove what repeats.")
+            raise WorkbenchError(
+                f"intervals is {shown(list(self.intervals))}; each must stand once. Remove what repeats."
+            )
         if self.intervals and self.testbed != "spark":
             raise WorkbenchError(
                 f"The {self.testbed} testbed runs no micro-batches, so it has no trigger interval. "
@@ -219,8 +218,8 @@ class Study:
                 raise WorkbenchError(f"The {testbed} testbed needs {what}.")
             if self.testbed != testbed and given is not None:
                 raise WorkbenchError(
-                    f"{name} is {given!r}, which the {self.testbed} testbed does not read. Add 'testbed: {testbed}', "
-                    "or remove it."
+                    f"{name} is {shown(given)}, which the {self.testbed} testbed does not read. Add "
+                    f"'testbed: {testbed}', or remove it."
                 )
 
 
@@ -234,14 +233,11 @@ def read_study(path: str | Path) -> Study:
         unknown key is answered with the nearest valid one.
     """
     what = f"The study {path}"
+    text = read_text(path, what, bounds.YAML_BYTES)
     try:
-        data = parse_yaml(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise WorkbenchError(f"{what} cannot be read: {error}. Check the path.") from error
-    except (ValueError, RecursionError) as error:
-        raise WorkbenchError(f"{what} is not YAML: {' '.join(str(error).split())}. Correct it.") from error
-    except WorkbenchError as error:
-        raise WorkbenchError(f"{what}: {error}; all would be lost but the last. Remove one.") from error
+        data = parse_yaml(text)
+    except ValueError as error:
+        raise WorkbenchError(f"{what} cannot be read as YAML: {error}. Correct it.") from error
     if not isinstance(data, Mapping):
         raise WorkbenchError(
             f"{what} is {type(data).__name__}, not a mapping of keys; begin with a line such as 'query: nexmark:q5'."
@@ -254,9 +250,9 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     names = [field.name for field in fields(Study)]
     for key in data:
         if key not in names:
-            near = get_close_matches(str(key), names, 1)
+            near = get_close_matches(str(key)[: bounds.TEXT], names, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
-            raise WorkbenchError(f"{what} has the unknown key {key!r}; {hint} Correct or remove it.")
+            raise WorkbenchError(f"{what} has the unknown key {shown(key)}; {hint} Correct or remove it.")
     try:
         data = _of_day(data)
     except WorkbenchError as error:
@@ -288,97 +284,89 @@ _EXAMPLES = {
 }
 
 
-def _shown(value: object) -> str:
-    """Show a value as a study file has it."""
-    try:
-        return repr(list(value) if isinstance(value, tuple) else value)
-    except ValueError:  # Python writes no integer of thousands of digits
-        return "a number of thousands of digits"
+def _number(low: float, high: float, unit: str = "", ends: Literal["()", "[)", "(]", "[]"] = "[]") -> _Check:
+    return lambda name, value: within(name, value, low, high, unit, ends=ends)
 
 
-def _number(low: float, high: float = math.inf, *, low_allowed: bool = False) -> _Check:
-    def check(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError
-        if not low < value < high and not (low_allowed and value == low):
-            raise ValueError
-        return float(value)
+def _whole(least: int, most: int) -> _Check:
+    return lambda name, value: whole(name, value, least, most)
+
+
+def _list(item: _Check, most: int, allowed: str) -> _Check:
+    def check(name: str, value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or not value:
+            raise WorkbenchError(f"{name} is {shown(value)}; it must be a list of {allowed}.")
+        if len(value) > most:
+            raise WorkbenchError(f"{name} has {len(value):,} entries; it must have at most {most:,}.")
+        return tuple(item(f"{name}[{place}]", one) for place, one in enumerate(value))
 
     return check
 
 
-def _whole(low: int) -> _Check:
-    def check(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < low:
-            raise ValueError
+def _text(allowed: str) -> _Check:
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or "\0" in value or len(value) > bounds.TEXT:
+            raise WorkbenchError(
+                f"{name} is {shown(value)}; it must be {allowed}, of at most {bounds.TEXT:,} characters."
+            )
         return value
 
     return check
 
 
-def _list(item: _Check) -> _Check:
-    def check(value: object) -> tuple[Any, ...]:
-        if not isinstance(value, list | tuple) or not value:
-            raise ValueError
-        return tuple(item(one) for one in value)
-
-    return check
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError
-    return value
-
-
 def _one_of(*allowed: str) -> _Check:
-    def check(value: object) -> str:
-        if value not in allowed:
-            raise ValueError
-        return str(value)
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise WorkbenchError(f"{name} is {shown(value)}; it must be one of {', '.join(allowed)}.")
+        return value
 
     return check
 
 
 def _or_none(check: _Check) -> _Check:
-    return lambda value: None if value is None else check(value)
+    return lambda name, value: None if value is None else check(name, value)
 
 
-_ROOM = "a list of whole numbers above 0, ascending"
-_RULES: Mapping[str, tuple[_Check, str]] = {
-    "query": (_text, "a text such as nexmark:q5 or jobs:orders"),
-    "targets": (_list(_number(0)), "a list of rates above 0, records/s"),
-    "slots": (_list(_whole(1)), _ROOM),
-    "memory_mb": (_list(_whole(1)), _ROOM),
-    "dataset": (_or_none(_text), "the path of a file or folder"),
-    "event_time": (_or_none(_text), "the name of a column"),
-    "output_mode": (_or_none(_one_of(*get_args(OutputMode))), f"one of {', '.join(get_args(OutputMode))}"),
-    "testbed": (_one_of(*TESTBEDS), f"one of {', '.join(TESTBEDS)}"),
-    "table": (_or_none(_text), "the path of a CSV file"),
-    "log": (_or_none(_text), "the path of an event log"),
-    "slot_cpus": (_number(0), "a number of cores above 0"),
-    "interval_s": (_number(0), "a number of seconds above 0"),
-    "intervals": (_list(_number(0)), "a list of seconds above 0"),
-    "latency_s": (_or_none(_number(0)), "a number of seconds above 0"),
-    "tolerance": (_number(0, 1), "a number between 0 and 1"),
-    "warmup_s": (_number(0), "a number of seconds above 0"),
-    "patience_s": (_number(0, low_allowed=True), "a number of seconds of at least 0"),
-    "max_repeats": (_whole(0), "a whole number of at least 0"),
-    "plan_memory_mb": (_list(_whole(1)), _ROOM),
-    "margin": (_or_none(_number(0)), "a number above 0, such as 1.1"),
-    "risk": (_or_none(_number(0, 1)), "a probability between 0 and 1"),
-    "low_rate": (_or_none(_number(0)), "a rate above 0, records/s"),
-    "outage_s": (_or_none(_number(0)), "a number of seconds above 0"),
-    "catch_up_s": (_or_none(_number(0)), "a number of seconds above 0"),
-    "day": (_or_none(_text), "the path of a CSV file with time_s and rate_per_s"),
-    "keys": (_or_none(_text), "the path of a file that workbench keys --json printed"),
-    "prices": (_or_none(_text), "the path of a CSV file of instance types"),
-    "form": (_one_of(*FORMS, "halves"), f"one of {', '.join((*FORMS, 'halves'))}"),
-    "most_runs": (_whole(3), "a whole number of at least 3"),
-    "most_calls": (_or_none(_whole(3)), "a whole number of at least 3"),
-    "choice": (_one_of(*get_args(Choice)), f"one of {', '.join(get_args(Choice))}"),
-    "estimates": (_whole(1), "a whole number of at least 1"),
-    "seed": (_whole(0), "a whole number of at least 0"),
-    "growth": (_or_none(_one_of(*get_args(Growth))), f"one of {', '.join(get_args(Growth))}"),
-    "deployment": (_or_none(_one_of(*DEPLOYMENTS)), f"one of {', '.join(DEPLOYMENTS)}"),
+_SLOTS = _list(_whole(1, bounds.TASKS), bounds.GRID, "whole numbers above 0, ascending")
+_MEMORY = _list(_whole(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")
+_SECONDS = _number(bounds.LEAST_S, bounds.SECONDS, "seconds")
+_NO_SECONDS = _number(0, bounds.SECONDS, "seconds")
+_RATE = _number(bounds.LEAST_RATE, bounds.RATE, "records/s")
+_CSV = _or_none(_text("the path of a CSV file"))
+_RULES: Mapping[str, _Check] = {
+    "query": _text("a text such as nexmark:q5 or jobs:orders"),
+    "targets": _list(_RATE, bounds.TARGETS, "rates above 0, records/s"),
+    "slots": _SLOTS,
+    "memory_mb": _MEMORY,
+    "dataset": _or_none(_text("the path of a file or folder")),
+    "event_time": _or_none(_text("the name of a column")),
+    "output_mode": _or_none(_one_of(*get_args(OutputMode))),
+    "testbed": _one_of(*TESTBEDS),
+    "table": _CSV,
+    "log": _or_none(_text("the path of an event log")),
+    "slot_cpus": _number(bounds.LEAST_CPUS, bounds.CPUS, "cores"),
+    "interval_s": _SECONDS,
+    "intervals": _list(_SECONDS, bounds.INTERVALS, "seconds above 0"),
+    "latency_s": _or_none(_SECONDS),
+    "tolerance": _number(0.001, 1, ends="[)"),
+    "warmup_s": _SECONDS,
+    "patience_s": _NO_SECONDS,
+    "max_repeats": _whole(0, bounds.RUNS),
+    "plan_memory_mb": _MEMORY,
+    "margin": _or_none(_number(0, bounds.MARGIN, ends="(]")),
+    "risk": _or_none(_number(1e-6, 1, ends="[)")),
+    "low_rate": _or_none(_RATE),
+    "outage_s": _or_none(_SECONDS),
+    "catch_up_s": _or_none(_SECONDS),
+    "day": _CSV,
+    "keys": _or_none(_text("the path of a file that workbench keys --json printed")),
+    "prices": _CSV,
+    "form": _one_of(*FORMS, "halves"),
+    "most_runs": _whole(3, bounds.RUNS),
+    "most_calls": _or_none(_whole(3, bounds.RUNS)),
+    "choice": _one_of(*get_args(Choice)),
+    "estimates": _whole(1, bounds.RUNS),
+    "seed": _whole(0, bounds.SEED),
+    "growth": _or_none(_one_of(*get_args(Growth))),
+    "deployment": _or_none(_one_of(*DEPLOYMENTS)),
 }

@@ -1,6 +1,5 @@
 """``RecordedTestbed``: replays a table of measured maximum rates, for tests, demos and other people's data."""
 
-import csv
 import hashlib
 import math
 import os
@@ -8,11 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from workbench import bounds
+from workbench.checks import whole, within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
+from workbench.reading import finite_cell, read_rows
 from workbench.records import Machine
 from workbench.simulation import short_name
 from workbench.testbed.pipelined import Named, PipelinedRun, Repeats, SimulatedClock
@@ -40,11 +42,9 @@ class RecordedRate:
     query: str | None = None
 
     def __post_init__(self) -> None:
-        if self.memory_mb <= 0 or self.slots < 1 or not (math.isfinite(self.rate) and self.rate > 0):
-            raise WorkbenchError(
-                f"A recorded measurement has {self.slots!r} slots of {self.memory_mb!r} MB and a rate of {self.rate!r} "
-                "records/s; slots must be at least 1, memory and rate finite and above 0."
-            )
+        whole("slots of a recorded measurement", self.slots, 1, bounds.TASKS)
+        whole("memory_mb of a recorded measurement", self.memory_mb, 1, bounds.MEMORY_MB)
+        within("The rate of a recorded measurement", self.rate, 0, bounds.RATE, "records/s", ends="(]")
 
 
 class RecordedTestbed:
@@ -209,34 +209,17 @@ class _RecordedEngine:
 
 
 def _read(path: Path, columns: _Columns, memory_unit_mb: float) -> list[RecordedRate]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            header = list(reader.fieldnames or [])
-            for column in columns[:3]:
-                if column not in header:
-                    raise WorkbenchError(
-                        f"{path} has no column {column!r}; its first line names {', '.join(header) or 'no columns'}. "
-                        "Name the columns of memory, slots and rate."
-                    )
-            return [_row(row, columns, memory_unit_mb, f"Line {reader.line_num} of {path}") for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise WorkbenchError(f"The table {path} cannot be read: {error}. Give a CSV file in UTF-8.") from error
+    rows = read_rows(path, f"The table {path}", columns[:3], "Name the columns of memory, slots and rate.")
+    return [_row(row, columns, memory_unit_mb, f"Line {line} of {path}") for line, row in rows]
 
 
 def _row(row: Mapping[str, str | None], columns: _Columns, memory_unit_mb: float, here: str) -> RecordedRate:
-    texts = [row[column] or "" for column in columns[:3]]
+    memory, slots, rate = (finite_cell(row[column], here, column) for column in columns[:3])
     try:
-        memory, slots, rate = (float(text) for text in texts)
-    except ValueError:
-        memory = slots = rate = math.nan
-    memory *= memory_unit_mb
-    if not (math.isfinite(memory + slots + rate) and memory == round(memory) and slots == round(slots)):
-        raise WorkbenchError(
-            f"{here} has {texts} in the columns {list(columns[:3])}; they must be numbers, memory (MB per slot) and "
-            "slots whole ones."
-        )
-    try:
-        return RecordedRate(round(memory), int(slots), rate, row.get(columns.query) or None)
+        return RecordedRate(_exact(memory * memory_unit_mb), _exact(slots), rate, row.get(columns.query) or None)
     except WorkbenchError as error:
         raise WorkbenchError(f"{here}: {error}") from error
+
+
+def _exact(value: float) -> Any:  # noqa: ANN401 - what is not whole is refused by the record
+    return int(value) if value.is_integer() else value

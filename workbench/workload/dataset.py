@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
 from workbench.workload.query import Dataset, EventClock
 
 BATCH_ROWS = 20_000
@@ -27,6 +28,7 @@ _LATENESS = "__lateness_us"
 _UTC_US = pa.timestamp("us", "UTC")
 _ZONE = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
 _HEAD_ROWS = 1000
+_LONGEST = 500  # characters of Arrow's reasons
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def check(dataset: Dataset, event_time: str | None) -> None:
     WorkbenchError
         As for `prepare`, but only the schema and the first rows are read.
     """
-    if not Path(dataset.path).exists():
+    if not is_there(dataset.path):
         raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
     with _readable(dataset):
         source = pads.dataset(_local(dataset), format=dataset.format)
@@ -142,9 +144,9 @@ def _readable(dataset: Dataset) -> Iterator[None]:
     """Turn Arrow's errors into an error that names the data set and the next step."""
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise WorkbenchError(
-            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {error}. "
+            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {str(error)[:_LONGEST]}. "
             "Check the format and the file, or convert it to Parquet."
         ) from error
 

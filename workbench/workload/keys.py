@@ -4,7 +4,6 @@ The sketch is Spark's ``approx_top_k`` (a frequent-items sketch of DataSketches)
 (``approx_count_distinct``) for the number of keys. Each takes one pass and little memory for any number of keys.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -16,6 +15,8 @@ import numpy as np
 
 from workbench.checks import require
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json, read_text
+from workbench.records import structure
 from workbench.simulation import KeyTrace
 from workbench.workload.dataset import check
 from workbench.workload.query import Dataset
@@ -179,17 +180,13 @@ def read_key_frequencies(path: str | Path) -> KeyFrequencies:
         When the file cannot be read or does not contain frequencies of keys.
     """
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = parse_json(read_text(path, f"The keys file {path}"))
         known = {one.name: document[one.name] for one in fields(KeyFrequencies)}
-        shares = {int(count): tuple(one) for count, one in known["partition_shares"].items()}
-        lists = {"keys": tuple(known["keys"]), "counts": tuple(known["counts"])}
-        return KeyFrequencies(**{**known, **lists, "partition_shares": shares})
-    except OSError as error:
-        raise WorkbenchError(f"The keys file {path} cannot be read: {error.strerror}. Check the path.") from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError) as error:
         raise WorkbenchError(
             f"The file {path} does not contain frequencies of keys. Write it with: workbench keys DATA COLUMN --json."
         ) from error
+    return structure(known, KeyFrequencies, f"The keys file {path}")
 
 
 def count_keys(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,7 +116,7 @@ class Dataset:
                 "A topic is no data set here. Capture a sample of it with workbench capture TOPIC FILE, and name FILE."
             )
         place = Path(path)
-        if not place.exists():
+        if not is_there(place):
             message = f"The dataset {path!r} does not exist; give the path of a Parquet, CSV or JSON file or folder."
             raise WorkbenchError(message)
         files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix and p.is_file())

@@ -250,7 +250,10 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         (("--thresholds", "0.1,0.2"), "The thresholds have 2 entries; give three"),
         (("--thresholds", "0.1,0.2,-1"), "net entry of a cost vector is -1.0"),
         (("--method", "odrp", "--odrp", "speed"), "no ODRP weights 'speed'; use one of default"),
-        (("--seed", "-1"), "The seed is -1; it must be a whole number of at least 0 (--seed)"),
+        (
+            ("--seed", "-1"),
+            "The seed is -1; it must be a whole number of at least 0 (--seed)",
+        ),
         (("--cpus", "0"), "cpus is 0.0; it must be above 0"),
         (("--rate", "nan"), "is nan"),
         (("--shapes", "1x2"), "offer 2 slots"),
@@ -259,7 +262,10 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         (("--odrp", "default"), "--odrp would have no effect on the method fastest; give --method odrp"),
         (("--timeout", "0"), "The time limit is 0; give seconds above 0 (--timeout)"),
         (("--timeout", "nan"), "The time limit is nan"),
-        (("--draws", "0", "--compare"), "The number of draws is 0; it must be a whole number of at least 1 (--draws)"),
+        (
+            ("--draws", "0", "--compare"),
+            "The number of draws is 0; it must be a whole number of at least 1 (--draws)",
+        ),
         (("--draws", "5"), "--draws would have no effect; it goes with --compare or --shapes"),
         (("--shapes", "2x3", "--compare", "--method", "caps"), "so --compare, --method would have no effect"),
         (("--shapes", "2x3", "--flink", "plan.csv"), "so --flink would have no effect; leave it out, or --shapes"),
@@ -355,7 +361,7 @@ def test_shapes_need_a_rate_and_capacities(capsys, tmp_path):
 def test_a_shape_is_two_numbers(capsys, problem):
     code, output = run(capsys, problem, "--shapes", "2x3,4by4")
     assert (code, output.out) == (2, "")
-    assert "'4by4' is no shape such as 4x4 (workers x slots) (--shapes)." in output.err
+    assert "'4by4' is no shape such as 4x4 (workers x slots, each at most 100,000) (--shapes)." in output.err
 
 
 def test_calibrated_workers_just_carry_the_rate(capsys, problem):

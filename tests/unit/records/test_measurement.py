@@ -165,6 +165,9 @@ def drop_low(document):
             lambda d: d["estimate"]["probes"][0]["observation"]["batches"][1].update(records=1.5),
             r"1\.5 is not of type int @ \$\.estimate\.probes\[0\]\.observation\.batches\[1\]\.records",
         ),
+        (lambda d: d["estimate"].update(low=-1), r"low is -1\.0; it must be at least 0 @ \$\.estimate"),
+        (lambda d: d["estimate"].update(rate=1e300), r"1e\+300 is beyond 1e\+18 @ \$\.estimate\.rate"),
+        (lambda d: d["budget"].update(slots=10**40), r"10+ is beyond 1e\+18 @ \$\.budget\.slots"),
         (lambda d: d["settings"].update(n=[1]), r"\[1\] is not a text, a number, .* @ \$\.settings\['n'\]"),
     ],
 )

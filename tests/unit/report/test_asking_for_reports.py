@@ -44,7 +44,7 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         (("capacity", "x.html"), "Parameter 'study' of capacity.ipynb must be given: path of the study's YAML file."),
         (("capacity", "x.html", "-p", "study", "weekly.yml"), "The study weekly.yml cannot be read"),
         (("placement", "x.html", "-p", "placement", "none.yaml"), "The file none.yaml cannot be read: No such file"),
-        (("placement", "x.html", "-p", "placement", DAY), "is neither JSON nor YAML"),
+        (("placement", "x.html", "-p", "placement", DAY), "cannot be read as JSON or YAML"),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "slots", "1"),
             "4 workers with 1 slots offer 4 slots; add workers or slots",
@@ -85,7 +85,10 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "slots", "0"),
             "The number of slots for 'q11' is missing; give it",
         ),
-        (("scaling", "x.html", "-p", "rates", DAY, "-p", "memory_mb", "0"), "Slots of 0 MB cannot hold"),
+        (
+            ("scaling", "x.html", "-p", "rates", DAY, "-p", "memory_mb", "0"),
+            "The memory of a slot is 0; it must be above 0 (memory_mb)",
+        ),
         (("scaling", "x.html", "-p", "rates", DAY, "-p", "restart_s", "-1"), "restart_s is -1; it must be"),
         (("scaling", "x.html", "-p", "rates", DAY, "-p", "workers", "-1"), "workers is -1; it must be"),
         (
@@ -101,7 +104,7 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         (("scaling",), "No file is named to write the report to"),
         (("scaling", "."), "is a folder"),
         (("scaling", "x.html", "-f", "none.yaml"), "The parameters none.yaml cannot be read"),
-        (("none.json", "x.html"), "none.json cannot be read as a result"),
+        (("none.json", "x.html"), "The result none.json cannot be read: No such file or directory. Check the path"),
     ],
 )
 def test_bad_parameters_fail_before_anything_runs(run, monkeypatch, tmp_path, arguments, message):

@@ -90,10 +90,14 @@ def test_a_response_is_read_from_a_file(tmp_path):
     )
     assert StateResponse.from_csv(path) == TABLE
     path.write_text("memory_mb,hit_rate,latency_s,true_rate\n200,0.5,0.001,800\n100,0.2,slow,500\n")
-    with pytest.raises(WorkbenchError, match=r"Line 3 of .* has a value that is not a number"):
+    with pytest.raises(
+        WorkbenchError, match=r"Line 3 of .* has 'slow' in column 'latency_s'; it must be a finite number"
+    ):
         StateResponse.from_csv(path)
     path.write_text("memory_mb,hit_rate\n")
-    with pytest.raises(WorkbenchError, match="has no column latency_s, true_rate"):
+    with pytest.raises(
+        WorkbenchError, match="has no column 'latency_s', 'true_rate'; its first line names memory_mb, hit_rate"
+    ):
         StateResponse.from_csv(path)
     path.write_text("memory_mb,hit_rate,latency_s,true_rate\n")
     with pytest.raises(WorkbenchError, match="has no rows"):

@@ -17,19 +17,28 @@ STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="flu
     [
         ({"slotz": [1]}, r"unknown key 'slotz'; did you mean 'slots'\?"),
         ({"targets": []}, r"targets is \[\]; it must be a list of rates above 0"),
-        ({"targets": [-5]}, r"targets is \[-5\]"),
+        (
+            {"targets": [1, 2, 1e300]},
+            r"targets\[2\] is 1e\+300; it must be at least 0.001 and at most 1e\+15 \(records/s\)",
+        ),
+        ({"slots": [2, 4, 100_000_000]}, r"slots\[2\] is 100000000; it must be at most 100,000"),
+        ({"targets": [1] * 10_001}, r"targets has 10,001 entries; it must have at most 10,000"),
+        ({"query": "q" * 5_000}, r"query is 'q+\.\.\.; it must be a text .*, of at most 4,096 characters"),
+        ({"memory_mb": [None]}, r"memory_mb\[0\] is None; it must be a whole number of at least 1"),
+        ({"interval_s": 1e9}, r"interval_s is 1000000000.0; it must be at least 0.001 and at most 604800 \(seconds\)"),
+        ({"targets": [-5]}, r"targets\[0\] is -5; it must be at least 0.001"),
         ({"slots": [4, 2]}, r"slots of the space is \[4, 2\].*ascending"),
         ({"testbed": "flink"}, r"testbed is 'flink'; it must be one of spark, fluid, recorded"),
         ({"testbed": "recorded"}, r"recorded testbed needs a table of measurements\. Add 'table: FILE'"),
         ({"table": "rates.csv"}, r"table is 'rates.csv', which the spark testbed does not read"),
-        ({"plan_memory_mb": [1024, 512]}, r"plan_memory_mb is \[1024, 512\]; it must be a list .* ascending"),
-        ({"targets": [10**400]}, r"targets is \[10+\]; it must be a list of rates"),
-        ({"targets": [10**5000]}, r"targets is a number of thousands of digits; it must be a list of rates"),
-        ({"warmup_s": 0}, r"warmup_s is 0; it must be a number of seconds above 0"),
-        ({"patience_s": -1}, r"patience_s is -1; it must be a number of seconds of at least 0"),
+        ({"plan_memory_mb": [1024, 512]}, r"plan_memory_mb is \[1024, 512\]; it must ascend"),
+        ({"targets": [10**400]}, r"targets\[0\] is 10+\.\.\.; it must be at least 0.001"),
+        ({"targets": [10**5000]}, r"targets\[0\] is a number of thousands of digits; it must be"),
+        ({"warmup_s": 0}, r"warmup_s is 0; it must be at least 0.001 and at most 604800 \(seconds\)"),
+        ({"patience_s": -1}, r"patience_s is -1; it must be at least 0 and at most 604800 \(seconds\)"),
         ({"max_repeats": 1.5}, r"max_repeats is 1.5; it must be a whole number of at least 0"),
         ({"seed": True}, r"seed is True; it must be a whole number"),
-        ({"risk": 2}, r"risk is 2; it must be a probability"),
+        ({"risk": 2}, r"risk is 2; it must be at least 1e-06 and below 1"),
     ],
 )
 def test_a_wrong_study_is_refused_with_how_to_fix_it(change, message):
@@ -41,7 +50,7 @@ def test_a_wrong_study_is_refused_with_how_to_fix_it(change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"targets": 1e6}, r"^targets is 1000000.0; it must be a list of rates above 0, records/s. Correct it.$"),
+        ({"targets": 1e6}, r"^targets is 1000000.0; it must be a list of rates above 0, records/s.$"),
         ({"testbed": "Fluid"}, r"^testbed is 'Fluid'; it must be one of spark, fluid, recorded"),
         ({"form": "loq"}, r"^form is 'loq'; it must be one of linear"),
         ({"slots": (4, 2)}, r"^slots of the space is \[4, 2\]"),
@@ -69,10 +78,21 @@ def test_numbers_of_a_study_file_may_have_an_exponent(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("slots: [1, 2]\nslots: [2, 4]\n", r"study.yaml: key 'slots' is there twice; all would be lost but the last"),
-        ("event_time: 2024-13-45\n", r"study.yaml is not YAML: month must be in 1..12"),
-        ("query: !!python/name:os.system\n", r"is not YAML: could not determine a constructor"),
-        ("[" * 3000, r"is not YAML: .*recursion"),
+        (
+            "slots: [1, 2]\nslots: [2, 4]\n",
+            r"study.yaml cannot be read as YAML: key 'slots' is there twice; all would be lost but the last",
+        ),
+        ("event_time: 2024-13-45\n", r"cannot be read as YAML: month must be in 1..12"),
+        ("query: !!python/name:os.system\n", r"cannot be read as YAML: could not determine a constructor"),
+        ("[" * 3000, r"cannot be read as YAML: it is nested more than 64 deep"),
+        ("[" * 100 + "]" * 100, r"it is nested more than 64 deep"),
+        ("a: &a [*a]", r"it is nested more than 64 deep"),
+        (
+            "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9 if n else ['x'])}]" for n in range(30)),
+            r"more than 1,000,000 values",
+        ),
+        ("# " + "x" * 600_000, r"is larger than 0.5 MiB"),
+        ("x: !!int 'a'", r"cannot be read as YAML: invalid literal"),
     ],
 )
 def test_yaml_that_does_not_say_what_it_seems_to_is_refused(tmp_path, text, message):
@@ -102,7 +122,7 @@ def test_a_study_file_that_is_none_is_refused(tmp_path):
     with pytest.raises(WorkbenchError, match=r"cannot be read"):
         read_study(path)
     path.write_text("query: [")
-    with pytest.raises(WorkbenchError, match=r"is not YAML"):
+    with pytest.raises(WorkbenchError, match=r"cannot be read as YAML"):
         read_study(path)
     path.write_text("- a\n")
     with pytest.raises(WorkbenchError, match=r"not a mapping of keys"):

@@ -91,11 +91,28 @@ def test_a_file_with_columns_of_its_own(tmp_path):
     [
         ("memory_mb,slots,rate\n", "The table of recorded measurements is empty"),
         ("memory_mb,rate\n512,1\n", r"has no column 'slots'; its first line names memory_mb, rate"),
-        ("memory_mb,slots,rate\n512,2,1\n512,x,1\n", r"Line 3 of .*runs\.csv has \['512', 'x', '1'\] in the columns"),
-        ("memory_mb,slots,rate\n512,2.5,1\n", r"Line 2 of .* memory \(MB per slot\) and slots whole ones"),
-        ("memory_mb,slots,rate\n512,2\n", r"Line 2 of .* has \['512', '2', ''\]"),
-        ("memory_mb,slots,rate\n512,2,-1\n", r"Line 2 of .*: A recorded measurement has 2 slots of 512 MB and a rate"),
-        ("memory_mb,slots,rate\n512,inf,1\n", r"Line 2 of .* must be numbers"),
+        (
+            "memory_mb,slots,rate\n512,2,1\n512,x,1\n",
+            r"Line 3 of .*runs\.csv has 'x' in column 'slots'; it must be a finite number",
+        ),
+        (
+            "memory_mb,slots,rate\n512,2.5,1\n",
+            r"Line 2 of .*: slots of a recorded measurement is 2\.5; it must be a whole number",
+        ),
+        ("memory_mb,slots,rate\n512,2\n", r"Line 2 of .* has None in column 'rate'; it must be a finite number"),
+        (
+            "memory_mb,slots,rate\n512,2,-1\n",
+            r"Line 2 of .*: The rate of a recorded measurement is -1.0; it must be above 0 and at most 1e.15",
+        ),
+        ("memory_mb,slots,rate\n512,inf,1\n", r"Line 2 of .* has 'inf' in column 'slots'; it must be a finite number"),
+        (
+            "memory_mb,slots,rate\n512,2,1e300\n",
+            r"Line 2 of .*: The rate of a recorded measurement is 1e.300; it must be",
+        ),
+        (
+            "memory_mb,slots,rate\n512,1e8,1\n",
+            r"Line 2 of .*: slots of a recorded .* is 100000000; it must be at most 100,000",
+        ),
     ],
 )
 def test_a_file_with_a_fault_is_refused(tmp_path, text, message):

@@ -17,7 +17,7 @@ from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.plan_cards import cards
 
 STUDY = Study(
-    "nexmark:q1", (2e6, 2e7, 1e30), (2, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=4, form="linear"
+    "nexmark:q1", (2e6, 2e7, 1e15), (2, 8, 16), (512,), testbed="fluid", slot_cpus=1.0, most_runs=4, form="linear"
 )
 
 

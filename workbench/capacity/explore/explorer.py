@@ -39,6 +39,7 @@ from workbench.capacity.explore.exploration import (
 )
 from workbench.capacity.explore.optimizer import ConfigurationOptimizer, minimal_first
 from workbench.capacity.model import SCALING, STREAMBED_FORMS, Growth, Model, unmeasured_memory_mb, why_no_capacity
+from workbench.checks import shown
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import Event, result_of
@@ -88,7 +89,7 @@ class Space:
         for name, values in (("slots", self.slots), ("memory_mb", self.memory_mb)):
             if not values or list(values) != sorted(set(values)) or values[0] < 1:
                 raise WorkbenchError(
-                    f"{name} of the space is {list(values)!r}; it must be whole numbers above 0, ascending. For "
+                    f"{name} of the space is {shown(list(values))}; it must be whole numbers above 0, ascending. For "
                     "example [1, 2, 4]."
                 )
 

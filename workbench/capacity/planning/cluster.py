@@ -12,7 +12,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from workbench.capacity.planning.executor import Reserve, kubernetes_reserve
+from workbench import bounds
+from workbench.capacity.planning.executor import Reserve, kubernetes_reserve, slots_within
 from workbench.errors import WorkbenchError
 from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan, Executor, InstanceType
 
@@ -80,6 +81,12 @@ def pack(
     """
     if not plans:
         raise WorkbenchError("There is no plan to put on a cluster; name at least one.")
+    for plan in plans:
+        if needed(plan) > bounds.TASKS:
+            raise WorkbenchError(
+                f"The plan for {plan.rate:g} records/s needs {needed(plan):,} slots; a cluster is packed for at most "
+                f"{bounds.TASKS:,} of each plan. Name plans for lower rates."
+            )
     if not instances:
         raise WorkbenchError("There is no price list, so no cluster can be priced. Name one with --prices.")
     _, count, instance, (executors, workers) = _cheapest(plans, instances, reserve)
@@ -138,7 +145,7 @@ def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packin
 def _cuts(plan: CapacityPlan, cpus: float, memory: float) -> Iterator[Executor]:
     """Executors to cut the plan's slots into, the largest first: each the smallest for its number of executors."""
     profile, slots = plan.budget.profile, needed(plan)
-    most = next((n for n in range(slots, 0, -1) if Executor(n, profile).fits(cpus, memory)), 0)
+    most = slots_within(slots, profile, cpus, memory)
     if most:
         sizes = dict.fromkeys(math.ceil(slots / count) for count in range(math.ceil(slots / most), slots + 1))
         yield from (Executor(size, profile) for size in itertools.islice(sizes, _MOST_CUTS))
@@ -155,8 +162,11 @@ def _first_fit(
     containers.sort(key=lambda one: (-max(one[0] / cpus, one[1] / memory), one[2], one[3]))
     free: list[list[float]] = []
     held: list[tuple[list[int], list[int]]] = []
+    full: dict[tuple[float, float], int] = {}  # by size: the workers before this one have no room for another
     for cores, size, place, drives in containers:
-        worker = next((n for n, (c, m) in enumerate(free) if c >= cores - _SLACK and m >= size - _SLACK), len(free))
+        begin = full.get((cores, size), 0)
+        room = (n for n in range(begin, len(free)) if free[n][0] >= cores - _SLACK and free[n][1] >= size - _SLACK)
+        worker = full[cores, size] = next(room, len(free))
         if worker == len(free):
             free.append([cpus, memory])
             held.append(([0] * len(plans), []))

@@ -5,6 +5,7 @@ gives less than it has, so fewer slots fit on a worker than its size divided by 
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from workbench.dataflow import SlotProfile
@@ -41,8 +42,16 @@ def slots_per_worker(cpus: float, memory_mb: float, profile: SlotProfile, reserv
     """Give the most slots of `profile` that one executor can hold on a worker of these cores and MiB; 0 if none."""
     kept_cpus, kept_mb = reserve(cpus, memory_mb)
     room_cpus, room_mb = cpus - kept_cpus, memory_mb - kept_mb
-    most = math.floor(room_cpus / profile.cpus + _SLACK)
-    return next((slots for slots in range(most, 0, -1) if Executor(slots, profile).fits(room_cpus, room_mb)), 0)
+    return slots_within(math.floor(room_cpus / profile.cpus + _SLACK), profile, room_cpus, room_mb)
+
+
+def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float) -> int:
+    """Give the most slots, `most` at most, of an executor that fits into these cores and MiB; 0 if none does."""
+
+    def is_too_large(slots: int) -> bool:
+        return not Executor(slots, profile).fits(cpus, memory_mb)
+
+    return bisect_left(range(1, most + 1), True, key=is_too_large)  # noqa: FBT003 - a larger one never fits either
 
 
 def _of_ranges(amount: float, shares: Sequence[tuple[float, float]]) -> float:

@@ -1,13 +1,13 @@
 """What slots cost: workers of priced instance types, and how many of them a number of slots takes."""
 
-import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from workbench.capacity.planning.executor import Reserve, kubernetes_reserve, slots_per_worker
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.reading import read_rows
 from workbench.records import InstanceType, Price
 
 COLUMNS = ("name", "provider", "region", "vcpus", "memory_mb", "price_per_hour", "currency", "source", "date")
@@ -22,22 +22,8 @@ def read_instances(path: Path) -> tuple[InstanceType, ...]:
         When the file cannot be read, a column or every instance type is missing, a value is wrong (with the line
         number), or there are several currencies.
     """
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            missing = set(COLUMNS) - set(reader.fieldnames or ())
-            if missing:
-                raise WorkbenchError(
-                    f"The price list {path} lacks {', '.join(sorted(missing))}; its columns must be "
-                    f"{', '.join(COLUMNS)}."
-                )
-            instances = tuple(_instance(row, path, reader.line_num) for row in reader)
-    except OSError as error:
-        raise WorkbenchError(f"The price list {path} cannot be read: {error.strerror}. Check the path.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise WorkbenchError(
-            f"The price list {path} is no CSV text in UTF-8: {error}. Save it as CSV with the encoding UTF-8."
-        ) from error
+    rows = read_rows(path, f"The price list {path}", COLUMNS, f"Its columns must be {', '.join(COLUMNS)}.")
+    instances = tuple(_instance(row, path, line) for line, row in rows)
     if not instances:
         raise WorkbenchError(f"The price list {path} has a heading and no instance types; add one a line.")
     currencies = sorted({instance.currency for instance in instances})
@@ -96,13 +82,13 @@ def cheapest(
     return found[0]
 
 
-def _instance(row: dict[str, str], path: Path, line: int) -> InstanceType:
+def _instance(row: Mapping[str, str | None], path: Path, line: int) -> InstanceType:
     try:
-        numbers = {name: float(row[name]) for name in ("vcpus", "memory_mb", "price_per_hour")}
-        texts = {name: row[name] for name in COLUMNS if name not in numbers}
-        lacking = [name for name, text in texts.items() if text is None]  # of a line that ends early
+        texts = {name: text for name in COLUMNS if (text := row[name]) is not None}
+        lacking = [name for name in COLUMNS if name not in texts]  # of a line that ends early
         if lacking:
             raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - reported with its line below
+        numbers = {name: float(texts.pop(name)) for name in ("vcpus", "memory_mb", "price_per_hour")}
         return InstanceType(**texts, **numbers)  # type: ignore[arg-type]
     except (ValueError, TypeError, WorkbenchError) as error:
         raise WorkbenchError(f"Line {line} of the price list {path} is wrong: {error}. Correct it.") from error

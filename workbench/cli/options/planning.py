@@ -12,7 +12,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="Carry a study out: measure a query on small budgets, fit a model of its capacity, and plan the "
         "slots, memory and settings for each target rate. What is recorded in the journal is not measured again.",
     )
-    planned.add_argument("study", metavar="STUDY", help="YAML file: query, targets, slots, memory_mb and more")
+    planned.add_argument(
+        "study",
+        metavar="STUDY",
+        help="YAML file: query, targets (at most 1e15/s), slots (at most 100,000), memory_mb and more",
+    )
     planned.add_argument("--dry-run", action="store_true", help="say what would be measured and how long it takes")
     planned.add_argument("--json", action="store_true", help="print JSON")
     planned.add_argument("--journal", default=JOURNAL, help="where every run is recorded (%(default)s)")

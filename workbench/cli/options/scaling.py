@@ -29,7 +29,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     replayed.add_argument(
         "--slots",
         type=int,
-        help="slots at the beginning, assigned by BIDS2 (default: those of the plan, or of the published deployment of "
+        help="slots at the beginning, at most 100,000, assigned by BIDS2 "
+        "(default: those of the plan, or of the published deployment of "
         "a CAPSys query)",
     )
     replayed.add_argument("--plan-rate", type=float, metavar="RATE", help="target rate of the plan (the last plan)")

@@ -82,7 +82,7 @@ def test_one_key_of_the_study_without_the_other_is_refused():
         study_from(given | {"outage_s": 600})
     with pytest.raises(WorkbenchError, match="catch_up_s is given without outage_s"):
         study_from(given | {"catch_up_s": 600})
-    with pytest.raises(WorkbenchError, match="outage_s is -1; it must be a number of seconds above 0"):
+    with pytest.raises(WorkbenchError, match=r"outage_s is -1; it must be at least 0.001 and at most 604800 .seconds."):
         study_from(given | {"outage_s": -1, "catch_up_s": 1})
 
 

@@ -30,5 +30,5 @@ def test_a_wrong_price_is_refused_with_its_line(tmp_path):
     with pytest.raises(WorkbenchError, match=r"Line 3 of the price list .* is wrong: it ends before currency, source"):
         read_instances(path)
     path.write_text("name,vcpus\n")
-    with pytest.raises(WorkbenchError, match=r"lacks currency, date"):
+    with pytest.raises(WorkbenchError, match=r"has no column 'provider', .*'date'; its first line names name, vcpus"):
         read_instances(path)

@@ -1,0 +1,100 @@
+"""Everything that reads withstands wrong input: a few inputs of each reader; benchmarks/fuzz.py tries thousands."""
+
+import random
+import subprocess
+import sys
+
+import pytest
+from benchmark_script import BENCHMARKS
+
+sys.path.insert(0, str(BENCHMARKS))
+
+from fuzzing.mutations import change, mutate
+from fuzzing.readers import READERS
+from fuzzing.sandbox import carry_out
+
+INPUTS = 40
+
+
+class Asked:
+    """An input of the sandbox: what to do."""
+
+    files = {"a.txt": b"content"}  # noqa: RUF012 - nothing changes it
+
+    def __init__(self, do):
+        self.arguments = do
+
+
+def outcome(do):
+    return next(carry_out([Asked(do)], lambda asked: asked()))
+
+
+def test_what_an_input_comes_to_is_told_apart(monkeypatch):
+    monkeypatch.setattr("fuzzing.sandbox.CPU_S", 0.3)
+
+    def spin():
+        while True:
+            pass
+
+    def fill():
+        return len(bytearray(3 << 30))
+
+    def crash():
+        import ctypes
+
+        ctypes.string_at(0)
+
+    def say(text, code=0):
+        def do():
+            print(text, file=sys.stderr if code else sys.stdout)
+            return code
+
+        return do
+
+    def leave():
+        sys.exit(7)
+
+    def execute():
+        open("pwned", "w").close()  # noqa: PTH123
+        return 0
+
+    asked = {
+        "answered": [say("fine"), say("not sustained", 1)],
+        "refused": [say("no such file", 2)],
+        "traceback": [lambda: 1 / 0, lambda: 70],
+        "hang": [spin],
+        "memory": [fill],
+        "crash": [crash, execute],
+        "exit code": [leave],
+        "no sense": [say("rate: nan"), say("9" * 300), say("", 2), say("x" * 9_000, 2), say("9" * 300, 2)],
+    }
+    for kind, all_of_them in asked.items():
+        assert [outcome(do).kind for do in all_of_them] == [kind] * len(all_of_them)
+
+
+def test_an_input_that_kills_its_process_does_not_cost_the_next():
+    cases = [Asked(lambda: 0), Asked(lambda: sys._exit(3)), Asked(lambda: __import__("os")._exit(3)), Asked(lambda: 0)]
+    assert [one.kind for one in carry_out(cases, lambda do: do())] == ["answered", "traceback", "exit code", "answered"]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".yaml", ".jsonl", ".csv", ".py", ".parquet"])
+def test_mutations_depend_on_the_seed_and_change_what_they_get(suffix):
+    content = {".csv": b"a,b\n1,2\n", ".py": b"def f():\n    return 1\n"}.get(suffix, b'{"a": [1, {"b": "c"}]}')
+    made = [mutate(content, suffix, random.Random(seed)) for seed in range(200)]
+    assert made == [mutate(content, suffix, random.Random(seed)) for seed in range(200)]
+    assert sum(one != content for one in made) > 150
+
+
+def test_a_change_leaves_what_it_was_given():
+    tree = {"a": [1, 2], "b": {"c": None}}
+    for seed in range(50):
+        change(tree, random.Random(seed))
+    assert tree == {"a": [1, 2], "b": {"c": None}}
+
+
+def test_every_reader_withstands_wrong_input(tmp_path):
+    """Always the same inputs; to try others: python benchmarks/fuzz.py all --inputs 10000 --seed 1."""
+    command = [sys.executable, str(BENCHMARKS / "fuzz.py"), "all", "--inputs", str(INPUTS), "--workers", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr[-3000:]}"
+    assert done.stdout.count("\n") == 1 + len(READERS) + 1  # a heading, and the parameters of reports

@@ -1,0 +1,38 @@
+"""The bounds of what is read are the same in the reference and in the help as in the code."""
+
+from pathlib import Path
+
+import pytest
+
+from workbench import bounds
+from workbench.cli import main
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference.md"
+
+
+def test_the_reference_gives_every_bound():
+    text = REFERENCE.read_text(encoding="utf-8")
+    table = text[text.index("### Bounds") : text.index("## Public names")]
+    for shown in (
+        f"| {bounds.RATE:g} records/s |",
+        f"| {bounds.TASKS:,} |",
+        f"| {bounds.MEMORY_MB:,} MiB, {bounds.CPUS:,} cores |",
+        f"| {bounds.SECONDS:,} s |",
+        f"| {bounds.TARGETS:,} |",
+        f"| {bounds.GRID:,} each |",
+        f"| {bounds.RUNS:,} |",
+        f"| {bounds.TEXT:,} characters |",
+        f"| {bounds.NUMBER:g} |",
+        f"| {bounds.YAML_BYTES / bounds.MEBIBYTE:g} MiB; {bounds.NESTING} |",
+        f"| {bounds.TABLE_BYTES // bounds.MEBIBYTE} MiB |",
+        f"| {bounds.DOCUMENT_BYTES // bounds.MEBIBYTE} MiB |",
+    ):
+        assert shown in table
+    assert bounds.INTERVALS == bounds.GRID
+
+
+@pytest.mark.parametrize("command", ["plan", "replay"])
+def test_the_help_gives_the_most_slots(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"at most {bounds.TASKS:,}" in " ".join(capsys.readouterr().out.split())

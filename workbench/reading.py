@@ -1,0 +1,218 @@
+"""How documents are read: whole files of a bounded size, as strict JSON, YAML or CSV.
+
+Strict means that a key given twice is refused (PyYAML and Python's json keep the last), and that ``1e6`` is a number in
+YAML too (YAML 1.1 has it as a text). What is nested too deeply is refused before anything recurses into it.
+"""
+
+import csv
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from workbench import bounds
+from workbench.checks import shown
+from workbench.errors import WorkbenchError
+
+_EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
+_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\x00\x00")
+_LONGEST_CELL = 131_072  # characters, the csv module's
+_LONGEST_REASON = 300
+
+
+class _TwiceError(ValueError):
+    """A key is there twice."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:  # noqa: ANN401 - the base class's
+        seen = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise _TwiceError(key.value)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+_StrictLoader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))
+
+
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether a file or folder is there; none is under a name that is too long, or has a NUL."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def read_text(path: str | os.PathLike[str], what: str, most_bytes: int = bounds.DOCUMENT_BYTES) -> str:
+    """Read a file in UTF-8; `what` names it in errors.
+
+    Raises
+    ------
+    WorkbenchError
+        When it cannot be read, is larger than `most_bytes`, or is no UTF-8.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(most_bytes + 1)
+        if len(content) <= most_bytes:
+            return content.decode("utf-8-sig")
+    except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise WorkbenchError(f"{what} cannot be read: {reason[:_LONGEST_REASON]}. Check the path.") from error
+    raise WorkbenchError(
+        f"{what} is larger than {most_bytes / bounds.MEBIBYTE:g} MiB. Check the path, or cut the file."
+    )
+
+
+def parse_json(text: str | bytes, *, by_hand: bool = False) -> Any:  # noqa: ANN401 - JSON
+    """Read one JSON document; in one that is written by hand, a key that is there twice is refused.
+
+    Raises
+    ------
+    ValueError
+        If `text` is not JSON, has a key twice, or is nested too deeply; the message fits after "because".
+    """
+    try:
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        if _deep(data):
+            _check_nesting(json.loads(text))
+        return json.loads(text, object_pairs_hook=_once if by_hand else None)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+
+
+def parse_yaml(text: str) -> object:
+    """Read one YAML document of plain values.
+
+    Raises
+    ------
+    ValueError
+        If `text` is not YAML, is too large, has a key twice, an invalid date or number, or is nested too deeply.
+    """
+    if len(text) > bounds.YAML_BYTES:
+        raise ValueError(f"it is larger than {bounds.YAML_BYTES / bounds.MEBIBYTE:g} MiB")
+    try:
+        loader = _StrictLoader(text)
+        try:
+            value = loader.get_single_data()
+        finally:
+            loader.dispose()
+        _check_nesting(value)
+    except _TwiceError as error:
+        raise ValueError(_twice(error.args[0])) from None
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+    ) as error:  # PyYAML's of odd tags
+        raise ValueError(" ".join(str(error).split())[:_LONGEST_REASON]) from error
+    return value
+
+
+def read_rows(
+    path: str | os.PathLike[str], what: str, columns: Sequence[str], advice: str
+) -> Iterator[tuple[int, Mapping[str, str | None]]]:
+    """Read a CSV file with a header: give the line number of each row, and its cells by column.
+
+    The cells that a row lacks are None.
+
+    Parameters
+    ----------
+    path, what
+        The file, and its name in errors.
+    columns
+        Those that it must have.
+    advice
+        The next step where one is missing.
+
+    Raises
+    ------
+    WorkbenchError
+        When it cannot be read, is too large or no CSV text, lacks a column or has it twice.
+    """
+    reader = csv.DictReader(io.StringIO(read_text(path, what, bounds.TABLE_BYTES), newline=""))
+    try:
+        header = list(reader.fieldnames or ())
+        for problem, wrong in (
+            ("no", [column for column in columns if column not in header]),
+            ("more than one", [column for column in columns if header.count(column) > 1]),
+        ):
+            if wrong:
+                raise WorkbenchError(
+                    f"{what} has {problem} column {', '.join(map(shown, wrong))}; its first line names "
+                    f"{_cut(', '.join(header)) or 'no columns'}. {advice}"
+                )
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise WorkbenchError(
+            f"{what} cannot be read as CSV: {error}, in line {reader.line_num}. Save it as CSV in UTF-8."
+        ) from error
+
+
+def finite_cell(text: str | None, here: str, column: str) -> float:
+    """Read a finite number of a CSV file; `here` names its line."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise WorkbenchError(f"{here} has {shown(text)} in column {column!r}; it must be a finite number.")
+    return value
+
+
+_TOO_DEEP = f"it is nested more than {bounds.NESTING} deep"
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen = set[str]()
+        raise ValueError(_twice(next(name for name, _ in pairs if name in seen or seen.add(name))))  # type: ignore[func-returns-value]
+    return found
+
+
+def _twice(key: str) -> str:
+    return f"key {shown(key)} is there twice; all would be lost but the last"
+
+
+def _deep(data: bytes) -> bool:
+    """Whether the brackets of `data` may be nested too deeply; those within texts count too."""
+    brackets = data.translate(_STEPS, _BRACKETS)
+    return len(brackets) > bounds.NESTING and max(accumulate(2 * one - 1 for one in brackets)) > bounds.NESTING
+
+
+def _check_nesting(value: object) -> None:
+    """Refuse what is nested too deeply, or has too many values once its aliases are unfolded."""
+    level, depth, count = [one for one in [value] if isinstance(one, dict | list)], 0, 1
+    while level:
+        depth += 1
+        if depth > bounds.NESTING:
+            raise ValueError(_TOO_DEEP)
+        children = [child for one in level for child in (one.values() if isinstance(one, dict) else one)]
+        count += len(children)
+        if count > bounds.VALUES:
+            raise ValueError(f"it has more than {bounds.VALUES:,} values")
+        level = [child for child in children if isinstance(child, dict | list)]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
