@@ -410,7 +410,7 @@ def query_of(study: Study) -> Query:
     """Find the query of a study; of a recorded one only its name is known."""
     if study.table is not None:
         return recorded_query(study.query, study.table)
-    return find_query(study.query, study.dataset, study.event_time, study.output_mode)
+    return find_query(study.query, study.dataset, study.event_time, study.output_mode, study.source)
 
 
 def estimator_of(study: Study) -> CapacityEstimator:
