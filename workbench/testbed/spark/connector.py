@@ -1,4 +1,4 @@
-"""Spark's Kafka connector, which PySpark does not include: its jars from a folder, or fetched once from Maven Central."""
+"""Spark's Kafka connector, which PySpark does not include: its jars from a folder, or fetched once from Maven."""
 
 import os
 import subprocess

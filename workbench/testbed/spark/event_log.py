@@ -99,7 +99,7 @@ def _is_topic(source: Mapping[str, Any]) -> bool:
 
 
 def _place(source: Mapping[str, Any]) -> str:
-    return json.dumps([source.get(name) for name in ("description", "startOffset", "endOffset")])
+    return json.dumps([source.get(name) for name in ("description", "startOffset", "endOffset", "numInputRows")])
 
 
 def _released(source: Mapping[str, Any]) -> int:
