@@ -85,7 +85,6 @@ def _fetch(connector: str, folder: Path) -> str:
     import pyspark  # noqa: PLC0415 - importing the workbench must not import pyspark
 
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ivy-") as scratch:
         excluded = "\n".join(f'<exclude org="{one}"/>' for one in _IN_SPARK)
         asked = Path(scratch, "ivy.xml")

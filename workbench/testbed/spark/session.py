@@ -126,8 +126,10 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         conf.setMaster(f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]")
     else:
         conf.setMaster(spec.master)
-    if isinstance(spec.generator, TopicRows):
-        conf.set("spark.jars", ",".join(spec.generator.connector))
+    if isinstance(spec.generator, TopicRows):  # not spark.jars, which Spark copies before it has our file system
+        for side in ("driver", "executor"):
+            key = f"spark.{side}.extraClassPath"
+            conf.set(key, os.pathsep.join((str(conf.get(key)), *spec.generator.connector)))
     with (folder / "jvm.log").open("ab") as log:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     compile_into(folder / "classes", gateway.jvm)
