@@ -10,7 +10,6 @@ its start offsets, are what counts.
 """
 
 import json
-import math
 import socket
 import time
 from collections.abc import Mapping
@@ -66,6 +65,7 @@ class TopicFeed:
     exhausted: bool = False
     restarts: bool = True
     _command: Command | None = None
+    _wanted: int = 0
     _last: Release | None = None
     _ready_after: int = -1
     _ends: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class TopicFeed:
 
     def offer(self, command: Command) -> None:
         """Take the command; see `starts`."""
-        self._command, self._last = command, None
+        self._command, self._wanted, self._last = command, command.max_records, None
 
     def starts(self, last_batch: int) -> bool:
         """Look at the topic, and say whether the query must begin again at its earliest offset.
@@ -108,6 +108,8 @@ class TopicFeed:
         assert self._command is not None  # noqa: S101 - for the type checker
         self._ends = offsets_of(self._topic, self._settings)
         whole = sum(high - low for low, high in self._ends.values())
+        if self._command.rate is None:  # no rate is promised, so smaller batches are as good
+            self._wanted = min(self._wanted, max(1, whole // 2))
         if whole < self._wanted:
             raise WorkbenchError(
                 f"The topic {self._topic.url} holds {whole:,} records, fewer than one batch of {self._wanted:,} that "
@@ -142,10 +144,6 @@ class TopicFeed:
             due = max(before.due + command.rate * (at_s - before.at_s), float(last))
         self._last = Release(command.epoch, at_s, first, last, 0, 0, due, due - last)
         return self._last
-
-    @property
-    def _wanted(self) -> int:
-        return math.ceil(self._command.max_records) if self._command else 0
 
     def _left(self) -> int:
         return sum(high - self._reached.get(number, low) for number, (low, high) in self._ends.items())

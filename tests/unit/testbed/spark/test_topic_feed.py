@@ -95,6 +95,11 @@ def test_a_topic_smaller_than_a_batch_is_refused(feed):
         offered(feed, 3000.0, 3000)
 
 
+def test_batches_without_a_rate_are_as_large_as_a_small_topic_permits(feed):
+    offered(feed, None, 3000)
+    assert feed._wanted == 1000
+
+
 def test_a_broker_that_no_longer_answers_is_noticed():
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"kafka://127.0.0.1:{server.getsockname()[1]}/orders"
