@@ -1,4 +1,4 @@
-"""Spark's own Kafka source beside the replayed sample: the MST of a query read in three ways, and the ratios.
+"""Spark's own Kafka source next to the replayed sample: the MST of a query read in three ways, and the ratios.
 
     python benchmarks/kafka.py [--rows 2000000] [--slots 2] [--tolerance 0.1] [q1 q11:tumbling ...]
 
@@ -6,15 +6,22 @@
 the topic's values as they are, and the query decodes them: the difference to `kafka` is what fetching costs. `replayed`
 replays the sample's columns: the difference to `decoded` is what JSON costs. Prints each bracket, the cost and limit of
 the source alone, and the ratios. The ways take turns, `--rounds` times.
+
+`--costs` compares CPU seconds of the tasks per record instead, in batches of `--batch` records: CPU time changes little
+where other processes share the machine and no rate can be measured.
 """
 
 import argparse
 import json
 import os
+import statistics
 import sys
 import tempfile
+import time
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,12 +29,18 @@ import pyarrow.parquet as pq
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator
+from workbench.records import state_settings
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import quota_permitted
+from workbench.testbed.spark import find_java, quota_permitted
+from workbench.testbed.spark.connector import connector_jars
+from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.live import Meter
+from workbench.testbed.spark.queries import Queries
+from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.views import units
-from workbench.workload import Dataset, Query, nexmark, schema_of
-from workbench.workload.kafka import Topic, fill
+from workbench.workload import Dataset, Query, nexmark, prepare, schema_of
+from workbench.workload.kafka import HEADERS, Topic, fill
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -35,6 +48,7 @@ from kafka_broker import running
 
 EVENT_TIME = "dateTime"
 PARTITIONS = 2
+RATIOS = (("kafka", "replayed"), ("kafka", "decoded"), ("decoded", "replayed"))
 
 
 def decode(build, schema, rows):
@@ -75,6 +89,71 @@ def measured(query, options):
         return estimator.estimate(run), run.source
 
 
+@contextmanager
+def session(folder):
+    """Queries on Spark in this process."""
+    from pyspark.sql import SparkSession
+
+    os.environ |= {"JAVA_HOME": find_java(folder).home, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    (folder / "log").mkdir()
+    settings = {
+        "spark.jars": ",".join(connector_jars(print)),
+        "spark.ui.enabled": "false",
+        "spark.python.authenticate.socketTimeout": "300s",  # Python starts slowly on a busy machine
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(PARTITIONS),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (folder / "log").as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        **state_settings(512),
+    }
+    builder = SparkSession.builder.master(f"local[{PARTITIONS}]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    events = EventLog(next((folder / "log").iterdir()))
+    queries = Queries(spark, events, Meter(None, os.getpid()), lambda: time.sleep(0.1))
+    try:
+        yield queries
+    finally:
+        queries.stop()
+        spark.stop()
+
+
+def cost(queries, name, query, options, folder):
+    """CPU seconds of the tasks per record: the median of the batches after the first half."""
+    if query.topic is not None:
+        schema = pa.schema([one for one in schema_of(query.dataset, query.event_time) if one.name != HEADERS])
+        rows = TopicRows(query.topic, schema, ())
+    else:
+        rows = prepare(query.dataset, query.event_time, folder)
+    spec = SimpleNamespace(
+        name=name, folder=folder, generator=rows, source_partitions=PARTITIONS, build=query.build, output_mode="append"
+    )
+    live = queries.start(spec, name)
+    live.fixed_batches(options.batch)
+    done = queries.batches(live, options.batches)
+    queries.retire(live)
+    spent = [
+        sum(task.cpu_s for stage in one.work.log.stages for task in stage.tasks) / one.batch.records for one in done
+    ]
+    return statistics.median(spent[len(spent) // 2 :])
+
+
+def costs(name, asked, queries, options, folder):
+    """Print what a record costs in each way, and the ratios."""
+    found = {}
+    for way, query in asked.items():
+        place = folder / f"{name.replace(':', '-')}-{way}"
+        place.mkdir()
+        found[way] = cost(queries, place.name, query, options, place)
+        print(f"{name} {way}: {1e6 * found[way]:.2f} us of CPU a record in the tasks", flush=True)
+    for first, second in RATIOS:
+        print(f"{name}: {first} / {second} {found[first] / found[second]:.2f} times the CPU", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("queries", nargs="*", default=["q1", "q11:tumbling"])
@@ -86,6 +165,9 @@ def main():
     parser.add_argument("--warmup", type=float, default=60.0)
     parser.add_argument("--tolerance", type=float, default=0.1)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--costs", action="store_true", help="CPU per record instead of the MST")
+    parser.add_argument("--batch", type=int, default=50_000, help="records, for --costs")
+    parser.add_argument("--batches", type=int, default=20, help="for --costs")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
@@ -96,6 +178,11 @@ def main():
                 event_rate=options.event_rate,
             )  # fmt: skip
             print(f"{sent.rows:,} rows in {PARTITIONS} partitions, {units.rate(sent.rate)}", flush=True)
+            if options.costs:
+                with session(Path(name)) as queries:
+                    for query in options.queries:
+                        costs(query, ways(query, url, options.event_rate), queries, options, Path(name))
+                return
             for query in options.queries:
                 compared(query, ways(query, url, options.event_rate), options)
 
@@ -118,7 +205,7 @@ def compared(name, asked, options):
                 flush=True,
             )
     mean = {way: sum(values) / len(values) for way, values in middles.items() if values}
-    for first, second in (("kafka", "replayed"), ("kafka", "decoded"), ("decoded", "replayed")):
+    for first, second in RATIOS:
         if first in mean and second in mean:
             print(f"{name}: {first} / {second} {mean[first] / mean[second]:.2f}", flush=True)
 

@@ -166,6 +166,7 @@ def main():
         settings = {
             "spark.jars": ",".join(connector_jars(print)),
             "spark.ui.enabled": "false",
+            "spark.python.authenticate.socketTimeout": "300s",  # Python starts slowly on a busy machine
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": str(SHUFFLES),
             "spark.eventLog.enabled": "true",
