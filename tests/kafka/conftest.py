@@ -1,9 +1,19 @@
-"""A broker for all tests of Kafka."""
+"""A broker for all tests of Kafka, and Spark's connector to it."""
 
 import os
+from pathlib import Path
 
 import pytest
-from kafka_broker import NoMavenError, running
+from kafka_broker import JARS, NoMavenError, running
+
+from workbench.testbed.spark import connector as connectors
+
+CONNECTOR = JARS.parent / "kafka-connector-4.2.0"
+
+
+def lacking(what, reason):
+    text = f"{what} comes from Maven Central, which cannot be reached: {reason}"
+    pytest.fail(text) if os.environ.get("CI") else pytest.skip(text)
 
 
 @pytest.fixture(scope="session")
@@ -12,5 +22,17 @@ def broker(tmp_path_factory):
         with running(tmp_path_factory.mktemp("kafka")) as broker:
             yield broker
     except NoMavenError as reason:
-        text = f"Kafka comes from Maven Central, which cannot be reached: {reason}"
-        pytest.fail(text) if os.environ.get("CI") else pytest.skip(text)
+        lacking("Kafka", reason)
+
+
+@pytest.fixture(scope="session")
+def connector():
+    """Spark's Kafka connector, fetched once."""
+    if not (CONNECTOR / "done").exists() and (reason := connectors._fetch("4.2.0", CONNECTOR)):
+        lacking("Spark's Kafka connector", reason)
+    before = os.environ.get(connectors.JARS)
+    os.environ[connectors.JARS] = str(CONNECTOR)
+    yield Path(CONNECTOR)
+    os.environ.pop(connectors.JARS)
+    if before is not None:
+        os.environ[connectors.JARS] = before

@@ -4,6 +4,7 @@ import pytest
 import toy_query
 
 from workbench.errors import WorkbenchError
+from workbench.testbed.spark.feed import ReplayFeed
 from workbench.testbed.spark.live import LiveQuery
 from workbench.workload import nexmark
 
@@ -20,6 +21,6 @@ pytestmark = pytest.mark.spark
     ],
 )
 def test_a_query_that_cannot_start_is_refused_with_the_next_step(spark, tmp_path, build, message):
-    live = LiveQuery("q", tmp_path / "live", 1.0, events=None, meter=None)
+    live = LiveQuery("q", tmp_path / "live", 1.0, events=None, meter=None, feed=ReplayFeed(tmp_path / "live"))
     with pytest.raises(WorkbenchError, match=message):
         live.start(spark, nexmark.query("q1").dataset, 1, build, "append")

@@ -54,6 +54,7 @@ _OF_A_PLAN: Mapping[str, Any] = MappingProxyType(
         "interval": defaults.INTERVAL_S,
         "dataset": None,
         "event_time": None,
+        "source": "replay",
         "output_mode": None,
         "percent": [100, 120, 150],
     }
@@ -211,7 +212,7 @@ def _estimator(options: argparse.Namespace) -> CapacityEstimator:
 
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     """Build what the options ask for, refusing what cannot be had before anything starts."""
-    query = find_query(options.query, options.dataset, options.event_time, options.output_mode)
+    query = find_query(options.query, options.dataset, options.event_time, options.output_mode, options.source)
     fractions = quota_permitted()
     cpus, slots = options.slot_cpus, options.slots
     if cpus is None:

@@ -54,13 +54,16 @@ class Definition:
     event_time: str | None = None
     output_mode: str | None = None
     unbounded_state: bool = False
+    topic: str | None = None
 
 
 def definition_of(query: object) -> Definition:
     """Return what `query` is made of."""
     if not isinstance(query, Query):
         return Definition()
-    return Definition(query.build, query.dataset, query.event_time, query.output_mode, query.unbounded_state)
+    return Definition(
+        query.build, query.dataset, query.event_time, query.output_mode, query.unbounded_state, query.topic
+    )
 
 
 def code_of(query: Query) -> str:
@@ -103,7 +106,8 @@ def data_of(query: Query) -> str:
         raise WorkbenchError(f"The dataset {dataset.path!r} does not exist; check the path.")
     files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
     seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return repr((dataset.format, dataset.event_time, seen))
+    topic = definition_of(query).topic
+    return repr((dataset.format, dataset.event_time, seen, *([topic] if topic else [])))
 
 
 def _sources(name: str, file: Path) -> Iterator[bytes]:

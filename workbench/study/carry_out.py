@@ -31,7 +31,7 @@ from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed
 from workbench.workload import KeyFrequencies, OutputMode, Query, read_key_frequencies
 
-Find = Callable[[str, str | None, str | None, OutputMode | None], Query]
+Find = Callable[[str, str | None, str | None, OutputMode | None, str], Query]
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -415,7 +415,7 @@ def query_of(study: Study, find: Find = find_query) -> Query:
     """Find the query of a study; of a recorded one only its name is known."""
     if study.table is not None:
         return recorded_query(study.query, study.table)
-    return find(study.query, study.dataset, study.event_time, study.output_mode)
+    return find(study.query, study.dataset, study.event_time, study.output_mode, study.source)
 
 
 def estimator_of(study: Study) -> CapacityEstimator:

@@ -14,12 +14,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+SOURCES = ("replay", "kafka")
+"""How a query gets its rows."""
+
 CAPTURES = Path(".workbench/captured")
 """Where samples of topics are kept that are named as a data set."""
 
 
 def find_query(
-    name: str, dataset: str | None = None, event_time: str | None = None, output_mode: OutputMode | None = None
+    name: str,
+    dataset: str | None = None,
+    event_time: str | None = None,
+    output_mode: OutputMode | None = None,
+    source: str = SOURCES[0],
 ) -> Query:
     """Return the query called `name`, fed from `dataset` where one is given.
 
@@ -33,12 +40,16 @@ def find_query(
         which is the query's own by default.
     output_mode
         Replaces the query's own.
+    source
+        ``"replay"``: the data is replayed at a controlled rate. ``"kafka"``: the topic that `dataset` names is read by
+        Spark's own Kafka source.
 
     Raises
     ------
     WorkbenchError
         When there is no such query, its data set is missing or does not fit it, or an event time is given alone.
     """
+    check_source(source, dataset)
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise WorkbenchError(
@@ -49,11 +60,17 @@ def find_query(
         query = _fed(nexmark.query(attribute), dataset, event_time)
     else:
         query = _users(name, module, attribute, dataset, event_time)
+    if source == "kafka":
+        query = replace(query, topic=dataset)
     return replace(query, output_mode=output_mode) if output_mode else query
 
 
 def read_query(
-    name: str, dataset: str | None = None, event_time: str | None = None, output_mode: OutputMode | None = None
+    name: str,
+    dataset: str | None = None,
+    event_time: str | None = None,
+    output_mode: OutputMode | None = None,
+    source: str = SOURCES[0],
 ) -> Query:
     """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
 
@@ -61,13 +78,30 @@ def read_query(
     """
     module, _, attribute = name.partition(":")
     if not module or not attribute or module == "nexmark":
-        return find_query(name, dataset, event_time, output_mode)
+        return find_query(name, dataset, event_time, output_mode, source)
+    check_source(source, dataset)
     found = read_own(name, "query")
     name = f"{found.module}:{attribute}"
     if not dataset and found.surely:
         raise _needs_data(name)
     data = _checked(dataset, event_time) if dataset else Dataset(str(found.file), "csv")
     return Query(name, found, data, event_time, output_mode or "append")
+
+
+def check_source(source: str, dataset: str | None) -> None:
+    """Refuse Spark's Kafka source without a topic.
+
+    Raises
+    ------
+    WorkbenchError
+        When the data set is no topic.
+    """
+    if source == "kafka" and not (dataset or "").startswith(kafka.SCHEME):
+        raise WorkbenchError(
+            f"source is 'kafka', but the data set is {dataset!r}, which is no topic. Name one, such as "
+            "kafka://localhost:9092/orders, or use source: replay.",
+            settings=("dataset",),
+        )
 
 
 def recorded_query(name: str, table: str) -> Query:

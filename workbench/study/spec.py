@@ -15,6 +15,7 @@ from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
 from workbench.records import Outage
 from workbench.simulation import RateTrace
+from workbench.study.catalogue import SOURCES, check_source
 from workbench.workload import OutputMode
 
 TESTBEDS = ("spark", "fluid", "recorded", "observed")
@@ -36,6 +37,9 @@ class Study:
         Budgets that may be measured: slot counts, and MiB per slot.
     dataset, event_time
         Data at rest that feeds the query, and its event-time column.
+    source
+        ``"replay"``: the data set is replayed at a controlled rate. ``"kafka"``: Spark's own Kafka source reads the
+        topic that `dataset` names, each budget in its own deployment.
     output_mode
         Spark's; None: the query's own.
     testbed
@@ -103,6 +107,7 @@ class Study:
     memory_mb: tuple[int, ...]
     dataset: str | None = None
     event_time: str | None = None
+    source: str = "replay"
     output_mode: OutputMode | None = None
     testbed: str = "spark"
     table: str | None = None
@@ -141,6 +146,7 @@ class Study:
             object.__setattr__(self, field.name, _RULES[field.name](field.name, value))
         _ = self.space  # says what is wrong with it
         self._check_source()
+        self._check_topic()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
             raise WorkbenchError(
                 f"slots is {shown(list(self.slots))}; one slot count is enough only in a shared deployment on Spark, "
@@ -165,7 +171,7 @@ class Study:
         if self.deployment is not None:
             return self.deployment == "shared"
         explored = self.choice == "improvement" and self.estimates == 1 and self.most_calls is None
-        return self.testbed == "spark" and explored and self.form == "scaling"
+        return self.testbed == "spark" and self.source == "replay" and explored and self.form == "scaling"
 
     @property
     def outage(self) -> Outage | None:
@@ -201,6 +207,19 @@ class Study:
             raise WorkbenchError(
                 f"latency_s is {self.latency_s:g}, but there are no intervals to choose from. Add, for example, "
                 f"'intervals: [1, {self.interval_s:g}, 5]'."
+            )
+
+    def _check_topic(self) -> None:
+        """Check that what reads a topic can."""
+        check_source(self.source, self.dataset)
+        if self.source == "kafka" and self.testbed != "spark":
+            raise WorkbenchError(
+                f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
+            )
+        if self.source == "kafka" and self.deployment == "shared":
+            raise WorkbenchError(
+                "deployment is 'shared', but with source: kafka each budget needs its own: a new rate starts the query "
+                "again. Remove it."
             )
 
     def _check_source(self) -> None:
@@ -340,6 +359,7 @@ _RULES: Mapping[str, _Check] = {
     "memory_mb": _MEMORY,
     "dataset": _or_none(_text("the path of a file or folder")),
     "event_time": _or_none(_text("the name of a column")),
+    "source": _one_of(*SOURCES),
     "output_mode": _or_none(_one_of(*get_args(OutputMode))),
     "testbed": _one_of(*TESTBEDS),
     "table": _CSV,

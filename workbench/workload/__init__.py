@@ -1,6 +1,6 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
-from workbench.workload.dataset import Replay, prepare
+from workbench.workload.dataset import Replay, prepare, schema_of
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys, read_key_frequencies
 from workbench.workload.query import Dataset, EventClock, Generator, OutputMode, Query, Unread
@@ -19,4 +19,5 @@ __all__ = [
     "count_keys",
     "prepare",
     "read_key_frequencies",
+    "schema_of",
 ]

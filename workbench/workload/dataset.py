@@ -139,6 +139,19 @@ def check(dataset: Dataset, event_time: str | None) -> None:
         raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
 
 
+def schema_of(dataset: Dataset, event_time: str | None) -> pa.Schema:
+    """Return the columns that a query is given of a data set.
+
+    Raises
+    ------
+    WorkbenchError
+        As for `prepare`.
+    """
+    with _readable(dataset):
+        source = pads.dataset(_local(dataset), format=dataset.format)
+        return _stored_schema(dataset, source.schema, event_time)
+
+
 @contextmanager
 def _readable(dataset: Dataset) -> Iterator[None]:
     """Turn Arrow's errors into an error that names the data set and the next step."""

@@ -147,6 +147,9 @@ class Query:
     unbounded_state
         Whether its state grows with every record, as in a join without watermarks. Such a query has no maximum rate,
         only a rate at a given size of the state.
+    topic
+        ``kafka://HOST:PORT/TOPIC``, read with Spark's own Kafka source; `dataset` is then a sample of it, which gives
+        the columns. None: `dataset` is replayed.
     """
 
     name: str
@@ -155,6 +158,7 @@ class Query:
     event_time: str | None = None
     output_mode: OutputMode = "append"
     unbounded_state: bool = False
+    topic: str | None = None
 
     def __post_init__(self) -> None:
         if self.output_mode not in get_args(OutputMode):

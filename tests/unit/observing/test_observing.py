@@ -9,7 +9,7 @@ from written_logs import BEGUN, a_day, application, capacity, events, executor, 
 from workbench.capacity.model import fit_micro_batch
 from workbench.errors import WorkbenchError
 from workbench.observing import as_measurement, headroom, read_log, trigger_interval
-from workbench.testbed.spark import Events
+from workbench.testbed.spark import Events, rows_of
 
 TRUE = capacity(4, 2.0)
 
@@ -192,6 +192,14 @@ def test_the_rows_of_all_sources_count(tmp_path):
     seen = read_log(written(tmp_path / "log", log))
     assert headroom(seen.batches, 2.0).rate == pytest.approx(TRUE, rel=0.06)
     assert seen.blocks[0].rows > 1000
+
+
+def test_rows_of_a_topic_that_two_branches_scan_count_once():
+    source = {"description": "KafkaV2[Subscribe[orders]]", "startOffset": {"orders": {"0": 1}}, "numInputRows": 9}
+    twice = [source | {"endOffset": {"orders": {"0": 10}}}] * 2
+    other = source | {"description": "KafkaV2[Subscribe[items]]", "endOffset": {"items": {"0": 10}}}
+    assert rows_of({"sources": twice}) == 9
+    assert rows_of({"sources": [*twice, other]}) == 18
 
 
 def test_executors_that_are_gone_at_the_end_are_those_that_it_ran_on(tmp_path):

@@ -110,6 +110,23 @@ def test_a_short_warm_up_is_short_in_both_places():
     assert estimator_of(replace(study, warmup_s=90.0)).warmup_min_s == 30.0
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": "Kafka"}, r"source is 'Kafka'; it must be one of replay, kafka"),
+        ({"dataset": "orders.parquet"}, r"the data set is 'orders.parquet', which is no topic. Name one"),
+        ({"testbed": "fluid"}, r"source is 'kafka', but the fluid testbed reads no topic"),
+        ({"deployment": "shared"}, r"with source: kafka each budget needs its own"),
+    ],
+)
+def test_a_study_that_cannot_read_a_topic_is_refused(change, message):
+    right = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
+    right |= {"source": "kafka", "dataset": "kafka://localhost:9092/bids"}
+    assert not study_from(right).shared
+    with pytest.raises(WorkbenchError, match=message):
+        study_from(right | change)
+
+
 def test_a_study_says_how_long_to_wait_for_neighbours_and_how_often_to_repeat():
     given = {"query": "nexmark:q1", "targets": [1000], "slots": [2, 4], "memory_mb": [512]}
     unset, hurried = study_from(given), study_from(given | {"patience_s": 0, "max_repeats": 1})

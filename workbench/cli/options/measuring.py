@@ -53,8 +53,18 @@ def _deployment_options() -> argparse.ArgumentParser:
     options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
     options.add_argument("--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of one slot, MiB (1024)")
     options.add_argument("--interval", type=float, default=defaults.INTERVAL_S, help="trigger interval, seconds (2)")
-    options.add_argument("--dataset", metavar="PATH", help="Parquet, CSV or JSON file or folder that feeds the query")
+    options.add_argument(
+        "--dataset",
+        metavar="PATH",
+        help="Parquet, CSV or JSON file or folder that feeds the query, or kafka://HOST:PORT/TOPIC",
+    )
     options.add_argument("--event-time", metavar="COLUMN", help="its event-time column, replaced on replay")
+    options.add_argument(
+        "--source",
+        choices=["replay", "kafka"],
+        default="replay",
+        help="how the query gets its rows: replayed, or by Spark's Kafka source from the topic that --dataset names",
+    )
     options.add_argument("--output-mode", choices=["append", "update", "complete"], help="Spark's output mode")
     options.add_argument("--json", action="store_true", help="print JSON")
     return options

@@ -41,6 +41,7 @@ from workbench.testbed.spark.session import end_session, executor_process, last_
 from workbench.testbed.spark.source_alone import SourceAlone
 from workbench.testbed.spark.spec import DeploymentSpec, slot_cores
 from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe
+from workbench.testbed.spark.topic_feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS, FirstRows, Turn
 from workbench.testbed.spark.warming import warm_code
 
@@ -69,6 +70,7 @@ class Driver:
         self._slot_cores = slot_cores(spec.budget, self._allowed)
         self._other_cores = self._allowed - self._slot_cores
         self._spark: SparkSession | None = None
+        self._broker = BrokerWatch(spec.generator.url) if isinstance(spec.generator, TopicRows) else None
         self._most = spec.budget
         self._first_rows = FirstRows()
         self._turns = 0
@@ -146,7 +148,12 @@ class Driver:
         if self._source.doubtful(rate, self._spec.budget, self._scans()):
             self._queries.drain(self._live)
             self._profile_again(self._live.rows_fitting)
-        self._live.command(rate)
+        if math.isinf(rate) and self._live.feed.restarts:
+            self._queries.fit(self._live)
+        else:
+            self._live.command(rate)
+            if self._live.feed.restarts and rate:
+                self._queries.batches(self._live, 1)  # a start is no part of what is observed
 
     def settle(self, seconds: float) -> None:
         """Let `seconds` pass."""
@@ -164,8 +171,11 @@ class Driver:
 
         self._interference.wait(self._live.commanded_rate, most_s, self._queries.tick, others)
 
-    def observe(self, seconds: float) -> Observation:
-        """Wait `seconds`, and longer if needed for enough complete batches; report these batches."""
+    def observe(self, seconds: float, again: bool = False) -> Observation:
+        """Wait `seconds`, and longer if needed for enough complete batches; report these batches.
+
+        Where a topic runs out of records meanwhile, it is read again from its earliest offset, and observed again once.
+        """
         live, spec = self._live, self._spec
         begin = now_s()
         cap = begin + max(60.0, seconds + 30 * spec.budget.interval_s)
@@ -180,6 +190,8 @@ class Driver:
         while now_s() < begin + seconds or (len(window()) < LEAST_BATCHES + 1 and now_s() < cap):
             self._queries.tick()
             self._interference.sample()
+            if live.epoch != epoch:
+                return self._observe_again(seconds, again)
         slower, cores = self._interference.end(live.commanded_rate)
         chosen = window()
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
@@ -218,6 +230,18 @@ class Driver:
         self._fastest = max(self._fastest, observation.consumed_rate)
         limit = self._source.profile(spec.budget, self._scans()).rate_limit
         return replace(observation, source_rate_limit=max(limit, self._fastest))  # what it released, it can release
+
+    def _observe_again(self, seconds: float, again: bool) -> Observation:
+        if again:
+            raise WorkbenchError(
+                f"The topic of query {self._spec.name!r} runs out of records within the {seconds:g} s of a probe at "
+                f"{self._live.commanded_rate:,.0f} records/s. Fill it with enough for two minutes at the highest rate "
+                "(workbench fill), then run the same command again; what was measured is kept."
+            )
+        self._say("the topic has run out of records: it is read again from its earliest offset, and observed again")
+        self._queries.batches(self._live, 1)
+        self._queries.settle(seconds)  # its state begins empty
+        return self.observe(seconds, again=True)
 
     def end(self) -> None:
         """Stop the queries and the session."""
@@ -308,6 +332,8 @@ class Driver:
             raise OwnerGoneError  # during an observation the owner sends nothing and only closes the pipe
         if not psutil.pid_exists(self._executor):
             raise self._executor_lost()
+        if self._broker is not None:
+            self._broker.check()
 
     def _idle(self) -> bool:
         return self._live.commanded_rate == 0

@@ -4,7 +4,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import WorkbenchError
 from workbench.metrics import Batch
 from workbench.testbed.spark.event_log import BatchLog, EventLog
+from workbench.testbed.spark.feed import Feed
 from workbench.testbed.spark.operators import BatchWork, line
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
 from workbench.testbed.spark.rows import not_read
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
-from workbench.workload import Generator
-from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
+from workbench.workload.source import Command, Release
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,12 +68,12 @@ class CompletedBatch:
     def batch(self) -> Batch:
         """The batch as an observation reports it."""
         log = self.work.log
-        return Batch(self.release.at_s, log.duration_s, log.records, self.release.due, self.release.queue)
+        return Batch(self.release.at_s, log.duration_s, self.release.records, self.release.due, self.release.queue)
 
 
 @dataclass
 class LiveQuery:
-    """A running query fed by the rate-limited source.
+    """A running query and its feed, which is the rate-limited source by default.
 
     The owner calls `pump` often. It reads the event log and, at an unlimited rate, adapts the batch size until batches
     last one interval.
@@ -84,6 +84,7 @@ class LiveQuery:
     interval_s: float
     events: EventLog
     meter: Meter
+    feed: Feed
     query: Any = None
     done: list[CompletedBatch] = field(default_factory=list)
     commanded_rate: float = 0.0
@@ -91,33 +92,45 @@ class LiveQuery:
     _fitting: bool = False
     _rows: int = FIRST_BATCH_ROWS
     _most_rows: int = 0
-    _released: dict[int, Release] = field(default_factory=dict)
-    _release_offset: int = 0
+    _offered: Command | None = None
+    _frame: "Callable[[], DataFrame] | None" = None
+    _mode: str = "append"
+    _runs: int = 0
 
     def start(
         self,
         spark: "SparkSession",
-        generator: Generator,
+        rows: Any,  # noqa: ANN401 - what the feed takes
         partitions: int,
         build: "Callable[[DataFrame], DataFrame]",
         output_mode: str,
     ) -> None:
-        """Build the query on the source and start it at rate 0.
+        """Build the query on its feed and start it at rate 0.
 
         Raises
         ------
         WorkbenchError
             If the query is no streaming query, or Spark refuses it.
         """
-        from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
-        from pyspark.sql import DataFrame  # noqa: PLC0415
-
         self.folder.mkdir()
         self.command(0.0)
-        source = f"workbench_{self.folder.name}"
-        spark.dataSource.register(rate_source(generator, self.folder, partitions, source))
+        self._mode = output_mode
+        self._frame = lambda: self._built(build, spark, rows, partitions)
+        frame = self._frame()
+        if not self.feed.restarts:
+            self._run(frame)
+
+    def _built(
+        self,
+        build: "Callable[[DataFrame], DataFrame]",
+        spark: "SparkSession",
+        rows: Any,  # noqa: ANN401
+        partitions: int,
+    ) -> "DataFrame":
+        from pyspark.sql import DataFrame  # noqa: PLC0415 - only the driver process loads Spark
+
         try:
-            stream = spark.readStream.format(source).load()
+            stream = self.feed.stream(spark, rows, partitions)
         except Exception as error:
             raise WorkbenchError(
                 f"The data of query {self.name!r} cannot be read by Spark: {_first_line(error)}. "
@@ -140,20 +153,53 @@ class LiveQuery:
                 f"Query {self.name!r} has no streaming plan: its result does not read from the DataFrame it was given. "
                 "Build it from the function's argument."
             )
+        return frame
+
+    def _run(self, frame: "DataFrame") -> None:
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+
         try:
             self.query = (
                 frame.writeStream.format("noop")
                 .queryName(self.folder.name)
-                .outputMode(output_mode)
-                .option("checkpointLocation", str(self.folder / "checkpoint"))
+                .outputMode(self._mode)
+                .option("checkpointLocation", str(self._checkpoint))
                 .trigger(processingTime=f"{self._interval_ms} milliseconds")
                 .start()
             )
         except PySparkException as error:
             raise WorkbenchError(
-                f"Spark refuses query {self.name!r} in output mode {output_mode!r}: {_first_line(error)}. "
+                f"Spark refuses query {self.name!r} in output mode {self._mode!r}: {_first_line(error)}. "
                 "Choose a mode the query allows (append needs a watermark for aggregations; try update or complete)."
             ) from error
+
+    def _run_again(self) -> None:
+        """Start the query again, from its checkpoint unless its feed begins again; at rate 0 it pauses."""
+        self.pause()
+        if self._frame is None or self._offered is None or not self._offered.max_records:
+            return
+        begun = [int(file.name) for file in self._checkpoint.glob("offsets/*") if file.name.isdigit()]
+        if self.feed.starts(max(begun, default=-1)):
+            self._drop_checkpoint()
+            self._runs += 1
+        self._run(self._frame())
+
+    def pause(self) -> None:
+        """Stop the query until the next command."""
+        if self.query is not None:
+            self.query.stop()
+
+    @property
+    def paused(self) -> bool:
+        """Whether it does not run because nothing is offered to it."""
+        return self.feed.restarts and self._offered is not None and not self._offered.max_records
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.folder / f"checkpoint{self._runs or ''}"
+
+    def _drop_checkpoint(self) -> None:
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def command(self, rate: float) -> None:
         """Offer `rate` records/s (inf: the maximum rate) from the next batch on, and flush the queue."""
@@ -162,13 +208,19 @@ class LiveQuery:
         self._fitting = math.isinf(rate)
         rows = self._rows if self._fitting else math.ceil(min(rate * self.interval_s, self._most_rows or math.inf))
         offered = None if self._fitting else rate
-        write_command(self.folder, Command(self._epoch, offered, rows, interval_s=self._interval_ms / 1000))
+        self._offer(Command(self._epoch, offered, rows, interval_s=self._interval_ms / 1000))
 
     def fixed_batches(self, rows: int) -> None:
         """Release `rows` rows at every trigger."""
         self._epoch += 1
         self._fitting = False
-        write_command(self.folder, Command(self._epoch, None, rows))
+        self._offer(Command(self._epoch, None, rows))
+
+    def _offer(self, command: Command) -> None:
+        self._offered = command
+        self.feed.offer(command)
+        if self.feed.restarts:
+            self._run_again()
 
     def expect(self, rows: int) -> None:
         """Assume that `rows` fit an interval until more is known; this also limits the size of a batch."""
@@ -191,30 +243,34 @@ class LiveQuery:
 
     def take(self, log: BatchLog, executor_s: float, python_s: float) -> None:
         """Record a committed batch, and adapt the batch size if the rate is unlimited."""
-        releases, self._release_offset = read_releases(self.folder, self._release_offset)
-        self._released.update({release.last: release for release in releases if release.records})
-        release = self._released.pop(log.last_row, None)
+        release = self.feed.release(log)
         if release is None:
             return
         self.done.append(CompletedBatch(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
         if self._fitting and release.epoch == self._epoch:
             seen = [done for done in self.done[-_MEMORY:] if done.release.epoch == self._epoch]
             self.expect(fitting_rows([(done.batch.records, done.batch.duration_s) for done in seen], self.interval_s))
-            write_command(self.folder, Command(self._epoch, None, self._rows))
+            if not self.feed.restarts:
+                self._offer(Command(self._epoch, None, self._rows))
 
     def check(self) -> None:
-        """Raise if the query ended on its own.
+        """Raise if the query ended on its own; begin its feed again if that is exhausted.
 
         Raises
         ------
         WorkbenchError
             With the query's own error, or if its batches read none of the released rows.
         """
+        if self.paused:
+            return
         unread = self.events.unread(self.query.id)
         if len(unread) >= MOST_UNREAD:
             raise not_read(self.name, sum(unread), 0.0)
         failure = self.events.failure(self.query.id)
         if failure is None and self.query.isActive:
+            if self.feed.exhausted and self._offered is not None:
+                self._epoch += 1
+                self._offer(replace(self._offered, epoch=self._epoch))
             return
         if failure is None:
             exception = self.query.exception()
@@ -226,8 +282,8 @@ class LiveQuery:
 
     def stop(self) -> None:
         """End the query and drop its checkpoint."""
-        self.query.stop()
-        shutil.rmtree(self.folder / "checkpoint", ignore_errors=True)
+        self.pause()
+        self._drop_checkpoint()
 
 
 def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:

@@ -1,12 +1,15 @@
 """The streaming queries of one deployment: started, waited for and ended."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.live import CompletedBatch, LiveQuery, Meter, now_s, pump
+from workbench.testbed.spark.feed import ReplayFeed
+from workbench.testbed.spark.live import CompletedBatch, LiveQuery, Meter, fitting_rows, now_s, pump
 from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.topic_feed import TopicFeed, TopicRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +19,7 @@ _JIT_STEADY = 0.03
 _PATIENCE_S = 240.0
 _DRAIN_S = 30.0
 _QUIET_S = 1.0
+_FITS, _FIT_BATCHES, _FITTED = 6, 2, 0.15
 
 
 class Queries:
@@ -39,7 +43,8 @@ class Queries:
         interval_s: float = READ_INTERVAL_S,
     ) -> LiveQuery:
         """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""
-        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter)
+        feed = TopicFeed(spec.generator) if isinstance(spec.generator, TopicRows) else ReplayFeed(spec.folder / folder)
+        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter, feed)
         mode = "append" if build else spec.output_mode
         live.start(self._spark, spec.generator, spec.source_partitions, build or spec.build, mode)
         self._running.append(live)
@@ -70,10 +75,10 @@ class Queries:
         WorkbenchError
             If they take minutes.
         """
-        epoch, seen = live.epoch, len(live.done)
+        seen = len(live.done)
         give_up = now_s() + _PATIENCE_S + 10 * live.interval_s
         while True:
-            fresh = [done for done in live.done[seen:] if done.release.epoch == epoch]
+            fresh = [done for done in live.done[seen:] if done.release.epoch == live.epoch]
             if len(fresh) >= count:
                 return fresh
             if now_s() > give_up:
@@ -94,9 +99,24 @@ class Queries:
                 if sum(last) > sum(before) * (1 - _JIT_STEADY):
                     return
 
+    def fit(self, live: LiveQuery) -> None:
+        """Offer the maximum rate to a query that starts again for every batch size: choose the size before."""
+        seen: list[tuple[int, float]] = []
+        for _ in range(_FITS):
+            live.command(math.inf)
+            tried = live.rows_fitting
+            seen += [(done.batch.records, done.batch.duration_s) for done in self.batches(live, _FIT_BATCHES)]
+            rows = fitting_rows(seen, live.interval_s)
+            if abs(rows / tried - 1) < _FITTED:
+                return
+            live.expect(rows)
+        live.command(math.inf)
+
     def drain(self, live: LiveQuery) -> None:
         """Offer nothing more, and wait until the batches are complete."""
         live.command(0.0)
+        if live.paused:
+            return
         end = now_s() + _DRAIN_S
         quiet_since = now_s()
         while now_s() < end and now_s() < quiet_since + _QUIET_S:
@@ -113,4 +133,4 @@ class Queries:
     def stop(self) -> None:
         """Stop all queries at once."""
         for query in self._running:
-            query.query.stop()
+            query.pause()

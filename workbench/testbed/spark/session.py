@@ -20,6 +20,7 @@ from workbench.records import MEASURED, state_settings
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.topic_feed import TopicRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,6 +138,10 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         conf.setMaster(f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]")
     else:
         conf.setMaster(spec.master)
+    if isinstance(spec.generator, TopicRows):  # not spark.jars, which Spark copies before it has our file system
+        for side in ("driver", "executor"):
+            key = f"spark.{side}.extraClassPath"
+            conf.set(key, os.pathsep.join((str(conf.get(key)), *spec.generator.connector)))
     with (folder / "jvm.log").open("ab") as log:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     compile_into(folder / "classes", gateway.jvm)

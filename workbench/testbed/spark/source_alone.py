@@ -12,6 +12,7 @@ from workbench.testbed.spark.live import CompletedBatch, LiveQuery, now_s
 from workbench.testbed.spark.operators import SourceCost, fit_source, line
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.workload.source import RowsOnly
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class SourceAlone:
         unlimited
             Context without the slots' quota; the code warms up in it.
         """
-        alone = queries.start(replace(spec, generator=RowsOnly(spec.generator)), f"source{self._taken}", _unchanged)
+        rows_only = spec.generator.source_alone() if isinstance(spec.generator, TopicRows) else RowsOnly(spec.generator)
+        alone = queries.start(replace(spec, generator=rows_only), f"source{self._taken}", _unchanged)
         rows = max(_LEAST_ROWS, rows)
         alone.fixed_batches(rows)
         with unlimited():

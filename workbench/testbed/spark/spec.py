@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.dataflow import Budget
 from workbench.testbed.spark.quota import CpuQuota
+from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.workload import Generator
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class DeploymentSpec:
 
     name: str
     build: "Callable[[DataFrame], DataFrame]"
-    generator: Generator
+    generator: Generator | TopicRows
     output_mode: str
     budget: Budget
     master: str

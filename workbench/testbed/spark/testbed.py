@@ -17,19 +17,22 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import cloudpickle
+import pyarrow as pa
 
 from workbench.dataflow import Budget
 from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.records import Machine
+from workbench.testbed.spark.connector import connector_jars, connector_version
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory, last_line
 from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.testbed.spark.turns import Turn
-from workbench.workload import Dataset, Query, Replay, prepare
+from workbench.workload import Dataset, Generator, Query, Replay, kafka, prepare, schema_of
 
 # The driver needs CPU time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8
@@ -227,8 +230,10 @@ class SparkTestbed:
         folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER)) if _memory_folder() else disk / "run"
         folder.mkdir(exist_ok=True)
         with _Driver(folder, disk, quota) as driver:
-            generator = query.dataset
-            if isinstance(generator, Dataset):
+            generator: Generator | TopicRows | Dataset = query.dataset
+            if query.topic is not None:
+                generator = _topic_rows(query, self.progress)
+            elif isinstance(generator, Dataset):
                 generator = prepare(generator, query.event_time, disk)
             spec = DeploymentSpec(
                 query.name,
@@ -258,6 +263,8 @@ class SparkTestbed:
                 else "whole cores, no quota"
             )
             facts |= {"output mode": query.output_mode, "event time": "due time and own lateness"}
+            if isinstance(generator, TopicRows):
+                facts |= {"event time": "the records' own", "source": _kafka_fact(generator)}
             if isinstance(generator, Replay) and not generator.complete:
                 facts["data"] = "only the first GiB of the data set is replayed"
             facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
@@ -292,6 +299,22 @@ class SparkTestbed:
                 f"groups ({error.strerror}). Use slots of one whole core.",
                 settings=("slot_cpus",),
             ) from error
+
+
+def _topic_rows(query: Query, progress: Callable[[str], None]) -> TopicRows:
+    """Say how the topic of `query` is read: into the columns of its sample, which is the query's data set."""
+    if query.topic is None or not isinstance(query.dataset, Dataset):
+        raise WorkbenchError(
+            f"Query {query.name!r} reads a topic, so its data set must be a sample of it, which gives the columns. "
+            "Capture one (workbench capture)."
+        )
+    schema = schema_of(query.dataset, query.event_time)
+    columns = [column for column in schema if column.name != kafka.HEADERS]
+    return TopicRows(query.topic, pa.schema(columns), connector_jars(progress))
+
+
+def _kafka_fact(rows: TopicRows) -> str:
+    return f"Spark's Kafka source, connector {connector_version(rows.connector)}, offered by maxOffsetsPerTrigger"
 
 
 def _partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:

@@ -1,7 +1,23 @@
 """Kafka as a workload: a bounded sample of a topic becomes a data set, and a data set fills a topic."""
 
-from workbench.workload.kafka._capture import Captured, Limits, capture
+from workbench.workload.kafka._capture import Captured, Limits, capture, offsets_of
 from workbench.workload.kafka._fill import Filled, fill
-from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings
+from workbench.workload.kafka._sample import COLUMNS, HEADERS, VALUE
+from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings, java_settings
 
-__all__ = ["CLIENT_CONFIG", "SCHEME", "Captured", "Filled", "Limits", "Topic", "capture", "client_settings", "fill"]
+__all__ = [
+    "CLIENT_CONFIG",
+    "COLUMNS",
+    "HEADERS",
+    "SCHEME",
+    "VALUE",
+    "Captured",
+    "Filled",
+    "Limits",
+    "Topic",
+    "capture",
+    "client_settings",
+    "fill",
+    "java_settings",
+    "offsets_of",
+]

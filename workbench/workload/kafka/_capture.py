@@ -249,15 +249,7 @@ def _told(topic: Topic, error: KafkaError | object, heard: list[str]) -> Workben
 
 def _begun(consumer: Consumer, topic: Topic, limits: Limits) -> _State:
     """Look at every partition's ends, and choose where to begin so that the newest records are read."""
-    known = consumer.list_topics(topic.name, timeout=_ASK_S).topics.get(topic.name)
-    if known is not None and known.error is not None and known.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-        raise KafkaException(known.error)
-    if known is None or known.error is not None or not known.partitions:
-        raise WorkbenchError(f"The topic {topic.url} does not exist. Check its name.")
-    ends = {
-        number: consumer.get_watermark_offsets(TopicPartition(topic.name, number), timeout=_ASK_S)
-        for number in sorted(known.partitions)
-    }
+    ends = _ends(consumer, topic)
     begin = {number: low for number, (low, _) in ends.items()}
     if limits.seconds is not None:
         since = max(0, int(1000 * (time.time() - limits.seconds)))
@@ -274,6 +266,36 @@ def _begun(consumer: Consumer, topic: Topic, limits: Limits) -> _State:
         {str(number): high - shared[number] for number, (_, high) in ends.items()},
         {str(number): high for number, (_, high) in ends.items()},
     )
+
+
+def offsets_of(topic: Topic, settings: Mapping[str, Any] | None = None) -> dict[int, tuple[int, int]]:
+    """Return the earliest offset of each partition, and the one after its last record.
+
+    Raises
+    ------
+    WorkbenchError
+        When the cluster does not answer, or the topic is missing.
+    """
+    heard = list[str]()
+    consumer = _consumer(topic, settings or {}, heard)
+    try:
+        return _ends(consumer, topic)
+    except KafkaException as error:
+        raise _told(topic, error.args[0], heard) from error
+    finally:
+        consumer.close()
+
+
+def _ends(consumer: Consumer, topic: Topic) -> dict[int, tuple[int, int]]:
+    known = consumer.list_topics(topic.name, timeout=_ASK_S).topics.get(topic.name)
+    if known is not None and known.error is not None and known.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise KafkaException(known.error)
+    if known is None or known.error is not None or not known.partitions:
+        raise WorkbenchError(f"The topic {topic.url} does not exist. Check its name.")
+    return {
+        number: consumer.get_watermark_offsets(TopicPartition(topic.name, number), timeout=_ASK_S)
+        for number in sorted(known.partitions)
+    }
 
 
 def _shared(rows: int, there: Mapping[int, int]) -> dict[int, int]:

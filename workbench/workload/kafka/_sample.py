@@ -8,6 +8,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,10 @@ import pyarrow.parquet as pq
 from confluent_kafka import Message
 
 KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS, VALUE = "_key", "_timestamp", "_partition", "_offset", "_headers", "value"
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {KEY: "key", TIMESTAMP: "timestamp", PARTITION: "partition", OFFSET: "offset"}
+)
+"""Columns of a sample that are a record's own, and their names in Spark's Kafka source."""
 
 _JSON_SHARE = 0.99  # of the values that must be objects
 _LEAST_BLOCK = 1 << 20

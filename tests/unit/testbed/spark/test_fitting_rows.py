@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.feed import ReplayFeed
 from workbench.testbed.spark.live import MOST_FITTING, LiveQuery, Meter, _root_cause, fitting_rows
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
 
@@ -50,7 +51,7 @@ def test_a_query_that_never_fits_gets_the_least_batch():
 
 
 def test_a_rate_that_is_far_too_high_makes_no_batch_without_end(tmp_path):
-    live = LiveQuery("q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1))
+    live = LiveQuery("q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), ReplayFeed(tmp_path))
     live.expect(1_000)
     for rate, rows in ((200.0, 400), (1e9, 1_000 * MOST_FITTING)):
         live.command(rate)

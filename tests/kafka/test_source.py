@@ -1,0 +1,210 @@
+"""Spark's own Kafka source on a real broker: its rates, its offsets, its columns, and a broker that stops."""
+
+import itertools
+import math
+import os
+import sys
+import time
+from collections import defaultdict
+from types import SimpleNamespace
+
+import pytest
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator, Configuration, Deployed, Finished, Probed, measure
+from workbench.study import find_query
+from workbench.testbed import SparkTestbed
+from workbench.testbed.spark import find_java, quota_permitted
+from workbench.testbed.spark.connector import connector_jars
+from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.live import Meter
+from workbench.testbed.spark.queries import Queries
+from workbench.testbed.spark.topic_feed import TopicRows, _decoded
+from workbench.workload import nexmark, schema_of
+from workbench.workload.kafka import HEADERS, Topic, fill
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
+
+ROWS, SHORT = 200_000, 12_000
+SECRET = "hunter2-in-no-file"  # noqa: S105 - it must be found nowhere
+
+
+@pytest.fixture(scope="module")
+def topics(broker):
+    events = nexmark.query("q1").dataset
+    urls = {}
+    for name, rows in (("long", ROWS), ("short", SHORT)):
+        urls[name] = broker.url(f"bids-{name}")
+        fill(Topic.parse(urls[name]), events, rows, partitions=3, event_rate=2_000)
+    return urls
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with client settings whose password must go nowhere."""
+    monkeypatch.chdir(tmp_path)
+    settings = tmp_path / "client.properties"
+    settings.write_text(f"sasl.mechanism=PLAIN\nsasl.username=me\nsasl.password={SECRET}\nclient.id=workbench\n")
+    monkeypatch.setenv("WORKBENCH_KAFKA_CONFIG", str(settings))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def spark(connector, tmp_path_factory):
+    assert connector.exists()
+    home = tmp_path_factory.mktemp("spark")
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": find_java(home).home}
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.jars": ",".join(connector_jars()),
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": home.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("topics")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    (log,) = (path for path in home.iterdir() if session.sparkContext.applicationId in path.name)
+    yield session, log
+    session.stop()
+
+
+def rows_of(query):
+    columns = [column for column in schema_of(query.dataset, query.event_time) if column.name != HEADERS]
+    return TopicRows(query.topic, query_schema(columns), connector_jars())
+
+
+def query_schema(columns):
+    import pyarrow as pa
+
+    return pa.schema(columns)
+
+
+@pytest.fixture
+def running(spark, topics, folder):
+    """Start a query on a topic; give it, all queries, and the batches that were committed."""
+    session, log = spark
+    queries = Queries(session, EventLog(log), Meter(None, os.getpid()), lambda: time.sleep(0.05))
+
+    def start(name):
+        query = find_query("nexmark:q1", topics[name], "dateTime", source="kafka")
+        spec = SimpleNamespace(
+            name="q1", folder=folder, generator=rows_of(query), source_partitions=1, build=query.build
+        )
+        spec.output_mode = "append"
+        live = queries.start(spec, "live", interval_s=1.0)
+        live.expect(50_000)
+        committed, release = [], live.feed.release
+
+        def noting(log):
+            committed.append(log.progress["sources"][0])
+            return release(log)
+
+        live.feed.release = noting
+        return live, queries, committed
+
+    yield start
+    queries.stop()
+
+
+def offsets(sources):
+    """Pairs (first, last) by partition, in the order of commit."""
+    found = defaultdict(list)
+    for source in sources:
+        for part, last in source["endOffset"]["bids-long"].items():
+            found[part].append(((source["startOffset"] or {}).get("bids-long", {}).get(part, 0), last))
+    return found
+
+
+def test_rates_change_without_a_record_lost_or_read_twice(running, spark):
+    live, queries, committed = running("long")
+    for rate in (1_000.0, 4_000.0, 500.0):
+        live.command(rate)
+        done = queries.batches(live, 4)
+        assert all(rate <= one.batch.records <= rate + 3 for one in done)
+        assert all(one.release.epoch == live.epoch for one in done)
+    for pairs in offsets(committed).values():
+        assert all(last == following for (_, last), (following, _) in itertools.pairwise(pairs))
+    assert SECRET not in spark[1].read_text(encoding="utf-8")
+
+
+def test_a_topic_that_runs_out_is_read_again_from_its_earliest_offset(running):
+    live, queries, committed = running("short")
+    live.command(2_000.0)
+    epoch = live.epoch
+    queries.batches(live, 3)
+    while live.epoch == epoch:
+        queries.tick()
+    assert [one.batch.records >= 2_000 for one in queries.batches(live, 2)] == [True, True]
+    assert sum(source["startOffset"] is None for source in committed) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_columns_are_those_of_the_sample(spark, topics):
+    query = find_query("nexmark:q1", topics["short"], "dateTime", source="kafka")
+    topic, schema = Topic.parse(query.topic), rows_of(query).schema
+    reader = spark[0].read.format("kafka").option("kafka.bootstrap.servers", topic.servers)
+    read = reader.option("subscribe", topic.name).load().select(*_decoded(schema))
+    assert read.columns == schema.names
+    sampled = spark[0].read.parquet(str(query.dataset.path))
+    chosen = ["_partition", "_offset", "event_type", "bid.price", "bid.bidder", "bid.extra"]
+    both = [
+        [tuple(row) for row in rows.select(*chosen).sort("_partition", "_offset").collect()] for rows in (read, sampled)
+    ]
+    assert both[0] == both[1]
+    assert len(both[0]) == SHORT
+    assert read.where("dateTime is null").count() == 0
+
+
+@pytest.mark.usefixtures("connector")
+def test_a_broker_that_stops_in_a_probe_is_named_and_the_measurement_goes_on(broker, topics, folder):
+    quota = quota_permitted()
+    testbed = SparkTestbed(slot_cpus="auto" if quota else "cores", warmup_cap_s=10.0)
+    budget = Budget(1, SlotProfile(0.5 if quota else 1.0, 1024), 1.0)
+    query = find_query("nexmark:q1", topics["long"], "dateTime", source="kafka")
+    estimator = CapacityEstimator(
+        0.2,
+        max_rate=1_500.0,
+        max_probes=3,
+        warmup_min_s=3.0,
+        warmup_cap_s=6.0,
+        settle_s=2.0,
+        window_s=6.0,
+        patience_s=0.0,
+    )
+    journal = Journal(folder / "journal.jsonl")
+
+    def events():
+        return measure(Configuration(query, budget), testbed, estimator, journal, costs=False)
+
+    def stopping():
+        for event in events():
+            if isinstance(event, Probed):
+                broker.stop()
+
+    with pytest.raises(WorkbenchError, match=r"No broker of kafka://\S+/bids-long answers any longer\. Start it"):
+        stopping()
+    broker.start()
+    resumed = list(events())
+    (deployed,) = (event for event in resumed if isinstance(event, Deployed))
+    (finished,) = (event for event in resumed if isinstance(event, Finished))
+    assert len(deployed.resumed) == 1
+    measurement = finished.measurement
+    assert "Kafka source, connector 4.2.0" in measurement.machine.facts["source"]
+    assert measurement.machine.facts["event time"] == "the records' own"
+    for probe in measurement.estimate.probes:
+        if math.isfinite(probe.rate):
+            counted = probe.observation
+            assert counted.consumed_records <= counted.due_records * 1.01 + 3 * len(counted.batches)
+    assert SECRET not in (folder / "journal.jsonl").read_text(encoding="utf-8")

@@ -1,0 +1,71 @@
+"""Where Spark's Kafka connector comes from."""
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark import connector
+
+NAMES = (
+    "spark-sql-kafka-0-10_2.13-4.2.0",
+    "spark-token-provider-kafka-0-10_2.13-4.2.0",
+    "kafka-clients-3.9.2",
+    "commons-pool2-2.13.1",
+)
+
+
+def jars_in(folder, names=NAMES):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / f"{name}.jar").touch()
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(connector.JARS, raising=False)
+
+
+def test_a_folder_that_is_named_is_taken(tmp_path, monkeypatch):
+    jars_in(tmp_path / "jars", (*NAMES, "hadoop-client-api-3.5.0"))
+    monkeypatch.setenv(connector.JARS, "jars")
+    found = connector.connector_jars()
+    assert found == tuple(sorted(str(tmp_path / "jars" / f"{name}.jar") for name in NAMES))
+    assert connector.connector_version(found) == "4.2.0"
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [(NAMES[:3], r"has no commons-pool2-VERSION\.jar"), ((*NAMES, "kafka-clients-4.0.0"), "has 2 kafka-clients")],
+)
+def test_a_folder_with_a_jar_too_few_or_too_many_is_refused(tmp_path, monkeypatch, names, text):
+    jars_in(tmp_path / "jars", names)
+    monkeypatch.setenv(connector.JARS, "jars")
+    with pytest.raises(WorkbenchError, match=text):
+        connector.connector_jars()
+
+
+def test_the_connector_of_sparks_version_is_fetched_first_and_once(monkeypatch):
+    asked = []
+
+    def fetch(version, folder):
+        asked.append(version)
+        if version != "4.2.0":
+            return "it was not found"
+        jars_in(folder)
+        (folder / "done").touch()
+        return ""
+
+    monkeypatch.setattr(connector, "_fetch", fetch)
+    monkeypatch.setattr(connector, "version", lambda _: "4.3.0")
+    first = connector.connector_jars()
+    assert asked == ["4.3.0", "4.2.0"]
+    assert connector.connector_jars() == first
+    assert len(asked) == 2
+
+
+def test_a_machine_without_maven_is_told_what_to_do(monkeypatch):
+    monkeypatch.setattr(connector, "_fetch", lambda *_: "no route to host")
+    with pytest.raises(
+        WorkbenchError, match=r"no route to host\. On a machine that can reach it.*WORKBENCH_KAFKA_JARS"
+    ):
+        connector.connector_jars()

@@ -1,0 +1,112 @@
+"""How the rows of a topic are offered and counted; offsets and progress as Kafka's source reports them."""
+
+import socket
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark import topic_feed
+from workbench.testbed.spark.event_log import BatchLog
+from workbench.testbed.spark.topic_feed import BrokerWatch, TopicFeed, TopicRows
+from workbench.workload.source import Command
+
+ROWS = TopicRows("kafka://localhost:9092/orders", pa.schema([("order", pa.int64())]), ())
+BEGUN_S = 1_790_000_000.0
+
+
+@pytest.fixture
+def feed(monkeypatch):
+    monkeypatch.delenv("WORKBENCH_KAFKA_CONFIG", raising=False)
+    monkeypatch.setattr(topic_feed, "offsets_of", lambda *_: {0: (10, 1010), 1: (0, 1000)})
+    return TopicFeed(ROWS)
+
+
+def batch(number, at_s, start, end, latest=(1010, 1000)):
+    def by_partition(pair):
+        return None if pair is None else {"orders": {str(part): offset for part, offset in enumerate(pair)}}
+
+    source = {"startOffset": by_partition(start), "endOffset": by_partition(end), "latestOffset": by_partition(latest)}
+    stamp = datetime.fromtimestamp(BEGUN_S + at_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return BatchLog(number, {"timestamp": stamp, "sources": [source]}, ())
+
+
+def offered(feed, rate, rows, last_batch=-1):
+    feed.offer(Command(1, rate, rows))
+    return feed.starts(last_batch)
+
+
+def test_rows_are_counted_by_offsets_and_due_by_the_clock(feed):
+    assert offered(feed, 100.0, 100)
+    assert feed.release(batch(0, 0.0, None, (60, 50))) is None  # pays for the start
+    first = feed.release(batch(1, 1.0, (60, 50), (110, 100)))
+    second = feed.release(batch(2, 2.0, (110, 100), (160, 150)))
+    late = feed.release(batch(3, 3.5, (160, 150), (210, 200)))
+    assert [one.records for one in (first, second, late)] == [100, 100, 100]
+    assert [round(one.due, 2) for one in (first, second, late)] == [100, 200, 350]
+    assert [round(one.queue, 2) for one in (first, second, late)] == [0, 0, 50]
+    assert late.at_s - first.at_s == pytest.approx(2.5)
+
+
+def test_what_is_taken_early_is_offered_early_and_hides_no_later_lack(feed):
+    offered(feed, 100.0, 100)
+    feed.release(batch(0, 0.0, None, (60, 50)))
+    feed.release(batch(1, 1.3, (60, 50), (110, 100)))
+    early = feed.release(batch(2, 2.0, (110, 100), (160, 150)))
+    assert early.due == early.last == 200
+    assert feed.release(batch(3, 4.0, (160, 150), (210, 200))).queue == pytest.approx(100)
+
+
+def test_the_first_batch_without_offsets_begins_at_the_earliest(feed):
+    offered(feed, None, 100)
+    feed._ready_after = -1
+    assert feed.release(batch(0, 0.0, None, (60, 50))).records == 100
+
+
+def test_a_batch_that_was_cut_off_and_repeated_is_not_counted(feed):
+    offered(feed, 100.0, 100)
+    for number in range(3):
+        feed.release(batch(number, number, (10, 0), (60, 50)))
+    assert not offered(feed, 200.0, 200, last_batch=3)
+    assert feed.release(batch(3, 5.0, (60, 50), (110, 100))) is None
+    assert feed.release(batch(4, 6.0, (110, 100), (210, 200))) is None
+    assert feed.release(batch(5, 7.0, (210, 200), (310, 300))).records == 200
+
+
+def test_a_topic_without_enough_for_a_batch_is_begun_again(feed):
+    offered(feed, 100.0, 300)
+    feed.release(batch(0, 0.0, None, (860, 850)))
+    assert not feed.exhausted
+    feed.release(batch(1, 1.0, (860, 850), (1000, 990)))
+    assert feed.exhausted
+    assert offered(feed, 100.0, 300, last_batch=1)
+    assert not feed.exhausted
+
+
+def test_a_topic_that_grows_goes_on(feed):
+    offered(feed, 100.0, 300)
+    feed.release(batch(0, 0.0, None, (1000, 990), latest=(5000, 5000)))
+    assert not feed.exhausted
+
+
+def test_a_topic_smaller_than_a_batch_is_refused(feed):
+    with pytest.raises(WorkbenchError, match=r"holds 2,000 records, fewer than one batch of 3,000 .*Fill it"):
+        offered(feed, 3000.0, 3000)
+
+
+def test_batches_without_a_rate_are_as_large_as_a_small_topic_permits(feed):
+    offered(feed, None, 3000)
+    assert feed._wanted == 1000
+
+
+def test_a_broker_that_no_longer_answers_is_noticed():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"kafka://127.0.0.1:{server.getsockname()[1]}/orders"
+        watch = BrokerWatch(url)
+        watch.check()
+    watch._looked_s = 0.0
+    with pytest.raises(
+        WorkbenchError, match=r"No broker of kafka://127.0.0.1:\d+/orders answers any longer\. Start it"
+    ):
+        watch.check()

@@ -1,0 +1,104 @@
+"""Spark's Kafka connector, which PySpark does not include: its jars from a folder, or fetched once from Maven."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.java import find_java
+
+JARS = "WORKBENCH_KAFKA_JARS"
+"""Environment variable with a folder of the connector's jars, for machines without access to Maven Central."""
+
+_FOLDER = Path(".workbench/kafka-connector")
+_NAME = "spark-sql-kafka-0-10_2.13"
+_TRIED = "4.2.0"  # reads, writes and keeps its offsets on Spark 4.3.0
+_NEEDED = (_NAME, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2")
+_FETCH_S = 600.0
+_IVY = """<ivy-module version="2.0">
+<info organisation="workbench" module="connector"/>
+<dependencies><dependency org="org.apache.spark" name="{name}" rev="{version}" conf="default">
+{excluded}
+</dependency></dependencies>
+</ivy-module>
+"""
+_IN_SPARK = (
+    "org.apache.hadoop", "org.scala-lang", "org.scala-lang.modules", "org.slf4j", "at.yawk.lz4", "org.lz4",
+    "org.xerial.snappy", "com.github.luben", "com.google.code.findbugs",
+)  # fmt: skip
+
+
+def connector_jars(progress: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
+    """Return the paths of the connector's jars; fetch them at the first use.
+
+    The connector of Spark's own version is preferred, and 4.2.0 is taken where that is not published.
+
+    Raises
+    ------
+    WorkbenchError
+        When a folder is named that lacks a jar, or Maven Central cannot be reached.
+    """
+    named = os.environ.get(JARS)
+    if named:
+        return _complete(Path(named))
+    versions = tuple(dict.fromkeys((version("pyspark"), _TRIED)))
+    there = [_FOLDER / one for one in versions if (_FOLDER / one / "done").exists()]
+    if there:
+        return _complete(there[0])
+    progress("fetching Spark's Kafka connector from Maven Central")
+    reason = ""
+    for one in versions:
+        reason = _fetch(one, _FOLDER / one)
+        if not reason:
+            return _complete(_FOLDER / one)
+    raise WorkbenchError(
+        f"Spark's Kafka connector could not be fetched from Maven Central: {reason}. On a machine that can reach it, "
+        f"fetch org.apache.spark:{_NAME}:{versions[0]} (or {_TRIED}) with its dependencies, copy the jars into a "
+        f"folder here, and name it in {JARS}."
+    )
+
+
+def connector_version(jars: tuple[str, ...]) -> str:
+    """Version of the connector among `jars`."""
+    (found,) = (Path(jar).stem.removeprefix(f"{_NAME}-") for jar in jars if Path(jar).name.startswith(_NAME))
+    return found
+
+
+def _complete(folder: Path) -> tuple[str, ...]:
+    """Return the jars in `folder`; each that is needed must be there once."""
+    found = sorted(str(path.resolve()) for path in folder.glob("*.jar"))
+    for name in _NEEDED:
+        count = sum(Path(jar).name.startswith(f"{name}-") for jar in found)
+        if count != 1:
+            raise WorkbenchError(
+                f"The folder {folder} has {count or 'no'} {name}-VERSION.jar; Spark's Kafka connector needs one each "
+                f"of {', '.join(_NEEDED)}. Correct it, or unset {JARS} to have them fetched."
+            )
+    return tuple(jar for jar in found if Path(jar).name.startswith(_NEEDED))
+
+
+def _fetch(connector: str, folder: Path) -> str:
+    """Fetch the connector with the Ivy that PySpark includes; return why that failed, or nothing."""
+    import pyspark  # noqa: PLC0415 - importing the workbench must not import pyspark
+
+    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+    with tempfile.TemporaryDirectory(prefix="ivy-") as scratch:
+        excluded = "\n".join(f'<exclude org="{one}"/>' for one in _IN_SPARK)
+        asked = Path(scratch, "ivy.xml")
+        asked.write_text(_IVY.format(name=_NAME, version=connector, excluded=excluded), encoding="utf-8")
+        java = f"{find_java(Path(scratch)).home}/bin/java"
+        pattern = f"{folder.resolve()}/[artifact]-[revision].[ext]"
+        command = [java, "-jar", str(ivy), "-ivy", str(asked), "-confs", "default", "-retrieve", pattern,
+                   "-cache", f"{scratch}/cache"]  # fmt: skip
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_S, check=False)
+        except subprocess.TimeoutExpired:
+            return f"nothing came within {_FETCH_S:g} s"
+    if done.returncode or not list(folder.glob(f"{_NAME}-*.jar")):
+        lines = (line.strip(" \t:") for line in done.stdout.splitlines())
+        return next((line for line in lines if "not found" in line or "ERROR" in line), "no reason was given")
+    (folder / "done").touch()
+    return ""

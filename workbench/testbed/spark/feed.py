@@ -1,0 +1,71 @@
+"""What feeds a query with rows: the workbench's own rate-limited source, or another that obeys the same commands."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from workbench.testbed.spark.event_log import BatchLog
+from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Feed(Protocol):
+    """Feeds one query."""
+
+    @property
+    def restarts(self) -> bool:
+        """Whether the query must start again to obey a command."""
+        ...
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether too few rows are left for a batch, so that it must begin again at its first row."""
+        ...
+
+    def stream(self, spark: "SparkSession", rows: Any, partitions: int) -> "DataFrame":  # noqa: ANN401 - each its own
+        """Return the query's input."""
+        ...
+
+    def offer(self, command: Command) -> None:
+        """Obey `command` from the next batch on, or from the next start of the query."""
+        ...
+
+    def release(self, log: BatchLog) -> Release | None:
+        """Return which rows a committed batch has taken; None if it does not belong to a command."""
+        ...
+
+    def starts(self, last_batch: int) -> bool:
+        """Hear that the query starts and has begun batches up to `last_batch`; whether its state must begin empty."""
+        ...
+
+
+class ReplayFeed:
+    """Replays rows under a control file in `folder`."""
+
+    restarts = exhausted = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._released: dict[int, Release] = {}
+        self._offset = 0
+
+    def stream(self, spark: "SparkSession", rows: Any, partitions: int) -> "DataFrame":  # noqa: ANN401 - a Generator
+        """Read `rows` in a number of `partitions`."""
+        name = f"workbench_{self._folder.name}"
+        spark.dataSource.register(rate_source(rows, self._folder, partitions, name))
+        return spark.readStream.format(name).load()
+
+    def offer(self, command: Command) -> None:
+        """Write the control file."""
+        write_command(self._folder, command)
+
+    def release(self, log: BatchLog) -> Release | None:
+        """Find the release of a batch in the log that the source writes."""
+        releases, self._offset = read_releases(self._folder, self._offset)
+        self._released.update({release.last: release for release in releases if release.records})
+        return self._released.pop(log.last_row, None)
+
+    def starts(self, last_batch: int) -> bool:  # noqa: ARG002 - the protocol's
+        """Give False."""
+        return False
