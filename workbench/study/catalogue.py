@@ -85,7 +85,8 @@ def read_query(
     if not dataset and found.surely:
         raise _needs_data(name)
     data = _checked(dataset, event_time) if dataset else Dataset(str(found.file), "csv")
-    return Query(name, found, data, event_time, output_mode or "append")
+    topic = dataset if source == "kafka" else None
+    return Query(name, found, data, event_time, output_mode or "append", topic=topic)
 
 
 def check_source(source: str, dataset: str | None) -> None:
