@@ -1,7 +1,7 @@
 """The weights of the scaling law's shapes of growth, and how well its intervals hold in families it has not seen.
 
-    python benchmarks/growth.py           # the table: coverage, error and width by family
-    python benchmarks/growth.py weights   # the weights that workbench/capacity/model/growth.py has
+    python benchmarks/families.py           # the table: coverage, error and width by family
+    python benchmarks/families.py weights   # the weights that workbench/capacity/model/growth.py has
 
 The published curves must be next to the repository. Expectation and maximisation: each curve says how probable each
 shape is, given the weights; the weights are what the curves say on average. The evidence is the law's own.
