@@ -189,9 +189,31 @@ def _largest_group(
     points: Floats, rates: Floats, bounds: Floats, valid: Flags, limits: Sequence[float]
 ) -> Outliers | None:
     """Largest group of outliers among the valid ones; of equally large ones the lowest."""
-    groups = [group for base in rates[valid] if (group := _group(points, rates, bounds, valid, base, alone=False))]
+    groups = [
+        group
+        for base in _possible(points, rates, bounds, valid)
+        if (group := _group(points, rates, bounds, valid, base, alone=False))
+    ]
     groups += [group for base in limits if (group := _group(points, rates, bounds, valid, base, alone=True))]
     return max(groups, key=lambda group: (len(group.runs), -group.rate), default=None)
+
+
+def _possible(points: Floats, rates: Floats, bounds: Floats, valid: Flags) -> list[float]:
+    """Rates from which there may be outliers, without a fit: several budgets agree, and one as small carries more."""
+    rows = np.flatnonzero(valid)
+    by_slots = rows[np.argsort(points[rows, 1], kind="stable")]
+    slots, highest = points[by_slots, 1], np.maximum.accumulate(rates[by_slots])
+    objective = np.where(np.isfinite(bounds), bounds, 0.0)
+    by_rate = rows[np.argsort(rates[rows], kind="stable")]
+    ends = np.searchsorted(rates[by_rate], rates[by_rate] * (1 + AGREEMENT), side="right")
+    starts = np.searchsorted(rates[by_rate], rates[by_rate], side="left")
+    found = []
+    for base, start, end in zip(rates[by_rate].tolist(), starts.tolist(), ends.tolist(), strict=True):
+        near = by_rate[start:end]
+        as_small = highest[np.searchsorted(slots, points[near, 1].max(), side="right") - 1]
+        if SHORTFALL * max(as_small, objective[near].max()) >= base and _many_budgets(points[near]):
+            found.append(base)
+    return found
 
 
 def _group(points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool) -> Outliers | None:
