@@ -5,10 +5,13 @@ import csv
 import io
 import json
 import math
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from workbench.cli.console import DONE, check_file
@@ -17,6 +20,7 @@ from workbench.cli.show_placement import show_compared, show_placed, show_shapes
 from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
+    SEARCHED,
     Comparison,
     Placed,
     PlacementInput,
@@ -27,6 +31,7 @@ from workbench.placement import (
     place,
     placed_together,
     shapes_of,
+    stopping_when,
     thresholds_of,
 )
 from workbench.records import write_whole
@@ -76,7 +81,8 @@ def _answer(options: argparse.Namespace) -> int:
                 **asked,
             )
         else:
-            chosen = place(given, method, timeout_s=options.timeout, **asked)
+            with _until_interrupted(method):
+                chosen = place(given, method, timeout_s=options.timeout, **asked)
     if options.compare:
         _say_compared(given, rows, as_json=options.json)
         if options.flink and method in rows.refused:
@@ -112,6 +118,26 @@ def _searching() -> Iterator[Progress]:
         if must_compile():
             say("compiling the search, once on this machine: about half a minute")
         yield say
+
+
+@contextmanager
+def _until_interrupted(method: str) -> Iterator[None]:
+    """Let Ctrl-C end a search with the best plan found so far; a second one ends the command."""
+    if method not in SEARCHED or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell
+        yield
+        return
+    asked = threading.Event()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        with stopping_when(asked.is_set):
+            yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
