@@ -450,7 +450,7 @@ def plot(kept, path):
     import plotly.graph_objects as go
     from picture import save
 
-    figure = go.Figure(layout={"template": "plotly_white", "width": 760, "height": 420})
+    figure = go.Figure(layout={"template": "plotly_white", "width": 760, "height": 480})
     ends = np.array([1e-3, 1.0])
     for power, dash in ((1, "dot"), (2, "dash")):
         figure.add_scatter(
@@ -462,7 +462,11 @@ def plot(kept, path):
             x, y = (np.array([row[what] for row in rows]) for what in ("size", "cpu_s"))
             figure.add_scatter(x=x / x[-1], y=y / y[-1], name=f"{name}, to {x[-1]:,.0f}", mode="lines+markers")
     figure.update_layout(
-        title="Time as the work grows", xaxis_title="size / largest", yaxis_title="CPU seconds / most", font_size=12
+        title="Time as the work grows",
+        legend_font_size=10,
+        xaxis_title="size / largest",
+        yaxis_title="CPU seconds / most",
+        font_size=12,
     )
     figure.update_xaxes(type="log", dtick=1)
     figure.update_yaxes(type="log", dtick=1, range=[-3, 0.2])
