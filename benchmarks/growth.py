@@ -184,7 +184,7 @@ def allocated(count, folder):  # noqa: ARG001
 
     dice = random.Random(1)
     rates = {f"operator {number}": dice.uniform(1e3, 1e5) for number in range(count)}
-    return lambda: [bids2(rates, dict.fromkeys(rates, 1.0), 10 * count) for _ in range(30)]
+    return lambda: [bids2(rates, dict.fromkeys(rates, 1.0), 10 * count) for _ in range(300)]
 
 
 def drawn(count, folder):  # noqa: ARG001
@@ -222,8 +222,8 @@ def placed(tasks, folder, *, method):  # noqa: ARG001
     from workbench.placement import PlacementInput, place
     from workbench.simulation import Worker
 
-    place(PlacementInput(to_place(24), rate=None, worker=Worker(8.0, 100.0, 200.0)), method)  # compiles
-    given = PlacementInput(to_place(tasks), rate=1e5, worker=Worker(4.0, 20.0, 40.0))
+    place(PlacementInput({"chain": to_place(24)}, 1e5, Worker(4.0, 20.0, 40.0)), method)  # compiles
+    given = PlacementInput({"chain": to_place(tasks)}, 1e5, Worker(4.0, 20.0, 40.0))
     return lambda: place(given, method)
 
 
@@ -297,7 +297,7 @@ SERIES = {
     "model": Series("measurements in a model", (30, 100, 300, 1_000, 3_000, 10_000), modelled),
     "targets": Series("targets planned, written and read", (30, 100, 300, 1_000, 3_000, 10_000), targeted),
     "ds2": Series("operators scaled by DS2, ten times", (30, 100, 300, 1_000), scaled),
-    "bids2": Series("operators that BIDS2 gives slots to, thirty times", (30, 100, 300, 1_000), allocated),
+    "bids2": Series("operators that BIDS2 gives slots to, 300 times", (30, 100, 300, 1_000), allocated),
     "graph": Series("operators drawn", (30, 100, 300, 1_000), drawn),
     "simulate": Series("operators simulated for an hour", (30, 100, 300, 1_000), simulated),
     "optimal": Series(
@@ -450,7 +450,7 @@ def plot(kept, path):
     import plotly.graph_objects as go
     from picture import save
 
-    figure = go.Figure(layout={"template": "plotly_white", "width": 760, "height": 420})
+    figure = go.Figure(layout={"template": "plotly_white", "width": 760, "height": 480})
     ends = np.array([1e-3, 1.0])
     for power, dash in ((1, "dot"), (2, "dash")):
         figure.add_scatter(
@@ -462,7 +462,11 @@ def plot(kept, path):
             x, y = (np.array([row[what] for row in rows]) for what in ("size", "cpu_s"))
             figure.add_scatter(x=x / x[-1], y=y / y[-1], name=f"{name}, to {x[-1]:,.0f}", mode="lines+markers")
     figure.update_layout(
-        title="Time as the work grows", xaxis_title="size / largest", yaxis_title="CPU seconds / most", font_size=12
+        title="Time as the work grows",
+        legend_font_size=10,
+        xaxis_title="size / largest",
+        yaxis_title="CPU seconds / most",
+        font_size=12,
     )
     figure.update_xaxes(type="log", dtick=1)
     figure.update_yaxes(type="log", dtick=1, range=[-3, 0.2])

@@ -88,6 +88,50 @@ def _last_lines(handle: IO[bytes]) -> tuple[int, bytes]:
     return start + cut, content[cut:]
 
 
+@dataclass
+class _Places:
+    """Where a file's finished lines begin, and their numbers, by key, as far as it has been read."""
+
+    identity: tuple[int, int] | None = None
+    end: int = 0
+    lines: int = 0
+    last: tuple[int, bytes] = (0, b"")
+    of_key: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def still_of(self, handle: IO[bytes]) -> bool:
+        """Whether what was read is still there: the file was not replaced or cut."""
+        if self.identity != _identity(handle):
+            return False
+        start, line = self.last
+        handle.seek(start)
+        return handle.read(len(line)) == line
+
+
+def _identity(handle: IO[bytes]) -> tuple[int, int]:
+    status = os.fstat(handle.fileno())
+    return status.st_dev, status.st_ino
+
+
+def _is_entry(line: bytes) -> bool:
+    """Whether a whole line is an entry of this version."""
+    record = json.loads(line)
+    return isinstance(record, dict) and record.keys() == _KEYS and record["v"] == VERSION
+
+
+def _last_lines(handle: IO[bytes]) -> tuple[int, bytes]:
+    """Read the last two lines, as the last may be torn, and give where they begin; the whole file if it has fewer."""
+    start, content = handle.seek(0, os.SEEK_END), b""
+    while start > 0 and content.rstrip(b"\n").count(b"\n") < _ENDS:
+        size = min(start, max(_PIECE, len(content)))
+        start -= size
+        handle.seek(start)
+        content = handle.read(size) + content
+    if start == 0:
+        return 0, content
+    cut = content.index(b"\n") + 1
+    return start + cut, content[cut:]
+
+
 class Journal:
     """An append-only JSON-lines file, safe against crashes and concurrent writers.
 
