@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab gallery test acceptance check format clean
+.PHONY: help setup pins demo lab gallery test acceptance check format clean
 
 help: ## list these commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -14,9 +14,13 @@ setup: $(READY) ## install everything into .venv (the others do so by themselves
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(READY)
+
+pins: $(READY) ## pin what pyproject.toml asks for, with the hashes of all files (UPGRADE=--upgrade for the newest versions)
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --custom-compile-command "make pins" \
+	  $(UPGRADE) --group dev pyproject.toml --output-file requirements.txt
 
 demo: $(READY) ## plan Nexmark q5 for three rates from runs on a small Spark here; the report is reports/q5.html
 	@if $(BIN)/python -c 'import sys; from workbench.testbed.spark import quota_permitted; sys.exit(not quota_permitted())'; then \
@@ -41,12 +45,13 @@ test: $(READY) ## run all tests: first those that share the machine, then those 
 acceptance: $(READY) ## show all that the project promises, with figures (a day; SHOW="--needs minutes" for the quick part)
 	$(BIN)/python benchmarks/acceptance.py $(SHOW)
 
-check: $(READY) ## lint, types, layers, words
+check: $(READY) ## lint, types, layers, words, advisories
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/plain_english.py
+	$(BIN)/python tests/advisories.py
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format .

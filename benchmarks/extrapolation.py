@@ -3,28 +3,38 @@
     python benchmarks/extrapolation.py [--interval S] [--slot-cpus 0.2|0.05] [nexmark:q1 ... trips trips-hot]
 
 It runs on real Spark. Slots of 0.2 core are measured 1, 2, 4 and 8 at once, slots of 0.05 core 1, 2, 4, 16 and 32, in
-turns, and the largest also with twice as many partitions. Two models predict the largest: one is fitted to the budgets
-of up to four slots, the other to the four slots alone, with 4, 8, 16 and 32 partitions. Drift and other load are common
-to a round, so the ratio of prediction to measurement does not need a quiet machine. ``trips`` is a query and data of no
-benchmark; in ``trips-hot`` one key of a join has 30 % of the rows. Measurements are kept in .workbench/benchmark; an
-interrupted benchmark goes on from there.
+turns. The largest are then deployed once more, with as many and with twice as many partitions in turns. Two models
+predict them: one is fitted to the budgets of up to four slots, the other to the four slots alone, with 4, 8, 16 and 32
+partitions. Drift and other load are common to a round, so the ratio of prediction to measurement does not need a quiet
+machine. ``trips`` is a query and data of no benchmark; in ``trips-hot`` one key of a join has 30 % of the rows.
+Measurements are kept in .workbench/benchmark; an interrupted benchmark goes on from there.
 """
 
 import argparse
+import json
+import math
 import statistics
 import sys
 from pathlib import Path
 
+from workbench import units
 from workbench.capacity.explore import keeps_state
 from workbench.capacity.model import PartsLaw, model_of_form
 from workbench.capacity.planning import check_keys
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Rounds, Together, describe, measure_together, result_of
+from workbench.measuring import (
+    CapacityEstimator,
+    Rounds,
+    Together,
+    describe,
+    filling_rate,
+    measure_together,
+    result_of,
+)
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.views import units
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -49,7 +59,7 @@ def query_of(name):
 def measured(name, interval_s, cpus):
     profile = SlotProfile(cpus, MEMORY_MB[cpus])
     few, many = ([Budget(slots, profile, interval_s) for slots in counts] for counts in (SMALL, LARGE[cpus]))
-    divided = [(few[-1], times * few[-1].slots) for times in DIVIDED] + [(one, 2 * one.slots) for one in many]
+    divided = [(few[-1], times * few[-1].slots) for times in DIVIDED]
     rounds = Rounds(least=2, most=3) if interval_s <= LONG_S else Rounds(least=1, most=1, most_windows=2)
     journal = Journal(FOLDER / f"extrapolation-{name.replace(':', '-')}.jsonl")
     together = Together(query_of(name), (*few, *many), rounds, tuple(divided))
@@ -63,22 +73,31 @@ def measured(name, interval_s, cpus):
     )
 
 
-def truths(runs):
-    """Give what was measured beyond four slots: the slots, their partitions, the seconds of a batch, the records/s.
+def truths(name, runs):
+    """Give what was measured beyond four slots: the slots, their partitions, the records/s.
 
-    With more partitions than slots no batches were chosen to fill the interval exactly: capacity is compared at theirs.
+    With twice as many partitions it is the rate with as many times the ratio of the two, read in turns.
     """
     for run in runs:
-        yield run.budget.slots, run.budget.slots, run.budget.interval_s, run.estimate.middle
-        for probe in run.divided:
-            batches = probe.observation.batches[1:]
-            seconds = sum(batch.duration_s for batch in batches)
-            yield (
-                run.budget.slots,
-                probe.partitions,
-                seconds / len(batches),
-                sum(batch.records for batch in batches) / seconds,
-            )
+        slots, rate = run.budget.slots, run.estimate.middle
+        yield slots, slots, rate
+        yield slots, 2 * slots, rate * divided(name, run.budget)
+
+
+def divided(name, budget):
+    """Read `budget` with as many and twice as many partitions as slots, in turns; give the ratio of the rates."""
+    kept = FOLDER / f"divided-{name.replace(':', '-')}-{budget.slots}-{budget.interval_s:g}.json"
+    if not kept.exists():
+        interval_s, rates = budget.interval_s, {budget.slots: [], 2 * budget.slots: []}
+        with SparkTestbed().deploy(query_of(name), budget) as run:
+            for partitions in (*rates, *reversed(rates), *rates):
+                run.turn(budget, {"source": partitions, "state": partitions})
+                run.set_rate(math.inf)
+                run.settle(max(12.0, 3 * interval_s))
+                rates[partitions].append(filling_rate(run.observe(max(16.0, 4 * interval_s)).batches[1:], interval_s))
+        kept.write_text(json.dumps(list(rates.values())))
+    as_many, twice = (statistics.median(some) for some in json.loads(kept.read_text()))
+    return twice / as_many
 
 
 def model_of(runs):
@@ -90,7 +109,7 @@ def model_of(runs):
     )
 
 
-def predicted(model, memory_mb, slots, partitions, seconds):
+def predicted(model, memory_mb, slots, partitions, interval_s):
     """Give the median and the ends of the 90 % interval; None where the parts of a batch do not explain the runs."""
     there = [(memory_mb, slots)]
     if partitions == slots:
@@ -98,9 +117,9 @@ def predicted(model, memory_mb, slots, partitions, seconds):
         return middle, low, high
     if not isinstance(model.law_, PartsLaw):
         return None
-    parts, other = model.law_.parts, model.at_interval(seconds)
-    (middle,), ((low,), (high,)) = other.predict(there), other.interval(there)
-    gain = parts.rate(slots, partitions, seconds) / parts.rate(slots, slots, seconds)
+    parts = model.law_.parts
+    (middle,), ((low,), (high,)) = model.predict(there), model.interval(there)
+    gain = parts.rate(slots, partitions, interval_s) / parts.rate(slots, slots, interval_s)
     return gain * middle, gain * low, gain * high
 
 
@@ -115,9 +134,9 @@ def compare(name, interval_s, cpus):
         flush=True,
     )
     rows = []
-    for slots, partitions, seconds, found in truths(many):
+    for slots, partitions, found in truths(name, many):
         for source, model in models.items():
-            answer = predicted(model, memory_mb, slots, partitions, seconds)
+            answer = predicted(model, memory_mb, slots, partitions, interval_s)
             if answer is None:
                 print(f"  {slots:2} slots, {partitions:2} partitions, {source}: the parts do not explain the runs")
                 continue

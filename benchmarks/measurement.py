@@ -18,10 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.measuring import fit_costs
 from workbench.records import Measurement
-from workbench.views import units
 
 MOST_SPREAD = 0.10
 VERIFIED_LOW, VERIFIED_HIGH = 0.95, 1.25

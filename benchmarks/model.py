@@ -5,8 +5,8 @@
 Five tables: simulated explorations with a known truth 2 to 5 times beyond the most slots measured, with rates only;
 random queries with metrics of their operators, 5 and 20 times beyond; StreamBed's published runs of q1 and q2, from
 small runs to large-scale validation (if the files are next to the repository); the same small runs, fitted to fewer
-slots and judged on more; and the published scaling curves, family by family (``benchmarks/growth.py``). The first four
-are of pipelined engines, where slots are spent on tasks. Least-squares forms have the textbook prediction interval
+slots and judged on more; and the published scaling curves, family by family (``benchmarks/families.py``). The first
+four are of pipelined engines, where slots are spent on tasks. Least-squares forms have the textbook prediction interval
 here, to show its value. Asserts nothing.
 """
 
@@ -19,7 +19,7 @@ from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-import growth
+import families
 from capacity_truths import LEVELLING, MECHANISMS, explore
 from published_runs import FOLDER, columns, saturated, small_runs
 from query_truths import capacity, explored, random_query
@@ -186,7 +186,7 @@ def main():
     if FOLDER.is_dir():
         published()
         held_out()
-        growth.main("")
+        families.main("")
     print(f"{time.perf_counter() - begun:.1f} s")
 
 

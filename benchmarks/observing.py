@@ -17,12 +17,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from workbench import units
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import filling_rate
 from workbench.observing import headroom, read_log
 from workbench.testbed import SparkTestbed
-from workbench.views import units
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -7,8 +7,10 @@ interval.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, get_args
 
@@ -74,15 +76,16 @@ class Dataflow:
     def __post_init__(self) -> None:
         names = [operator.name for operator in self.operators]
         require(bool(names), f"Dataflow {self.name!r} has no operators; give it at least one.")
+        counts = Counter(names)
         for name in names:
-            require(names.count(name) == 1, f"Dataflow {self.name!r} has two operators named {name!r}; rename one.")
+            require(counts[name] == 1, f"Dataflow {self.name!r} has two operators named {name!r}; rename one.")
         for edge in self.edges:
             for end in (edge.upstream, edge.downstream):
-                require(
-                    end in names,
-                    f"Edge {edge.upstream} -> {edge.downstream} of dataflow {self.name!r} names the unknown "
-                    f"operator {end!r}; the operators are {', '.join(names)}.",
-                )
+                if end not in counts:
+                    raise WorkbenchError(
+                        f"Edge {edge.upstream} -> {edge.downstream} of dataflow {self.name!r} names the unknown "
+                        f"operator {end!r}; the operators are {', '.join(names)}."
+                    )
         try:
             self.topological_order()
         except CycleError as error:
@@ -96,6 +99,14 @@ class Dataflow:
         for edge in self.edges:
             sorter.add(edge.downstream, edge.upstream)
         return tuple(sorter.static_order())
+
+    @cached_property
+    def feeding(self) -> Mapping[str, tuple[Edge, ...]]:
+        """Edges that lead to each operator, by its name; operators that nothing feeds are left out."""
+        found: dict[str, list[Edge]] = {}
+        for edge in self.edges:
+            found.setdefault(edge.downstream, []).append(edge)
+        return {name: tuple(edges) for name, edges in found.items()}
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ traceback, widgets and reports as a card. Every other exception is a defect of t
 import re
 from collections.abc import Callable, Sequence
 
+from workbench.redaction import redacted
+
 _LONG_WORD = re.compile(r"(\S{120})\S{180,}")
 
 
@@ -22,15 +24,15 @@ class WorkbenchError(Exception):
     Parameters
     ----------
     message
-        Sentences; they name no option of a command and no key of a file. Words of hundreds of characters are cut.
+        Sentences; they name no option of a command and no key of a file. Secrets in them are redacted, and words of
+        hundreds of characters are cut.
     settings
         Settings to change, by their names in Python and in study files, such as ``"slot_cpus"``.
     """
 
     def __init__(self, message: str, *, settings: Sequence[str] = ()) -> None:
-        message = shortened(message)
-        super().__init__(message)
-        self.message = message
+        self.message = shortened(redacted(message))
+        super().__init__(self.message)
         self.settings = tuple(settings)
 
     def __str__(self) -> str:

@@ -18,8 +18,13 @@ from typing import IO, Any
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json
+from workbench.redaction import may_hold_secret, redacted_values
 
 VERSION = 1
+
+_PIECE = 1 << 16  # bytes
+_KEYS = {"v", "kind", "key", "data"}
+_ENDS = 2  # of lines, before the two last ones are whole
 
 
 class JournalError(WorkbenchError):
@@ -36,6 +41,53 @@ class Entry:
     line: int = field(default=0, compare=False)
 
 
+@dataclass
+class _Places:
+    """Where a file's finished lines begin, and their numbers, by key, as far as it has been read."""
+
+    identity: tuple[int, int] | None = None
+    end: int = 0
+    lines: int = 0
+    last: tuple[int, bytes] = (0, b"")
+    of_key: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def still_of(self, handle: IO[bytes]) -> bool:
+        """Whether what was read is still there: the file was not replaced or cut."""
+        if self.identity != _identity(handle):
+            return False
+        start, line = self.last
+        handle.seek(start)
+        return handle.read(len(line)) == line
+
+
+def _identity(handle: IO[bytes]) -> tuple[int, int]:
+    status = os.fstat(handle.fileno())
+    return status.st_dev, status.st_ino
+
+
+def _is_entry(line: bytes) -> bool:
+    """Whether a whole line is an entry of this version."""
+    try:
+        record = parse_json(line)
+    except ValueError:
+        return False
+    return isinstance(record, dict) and record.keys() == _KEYS and record["v"] == VERSION
+
+
+def _last_lines(handle: IO[bytes]) -> tuple[int, bytes]:
+    """Read the last two lines, as the last may be torn, and give where they begin; the whole file if it has fewer."""
+    start, content = handle.seek(0, os.SEEK_END), b""
+    while start > 0 and content.rstrip(b"\n").count(b"\n") < _ENDS:
+        size = min(start, max(_PIECE, len(content)))
+        start -= size
+        handle.seek(start)
+        content = handle.read(size) + content
+    if start == 0:
+        return 0, content
+    cut = content.index(b"\n") + 1
+    return start + cut, content[cut:]
+
+
 class Journal:
     """An append-only JSON-lines file, safe against crashes and concurrent writers.
 
@@ -47,9 +99,10 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._places = _Places()
 
     def append(self, kind: str, key: str, data: object) -> None:
-        """Write one line and wait until it is on the disk.
+        """Write one line and wait until it is on the disk. Secrets in its texts are redacted.
 
         Raises
         ------
@@ -58,9 +111,9 @@ class Journal:
             version.
         """
         try:
-            text = json.dumps(
-                {"v": VERSION, "kind": kind, "key": key, "data": data}, allow_nan=False, ensure_ascii=False
-            )
+            text = _line(kind, key, data)
+            if may_hold_secret(text):
+                text = _line(kind, key, redacted_values(data))
         except (TypeError, ValueError) as error:
             raise WorkbenchError(
                 f"An entry of kind {kind!r} cannot be written to {self.path}: {error}. Allowed are texts, finite "
@@ -75,15 +128,15 @@ class Journal:
                 settings=("journal",),
             ) from error
         with self._locked("a+b", fcntl.LOCK_EX) as handle:
-            handle.seek(0)
-            content = handle.read()
+            start, content = _last_lines(handle)
             finished = self._finished(content)
-            lines = content[:finished].rstrip(b"\n").split(b"\n")
-            if lines[-1]:
-                self._parse(lines[-1], len(lines))
+            last = content[:finished].rstrip(b"\n").rpartition(b"\n")[2]
+            if last and not _is_entry(last):
+                handle.seek(0)
+                self._parse(last, 1 + handle.read(start + finished).rstrip(b"\n").count(b"\n"))
             separator = b""
             if finished < len(content):
-                handle.truncate(finished)
+                handle.truncate(start + finished)
             elif content and not content.endswith(b"\n"):
                 separator = b"\n"
             handle.write(separator + text.encode() + b"\n")
@@ -106,13 +159,42 @@ class Journal:
         """
         if not self.path.exists():
             return ()
+        if key is not None:
+            return tuple(entry for entry in self._of(key) if kind is None or entry.kind == kind)
         with self._locked("rb", fcntl.LOCK_SH) as handle:
             content = handle.read()
         lines = content[: self._finished(content)].split(b"\n")
         found = (self._parse(line, number) for number, line in enumerate(lines, start=1) if line)
-        return tuple(
-            entry for entry in found if (kind is None or entry.kind == kind) and (key is None or entry.key == key)
-        )
+        return tuple(entry for entry in found if kind is None or entry.kind == kind)
+
+    def _of(self, key: str) -> tuple[Entry, ...]:
+        """Finished lines of one key: of a file that was read before, only these and what was appended are read."""
+        with self._locked("rb", fcntl.LOCK_SH) as handle:
+            if not self._places.still_of(handle):
+                self._places = _Places(_identity(handle))
+            self._note_places(handle, self._places)
+            found = []
+            for start, number in self._places.of_key.get(key, ()):
+                handle.seek(start)
+                found.append(self._parse(handle.readline(), number))
+        return tuple(found)
+
+    def _note_places(self, handle: IO[bytes], places: "_Places") -> None:
+        """Read the finished lines that are not noted in `places` yet."""
+        handle.seek(places.end)
+        for line in iter(handle.readline, b""):
+            if line.strip(b"\n"):
+                try:
+                    entry = self._parse(line, places.lines + 1)
+                except WorkbenchError:
+                    if self._finished(line) == 0 and not handle.read().strip(b"\n"):
+                        return  # torn
+                    raise
+                if isinstance(entry.key, str):
+                    places.of_key.setdefault(entry.key, []).append((places.end, places.lines + 1))
+                places.last = places.end, line
+            places.lines += line.endswith(b"\n")
+            places.end += len(line)
 
     def check(self) -> None:
         """Refuse a file that cannot be read and appended to, before a long run.
@@ -129,7 +211,7 @@ class Journal:
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
         try:
-            with open(self.path, mode) as handle:  # noqa: PTH123 - the mode is checked by callers, not by mypy
+            with open(self.path, mode, opener=_private) as handle:
                 fcntl.flock(handle, lock)
                 yield handle  # closing the file releases the lock
         except OSError as error:
@@ -161,7 +243,7 @@ class Journal:
                 f"{where} is corrupt ({error}); a line must be one JSON object. Restore the file from a copy, "
                 "or delete that line."
             ) from error
-        if not isinstance(record, dict) or record.keys() != {"v", "kind", "key", "data"}:
+        if not isinstance(record, dict) or record.keys() != _KEYS:
             raise WorkbenchError(
                 f"{where} is not an entry: it must be a JSON object with v, kind, key and data. Delete that line, or "
                 "give another file."
@@ -174,3 +256,12 @@ class Journal:
         if not (isinstance(record["kind"], str) and isinstance(record["key"], str)):
             raise WorkbenchError(f"{where} has a kind or key that is no text. Delete that line, or give another file.")
         return Entry(record["kind"], record["key"], record["data"], number)
+
+
+def _line(kind: str, key: str, data: object) -> str:
+    return json.dumps({"v": VERSION, "kind": kind, "key": key, "data": data}, allow_nan=False, ensure_ascii=False)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that, if it is made, its owner alone may read."""
+    return os.open(path, flags, 0o600)

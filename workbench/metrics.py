@@ -41,6 +41,7 @@ _VOCABULARY = (
     Metric("shuffle_bytes", "bytes", *_NONNEGATIVE, "bytes written to the shuffle, compressed"),
     Metric("state_bytes", "bytes", *_NONNEGATIVE, "bytes read from and written to state, before compression"),
     Metric("state_rows_updated", "rows", *_NONNEGATIVE, "state rows written"),
+    Metric("state_kept_bytes", "bytes", *_NONNEGATIVE, "state in files at the end, which a new deployment loads"),
     Metric("cache_hit_rate", "share", *_SHARE, "block cache hits / look-ups; undefined if the state fits the memtable"),
     Metric("state_latency_s", "s", *_NONNEGATIVE, "mean seconds of one state read"),
     Metric("key_skew", "ratio", 1, math.inf, "records of the fullest task / mean records per task"),
@@ -80,6 +81,7 @@ class OperatorMetrics:
     key_skew: float | None = None
     scans: bool = False
     runs_python: bool = False
+    state_kept_bytes: int | None = None
 
     @property
     def is_source(self) -> bool:

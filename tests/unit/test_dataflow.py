@@ -1,8 +1,13 @@
+from itertools import pairwise
+
 import pytest
 
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, OperatorProfile, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.scaling import ds2
+from workbench.views.figures import dataflow_graph
 
+JOIN = (Edge("a", "c"), Edge("b", "c"))
 SOURCE, MAP, SINK = Operator("source", "source"), Operator("map", "map"), Operator("sink", "sink")
 
 
@@ -53,3 +58,26 @@ def test_a_budget_adds_up_its_slots():
 def test_values_out_of_range_are_refused_with_what_is_allowed(make, message):
     with pytest.raises(WorkbenchError, match=message):
         make()
+
+
+def test_what_feeds_an_operator_is_found_without_searching_all_edges():
+    class Counted(tuple):  # noqa: SLOT001 - it counts
+        walks = 0
+
+        def __iter__(self):
+            Counted.walks += 1
+            return super().__iter__()
+
+    names = [f"o{number}" for number in range(200)]
+    edges = Counted(Edge(one, other) for one, other in pairwise(names))
+    flow = Dataflow("chain", (Operator("o0", "source"), *(Operator(name, "map") for name in names[1:])), edges)
+    counters = {name: [(100.0, 100.0, 0.5)] for name in names[1:]}
+    found = ds2(flow, counters, {"o0": 1e3})
+    assert found.optimal_output["o199"] == 1e3
+    dataflow_graph(flow)
+    assert Counted.walks < 20  # and not once for every operator
+
+
+def test_what_feeds_an_operator():
+    flow = Dataflow("join", (Operator("a", "source"), Operator("b", "source"), Operator("c", "join")), JOIN)
+    assert flow.feeding == {"c": JOIN}

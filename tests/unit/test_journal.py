@@ -1,10 +1,11 @@
+import io
 import json
 import multiprocessing
 
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.journal import Entry, Journal
+from workbench.journal import Entry, Journal, _last_lines
 
 
 @pytest.fixture
@@ -131,3 +132,93 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkbenchError, match=r"folder of the journal .* cannot be made: .*(journal)"):
         Journal(tmp_path / "file" / "sub" / "j.jsonl").append("probe", "a", 1)
+
+
+def test_an_append_reads_the_end_of_the_file_alone():
+    class Counted(io.BytesIO):
+        taken = 0
+
+        def read(self, size=-1):
+            found = super().read(size)
+            self.taken += len(found)
+            return found
+
+    line = json.dumps({"v": 1, "kind": "probe", "key": "q", "data": "x" * 1000}).encode() + b"\n"
+    taken = []
+    for count in (1_000, 4_000):
+        file = Counted(count * line)
+        start, found = _last_lines(file)
+        assert (count * line)[start:] == found
+        taken.append(file.taken)
+    assert taken[0] == taken[1] < 200_000
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n\n"])
+@pytest.mark.parametrize("length", [3, 100_000])
+@pytest.mark.parametrize("count", range(5))
+def test_the_last_two_lines_are_whole(count, length, end):
+    content = b"\n".join([b"x" * length] * count) + end
+    start, found = _last_lines(io.BytesIO(content))
+    assert found == content[start:]
+    assert start == 0 or content[start - 1 : start] == b"\n"
+    assert found.strip(b"\n").count(b"\n") >= min(count, 2) - 1
+
+
+def parsed(monkeypatch):
+    """Calls of the parser so far, in a list."""
+    calls, loads = [], json.loads
+    monkeypatch.setattr(json, "loads", lambda text: calls.append(1) or loads(text))
+    return calls
+
+
+def test_every_line_is_parsed_once_however_many_keys_are_asked_for(journal, monkeypatch):
+    for number in range(40):
+        journal.append("probe", f"q{number % 20}", number)
+    calls = parsed(monkeypatch)
+    for key in range(20):
+        assert [entry.data for entry in journal.entries(key=f"q{key}")] == [key, key + 20]
+    assert len(calls) == 40 + 40  # each once to know its key, and once to be given
+
+
+def test_what_others_append_is_read_alone(journal, monkeypatch):
+    for number in range(30):
+        journal.append("probe", "a", number)
+    assert len(journal.entries(key="a")) == 30
+    Journal(journal.path).append("probe", "b", 30)
+    calls = parsed(monkeypatch)
+    assert journal.entries(key="b") == (Entry("probe", "b", 30),)
+    assert len(calls) == 2
+
+
+def test_a_file_that_was_replaced_or_cut_is_read_again(journal, tmp_path):
+    for number in range(3):
+        journal.append("probe", "a", number)
+    assert len(journal.entries(key="a")) == 3
+    lines = journal.path.read_bytes().splitlines(keepends=True)
+    journal.path.write_bytes(b"".join(lines[:1]))
+    assert [entry.data for entry in journal.entries(key="a")] == [0]
+    (tmp_path / "other").write_bytes(lines[2] + lines[1])
+    (tmp_path / "other").rename(journal.path)
+    assert [entry.data for entry in journal.entries(key="a")] == [2, 1]
+
+
+def test_of_one_key_a_torn_end_is_left_out_until_it_is_whole(journal):
+    for number in range(2):
+        journal.append("probe", "a", number)
+    content = journal.path.read_bytes()
+    for cut in range(len(content) + 1):
+        journal.path.write_bytes(content[:cut])
+        one = Journal(journal.path)
+        before = [entry.data for entry in one.entries(key="a")]
+        assert before == [entry.data for entry in one.entries()]
+        journal.path.write_bytes(content)
+        assert [entry.data for entry in one.entries(key="a")] == [0, 1]
+
+
+def test_a_corrupt_line_of_another_key_is_named_too(journal):
+    for key in ("a", "b", "a"):
+        journal.append("probe", key, 1)
+    lines = journal.path.read_text().splitlines()
+    journal.path.write_text("\n".join([lines[0], lines[1][:-4], lines[2]]) + "\n")
+    with pytest.raises(WorkbenchError, match=r"^Line 2 of the journal .* is corrupt"):
+        journal.entries(key="a")

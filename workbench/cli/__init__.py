@@ -19,8 +19,9 @@ from types import FrameType, MappingProxyType
 from typing import NoReturn
 
 from workbench import __version__
-from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED, discard_output
+from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED, complain, discard_output
 from workbench.errors import WorkbenchError, shortened
+from workbench.escaping import for_terminal
 
 _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -83,18 +84,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = command(options)
         sys.stdout.flush()
     except WorkbenchError as error:
-        print(f"workbench: {error.spelled(partial(_spelled, options))}", file=sys.stderr)
+        complain(error.spelled(partial(_spelled, options)))
         return BAD_INPUT
     except BrokenPipeError:  # the reader of a pipe has seen enough
         discard_output()
         return PIPE_CLOSED
     except KeyboardInterrupt:
         kept = f"; {options.kept}" if "kept" in options else ""
-        print(f"workbench: {options.asked} was interrupted{kept}.", file=sys.stderr)
+        complain(f"{options.asked} was interrupted{kept}.")
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
-        traceback.print_exc()
-        print("workbench: this is a defect of the workbench; please report it.", file=sys.stderr)
+        print(for_terminal(traceback.format_exc()), end="", file=sys.stderr)
+        complain("this is a defect of the workbench; please report it.")
         return DEFECT
     return code
 

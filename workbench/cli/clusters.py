@@ -6,13 +6,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+from workbench import units
 from workbench.capacity.planning import Cluster, pack, read_instances
 from workbench.cli import look
 from workbench.cli.console import DONE
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.records import CapacityPlan, InstanceType, PlannedStudy
-from workbench.views import units
 
 
 def run_cluster(options: argparse.Namespace) -> int:

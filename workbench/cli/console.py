@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.escaping import for_terminal
 
 DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED = 0, 1, 2, 3, 70, 130
 PIPE_CLOSED = 141  # what a shell reports of a program whose reader left before it was done
@@ -33,10 +34,20 @@ def check_file(path: str | None) -> None:
         )
 
 
+def show(text: str) -> None:
+    """Print a line of the answer; what is a stranger's in it controls no terminal."""
+    print(for_terminal(text))
+
+
+def complain(text: str) -> None:
+    """Say on standard error what is wrong."""
+    print(f"workbench: {for_terminal(text)}", file=sys.stderr)
+
+
 def tell_partial(error: str | None) -> None:
     """Say on standard error why a report is partial, if it is."""
     if error is not None:
-        print(f"workbench: the report is partial: {error}", file=sys.stderr)
+        complain(f"the report is partial: {error}")
 
 
 def discard_output() -> None:

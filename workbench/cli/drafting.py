@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from workbench.cli.console import DONE, check_file
+from workbench.cli.console import DONE, check_file, show
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
 from workbench.study import draft
@@ -16,9 +16,9 @@ def run_init(options: argparse.Namespace) -> int:
         raise WorkbenchError(f"{options.output} exists already; name another --output, or remove it.")
     made = draft(options.query, options.data, options.event_time)
     write_whole(options.output, made.text)
-    print(f"{options.output} is written for {made.query}.")
-    print(f"event time: {made.event_time or 'none was found; name it with --event-time if the query has a watermark'}")
+    show(f"{options.output} is written for {made.query}.")
+    show(f"event time: {made.event_time or 'none was found; name it with --event-time if the query has a watermark'}")
     for column, share in made.hot.items():
-        print(f"column {column}: one value has {share:.0%} of the rows")
-    print(f"Next: put your rates into it, then run: workbench plan {options.output} --dry-run")
+        show(f"column {column}: one value has {share:.0%} of the rows")
+    show(f"Next: put your rates into it, then run: workbench plan {options.output} --dry-run")
     return DONE

@@ -6,12 +6,12 @@ import json
 import math
 from typing import Any
 
+from workbench import units
 from workbench.cli import look
 from workbench.cli.console import DONE
 from workbench.cli.progress import progress
 from workbench.scaling import ExecutorAdvice, advise_executors
 from workbench.testbed.spark import batch_session
-from workbench.views import units
 from workbench.workload import Dataset, KeyFrequencies, count_keys
 
 _SHOWN = 10

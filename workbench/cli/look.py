@@ -6,7 +6,7 @@ Colours and bold are for terminals only; in files and pipes a sentence is one li
 import os
 import sys
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -14,16 +14,24 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench.cli.console import discard_output
+from workbench.escaping import for_terminal
 
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
 
 
 class _Answers(Console):
-    """Standard output; if its reader closes the pipe, the command goes on, and writes its files."""
+    """Standard output; if its reader closes the pipe, the command goes on, and writes its files.
+
+    Texts and cells of tables control no terminal: they come out as they are spelled.
+    """
 
     def on_broken_pipe(self) -> None:
         """Discard what is still to be printed."""
         discard_output()
+
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - rich's own
+        """Make a text of rich's of a plain one."""
+        return super().render_str(for_terminal(text), **options)
 
 
 def console() -> Console:
@@ -42,7 +50,7 @@ def table(columns: Mapping[str, Literal["left", "right"]]) -> Table:
 
 def answer(out: Console, text: str) -> None:
     """Print the answer itself, bold on a terminal."""
-    out.print(Text(text, style="bold"), soft_wrap=not out.is_terminal)
+    out.print(Text(for_terminal(text), style="bold"), soft_wrap=not out.is_terminal)
 
 
 def line(out: Console, text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from workbench import defaults, report
+from workbench import defaults, report, units
 from workbench.cli import look
 from workbench.cli.console import (
     BAD_INPUT,
@@ -38,7 +38,7 @@ from workbench.records import Measurement, Probe
 from workbench.study import Verified, find_query, plan_to_verify, read_planned, verify_plan
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import quota_permitted, usable_cores
-from workbench.views import findings, units
+from workbench.views import findings
 from workbench.workload import Query
 
 _PUBLISHED_TOLERANCE = 0.01  # StreamBed section IV: "the next value [of the target] is within 1% of the previous"

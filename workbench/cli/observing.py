@@ -3,19 +3,17 @@
 import argparse
 import json
 import math
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from workbench import report
+from workbench import report, units
 from workbench.checks import not_negative
 from workbench.cli import look, show_plan
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, complain, show, tell_partial
 from workbench.cli.progress import progress
 from workbench.records import planned_to_dict
 from workbench.study import Observed, observe, planned_document, write_planned
-from workbench.views import units
 from workbench.views.observed_front import facts, limit, outage, sentence
 
 
@@ -46,9 +44,9 @@ def run_observe(options: argparse.Namespace) -> int:
         if not options.json:
             look.path(look.console(), "plans, with Spark's settings", output)
     for rate, reason in () if found.planned is None else found.planned.refused:
-        print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
+        complain(f"no plan for {units.rate(rate)}: {reason}")
     if found.unplanned:
-        print(f"workbench: no plans: {found.unplanned}", file=sys.stderr)
+        complain(f"no plans: {found.unplanned}")
     complete = options.report is None or _report(options)
     planned = not options.target or (found.planned is not None and not found.planned.refused)
     return DONE if complete and planned and found.headroom.rate is not None else NOT_SUSTAINED
@@ -113,6 +111,6 @@ def _report(options: argparse.Namespace) -> bool:
     }
     made = report.render("observe", {name: value for name, value in given.items() if value is not None}, options.report)
     if not options.json:
-        print(f"report: {Path(options.report).resolve()}")
+        show(f"report: {Path(options.report).resolve()}")
     tell_partial(made.error)
     return made.complete

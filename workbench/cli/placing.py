@@ -5,18 +5,23 @@ import csv
 import io
 import json
 import math
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from workbench.cli.console import DONE, check_file
 from workbench.cli.progress import Progress, progress
 from workbench.cli.show_placement import show_compared, show_placed, show_shapes
 from workbench.errors import WorkbenchError
+from workbench.escaping import for_spreadsheet, for_terminal
 from workbench.placement import (
     METHODS,
+    SEARCHED,
     Comparison,
     Placed,
     PlacementInput,
@@ -27,6 +32,7 @@ from workbench.placement import (
     place,
     placed_together,
     shapes_of,
+    stopping_when,
     thresholds_of,
 )
 from workbench.records import write_whole
@@ -76,7 +82,8 @@ def _answer(options: argparse.Namespace) -> int:
                 **asked,
             )
         else:
-            chosen = place(given, method, timeout_s=options.timeout, **asked)
+            with _until_interrupted(method):
+                chosen = place(given, method, timeout_s=options.timeout, **asked)
     if options.compare:
         _say_compared(given, rows, as_json=options.json)
         if options.flink and method in rows.refused:
@@ -87,7 +94,7 @@ def _answer(options: argparse.Namespace) -> int:
     else:
         show_placed(chosen, given.basis)
     if options.json and given.basis:
-        print(given.basis, file=sys.stderr)
+        print(for_terminal(given.basis), file=sys.stderr)
     if options.flink:
         sys.stdout.flush()  # the file may be the same
         write_whole(options.flink, _subtasks(chosen))
@@ -115,6 +122,26 @@ def _searching() -> Iterator[Progress]:
 
 
 @contextmanager
+def _until_interrupted(method: str) -> Iterator[None]:
+    """Let Ctrl-C end a search with the best plan found so far; a second one ends the command."""
+    if method not in SEARCHED or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell
+        yield
+        return
+    asked = threading.Event()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        with stopping_when(asked.is_set):
+            yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def _notes() -> Iterator[None]:
     """Print each warning once, as a line for readers."""
     told = set()
@@ -123,7 +150,7 @@ def _notes() -> Iterator[None]:
         line = f"workbench: note: {message}"
         if issubclass(category, UserWarning) and line not in told:
             told.add(line)
-            print(line, file=sys.stderr)
+            print(for_terminal(line), file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -216,7 +243,7 @@ def _subtasks(placed: Placed) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("operator", "subtask", "worker"))
-    table.writerows(placed.problem.subtasks(placed.counts))
+    table.writerows(map(for_spreadsheet, row) for row in placed.problem.subtasks(placed.counts))
     return text.getvalue()
 
 

@@ -3,15 +3,14 @@
 import argparse
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from workbench import report
+from workbench import report, units
 from workbench.cli import look, show_plan
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, complain, show, tell_partial
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -21,13 +20,13 @@ from workbench.study import (
     DryRun,
     Planned,
     dry_run,
+    find_query,
     intervals_left_out,
     planned_document,
     read_study,
     run_study,
     write_planned,
 )
-from workbench.views import units
 from workbench.views.first_screen import origin
 
 RECORDED = ".recorded.json"
@@ -48,7 +47,7 @@ def run_plan(options: argparse.Namespace) -> int:
     if not options.json:
         _show_recorded(Path(options.study).with_suffix(RECORDED))
     taken = list[str]()
-    _, most_s = dry_run(study, journal).seconds
+    _, most_s = dry_run(study, journal, find=find_query).seconds
     with progress(most_s) as say:
 
         def listen(event: Event) -> None:
@@ -68,7 +67,7 @@ def run_plan(options: argparse.Namespace) -> int:
             look.line(look.console(), _taken(taken, len(runs), options.journal))
         look.path(look.console(), "plans, with Spark's settings", output)
     for rate, reason in planned.refused:
-        print(f"workbench: no plan for {units.rate(rate)}: {reason}", file=sys.stderr)
+        complain(f"no plan for {units.rate(rate)}: {reason}")
     complete = options.report is None or _report(output, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
 
@@ -133,7 +132,7 @@ def _report(planned: Path, target: str, *, quiet: bool) -> bool:
     """Write the report, last: what it lacks is no reason to withhold the answer. Whether it is complete."""
     made = report.render("plan", {"planned": str(planned.resolve())}, target)
     if not quiet:
-        print(f"report: {Path(target).resolve()}")
+        show(f"report: {Path(target).resolve()}")
     tell_partial(made.error)
     return made.complete
 
@@ -157,6 +156,8 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
     least, most = would.runs
     print(f"{most} runs in all" if least == most else f"then up to {most} runs in all, {least} at least")
     print(f"about {_range(*would.seconds)}")
+    if would.doubt:
+        show(would.doubt)
     return DONE
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
+from workbench.escaping import for_terminal
 from workbench.measuring import Event, Failed, GivenUp, Rounded, describe
 
 _IN_MINUTES = 90  # seconds, from which on they are given in minutes
@@ -50,15 +51,15 @@ def progress(most_s: float | None = None) -> Iterator[Progress]:
 
             def show(text: str) -> None:
                 left = "" if most_s is None else f" · about {_minutes(most_s - time.monotonic() + begun)} left"
-                line.update(Text(f"{text}{left}", overflow="ellipsis", no_wrap=True))
+                line.update(Text(for_terminal(f"{text}{left}"), overflow="ellipsis", no_wrap=True))
 
-            yield Progress(show, screen.print)
+            yield Progress(show, lambda text: screen.print(for_terminal(text)))
         return
     read = _is_read()
 
     def say(text: str) -> None:
         if read:
-            print(f"[{time.monotonic() - begun:5.0f} s] {text}", file=sys.stderr, flush=True)
+            print(f"[{time.monotonic() - begun:5.0f} s] {for_terminal(text)}", file=sys.stderr, flush=True)
 
     yield Progress(say, say)
 

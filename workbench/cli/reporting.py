@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import bounds, report
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, tell_partial
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, show, tell_partial
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, parse_yaml, read_text
 
@@ -49,7 +49,7 @@ def _written(made: "report.Report", *, as_json: bool) -> int:
     if as_json:
         print(json.dumps({"report": str(made.path), "complete": made.complete, "error": made.error}))
     else:
-        print(f"report: {made.path}")
+        show(f"report: {made.path}")
     tell_partial(made.error)
     return DONE if made.complete else NOT_SUSTAINED
 
@@ -79,7 +79,7 @@ def _list(name: str, *, as_json: bool) -> int:
         print(json.dumps([vars(one) for one in declared], indent=1))
     else:
         for one in declared:
-            print(f"{one.name} ({one.kind}, {one.default!r}): {one.help}")
+            show(f"{one.name} ({one.kind}, {one.default!r}): {one.help}")
     return DONE
 
 

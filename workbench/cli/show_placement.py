@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from workbench import units
 from workbench.cli import look
 from workbench.placement import Compared, Comparison, Placed, PlacementInput, Spread
-from workbench.views import units
 
 _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
 _COSTS = ("cpu", "io", "net")

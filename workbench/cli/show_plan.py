@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from workbench import units
 from workbench.cli import look
 from workbench.records import CapacityPlan
-from workbench.views import units
 from workbench.views.front import capacity, deployment
 
 _STYLES: Mapping[str, str] = {"safe": "green", "risky": "yellow", "don't rely on it yet": "bold red"}

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
+from workbench import units
 from workbench.cli import look
 from workbench.study import Replayed, ReplayedParadigms
-from workbench.views import units
 from workbench.views.figures import paradigms, policies
 
 

@@ -6,10 +6,10 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from workbench import units
 from workbench.cli import look
 from workbench.cli.console import DONE, check_file
 from workbench.cli.progress import progress
-from workbench.views import units
 from workbench.workload import Dataset, Generator, nexmark, prepare
 from workbench.workload.kafka import Limits, Topic, capture, client_settings, fill
 

@@ -10,12 +10,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import workbench
 from workbench.errors import WorkbenchError
-from workbench.workload import Dataset, Query
+from workbench.workload import Dataset, Query, Unread
 
 PROTOCOL = 1
 """Version of what a probe and a measurement mean. Raise it when the estimator, its verdict or its schedules change so
@@ -74,9 +74,11 @@ def code_of(query: Query) -> str:
     while isinstance(build, functools.partial):
         bound += [_bound(value) for value in (*build.args, *build.keywords.items())]
         build = build.func
+    if isinstance(build, Unread):
+        return _digest(*_sources(build.module, build.file))
     module = inspect.getmodule(build)
     if module is not None and Path(getattr(module, "__file__", None) or "").is_file():
-        return _digest(*_sources(module), *(text.encode() for text in bound))
+        return _digest(*_sources(module.__name__, Path(str(module.__file__))), *(text.encode() for text in bound))
     try:
         source = inspect.getsource(build)
     except (OSError, TypeError):  # a model, or code without a text
@@ -104,10 +106,10 @@ def data_of(query: Query) -> str:
     return repr((dataset.format, dataset.event_time, seen))
 
 
-def _sources(module: ModuleType) -> Iterator[bytes]:
-    """Text of `module` and, if it is the user's, of the modules that it imports from the same folder tree."""
-    file = Path(str(module.__file__)).resolve()
-    depth = module.__name__.count(".") + (file.name == "__init__.py")
+def _sources(name: str, file: Path) -> Iterator[bytes]:
+    """Text of a module and, if it is the user's, of the modules that it imports from the same folder tree."""
+    file = file.resolve()
+    depth = name.count(".") + (file.name == "__init__.py")
     folder = file.parents[min(depth, len(file.parents) - 1)]
     texts: dict[Path, bytes] = {}
     waiting = [file]

@@ -1,7 +1,7 @@
 """What the journal knows about one measurement: a fold of its events."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from workbench.journal import Journal
 from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, recorded
@@ -47,28 +47,24 @@ def replay(journal: Journal, key: str) -> State:
     return fold(recorded(journal, key))
 
 
-def fold(events: Iterable[Event], state: State | None = None) -> State:
-    """Advance `state` by `events`."""
-    state = state or State()
+def fold(events: Iterable[Event]) -> State:
+    """Give the state after `events`."""
+    finished: list[Measurement] = []
+    deployments: list[tuple[list[Probe], list[Probe]]] = []  # probes and load curve of each
     for event in events:
         match event:
             case Finished(_, measurement):
-                state = State((*state.finished, measurement))
+                finished.append(measurement)
+                deployments = []
             case GivenUp():
-                state = replace(state, deployments=())
+                deployments = []
             case Deployed():
-                state = replace(state, deployments=(*state.deployments, Deployment()))
+                deployments.append(([], []))
             # Without a deployment a probe is another process's, which measured the same while this one finished it.
-            case Probed(_, probe) if state.deployments:
-                last = state.deployments[-1]
-                state = _with_last(state, replace(last, probes=(*last.probes, probe)))
-            case LoadProbed(_, probe) if state.deployments:
-                last = state.deployments[-1]
-                state = _with_last(state, replace(last, load_curve=(*last.load_curve, probe)))
+            case Probed(_, probe) if deployments:
+                deployments[-1][0].append(probe)
+            case LoadProbed(_, probe) if deployments:
+                deployments[-1][1].append(probe)
             case _:
                 pass
-    return state
-
-
-def _with_last(state: State, deployment: Deployment) -> State:
-    return replace(state, deployments=(*state.deployments[:-1], deployment))
+    return State(tuple(finished), tuple(Deployment(tuple(probes), tuple(curve)) for probes, curve in deployments))

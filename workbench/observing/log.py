@@ -6,7 +6,6 @@ log's tasks.
 """
 
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Batch, Observation
 from workbench.observing.files import read_events
 from workbench.observing.trigger import trigger_interval
+from workbench.redaction import redacted
 from workbench.testbed.spark import BatchLog, BatchWork, Events, SourceCost, operator_edges, operator_metrics, rows_of
 
 _IN_BLOCK = 10  # batches
@@ -26,7 +26,6 @@ _KEPT_BLOCKS = 60
 _COLD = 5  # first batches of a start, whose code is not compiled yet
 _UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
-_SECRET = re.compile(r"(?i)((?:password|passwd|secret|token|key|credential)[\w.-]*\s*[=:]\s*)[^\s&;,]+|(://)[^\s/@]+@")
 _BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 _MOST_MB = 2**24
 _OVERHEAD, _LEAST_OVERHEAD_MB = 0.1, 384  # Spark's memory outside an executor's heap
@@ -131,7 +130,7 @@ def shown(text: object) -> str:
     """Give a text of the log as it may be shown: one line, not long, without control characters or secrets."""
     lines = str(text).strip().splitlines()
     line = "".join(letter if letter.isprintable() else "?" for letter in (lines[0] if lines else ""))
-    return _SECRET.sub(lambda found: f"{found[1]}***" if found[1] else f"{found[2]}***@", line)[:_MOST_TEXT]
+    return redacted(line)[:_MOST_TEXT]
 
 
 def read_log(path: str | Path, query: str | None = None, progress: str | Path | None = None) -> RunningQuery:

@@ -1,6 +1,7 @@
 """Where tasks go: the cost of a placement, its search, and what ordinary schedulers do instead."""
 
 from workbench.placement._compiled import must_compile
+from workbench.placement._effort import stopping_when
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, Setting, odrp
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
 from workbench.placement.caps import SearchResult, preference, search
@@ -26,6 +27,7 @@ from workbench.placement.methods import (
     BLIND,
     DRAWN,
     METHODS,
+    SEARCHED,
     Compared,
     Comparison,
     Placed,
@@ -51,6 +53,7 @@ __all__ = [
     "METHODS",
     "ODRP_SETTINGS",
     "ONE_GBIT",
+    "SEARCHED",
     "TEN_GBIT",
     "Compared",
     "Comparison",
@@ -107,6 +110,7 @@ __all__ = [
     "shared",
     "simulated",
     "spread",
+    "stopping_when",
     "task_level",
     "thresholds_of",
     "top_down",

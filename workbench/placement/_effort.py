@@ -1,12 +1,37 @@
-"""How much longer a search may take: until a moment, and for a number of nodes."""
+"""How much longer a search may take: until a moment, for a number of nodes, and until it is asked to stop."""
 
 import math
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from workbench.errors import WorkbenchError
 
 _NODES_PER_S = 500_000  # about what the compiled searches do, for them to stop in time
+
+
+def _never() -> bool:
+    return False
+
+
+_asked: ContextVar[Callable[[], bool]] = ContextVar("asked_to_stop", default=_never)
+
+
+@contextmanager
+def stopping_when(asked: Callable[[], bool]) -> Iterator[None]:
+    """Let the searches in this context end with the best found so far as soon as `asked` returns True."""
+    token = _asked.set(asked)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def asked_to_stop() -> bool:
+    """Whether the searches were asked to stop."""
+    return _asked.get()()
 
 
 def deadline(timeout_s: float | None) -> float:
@@ -34,7 +59,7 @@ class Effort:
     @property
     def spent(self) -> bool:
         """Whether nothing is left."""
-        return self.nodes <= 0 or time.monotonic() >= self.until
+        return self.nodes <= 0 or time.monotonic() >= self.until or asked_to_stop()
 
     def allowed(self, most: float) -> int:
         """Nodes that the next step may visit, at most `most`, at least 1."""

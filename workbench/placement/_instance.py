@@ -5,6 +5,7 @@ Workers of a class have one speed and may have patterns within one box; at first
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -99,12 +100,22 @@ def instance(problem: PlacementProblem, weights: Sequence[float]) -> Instance:
 
 def _cover_first(problem: PlacementProblem) -> list[int]:
     """Operators with a vertex cover of the edges first, greedily the one with most uncovered edges."""
-    open_edges = [{edge.upstream, edge.downstream} for edge in problem.edges]
-    rest = list(range(len(problem.operators)))
-    cover = []
-    while open_edges:
-        operator = max(rest, key=lambda candidate: sum(candidate in edge for edge in open_edges))
+    ends: list[list[int]] = [[] for _ in problem.operators]  # of the uncovered edges of each
+    for edge in problem.edges:
+        ends[edge.upstream].append(edge.downstream)
+        ends[edge.downstream].append(edge.upstream)
+    most = [(-len(others), operator) for operator, others in enumerate(ends)]
+    heapify(most)
+    open_ends, cover = [len(others) for others in ends], list[int]()
+    chosen = set[int]()
+    while most:
+        count, operator = heappop(most)
+        if operator in chosen or -count != open_ends[operator] or not count:
+            continue  # it was counted again since
         cover.append(operator)
-        rest.remove(operator)
-        open_edges = [edge for edge in open_edges if operator not in edge]
-    return cover + rest
+        chosen.add(operator)
+        for other in ends[operator]:
+            if other not in chosen:
+                open_ends[other] -= 1
+                heappush(most, (-open_ends[other], other))
+    return cover + [operator for operator in range(len(ends)) if operator not in chosen]

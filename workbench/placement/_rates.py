@@ -46,8 +46,7 @@ def arriving_rates(
     """Input rate of every operator; a consumer gets the full output of every operator that feeds it."""
     arriving = {operator.name: rates.get(operator.name, 0.0) for operator in dataflow.operators}
     for name in dataflow.topological_order():
-        selectivity = profiles[name].selectivity if name in profiles else 1.0
-        for edge in dataflow.edges:
-            if edge.upstream == name:
-                arriving[edge.downstream] += arriving[name] * selectivity
+        for edge in dataflow.feeding.get(name, ()):
+            selectivity = profiles[edge.upstream].selectivity if edge.upstream in profiles else 1.0
+            arriving[name] += arriving[edge.upstream] * selectivity
     return arriving

@@ -42,16 +42,20 @@ def rounded(  # noqa: C901
         yield plan
         if given.value(plan) <= enough:
             return
+    over = given.graph.tasks - plan.sum(axis=0)
+    alike = list(zip(kind.tolist(), member.tolist(), strict=True))
     tried = set()
-    for one in range(workers):
+    for one in dict(zip(reversed(alike), reversed(range(workers)), strict=True)).values():  # the first of each kind
         for other in range(one + 1, workers):
-            pair = (kind[one], member[one], kind[other], member[other])
-            left = given.graph.tasks - plan.sum(axis=0) + plan[one] + plan[other]
+            pair = alike[one], alike[other]
+            if pair in tried:
+                continue
+            left = over + plan[one] + plan[other]
             if effort.spent:
                 return
-            if pair in tried or (left < 0).any() or left.sum() > 2 * given.graph.slots:
-                continue
             tried.add(pair)
+            if (left < 0).any() or left.sum() > 2 * given.graph.slots:
+                continue
             for limit in (enough, *(factor * enough for factor in looser)):
                 found, cost, nodes = _shared(given, left, speeds[[one, other]], limit)
                 effort.spend(nodes)

@@ -72,11 +72,8 @@ def flink_evenly(problem: PlacementProblem, rng: np.random.Generator, free: Sequ
         When `free` is not such a list, or has fewer slots than there are tasks.
     """
     left = _free(problem, free)
-    workers = []
-    for _ in range(problem.tasks):
-        workers.append(int(left.argmax()))
-        left[workers[-1]] -= 1
-    return _counts(problem, rng.permutation(_tasks(problem)), np.array(workers))
+    workers = np.concatenate([np.flatnonzero(left >= level) for level in range(problem.slots, 0, -1)])
+    return _counts(problem, rng.permutation(_tasks(problem)), workers[: problem.tasks])
 
 
 def round_robin(

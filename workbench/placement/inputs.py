@@ -23,6 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench import units
 from workbench.checks import finite, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -320,7 +321,7 @@ class _Reader:
         problem = query.problem(rate, workers, slots, tasks=tasks or measured.tasks, speeds=self.speeds)
         basis = (
             f"Rates are bounds: they count CPU, state and shuffle alone. The run itself sustained "
-            f"{measured.estimate.middle:,.0f} records/s on {budget.slots} slots."
+            f"{units.rate(measured.estimate.middle)} on {budget.slots} slots."
             if measured.testbed_kind == "spark"
             else ""
         )
@@ -356,8 +357,8 @@ class _Reader:
         query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
         problem = query.problem(plan.rate, workers, slots, tasks={BATCH: plan.budget.slots}, speeds=self.speeds)
         basis = (
-            f"The plan's capacity on these {plan.budget.slots} slots is {plan.expected_rate:,.0f} records/s (90 % "
-            f"interval {plan.low:,.0f} to {plan.high:,.0f}); no placement sustains more."
+            f"The plan's capacity on these {plan.budget.slots} slots is {units.rate(plan.expected_rate)} (90 % "
+            f"interval {units.rate(plan.low)} to {units.rate(plan.high)}); no placement sustains more."
         )
         unit = plan.budget.profile.cpus
         return PlacementInput({plan.query: problem}, plan.rate, Worker(cpus=float(slots)), basis, unit)

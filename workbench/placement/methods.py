@@ -13,7 +13,7 @@ import numpy as np
 from workbench.checks import integer, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
-from workbench.placement._effort import deadline
+from workbench.placement._effort import asked_to_stop, deadline
 from workbench.placement._odrp import OdrpWeights, Setting, odrp
 from workbench.placement._rates import arriving_rates
 from workbench.placement.baselines import (
@@ -64,6 +64,9 @@ BASELINES: Mapping[str, Baseline] = {
 
 DEFAULT = "flink-default"
 """The scheduler that others are compared with."""
+
+SEARCHED = ("fastest", "optimal", "caps")
+"""Methods that have a plan at any moment, and can be asked to stop with it; see `stopping_when`."""
 
 DRAWN = ("flink-default", "flink-evenly", "random")
 """Methods in which chance has a part."""
@@ -381,7 +384,8 @@ def _caps(
         )
     if first:
         return found.best.counts, "first plan within the thresholds"
-    return found.best.counts, f"{found.count:,} plans{'' if found.exhausted else ' so far: out of time'}"
+    ended = "" if found.exhausted else f" so far: {'stopped' if asked_to_stop() else 'out of time'}"
+    return found.best.counts, f"{found.count:,} plans{ended}"
 
 
 def _dataflow(problem: PlacementProblem, rate: float) -> tuple[Dataflow, dict[str, OperatorProfile], dict[str, float]]:

@@ -287,19 +287,20 @@ class PlacementProblem:
             When the edges form a cycle.
         """
         waiting = [0] * len(self.operators)
+        fed: list[list[int]] = [[] for _ in self.operators]
         for edge in self.edges:
             waiting[edge.downstream] += 1
+            fed[edge.upstream].append(edge.downstream)
         ready = [operator for operator, count in enumerate(waiting) if count == 0]
         heapify(ready)
         order = []
         while ready:
             operator = heappop(ready)
             order.append(operator)
-            for edge in self.edges:
-                if edge.upstream == operator:
-                    waiting[edge.downstream] -= 1
-                    if waiting[edge.downstream] == 0:
-                        heappush(ready, edge.downstream)
+            for downstream in fed[operator]:
+                waiting[downstream] -= 1
+                if waiting[downstream] == 0:
+                    heappush(ready, downstream)
         if len(order) < len(self.operators):
             stuck = ", ".join(self.operators[o] for o in range(len(waiting)) if o not in order)
             raise WorkbenchError(f"The edges form a cycle among the operators {stuck}; a dataflow must be acyclic.")

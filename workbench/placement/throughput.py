@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.checks import finite, integer, shown
 from workbench.errors import WorkbenchError
-from workbench.placement._effort import Effort, deadline
+from workbench.placement._effort import Effort, asked_to_stop, deadline
 from workbench.placement.baselines import flink_evenly, random_slots
 from workbench.placement.caps import explore_plans, search
 from workbench.placement.exact import optimal
@@ -178,7 +178,7 @@ def fastest(
     with np.errstate(divide="ignore", invalid="ignore"):
         ideal = np.where(problem.ideal > 0, capacity / problem.ideal, math.inf)
     bound = high = rate * min(_task_factor(problem), float(ideal.min()))
-    while high > found.rate * (1 + gap) and time.monotonic() < until:
+    while high > found.rate * (1 + gap) and time.monotonic() < until and not asked_to_stop():
         middle = math.sqrt(found.rate * high) if math.isfinite(high) else 2 * found.rate
         with np.errstate(divide="ignore", invalid="ignore"):
             limits = np.where(problem.span > 0, (capacity * rate / middle - problem.ideal) / problem.span, math.inf)

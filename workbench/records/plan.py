@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench import units
 from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -219,7 +220,7 @@ class CapacityPlan:
         interval_ms = round(self.budget.interval_s * 1000)
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
         return _JOB.format(
-            title=f"{self.query} at {self.rate:,.0f} records/s".replace("\\", "/").replace('"', "'"),
+            title=f"{self.query} at {units.rate(self.rate)}".replace("\\", "/").replace('"', "'"),
             name=repr(self.query),
             partitions=max(sources, default=self.budget.slots),
             cap=math.floor(self.expected_rate * self.budget.interval_s),
@@ -259,9 +260,9 @@ class CapacityPlan:
             f"{_duration(self.catch_up_s(outage.outage_s))}."
         )  # fmt: skip
         return (
-            f"{self.rate:,.0f} records/s of {self.query} take {slots} of {budget.profile.cpus:g} core and "
-            f"{budget.profile.memory_mb} MB{interval} (capacity {self.expected_rate:,.0f}, 90 % interval "
-            f"{self.low:,.0f} to {self.high:,.0f} records/s{beyond}){workers}.{after}"
+            f"{units.rate(self.rate)} of {self.query} take {slots} of {budget.profile.cpus:g} core and "
+            f"{budget.profile.memory_mb} MB{interval} (capacity {units.rate(self.expected_rate)}, 90 % interval "
+            f"{units.rate(self.low)} to {units.rate(self.high)}{beyond}){workers}.{after}"
         )
 
     def where_time_goes(self) -> str:

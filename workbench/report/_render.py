@@ -13,6 +13,7 @@ import nbformat
 
 from workbench import __version__
 from workbench.errors import WorkbenchError
+from workbench.redaction import redacted
 from workbench.report.execution import UNREADABLE, Execution, Failure, execute, read_executed
 from workbench.report.html import export, fetched_urls
 from workbench.report.parameters import check
@@ -205,5 +206,5 @@ def _write(target: Path, text: str) -> None:
 
 
 def _without_folder(value: object) -> str:
-    """Print a parameter; of a path only the name, as reports travel and folders name people."""
-    return Path(value).name if isinstance(value, str) and os.sep in value else str(value)
+    """Print a parameter without secrets; of a path only the name, as reports travel and folders name people."""
+    return redacted(Path(value).name if isinstance(value, str) and os.sep in value else str(value))

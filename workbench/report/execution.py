@@ -15,10 +15,14 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill import PapermillExecutionError, execute_notebook
 
+from workbench.redaction import redacted
+
 UNREADABLE = (OSError, ValueError, TypeError, AttributeError, KeyError, nbformat.ValidationError)
 """What reading raises where a file is no notebook: the readers take its form for granted."""
 
 _KERNEL = "python3"
+_SAFE = ("-P", "-m", "ipykernel_launcher")  # a file in the working directory takes no installed module's place
+_OWN_MODULES = "--IPKernelApp.exec_lines=import sys; sys.path.append('')"  # but is found where there is no such module
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def execute(
             cwd=str(Path.cwd()),
         )
     except PapermillExecutionError as error:
-        failure = Failure(error.ename, error.evalue)
+        failure = Failure(error.ename, redacted(error.evalue))
     except CellTimeoutError:
         failure = Failure("WorkbenchError", f"A cell ran longer than {timeout_s:g} s; allow more time.")
     except DeadKernelError:
@@ -87,7 +91,7 @@ def read_executed(path: Path) -> Execution:
     notebook = nbformat.read(str(path), as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)  # what is invalid is read all the same
     errors = (
-        Failure(output.ename, output.evalue)
+        Failure(output.ename, redacted(output.evalue))
         for cell in notebook.cells
         if cell.cell_type == "code"
         for output in cell.outputs
@@ -102,7 +106,7 @@ def _kernel_manager(folder: Path) -> type[AsyncKernelManager]:
     class OwnInterpreter(KernelSpecManager):
         def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
             return KernelSpec(
-                argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=CRITICAL"],
+                argv=[sys.executable, *_SAFE, "-f", "{connection_file}", "--log-level=CRITICAL", _OWN_MODULES],
                 env={"IPYTHONDIR": str(folder / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
                 display_name=kernel_name,
                 language="python",

@@ -1,12 +1,14 @@
 """An executed notebook as one HTML text that needs no network.
 
 The charts are plain JSON in the notebook; the template draws them with the chart library that the page carries
-once, compressed. A policy in the page forbids every other load, and ``fetched_urls`` finds attempts.
+once, compressed. A policy in the page forbids every other load, and ``fetched_urls`` finds attempts. Scripts run only
+with a number that the template's have and a notebook's outputs cannot know.
 """
 
 import base64
 import gzip
 import re
+import secrets
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,9 +16,9 @@ import nbformat
 from nbconvert import HTMLExporter
 from plotly.offline import get_plotlyjs
 
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
-    "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'"
+_POLICY = (
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
+    "base-uri 'none'; form-action 'none'"
 )
 _LOADING = frozenset({"src", "srcset", "href", "data", "poster", "background"})
 _INLINE = ("data:", "blob:", "#")
@@ -48,7 +50,9 @@ def export(
         exclude_output_prompt=True,
         embed_images=True,
     )
-    extra = {"report": {"policy": POLICY, "facts": facts, "library": _library() if _has_charts(notebook) else ""}}
+    nonce = secrets.token_urlsafe(16)
+    library = _library() if _has_charts(notebook) else ""
+    extra = {"report": {"policy": _POLICY.format(nonce=nonce), "nonce": nonce, "facts": facts, "library": library}}
     html, _ = exporter.from_notebook_node(notebook, resources=extra)
     return str(html)
 
@@ -77,6 +81,9 @@ class _Fetched(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._in_style = tag == "style"
+        given = {name: value or "" for name, value in attrs}
+        if tag == "meta" and given.get("http-equiv", "").lower() == "refresh":  # no policy forbids to go elsewhere
+            self.urls.append(given.get("content", ""))
         for name, value in attrs:
             if tag != "a" and name in _LOADING and value and not value.startswith(_INLINE):
                 self.urls.append(value)

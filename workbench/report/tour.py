@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.dataset as pads
 from IPython.display import Code, display
 
+from workbench import units
 from workbench.capacity import CapacityPlan
 from workbench.errors import WorkbenchError
 from workbench.placement import read_placement_input
@@ -22,7 +23,7 @@ from workbench.study import (
     study_placement,
     write_planned,
 )
-from workbench.views import placement_cards, plan_cards, units
+from workbench.views import placement_cards, plan_cards
 from workbench.views.cards import Card, Column, Table, error_card, show
 from workbench.views.study_cards import asked_card
 from workbench.views.widgets import ReplayPlayer

@@ -88,7 +88,7 @@ def ds2(
         if name in source_rates:
             output[name] = source_rates[name]
             continue
-        need = sum(output[edge.upstream] for edge in dataflow.edges if edge.downstream == name)
+        need = sum(output[edge.upstream] for edge in dataflow.feeding.get(name, ()))
         informative = [instance for instance in counters[name] if instance[0] > 0 and instance[2] > 0]
         processing = sum(processed / useful for processed, _, useful in informative)
         pushing = sum(pushed / useful for _, pushed, useful in informative)
@@ -117,7 +117,7 @@ def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], sourc
         not_negative(f"The rate of source {source!r}", rate)
     for name in scaled:
         require(
-            any(edge.downstream == name for edge in dataflow.edges),
+            name in dataflow.feeding,
             f"Operator {name!r} has no upstream and is not of kind 'source', so its rate is unknown; "
             "add the edge that feeds it, or make it a source.",
         )

@@ -136,7 +136,7 @@ def utilization(window: Window, rates: Mapping[str, float]) -> dict[str, float]:
     found = ds2(window.dataflow, window.counters, rates)
     asked = {}
     for name, (processing, _) in found.true_rates.items():
-        arriving = sum(found.optimal_output[edge.upstream] for edge in window.dataflow.edges if edge.downstream == name)
+        arriving = sum(found.optimal_output[edge.upstream] for edge in window.dataflow.feeding.get(name, ()))
         informative = sum(processed > 0 and useful > 0 for processed, _, useful in window.counters[name])
         whole = processing * len(window.counters[name]) / informative if informative else 0.0
         asked[name] = arriving / whole if whole > 0 else window.busyness[name]

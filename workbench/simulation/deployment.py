@@ -327,7 +327,7 @@ class Deployment:
 
     def _chained_to(self, name: str) -> str | None:
         """Find the upstream operator whose tasks pass their output on one to one, if that is all the input there is."""
-        edges = [edge for edge in self.model.dataflow.edges if edge.downstream == name]
+        edges = self.model.dataflow.feeding.get(name, ())
         if len(edges) != 1 or not self._one_to_one(edges[0]):
             return None
         return edges[0].upstream

@@ -52,7 +52,7 @@ def _spread(model: QueryModel, emitted: Mapping[str, float], *, stop_at_windows:
     sources = model.dataflow.sources
     for name in model.dataflow.topological_order():
         behaviour = model.operators.get(name)
-        received = sum(outputs.get(edge.upstream, 0.0) for edge in model.dataflow.edges if edge.downstream == name)
+        received = sum(outputs.get(edge.upstream, 0.0) for edge in model.dataflow.feeding.get(name, ()))
         if name in emitted and name in sources:  # a modelled source works on what it emits
             received = emitted[name]
         if name in emitted and name not in sources:

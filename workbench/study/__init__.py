@@ -12,7 +12,7 @@ from workbench.study.carry_out import (
     run_study,
     write_planned,
 )
-from workbench.study.catalogue import find_query
+from workbench.study.catalogue import find_query, read_query
 from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
 from workbench.study.history import StudyHistory
@@ -78,6 +78,7 @@ __all__ = [
     "prepare",
     "quick_estimator",
     "read_planned",
+    "read_query",
     "read_study",
     "refuse_failures",
     "refuse_loss",

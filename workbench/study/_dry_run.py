@@ -11,11 +11,11 @@ from workbench.dataflow import Budget
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, reading_s, recorded_together, reusable
 from workbench.records import Measurement
-from workbench.study.carry_out import explored_log, prepare, shares_deployments
-from workbench.study.catalogue import require_captured
+from workbench.study.carry_out import Find, explored_log, prepare, shares_deployments
+from workbench.study.catalogue import read_query, require_captured
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed
-from workbench.workload import Query
+from workbench.workload import Query, Unread
 
 # Least and most of one run, as seen on Spark on two cores: seconds until it is observed, and probes.
 START_S = (30.0, 90.0)
@@ -42,6 +42,8 @@ class DryRun:
         Runs that the journal has.
     sweep
         The largest budget at the trigger intervals to choose from, where that is not recorded.
+    doubt
+        Why runs that are recorded may be listed all the same; "" where they are not.
     """
 
     first: tuple[Budget, ...]
@@ -49,6 +51,7 @@ class DryRun:
     seconds: tuple[float, float]
     recorded: int = 0
     sweep: tuple[Budget, ...] = ()
+    doubt: str = ""
 
 
 def dry_run(
@@ -57,8 +60,11 @@ def dry_run(
     *,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
+    find: Find = read_query,
 ) -> DryRun:
     """Say what `run_study` would measure and roughly how long that takes; nothing is deployed.
+
+    The study may be a stranger's: no module that it names is imported, unless `find` does.
 
     Parameters
     ----------
@@ -77,7 +83,20 @@ def dry_run(
         return DryRun((), (1, 1), (0.0, 0.0))
     require_captured(study.dataset)
     journal = journal or Journal(os.devnull)
-    query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator)
+    query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
+    return replace(_listed(study, query, explorer, journal), doubt=_doubt(query))
+
+
+def _doubt(query: Query) -> str:
+    if not isinstance(query.build, Unread) or query.build.surely:
+        return ""
+    return (
+        f"{query.name} is not defined as a function in {query.build.file.name}, and a dry run imports none of your "
+        "modules: runs that are recorded may be listed."
+    )
+
+
+def _listed(study: Study, query: Query, explorer: ResourceExplorer, journal: Journal) -> DryRun:
     optimizer = explorer.optimizer
     if shares_deployments(study, optimizer.testbed):
         return _with_sweep(study, query, optimizer, journal, _together(study, query, optimizer, journal))

@@ -29,7 +29,9 @@ from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed
-from workbench.workload import KeyFrequencies, Query, read_key_frequencies
+from workbench.workload import KeyFrequencies, OutputMode, Query, read_key_frequencies
+
+Find = Callable[[str, str | None, str | None, OutputMode | None], Query]
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -190,8 +192,11 @@ def prepare(
     progress: Callable[[str], None] = lambda _: None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
+    find: Find = find_query,
 ) -> tuple[Query, ResourceExplorer, tuple[InstanceType, ...]]:
     """Check that `study` can be carried out here, before long work starts; see `run_study`.
+
+    `find` finds its query, by importing the user's module or without.
 
     Returns
     -------
@@ -203,7 +208,7 @@ def prepare(
     if study.keys is not None:
         read_key_frequencies(study.keys)
     instances = read_instances(Path(study.prices)) if study.prices else ()
-    query = query_of(study)
+    query = query_of(study, find)
     if isinstance(testbed, SparkTestbed):
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
             testbed.check(budget)
@@ -406,11 +411,11 @@ def refuse_failures(planned: Planned) -> None:
         )
 
 
-def query_of(study: Study) -> Query:
+def query_of(study: Study, find: Find = find_query) -> Query:
     """Find the query of a study; of a recorded one only its name is known."""
     if study.table is not None:
         return recorded_query(study.query, study.table)
-    return find_query(study.query, study.dataset, study.event_time, study.output_mode)
+    return find(study.query, study.dataset, study.event_time, study.output_mode)
 
 
 def estimator_of(study: Study) -> CapacityEstimator:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
-from workbench.study.own import load_own, missing, module_of
+from workbench.study.own import load_own, missing, module_of, read_own
 from workbench.workload import Dataset, OutputMode, Query, check_dataset, kafka, nexmark
 
 if TYPE_CHECKING:
@@ -52,6 +52,24 @@ def find_query(
     return replace(query, output_mode=output_mode) if output_mode else query
 
 
+def read_query(
+    name: str, dataset: str | None = None, event_time: str | None = None, output_mode: OutputMode | None = None
+) -> Query:
+    """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
+
+    A name that its module's text does not define as a function may be a `Query`, of which nothing else is known then.
+    """
+    module, _, attribute = name.partition(":")
+    if not module or not attribute or module == "nexmark":
+        return find_query(name, dataset, event_time, output_mode)
+    found = read_own(name, "query")
+    name = f"{found.module}:{attribute}"
+    if not dataset and found.surely:
+        raise _needs_data(name)
+    data = _checked(dataset, event_time) if dataset else Dataset(str(found.file), "csv")
+    return Query(name, found, data, event_time, output_mode or "append")
+
+
 def recorded_query(name: str, table: str) -> Query:
     """Return a stand-in for a query of which only measured rates are known: those in the file `table`."""
     return Query(name, _unknown, Dataset(table, "csv"))
@@ -70,13 +88,17 @@ def _users(name: str, text: str, attribute: str, dataset: str | None, event_time
     if not callable(found):
         raise missing(module, attribute, sys.modules[module])
     if not dataset:
-        raise WorkbenchError(
-            f"The query {name!r} is a function, so it needs data to read. Give the path of a data set, and its "
-            "event-time column if the query uses event time.",
-            settings=("dataset", "event_time"),
-        )
+        raise _needs_data(name)
     data = _checked(dataset, event_time)
     return Query(name, found, data, event_time)
+
+
+def _needs_data(name: str) -> WorkbenchError:
+    return WorkbenchError(
+        f"The query {name!r} is a function, so it needs data to read. Give the path of a data set, and its "
+        "event-time column if the query uses event time.",
+        settings=("dataset", "event_time"),
+    )
 
 
 def _fed(query: Query, dataset: str | None, event_time: str | None) -> Query:

@@ -142,9 +142,10 @@ def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float]) 
 
 def _quoted(text: str) -> str:
     """Write a text as a shell has it, in one line."""
-    return shlex.quote(text) if text.isprintable() else _written(text)
+    return shlex.quote(text if text.isprintable() else _written(text))
 
 
 def _written(text: str) -> str:
     """Write a text as YAML has it, in one line."""
-    return str(yaml.safe_dump(text, default_flow_style=True, width=math.inf)).removesuffix("...\n").strip()
+    style = None if text.isprintable() else '"'
+    return str(yaml.safe_dump(text, default_style=style, width=math.inf)).removesuffix("...\n").strip()

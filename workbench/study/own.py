@@ -1,5 +1,6 @@
 """What users name as ``module:name``: modules are looked for in the current folder first, and read again there."""
 
+import ast
 import importlib
 import inspect
 import sys
@@ -8,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.workload import Unread
 
 _LONGEST = 500  # characters of a message
 
@@ -56,6 +58,46 @@ def load_own(name: str, kind: str) -> object:
     return found
 
 
+def read_own(name: str, kind: str) -> Unread:
+    """Look for the object called `name` in the text of a user's module; see `load_own`. Nothing of it is executed.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no such module or name, or the text is not Python's.
+    """
+    text, _, attribute = name.partition(":")
+    module = module_of(text)
+    places = [Path(place, *module.split(".")) for place in (str(Path.cwd()), *filter(None, sys.path))]
+    files = (file for place in places for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"))
+    file = next((file for file in files if file.is_file()), None)
+    if file is None:
+        raise WorkbenchError(
+            f"The module {module!r} of {kind} {name!r} is not found without importing anything. "
+            "Run the command in the folder of its file, or install it."
+        )
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise WorkbenchError(
+            f"The module {module!r} of {kind} {name!r} cannot be read: {type(error).__name__}: {error}. Fix it."
+        ) from error
+    functions = [one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)]
+    if attribute not in functions and not _may_bind(tree, attribute):
+        raise _lacks(module, attribute, [one for one in functions if not one.startswith("_")])
+    return Unread(module, file, surely=attribute in functions)
+
+
+def _may_bind(tree: ast.Module, name: str) -> bool:
+    """Whether a module may get an object of this name in another way than by a definition."""
+    return any(
+        (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
+        or (isinstance(node, ast.alias) and (node.asname or node.name) in {name, "*"})
+        or (isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in {name, "__getattr__"})
+        for node in ast.walk(tree)
+    )
+
+
 def described(error: BaseException) -> str:
     """Describe what a user's code raised: kind and message, of which a long one is cut."""
     try:
@@ -73,6 +115,10 @@ def missing(module: str, attribute: str, loaded: object) -> WorkbenchError:
         for key, value in own
         if not key.startswith("_") and (inspect.isfunction(value) or value.__module__ == module)
     ]
+    return _lacks(module, attribute, known)
+
+
+def _lacks(module: str, attribute: str, known: list[str]) -> WorkbenchError:
     near = get_close_matches(attribute, known, n=1)
     hint = f"Did you mean {module}:{near[0]}? " if near else ""
     return WorkbenchError(

@@ -10,6 +10,8 @@ from types import MappingProxyType
 
 from workbench.capacity import CapacityPlan, bids2
 from workbench.errors import WorkbenchError
+from workbench.escaping import for_spreadsheet
+from workbench.metrics import Observation
 from workbench.placement import batch_query, measured_query
 from workbench.records import Measurement, PlannedStudy, nearest_run
 from workbench.scaling import (
@@ -85,6 +87,7 @@ placement, ``capsys-default`` and ``capsys-evenly`` with Flink's two."""
 
 COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
 _AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
+_MB = float(1 << 20)
 _MANAGED_SHARE = 0.4  # share of a slot's memory; Flink's default
 
 
@@ -335,7 +338,8 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
     """Model a query by the unit costs observed in the run nearest to a plan: by memory first, then by slots.
 
     Micro-batches scale as a whole, in slots; the planned slots carry just the plan's capacity. The partitions of state
-    are frozen: a slot works on whole ones, and more slots than partitions carry no more.
+    are frozen: a slot works on whole ones, and more slots than partitions carry no more. A new deployment loads the
+    state from its checkpoint; its reads are part of what a record was seen to cost, so they cost nothing more here.
     """
     nearest = nearest_run(runs, chosen.budget)
     seen = None if nearest is None else nearest.estimate.observation
@@ -357,11 +361,27 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
     return QueryModel(
         measured.dataflow,
         {
-            name: OperatorModel(replace(profile, cpu_s=profile.cpu_s * evenness), partitions=frozen)
+            name: OperatorModel(
+                replace(profile, cpu_s=profile.cpu_s * evenness),
+                partitions=frozen,
+                state=_kept_state(seen, chosen.rate) if chosen.has_interval else None,
+            )
             for name, profile in measured.profiles.items()
             if name not in sources
         },
     )
+
+
+def _kept_state(seen: Observation, rate: float) -> StateModel | None:
+    """Give the state that a deployment at `rate` (records/s) loads; None if none was seen.
+
+    It is taken to grow with the rate, which is the most it does: a window of twice the records has at most twice the
+    keys.
+    """
+    kept = sum(one.state_kept_bytes or 0 for one in seen.operators)
+    if not kept or seen.consumed_rate <= 0:
+        return None
+    return StateModel(kept / _MB * rate / seen.consumed_rate, reads=0.0)
 
 
 def initial_tasks(model: QueryModel, slots: int, memory_mb: float) -> dict[str, int]:
@@ -386,5 +406,7 @@ def timelines_csv(lines: Mapping[str, Timeline]) -> str:
         columns = (
             line.times_s, line.offered, line.consumed, line.backlog, line.latency_s, line.tasks, line.workers
         )  # fmt: skip
-        writer.writerows((name, *step) for step in zip(*(column.tolist() for column in columns), strict=True))
+        writer.writerows(
+            (for_spreadsheet(name), *step) for step in zip(*(column.tolist() for column in columns), strict=True)
+        )
     return text.getvalue()

@@ -10,14 +10,15 @@ import io
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import quote
 
 import plotly.graph_objects as go
 from IPython.display import display
 
-from workbench.views import units
+from workbench import units
+from workbench.escaping import for_html as escape
+from workbench.escaping import for_spreadsheet
 from workbench.views.style import STYLE
 from workbench.views.theme import QUIET
 
@@ -74,8 +75,8 @@ class Table:
         """All values, exact, as comma-separated text; an undefined value is empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\r\n")
-        writer.writerow([_csv_cell(f"{name} ({unit})" if unit else name) for name, unit in self.columns])
-        writer.writerows([[_csv_cell(cell) for cell in row] for row in self.rows])
+        writer.writerow([for_spreadsheet(f"{name} ({unit})" if unit else name) for name, unit in self.columns])
+        writer.writerows([[for_spreadsheet(cell) for cell in row] for row in self.rows])
         return text.getvalue()
 
 
@@ -246,8 +247,3 @@ def _cell(cell: Cell, right: bool) -> str:
         long = ' class="long"' if len(cell) > _LONG else ""
         return f"<td{_aligned(right) or long}>{escape(cell)}</td>"
     return f'<td class="number" title="{cell!r}">{units.number(cell, digits=4)}</td>'
-
-
-def _csv_cell(cell: Cell) -> Cell:
-    """Text that a spreadsheet would run as a formula gets a leading apostrophe."""
-    return f"'{cell}" if isinstance(cell, str) and cell[:1] in {"=", "+", "-", "@", "\t", "\r"} else cell

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 from workbench.study import Change, Drift, Planned, drift, read_planned, study_drift
-from workbench.views import units
 from workbench.views.cards import Card, Column, Table
 from workbench.views.front import header
 

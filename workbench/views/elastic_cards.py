@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from workbench import units
 from workbench.scaling import Assignment, ExecutorAdvice
 from workbench.study import ReplayedParadigms
-from workbench.views import units
 from workbench.views.cards import Card, Column, Table
 from workbench.views.figures import draw_paradigms, paradigms
 

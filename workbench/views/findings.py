@@ -2,9 +2,9 @@
 
 import math
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.records import MstEstimate, MstInterval
-from workbench.views import units
 
 
 def where(budget: Budget) -> str:

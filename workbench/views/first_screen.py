@@ -4,8 +4,9 @@ Every text given is escaped here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import NamedTuple
+
+from workbench.escaping import for_html as escape
 
 MOST_CARES = 4
 _CHOSEN = ' class="chosen"'

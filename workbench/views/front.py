@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from workbench import units
 from workbench.records import CapacityPlan, Measurement, ModelFinding, Price
 from workbench.study import Planned
-from workbench.views import units
 from workbench.views.choices import choices
 from workbench.views.first_screen import Chip, beside_html, cares_html, header_html, origin, table_html, tabs_html
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from workbench import units
 from workbench.measuring import SOURCE_MARGIN
 from workbench.metrics import MAX_DISTURBANCE
 from workbench.records import Measurement
-from workbench.views import findings, units
+from workbench.views import findings
 from workbench.views.cards import Card, Column, Table
 from workbench.views.figures import batch_times
 

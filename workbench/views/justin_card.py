@@ -1,7 +1,7 @@
 """One card for Justin's decisions in a replay: what it measured, what it decided, and why."""
 
+from workbench import units
 from workbench.scaling import JustinDecision, Timeline
-from workbench.views import units
 from workbench.views.cards import Card, Column, Table
 
 QUIET = frozenset({"stateless", "unchanged"})

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from workbench import units
 from workbench.placement import measured_query
 from workbench.records import Measurement
-from workbench.views import findings, units
+from workbench.views import findings
 from workbench.views.cards import Card, Cell, gather
 from workbench.views.figures import (
     BatchTimes,

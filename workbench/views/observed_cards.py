@@ -1,7 +1,8 @@
 """The cards of a query that runs: its head-room, its load, its operators, and the plans from it."""
 
+from workbench import units
 from workbench.study import Observed
-from workbench.views import plan_cards, units
+from workbench.views import plan_cards
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import draw_head_room, head_room
 from workbench.views.observed_front import facts, front_html, limit, outage, sentence

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from workbench import units
 from workbench.study import Observed
-from workbench.views import units
 from workbench.views.first_screen import Chip, header_html, table_html
 
 _TIGHT, _NONE = 0.3, 0.0  # left over the peak

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
+from workbench import units
 from workbench.placement import BLIND, DIMENSIONS, Placed, Plan
 from workbench.study import PlacementStudy
-from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table, fold, gather
 from workbench.views.figures import (
     cost_vectors,

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
+from workbench import units
 from workbench.placement import Placed
 from workbench.study import PlacementStudy
-from workbench.views import units
 from workbench.views.first_screen import cares_html, header_html, table_html
 
 DEFAULT = "flink-default"

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.capacity import CapacityPlan, ModelFinding
 from workbench.records import Measurement, Run
 from workbench.study import Planned, intervals_left_out
-from workbench.views import units
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import (
     capacity,

@@ -1,7 +1,7 @@
 """The cards of a replay: policies compared, and the timeline and the reasons of each."""
 
+from workbench import units
 from workbench.study import Replayed
-from workbench.views import units
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import POINTS, draw_policies, draw_timeline, policies, timeline
 from workbench.views.justin_card import justin_card

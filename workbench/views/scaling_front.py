@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from workbench import units
 from workbench.records import DRIVER_CORES
 from workbench.study import Replayed
-from workbench.views import units
 from workbench.views.figures import Policies
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
 

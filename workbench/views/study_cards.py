@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from workbench import units
 from workbench.records import Measurement
 from workbench.study import Study
-from workbench.views import units
 from workbench.views.cards import Card, Cell, Column, Table
 from workbench.views.tables import facts_table
 

@@ -14,7 +14,8 @@ from types import MappingProxyType
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from workbench.views import units
+from workbench import units
+from workbench.escaping import for_plotly
 
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
@@ -201,4 +202,4 @@ def blank(drawn: go.Figure, text: str) -> go.Figure:
 
 def plain(text: str) -> str:
     """Keep plotly from reading `text` as markup."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return for_plotly(text)

@@ -54,6 +54,27 @@ class Generator(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Unread:
+    """A user's function that is known from the text of its module: nothing of it was imported, so it cannot run.
+
+    Parameters
+    ----------
+    module, file
+        The module's name, and its file.
+    surely
+        Whether the text defines it as a function; otherwise it may be a `Query`, with data of its own.
+    """
+
+    module: str
+    file: Path
+    surely: bool
+
+    def __call__(self, _: "DataFrame") -> "DataFrame":
+        """Refuse to run."""
+        raise WorkbenchError(f"The module {self.module!r} was read, not imported, so its query cannot run.")
+
+
 _TOPIC = "kafka:"
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from workbench import cli
 from workbench.errors import WorkbenchError
 from workbench.placement import (
     METHODS,
+    SEARCHED,
     CostVector,
     SearchResult,
     compare,
@@ -39,6 +41,38 @@ def run(capsys, *arguments):
 @pytest.fixture
 def problem(tmp_path):
     return written(tmp_path, CALM)
+
+
+@pytest.fixture
+def interruptible():
+    """As in a terminal: a shell's background ignores the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("method", SEARCHED)
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_a_search_with_the_best_so_far(problem, capsys, monkeypatch, method):
+    def interrupted(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        return place(*arguments, **options)
+
+    monkeypatch.setattr("workbench.cli.placing.place", interrupted)
+    code, shown = run(capsys, problem, "--method", method, "--json")
+    assert (code, shown.err) == (0, "")
+    assert json.loads(shown.out)["method"] == method
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_second_ctrl_c_ends_the_command(problem, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("workbench.cli.placing.place", interrupted)
+    assert run(capsys, problem, "--method", "optimal")[0] == 130
 
 
 def test_every_method_places_all_tasks(problem):

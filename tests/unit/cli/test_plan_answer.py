@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from workbench import cli
+from workbench import cli, units
 from workbench.cli import console, planning
-from workbench.views import units
 
 STUDY = """
 query: nexmark:q1

@@ -13,6 +13,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Configuration, fingerprint, measurement_key
 from workbench.records import Machine
+from workbench.study import find_query, read_query
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import testbed as spark_testbed
 from workbench.workload import Dataset, nexmark
@@ -215,3 +216,17 @@ def test_measurements_of_two_machines_are_not_mixed(monkeypatch):
         named.append(SparkTestbed().identity)
     assert len(set(named)) == 3
     assert named[0].endswith("A with 2 cores")
+
+
+def test_a_query_that_is_read_has_the_digest_of_the_one_that_is_imported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "orders.csv").write_text("time,shop\n2026-01-01T00:00:00,a\n")
+    (tmp_path / "ownjobs").mkdir()
+    for name in ("__init__", "parts", "jobs"):
+        text = "from ownjobs import parts\n\n\ndef orders(rows):\n    return rows\n"
+        (tmp_path / "ownjobs" / f"{name}.py").write_text(text if name != "parts" else "")
+    for name in ("ownjobs.jobs:orders", "ownjobs:orders"):
+        read, imported = read_query(name, "orders.csv"), find_query(name, "orders.csv")
+        assert fingerprint.code_of(read) == fingerprint.code_of(imported)
+        assert replace(read, build=imported.build) == imported

@@ -5,10 +5,11 @@ import pytest
 from placement_oracle import chain, example_a, example_b
 
 from workbench.errors import WorkbenchError
-from workbench.placement import PlacementProblem, optimal, search
+from workbench.placement import PlacementProblem, fastest, optimal, search, stopping_when
 from workbench.placement._effort import Effort
-from workbench.placement._instance import instance
+from workbench.placement._instance import _cover_first, instance
 from workbench.placement._level import raise_level
+from workbench.simulation import Worker
 
 
 def test_example_a_s_bound_is_met():
@@ -85,6 +86,25 @@ def test_out_of_time_the_bound_is_what_was_proven():
     assert level.bound <= plan.cost.worst
 
 
+def test_asked_to_stop_a_search_ends_with_the_best_so_far():
+    problem = example_b((40, 72, 56, 80, 8), 16, 16)
+    with stopping_when(lambda: True):
+        plan = optimal(problem, gap=0)
+        every = search(problem)
+        quick = fastest(problem, 1e4, Worker(4.0, 100.0, 100.0), timeout_s=None)
+    assert 0 <= plan.bound <= plan.cost.worst
+    assert problem.checked(plan.counts).sum() == problem.checked(quick.counts).sum() == problem.tasks
+    assert quick.bound >= quick.rate.rate
+    assert every.best is not None
+    assert not every.exhausted
+
+
+def test_only_the_searches_inside_are_asked_to_stop():
+    with stopping_when(lambda: True):
+        pass
+    assert search(example_a()).exhausted
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -97,3 +117,29 @@ def test_out_of_time_the_bound_is_what_was_proven():
 def test_bad_arguments_are_refused_with_what_is_allowed(arguments, message):
     with pytest.raises(WorkbenchError, match=message):
         optimal(example_a(), **arguments)
+
+
+def test_operators_that_cover_most_edges_come_first():
+    problem = PlacementProblem((1,) * 6, [(0, 3), (1, 3), (2, 3), (3, 4), (0, 5), (4, 5)], 6, 1, *((1,) * 6,) * 3)
+    uncovered, cover = [{edge.upstream, edge.downstream} for edge in problem.edges], []
+    while uncovered:
+        rest = [one for one in range(6) if one not in cover]
+        cover.append(max(rest, key=lambda one: sum(one in edge for edge in uncovered)))
+        uncovered = [edge for edge in uncovered if cover[-1] not in edge]
+    assert _cover_first(problem) == cover + [one for one in range(6) if one not in cover]
+
+
+def test_the_order_of_many_operators_takes_each_edge_a_few_times():
+    class Counted(tuple):  # noqa: SLOT001 - it counts
+        walks = 0
+
+        def __iter__(self):
+            Counted.walks += 1
+            return super().__iter__()
+
+    count = 300
+    problem = PlacementProblem((1,) * count, [(o, o + 1) for o in range(count - 1)], count, 1, *((1,) * count,) * 3)
+    object.__setattr__(problem, "edges", Counted(problem.edges))
+    assert sorted(_cover_first(problem)) == list(range(count))
+    assert problem.topological_order == tuple(range(count))
+    assert Counted.walks <= 5

@@ -18,7 +18,7 @@ GIVEN = ("jupyterlab", "ipywidgets", "plotly", "pyspark", "scikit-optimize", "sc
 @pytest.fixture(scope="module")
 def pins():
     lines = (ROOT / "requirements.txt").read_text().splitlines()
-    pairs = (line.split("==") for line in lines if line and not line.startswith("#"))
+    pairs = (line.split(";")[0].split()[0].split("==") for line in lines if line and line[0] not in "# ")
     return {canonicalize_name(name): version for name, version in pairs}
 
 
@@ -35,6 +35,26 @@ def test_every_dependency_is_pinned_within_its_range(pins, text):
 
 def test_the_given_packages_are_among_them(pins):
     assert set(GIVEN) <= set(pins)
+
+
+def test_every_file_of_every_package_is_pinned_by_its_hash(pins):
+    text = (ROOT / "requirements.txt").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert len(lines) == len(pins)
+    for line in lines:
+        hashes = re.findall(r"--hash=sha256:[0-9a-f]{64}(?= |$)", line)
+        assert hashes, line
+        assert line.count("--hash") == len(hashes), line
+    (compiled,) = (line for line in lines if line.startswith("numpy=="))
+    assert compiled.count("--hash") > 20  # the wheels of all platforms, not of one
+
+
+def test_setup_installs_nothing_whose_hash_is_not_pinned():
+    recipe = (ROOT / "Makefile").read_text()
+    installs = [line for line in recipe.splitlines() if "pip install" in line]
+    assert installs
+    for line in installs:
+        assert "--require-hashes --requirement requirements.txt" in line or "--no-deps --no-build-isolation" in line
 
 
 def test_no_address_of_a_registry_is_in_the_requirements():

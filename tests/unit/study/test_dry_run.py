@@ -113,7 +113,7 @@ def test_the_sweep_of_intervals_is_listed():
     [
         ({"query": "nexmark:q77"}, "q77"),
         ({"dataset": "/nowhere.csv"}, "does not exist"),
-        ({"query": "os.path:join"}, r"so it needs data to read\. Give the path of a data set"),
+        ({"query": "shutil:copy"}, r"so it needs data to read\. Give the path of a data set"),
         ({"prices": "/nowhere/prices.csv"}, r"/nowhere/prices\.csv"),
         ({"slots": (1, 9)}, r"need 3\.6 cores; .* Use 4 slots or fewer, or smaller slots \(slots, slot_cpus\)"),
         ({"testbed": "fluid"}, r"has 2 operators apart from its sources .*; 1 slots are too few"),
@@ -154,3 +154,36 @@ def test_a_shared_deployment_is_minutes_for_all_budgets():
     more = dry_run(replace(SPARK, deployment="shared", most_runs=20, memory_mb=(1024, 2048), intervals=(2.0, 5.0)))
     assert (len(more.first), more.runs, len(more.sweep)) == (6, (7, 7), 1)
     assert more.seconds[0] > 2 * 100
+
+
+@pytest.fixture
+def jobs(tmp_path, monkeypatch):
+    """A module of the user's that must not be imported, and data for it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.py").write_text("raise SystemExit('imported')\n\n\ndef orders(rows):\n    return rows\n")
+    (tmp_path / "orders.csv").write_text("time,shop\n2026-01-01T00:00:00,a\n")
+    return replace(SPARK, query="jobs:orders", dataset="orders.csv", slots=(1, 2, 3))
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_the_module_of_a_query_is_read_and_not_imported(jobs, tmp_path):
+    assert dry_run(jobs).runs == (3, 3)
+    assert dry_run(jobs).doubt == ""
+    assert dry_run(replace(jobs, query="jobs.py:orders")).runs == (3, 3)
+    (tmp_path / "jobs.py").write_text("raise SystemExit('imported')\nfrom elsewhere import orders\n")
+    assert dry_run(jobs).doubt.startswith("jobs:orders is not defined as a function in jobs.py, and a dry run imports")
+
+
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("jobs:order", r"'jobs' has no function 'order'\. Did you mean jobs:orders\? Its functions are orders\."),
+        ("job:orders", r"The module 'job' of query 'job:orders' is not found without importing anything\. Run the"),
+        ("torn:orders", r"The module 'torn' of query 'torn:orders' cannot be read: SyntaxError: .*\. Fix it\."),
+    ],
+)
+def test_what_the_text_of_a_module_lacks_is_said(jobs, tmp_path, query, message):
+    (tmp_path / "torn.py").write_text("def orders(")
+    with pytest.raises(WorkbenchError, match=message):
+        dry_run(replace(jobs, query=query))

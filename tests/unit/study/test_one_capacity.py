@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from staged_runs import staged_exploration
 
+from workbench import units
 from workbench.capacity import plan
 from workbench.cli import main
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.placement import BATCH, place, read_placement_input
-from workbench.records import PlannedStudy
+from workbench.records import PlannedStudy, nearest_run
 from workbench.simulation import RateTrace
 from workbench.study import planned_start, replay_start, simulated_start
 
@@ -45,7 +46,7 @@ def test_its_own_executors_sustain_the_plans_capacity(planned):
     placed = place(given)
     assert placed.rate.rate <= chosen.expected_rate * (1 + 1e-9)
     assert held(chosen, placed.rate.rate)
-    assert f"{chosen.expected_rate:,.0f} records/s" in given.basis
+    assert f"{units.rate(chosen.expected_rate)}" in given.basis
 
 
 def test_no_cluster_sustains_more_with_the_planned_slots(planned):
@@ -97,6 +98,36 @@ def test_frozen_partitions_end_the_growth(planned):
         assert max(line.tasks) <= max(frozen, chosen.budget.slots) + 1  # the source's
 
 
+def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):
+    found = staged_exploration()
+    runs = tuple(with_kept(run, 200 << 20) for run in found.runs)
+    chosen = plan(found, 60_000.0, memory_mb=[600])
+    nearest = nearest_run(runs, chosen.budget).estimate.observation
+    path = tmp_path / "plan.json"
+    PlannedStudy(study={}, reason="", plans=(chosen,), refused=(), runs=runs, sweep=(), instances=()).to_json(path)
+    start = planned_start(path)
+    state = start.model.operators[BATCH].state
+    assert state.working_set_mb == pytest.approx(200 * chosen.rate / nearest.consumed_rate)
+    frozen = chosen.layout.stateful_partitions
+    rising = RateTrace.steps([(600.0, 0.1 * chosen.expected_rate), (1800.0, chosen.expected_rate)])
+    few = replace(start, tasks={BATCH: frozen // 4})
+    line = replay_start(few, rising, ["ds2"], restart_s=10.0).timelines["ds2"]
+    assert line.reconfigurations
+    for change in line.reconfigurations:
+        assert change.moved_bytes == pytest.approx(state.working_set_mb * 2**20)
+        assert change.downtime_s == pytest.approx(10.0 + change.moved_bytes / 100e6)
+    stateless = replay_start(few, RateTrace.constant(0.5 * chosen.expected_rate, 600.0), ["static"])
+    assert not stateless.timelines["static"].reconfigurations
+
+
+def with_kept(run, kept):
+    seen = run.estimate.observation
+    operators = tuple(
+        replace(one, state_kept_bytes=kept) if number == 1 else one for number, one in enumerate(seen.operators)
+    )
+    return replace(run, estimate=replace(run.estimate, observation=replace(seen, operators=operators)))
+
+
 def test_the_model_that_what_if_asks_says_the_same(planned):
     found, chosen, _ = planned
     budget: Budget = chosen.budget
@@ -110,7 +141,7 @@ def test_the_command_says_what_its_rates_rest_on(planned):
     with redirect_stdout(out), redirect_stderr(err):
         assert main(["place", str(path)]) == 0
         assert main(["place", str(path), "--json"]) == 0
-    assert f"The plan's capacity on these {chosen.budget.slots} slots is {chosen.expected_rate:,.0f} records/s" in (
+    assert f"The plan's capacity on these {chosen.budget.slots} slots is {units.rate(chosen.expected_rate)}" in (
         out.getvalue()
     )
     assert "no placement sustains more" in err.getvalue()

@@ -8,11 +8,11 @@ import pytest
 from figure_checks import trace
 from placement_file import PROBLEM, written
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.placement import BLIND, DRAWN, count_plans, read_placement_input, search
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
-from workbench.views import units
 from workbench.views.placement_cards import cards
 
 SHIPPED = Path(__file__).parents[3] / "data" / "placement.yaml"

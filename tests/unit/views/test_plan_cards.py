@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from figure_checks import check_figure
 
+from workbench import units
 from workbench.capacity import ModelFinding, Stage, micro_batch_layout
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render, show_planned
 from workbench.study import Study, run_study, write_planned
-from workbench.views import units
 from workbench.views.figures.capacity import capacity, draw_capacity
 from workbench.views.figures.exploration import convergence, draw_convergence
 from workbench.views.plan_cards import cards

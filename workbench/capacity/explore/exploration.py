@@ -10,6 +10,7 @@ tolerance.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Literal
 
 import numpy as np
@@ -188,11 +189,13 @@ def saw_operators(runs: Iterable[Run]) -> bool:
 
 def costs_of(runs: Sequence[Run], forms: Sequence[str] = STREAMBED_FORMS) -> tuple[float, ...]:
     """Cost after each run, records/s: the lowest leave-one-out error over `forms` (Equation 9); inf while undefined."""
-    costs = []
-    for count in range(1, len(runs) + 1):
-        usable = [run for run in runs[:count] if isinstance(run, Measurement) and why_no_capacity(run) is None]
-        costs.append(exploration_cost(_points(usable), _rates(usable), forms) if len(usable) >= CORNERS else math.inf)
-    return tuple(costs)
+    shows = [isinstance(run, Measurement) and why_no_capacity(run) is None for run in runs]
+    usable = [run for run, shown in zip(runs, shows, strict=True) if shown and isinstance(run, Measurement)]
+    points, rates = _points(usable), _rates(usable)
+    return tuple(
+        exploration_cost(points[:count], rates[:count], forms) if count >= CORNERS else math.inf
+        for count in accumulate(map(int, shows))
+    )
 
 
 def stopping_row(costs: Sequence[float], most_runs: int = MOST_RUNS) -> int | None:

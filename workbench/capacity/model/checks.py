@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench import units
 from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, fit_least_squares
 from workbench.capacity.model.model import Model
 from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_memory_mb
@@ -177,8 +178,8 @@ def _disagreement(
         "forms disagree",
         spread,
         f"Forms that fit the runs about equally well differ by {spread:.0%} of the prediction at the target: "
-        + ", ".join(f"{form} {answer:,.0f}" for form, answer in ranked)
-        + " records/s.",
+        + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked)
+        + ".",
         "Measure at more slots: only there do the forms part.",
     )
 

@@ -15,8 +15,8 @@ bend, from which on growth goes on with a smaller exponent, or ends.
 
 The weights of the shapes of workers and cores are those of greatest likelihood for 79 published curves of eight
 families of systems, found by expectation and maximisation over the law's own evidence
-(``python benchmarks/growth.py weights``). Each family counts by the square root of its curves. Workers and cores are
-drawn towards their common weights as much as three curves do. ``python benchmarks/growth.py`` reports how often the
+(``python benchmarks/families.py weights``). Each family counts by the square root of its curves. Workers and cores are
+drawn towards their common weights as much as three curves do. ``python benchmarks/families.py`` reports how often the
 intervals hold in families that the weights have not seen. The shapes themselves were chosen with all curves at hand.
 """
 

@@ -285,25 +285,34 @@ def _sample_costs(seen: Evidence, random: np.random.Generator) -> tuple[Floats, 
         record[..., cached] += np.exp(w)[..., None, :] * miss
         return np.asarray(np.log(record))
 
-    # The search is for the mean ln cost over the runs instead of ln a: that hardly depends on b, g and w.
-    def residuals(values: Floats, run_effect: float) -> Floats:
-        level, b, g, w, u = np.split(values, ends)
+    # The search is for the mean ln cost over the runs instead of ln a: that hardly depends on b, g and w. The effect u
+    # of a run is shared by its operators, so what they leave over on average has the deviation `shared`, and what is
+    # left of each beyond that the precision: u itself need not be searched for, and the work grows with the runs alone.
+    def residuals(values: Floats, shared: float) -> Floats:
+        level, b, g, w = np.split(values, ends[:-1])
         grown = growth(b, g, w)
-        left = (logs - level - (grown - grown.mean(axis=0)) + u[:, None]) / _PRECISION
-        return np.concatenate([left.ravel(), (values[count : ends[-1]] - medians) / deviations, u / run_effect])
+        left = logs - level - (grown - grown.mean(axis=0))
+        common = left.mean(axis=1, keepdims=True)
+        weighed = (left - common) / _PRECISION + common / shared
+        return np.concatenate([weighed.ravel(), (values[count:] - medians) / deviations])
 
-    values = np.concatenate([logs.mean(axis=0), medians, np.zeros(runs)])
+    values = np.concatenate([logs.mean(axis=0), medians])
     run_effect = _EFFECT
     for _ in range(4):
-        fit = least_squares(residuals, values, args=(run_effect,), x_scale="jac")
+        shared = math.sqrt(_PRECISION**2 + count * run_effect**2)
+        fit = least_squares(residuals, values, args=(shared,), x_scale="jac")
         values = fit.x
         covariance = np.linalg.inv(fit.jac.T @ fit.jac)
-        square = (values[ends[-1] :] ** 2).sum() + np.trace(covariance[ends[-1] :, ends[-1] :])
+        of_runs = np.column_stack([fit.fun, fit.jac])[: runs * count].reshape(runs, count, -1).mean(axis=1) * shared
+        own = (run_effect * _PRECISION / shared) ** 2  # variance of u, were all else known
+        square = (of_runs[:, 0] ** 2).sum() + np.einsum("ni,ij,nj->", of_runs[:, 1:], covariance, of_runs[:, 1:])
+        square = (count * run_effect**2 / shared**2) ** 2 * square + runs * own
         run_effect = math.sqrt((square + _EFFECT_RUNS * _EFFECT**2) / (runs + _EFFECT_RUNS))
     freedom = runs - 1 + _EFFECT_RUNS
     stretch = np.sqrt(freedom / random.chisquare(freedom, SAMPLES))
-    drawn = random.standard_normal((SAMPLES, len(values))) @ np.linalg.cholesky(covariance).T
-    level, b, g, w, _ = np.split(values + stretch[:, None] * drawn, ends, axis=1)
+    normal = random.standard_normal((SAMPLES, len(values) + runs))[:, : len(values)]  # the rest would give u
+    drawn = normal @ np.linalg.cholesky(covariance).T
+    level, b, g, w = np.split(values + stretch[:, None] * drawn, ends[:-1], axis=1)
     wait = np.zeros((SAMPLES, count))
     wait[:, cached] = np.exp(w)
     # Run effects multiply the speed, and the mean speed is asked for, not the median.

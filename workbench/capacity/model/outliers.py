@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from workbench import units
 from workbench.capacity.model.forms import Floats, as_points, as_runs
 from workbench.capacity.model.scaling_law import believe, fit_scaling_law
 from workbench.errors import WorkbenchError
@@ -61,8 +62,8 @@ class Outliers:
     def __str__(self) -> str:
         low, high = self.expected
         return (
-            f"{len(self.runs)} runs on {self.budgets} budgets read {self.rate:,.0f} records/s within {AGREEMENT:.1%}, "
-            f"where {low:,.0f} to {high:,.0f} is expected: a limit outside the query was measured."
+            f"{len(self.runs)} runs on {self.budgets} budgets read {units.rate(self.rate)} within {AGREEMENT:.1%}, "
+            f"where {units.rate(low)} to {units.rate(high)} is expected: a limit outside the query was measured."
         )
 
 
@@ -92,7 +93,7 @@ def why_no_capacity(run: Run) -> str | None:
     estimate = run.estimate
     if not estimate.rate:
         return "no rate was sustained."
-    least = f"so the query carries at least {estimate.low:,.0f} records/s."
+    least = f"so the query carries at least {units.rate(estimate.low)}."
     if estimate.limit == "source":
         return f"the source was the limit, {least}"
     if estimate.limit == "none":
@@ -189,9 +190,31 @@ def _largest_group(
     points: Floats, rates: Floats, bounds: Floats, valid: Flags, limits: Sequence[float]
 ) -> Outliers | None:
     """Largest group of outliers among the valid ones; of equally large ones the lowest."""
-    groups = [group for base in rates[valid] if (group := _group(points, rates, bounds, valid, base, alone=False))]
+    groups = [
+        group
+        for base in _possible(points, rates, bounds, valid)
+        if (group := _group(points, rates, bounds, valid, base, alone=False))
+    ]
     groups += [group for base in limits if (group := _group(points, rates, bounds, valid, base, alone=True))]
     return max(groups, key=lambda group: (len(group.runs), -group.rate), default=None)
+
+
+def _possible(points: Floats, rates: Floats, bounds: Floats, valid: Flags) -> list[float]:
+    """Rates from which there may be outliers, without a fit: several budgets agree, and one as small carries more."""
+    rows = np.flatnonzero(valid)
+    by_slots = rows[np.argsort(points[rows, 1], kind="stable")]
+    slots, highest = points[by_slots, 1], np.maximum.accumulate(rates[by_slots])
+    objective = np.where(np.isfinite(bounds), bounds, 0.0)
+    by_rate = rows[np.argsort(rates[rows], kind="stable")]
+    ends = np.searchsorted(rates[by_rate], rates[by_rate] * (1 + AGREEMENT), side="right")
+    starts = np.searchsorted(rates[by_rate], rates[by_rate], side="left")
+    found = []
+    for base, start, end in zip(rates[by_rate].tolist(), starts.tolist(), ends.tolist(), strict=True):
+        near = by_rate[start:end]
+        as_small = highest[np.searchsorted(slots, points[near, 1].max(), side="right") - 1]
+        if SHORTFALL * max(as_small, objective[near].max()) >= base and _many_budgets(points[near]):
+            found.append(base)
+    return found
 
 
 def _group(points: Floats, rates: Floats, bounds: Floats, valid: Flags, base: float, *, alone: bool) -> Outliers | None:

@@ -271,34 +271,37 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
         raise WorkbenchError(
             "The scaling law needs positive memory, slots and rates; leave out the runs that sustained nothing."
         )
+    points, repeats, log_rates, within = _repeated(points, np.log(rates))
+    share = repeats / repeats.sum()
     log_memory, slots = np.log(points[:, 0]), points[:, 1]
     fewest = float(slots.min())
     beliefs = beliefs or believe(fewest, stateful=None)
     weight, overhead, drift, waste, noise, exponent, deviation, contention, bend, after = _grid(fewest, beliefs).T
 
     measured, of_memory = np.unique(log_memory, return_inverse=True)
-    memory = MemoryCurve(measured, float(log_memory.mean()), beliefs.memory, beliefs.bend)
+    memory = MemoryCurve(measured, float(share @ log_memory), beliefs.memory, beliefs.bend)
     busy = _busy_slots(slots, overhead, drift, fewest)
     growth, beyond = _bent(np.log(busy / (fewest - overhead[:, None])), bend)
-    pivot = growth.mean(axis=1)
+    pivot = growth @ share
     growth -= pivot[:, None]
     rows = _rows(np.eye(len(measured))[of_memory], growth)
-    log_rate = float(np.log(rates).mean())
-    rest = np.log(rates) - log_rate - exponent[:, None] * growth - after[:, None] * beyond
+    log_rate = float(share @ log_rates)
+    rest = log_rates - log_rate - exponent[:, None] * growth - after[:, None] * beyond
     rest += np.log1p(np.outer(contention, slots / fewest))
 
     # Runs at one slot count share a deviation of variance v: their covariance is noise^2 I + v 1 1'. Its inverse is
-    # (I - v / (noise^2 + runs v) 1 1') / noise^2, so sums by slot count are all that is needed.
-    _, first, level = np.unique(slots, return_index=True, return_inverse=True)
-    member = np.eye(len(first))[level]
-    runs = member.sum(axis=0)
+    # (I - v / (noise^2 + runs v) 1 1') / noise^2, so sums by slot count are all that is needed: of every budget its
+    # mean, as often as it was measured, and the square of what its repeats differ by. Budgets are ordered by slots.
+    first = np.flatnonzero(np.diff(slots, prepend=0.0))
+    runs = np.add.reduceat(repeats, first)
     shared = beliefs.configuration**2 + waste[:, None] / busy[:, first] ** 2
     variance = noise[:, None] ** 2
     shrink = shared / (variance + runs * shared)
-    row_sums, rest_sums = np.swapaxes(rows, 1, 2) @ member, rest @ member
-    square = np.swapaxes(rows, 1, 2) @ rows - (row_sums * shrink[:, None, :]) @ np.swapaxes(row_sums, 1, 2)
-    cross = np.einsum("gnj,gn->gj", rows, rest) - np.einsum("gjk,gk,gk->gj", row_sums, shrink, rest_sums)
-    left_over = (rest**2).sum(axis=1) - (shrink * rest_sums**2).sum(axis=1)
+    counted, rest_counted = np.swapaxes(rows * repeats[:, None], 1, 2), rest * repeats
+    row_sums, rest_sums = np.add.reduceat(counted, first, axis=2), np.add.reduceat(rest_counted, first, axis=1)
+    square = counted @ rows - (row_sums * shrink[:, None, :]) @ np.swapaxes(row_sums, 1, 2)
+    cross = np.einsum("gjn,gn->gj", counted, rest) - np.einsum("gjk,gk,gk->gj", row_sums, shrink, rest_sums)
+    left_over = within + (rest_counted * rest).sum(axis=1) - (shrink * rest_sums**2).sum(axis=1)
     log_det = ((runs - 1) * np.log(variance) + np.log(variance + runs * shared)).sum(axis=1)
 
     size = len(measured) + 2
@@ -334,6 +337,14 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
         configuration=beliefs.configuration,
         grows_steadily=beliefs.growth == "tasks",
     )
+
+
+def _repeated(points: Floats, values: Floats) -> tuple[Floats, Floats, Floats, float]:
+    """Distinct points by slots, how often each occurs, the means of `values` there, and the squares within, summed."""
+    found, place, repeats = np.unique(points[:, ::-1], axis=0, return_inverse=True, return_counts=True)
+    place = place.reshape(-1)
+    means = np.bincount(place, values) / repeats
+    return found[:, ::-1], repeats.astype(float), means, float(((values - means[place]) ** 2).sum())
 
 
 def _rows(effects: Floats, growth: Floats) -> Floats:

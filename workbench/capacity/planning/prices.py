@@ -1,7 +1,7 @@
 """What slots cost: workers of priced instance types, and how many of them a number of slots takes."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from workbench.capacity.planning.executor import Reserve, kubernetes_reserve, slots_per_worker
@@ -82,13 +82,13 @@ def cheapest(
     return found[0]
 
 
-def _instance(row: dict[str, str], path: Path, line: int) -> InstanceType:
+def _instance(row: Mapping[str, str | None], path: Path, line: int) -> InstanceType:
     try:
-        numbers = {name: float(row[name]) for name in ("vcpus", "memory_mb", "price_per_hour")}
-        texts = {name: row[name] for name in COLUMNS if name not in numbers}
-        lacking = [name for name, text in texts.items() if text is None]  # of a line that ends early
+        texts = {name: text for name in COLUMNS if (text := row[name]) is not None}
+        lacking = [name for name in COLUMNS if name not in texts]  # of a line that ends early
         if lacking:
             raise ValueError(f"it ends before {', '.join(lacking)}")  # noqa: TRY301 - reported with its line below
+        numbers = {name: float(texts.pop(name)) for name in ("vcpus", "memory_mb", "price_per_hour")}
         return InstanceType(**texts, **numbers)  # type: ignore[arg-type]
     except (ValueError, TypeError, WorkbenchError) as error:
         raise WorkbenchError(f"Line {line} of the price list {path} is wrong: {error}. Correct it.") from error

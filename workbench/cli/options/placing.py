@@ -43,7 +43,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--thresholds", type=_numbers, metavar="CPU,IO,NET", help="for caps and caps-first; inf switches one off"
     )
     placed.add_argument("--odrp", metavar="NAME", help="weights: default, weighted, latency (default)")
-    placed.add_argument("--timeout", type=float, metavar="S", help="time limit of a search, seconds (60; compare: 10)")
+    placed.add_argument(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="time limit of a search, seconds (60; compare: 10); Ctrl-C ends one with the best found so far",
+    )
     placed.add_argument("--seed", type=int, default=0, help="for methods that draw (0)")
     placed.add_argument("--draws", type=int, help="placements drawn by --compare and --shapes (20)")
     placed.add_argument("--compare", action="store_true", help="all methods: cost vector and sustained rate")

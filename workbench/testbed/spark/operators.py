@@ -341,12 +341,14 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWor
         return metrics
     from_sink = len(stateful) - 1 - stateful.index(index)
     totals: dict[str, float] = {}
-    updated = 0
+    updated, kept = 0, None
     for batch in batches:
         states = batch.log.progress.get("stateOperators") or []
         if from_sink < len(states):
             updated += int(states[from_sink].get("numRowsUpdated") or 0)
-            for key, value in (states[from_sink].get("customMetrics") or {}).items():
+            custom = states[from_sink].get("customMetrics") or {}
+            kept = custom.get("rocksdbSstFileSize", kept)
+            for key, value in custom.items():
                 totals[key] = totals.get(key, 0.0) + float(value)
     hits, misses = totals.get("rocksdbReadBlockCacheHitCount", 0.0), totals.get("rocksdbReadBlockCacheMissCount", 0.0)
     gets = totals.get("rocksdbGetCount", 0.0)
@@ -357,5 +359,6 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWor
         state_rows_updated=updated,
         cache_hit_rate=hits / (hits + misses) if hits + misses else None,
         state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,
+        state_kept_bytes=None if kept is None else int(kept),
     )
     return OperatorMetrics(**fields)

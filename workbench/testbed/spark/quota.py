@@ -4,6 +4,10 @@ The group holds the executor's JVM and its Python workers. The driver stays outs
 charged to the slots. Version 1 of Linux control groups can also move single threads, so there the JVM's compiler stays
 outside too. A job that runs for months is compiled in its first hour, but during a measurement the compiler would take
 about a fifth of a small slot, a different share in every deployment. Versions 1 and 2 are supported.
+
+A quota is a limit, not a promise: while others use the cores, slots get less than their quota, and more so the more
+slots there are, which would bend the growth that is measured. So the slots, and the driver in a group of its own, go
+before the other processes of this machine.
 """
 
 import os
@@ -14,18 +18,31 @@ from pathlib import Path
 
 PERIOD_US = 100_000
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_PREFERRED = 16  # times the share of a core that another group, or a process outside of groups, has
+_USUAL_V1, _USUAL_V2 = 1024, 100
 
 
 @dataclass(frozen=True)
 class CpuQuota:
-    """One control group; `folders` has one folder for each hierarchy that the group is in (version 1 has two)."""
+    """The slots' control group, and the driver's beside it.
+
+    Parameters
+    ----------
+    folders
+        Of the slots' group, one for each hierarchy that it is in (version 1 has two).
+    v1
+        Whether these are version 1's.
+    driver
+        Folder of the driver's group, which has no quota.
+    """
 
     folders: tuple[Path, ...]
     v1: bool
+    driver: Path
 
     @classmethod
     def create(cls, name: str, base: Path = Path("/sys/fs/cgroup")) -> "CpuQuota":
-        """Create the group `name`.
+        """Create the group `name`, and `name`-driver.
 
         Raises
         ------
@@ -42,19 +59,34 @@ class CpuQuota:
             roots = [base]
             if "cpu" not in (base / "cgroup.subtree_control").read_text().split():
                 (base / "cgroup.subtree_control").write_text("+cpu")
-        group = cls(tuple(root / name for root in roots), v1)
+        group = cls(tuple(root / name for root in roots), v1, roots[0] / f"{name}-driver")
         made: list[Path] = []
         try:
-            for folder in group.folders:
+            for folder in group.all_folders:
                 folder.mkdir()
                 made.append(folder)
             group.limit(None)
+            for folder in (group.folders[0], group.driver):
+                if v1:
+                    (folder / "cpu.shares").write_text(str(_PREFERRED * _USUAL_V1))
+                else:
+                    (folder / "cpu.weight").write_text(str(_PREFERRED * _USUAL_V2))
         except OSError:
             for folder in made:
                 with suppress(OSError):
                     folder.rmdir()
             raise
         return group
+
+    @property
+    def all_folders(self) -> tuple[Path, ...]:
+        """Folders of both groups."""
+        return (*self.folders, self.driver)
+
+    def add_driver(self, pid: int) -> None:
+        """Put process `pid`, and all its future children, into the driver's group."""
+        with suppress(ProcessLookupError, FileNotFoundError):  # ended in the meantime
+            (self.driver / "cgroup.procs").write_text(str(pid))
 
     def add(self, pid: int) -> None:
         """Put process `pid`, its children and all their future children into the group."""
@@ -66,7 +98,7 @@ class CpuQuota:
                 todo += children(process)
 
     def exempt(self, pid: int, names: tuple[str, ...]) -> bool:
-        """Move the threads of `pid` whose names begin with one of `names` out of the group; return whether it worked.
+        """Move the threads of `pid` whose names begin with one of `names` to the driver; return whether it worked.
 
         Version 2 keeps all threads of a process together, so there it does nothing.
         """
@@ -74,7 +106,8 @@ class CpuQuota:
             return False
         for thread in threads(pid, names):
             with suppress(ProcessLookupError, FileNotFoundError):  # ended in the meantime
-                for folder in self.folders:
+                (self.driver / "tasks").write_text(str(thread))
+                for folder in self.folders[1:]:
                     (folder.parent / "tasks").write_text(str(thread))
         return True
 
@@ -111,8 +144,8 @@ class CpuQuota:
         return int(stat["usage_usec"]) / 1e6
 
     def remove(self) -> None:
-        """Move the remaining processes out of the group and remove it."""
-        for folder in self.folders:
+        """Move the remaining processes out of the groups and remove them."""
+        for folder in self.all_folders:
             with suppress(FileNotFoundError):
                 for pid in (folder / "cgroup.procs").read_text().split():
                     with suppress(OSError):

@@ -1,12 +1,14 @@
 """Start and end Spark: the session of one deployment, inside its driver process, and one for counting data at rest."""
 
 import os
+import secrets
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import psutil
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
 # A job that runs for days has all its code compiled, but a run of minutes would still interpret the code that a batch
 # calls once. So the JVM compiles code after a tenth of the usual calls.
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
+
+
+AUTHENTICATED: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.authenticate": "true",
+        "spark.redaction.regex": "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|private)[._-]?key",
+    }
+)
+"""Settings by which Spark's processes talk only to those that know the run's secret, and log no secret."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,7 @@ def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) 
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        **AUTHENTICATED,
         "spark.driver.memory": "1g",
         "spark.executor.memory": f"{memory.heap_mb}m",
         "spark.executor.cores": str(budget.slots),
@@ -128,6 +140,8 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
     with (folder / "jvm.log").open("ab") as log:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     compile_into(folder / "classes", gateway.jvm)
+    # Over the gateway, since everybody can read command lines; executors get it in their environment.
+    conf.set("spark.authenticate.secret", secrets.token_hex(32))
     context = SparkContext(gateway=gateway, conf=conf)
     context.setLogLevel("ERROR")
     return SparkSession(context)
@@ -181,6 +195,7 @@ def batch_session() -> "Iterator[SparkSession]":
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            **AUTHENTICATED,
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(Path(folder) / "warehouse"),
             "spark.local.dir": folder,

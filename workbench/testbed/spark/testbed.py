@@ -306,19 +306,26 @@ def _partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:
     return layout.get("source", budget.slots), layout.get("state", budget.slots)
 
 
+def _environment() -> dict[str, str]:
+    """Environment in which the driver and Spark's Python workers find the same modules as this process, and no others.
+
+    So a file in the current folder is imported only where a query of yours, or a notebook, has put that folder on the
+    path.
+    """
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
+
+
 class _Driver:
     """The driver process and its reaper; both end when the context is left."""
 
     def __init__(self, folder: Path, disk: Path, quota: CpuQuota | None) -> None:
         self.connection, theirs = Pipe()
         alive_read, alive_write = os.pipe()
-        # The driver and Spark's Python workers must find the same modules as this process.
-        paths = [str(Path.cwd()), *filter(None, sys.path)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        environment = _environment()
         with (folder / "driver.log").open("ab") as log:
             self._log = (folder / "driver.log").open(errors="replace")  # stays readable after the reaper removed it
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -326,7 +333,9 @@ class _Driver:
                 start_new_session=True,
                 env=environment,
             )
-            groups = [str(group) for group in quota.folders] if quota else []
+            groups = [str(group) for group in quota.all_folders] if quota else []
+            if quota:
+                quota.add_driver(self._process.pid)
             self._reaper = subprocess.Popen(
                 [
                     sys.executable,

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.measuring import MIN_LEVELS, Line, count_levels, fit_line
 from workbench.metrics import Batch
 from workbench.records import MstEstimate, Probe
-from workbench.views import findings, theme, units
+from workbench.views import findings, theme
 from workbench.views.figures.signs import COUNTED, VERDICTS
 
 

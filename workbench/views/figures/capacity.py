@@ -8,10 +8,11 @@ import numpy as np
 import plotly.graph_objects as go
 from scipy.interpolate import PchipInterpolator
 
+from workbench import units
 from workbench.capacity import CapacityPlan, Exploration, Model
 from workbench.measuring import LEVEL
 from workbench.records import Measurement
-from workbench.views import theme, units
+from workbench.views import theme
 
 _POINTS = 60
 _KNOTS, _FINE = 9, 24  # points at which the model is asked, in a hurry and not; between them curves are interpolated

@@ -9,8 +9,9 @@ from typing import Literal
 
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.placement import CostVector, Plan
-from workbench.views import theme, units
+from workbench.views import theme
 
 Dimension = Literal["cpu", "io", "net"]
 DIMENSIONS: tuple[Dimension, ...] = ("cpu", "io", "net")

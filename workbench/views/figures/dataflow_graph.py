@@ -6,9 +6,10 @@ from textwrap import wrap
 
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.dataflow import Dataflow
 from workbench.metrics import Observation
-from workbench.views import theme, units
+from workbench.views import theme
 
 _BOX, _HALF = 0.39, 0.38  # half the width and height of a box; boxes are 1 apart
 _ROW = 112  # pixels
@@ -54,7 +55,7 @@ def dataflow_graph(
     tasks, records_per_s, busyness = tasks or {}, records_per_s or {}, busyness or {}
     columns: dict[str, int] = {}
     for name in dataflow.topological_order():
-        columns[name] = 1 + max((columns[e.upstream] for e in dataflow.edges if e.downstream == name), default=-1)
+        columns[name] = 1 + max((columns[edge.upstream] for edge in dataflow.feeding.get(name, ())), default=-1)
     rows = _rows(dataflow, columns)
     nodes = tuple(
         GraphNode(
@@ -144,11 +145,13 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
 def _rows(dataflow: Dataflow, columns: Mapping[str, int]) -> dict[str, float]:
     """Give every operator a row: near those that feed it, and at least 1 apart within a column."""
     rows: dict[str, float] = {}
-    for column in range(1 + max(columns.values())):
-        members = [one.name for one in dataflow.operators if columns[one.name] == column]
+    by_column: dict[int, list[str]] = {}
+    for one in dataflow.operators:
+        by_column.setdefault(columns[one.name], []).append(one.name)
+    for _, members in sorted(by_column.items()):
         wanted = {}
         for place, name in enumerate(members):
-            fed = [rows[e.upstream] for e in dataflow.edges if e.downstream == name]
+            fed = [rows[edge.upstream] for edge in dataflow.feeding.get(name, ())]
             wanted[name] = sum(fed) / len(fed) if fed else float(place)
         members.sort(key=lambda name: wanted[name])
         middle = sum(wanted.values()) / len(members)

@@ -7,9 +7,10 @@ from operator import itemgetter
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.capacity import Exploration, leave_one_out_error
 from workbench.capacity.model import STREAMBED_FORMS
-from workbench.views import theme, units
+from workbench.views import theme
 
 _SHOWS = "Left: error of the best curve form after each run. Right: error of each curve form on a run left out."
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.study import Observed
-from workbench.views import theme, units
+from workbench.views import theme
 from workbench.views.figures.batch_times import mark_interval, mark_rows
 
 _MOST_POINTS = 2000  # of a page, so that it is small enough to send

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.scaling import CoreAllocation, allocate_cores
-from workbench.views import theme, units
+from workbench.views import theme
 
 _POINTS = 200
 

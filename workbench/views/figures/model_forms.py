@@ -8,11 +8,12 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.capacity import Exploration, Model, leave_one_out_error, model_of_form
 from workbench.capacity.model import SCALING, STREAMBED_FORMS
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
-from workbench.views import theme, units
+from workbench.views import theme
 
 _POINTS = 50
 _BEYOND = 3.0

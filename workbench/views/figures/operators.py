@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.metrics import Observation, OperatorMetrics
-from workbench.views import theme, units
+from workbench.views import theme
 
 
 @dataclass(frozen=True)

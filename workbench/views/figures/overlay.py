@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import plotly.graph_objects as go
 
-from workbench.views import theme, units
+from workbench import units
+from workbench.views import theme
 from workbench.views.figures.timeline import TimelineSeries, Tops, draw_timeline
 
 _MOST_TICKS = 9

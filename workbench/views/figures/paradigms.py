@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.scaling.elastic import ParadigmRun
-from workbench.views import theme, units
+from workbench.views import theme
 
 _COLOURS = (theme.BLACK, theme.VERMILLION, theme.GREEN, theme.BLUE)
 _DASHES = ("dot", "dash", "dashdot", "solid")

@@ -7,8 +7,9 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.placement import PlacementProblem
-from workbench.views import theme, units
+from workbench.views import theme
 
 RESOURCES = ("CPU", "State access", "Network")
 _TEXTS = 40  # columns above which cells are too narrow for numbers

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.scaling import Timeline
-from workbench.views import theme, units
+from workbench.views import theme
 
 COLUMNS = (
     ("at_target", "At target (% of time)"),

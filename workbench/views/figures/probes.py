@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.records import MstEstimate, Probe
-from workbench.views import findings, theme, units
+from workbench.views import findings, theme
 from workbench.views.figures.signs import VERDICTS
 
 _LEAST_SPAN = 0.2  # of the highest rate, on the axis of rates

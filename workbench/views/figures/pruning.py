@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.placement import CostVector, SearchResult
-from workbench.views import theme, units
+from workbench.views import theme
 from workbench.views.figures.cost_vectors import WORDS, Dimension
 
 

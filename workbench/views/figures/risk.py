@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.capacity import Model
 from workbench.capacity.model import MARGIN
 from workbench.capacity.planning import InstanceType, cheapest
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.views import theme, units
+from workbench.views import theme
 
 _LEAST_RISK = 0.005
 _SHOWN_RISK = 0.001
@@ -87,7 +88,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     priced = len({point.cost for point in data.points}) > 1
     across = [point.cost if priced else point.slots for point in data.points]
     marked = [point.cost if priced else point.slots for _, point in data.marks]
-    price = f", %{{customdata[1]:.4~g}} {data.currency}/h" if data.currency else ""
+    price = f", %{{customdata[1]:.4~g}} {theme.plain(data.currency)}/h" if data.currency else ""
     hover = f"%{{customdata[0]}} slots{price}: short with %{{y:.2~g}} %<extra></extra>"
     middle = math.sqrt(min(across) * max(across))
     figure.add_scatter(
@@ -117,7 +118,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     left, right = 0.96 * min(across), 1.04 * max(across)
     wide = {"type": "log", "range": [math.log10(left), math.log10(right)], **theme.log_ticks(left, right)}
     figure.update_xaxes(
-        title_text=_axis(data, priced=priced),
+        title_text=theme.plain(_axis(data, priced=priced)),
         **(wide if right > _WIDE * left else {"range": [left, right]}),
         **({} if priced or right > _WIDE * left else theme.whole_ticks(left, right)),
     )

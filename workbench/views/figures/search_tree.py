@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
+from workbench import units
 from workbench.placement import Plan, SearchNode, preference
-from workbench.views import units
 
 Kind = Literal["choice", "plan", "chosen", "folded", "cpu", "io", "net", "duplicate", "no room"]
 THRESHOLDS: tuple[Kind, ...] = ("cpu", "io", "net")

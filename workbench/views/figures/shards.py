@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.scaling import ShardPlan
-from workbench.views import theme, units
+from workbench.views import theme
 
 
 @dataclass(frozen=True)

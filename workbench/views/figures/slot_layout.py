@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.capacity import Allocation, BatchLayout
-from workbench.views import theme, units
+from workbench.views import theme
 
 _CUT = 2.0  # multiple of the source rate at which longer bars are cut
 

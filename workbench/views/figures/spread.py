@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.placement import Spread
-from workbench.views import theme, units
+from workbench.views import theme
 
 _QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)
 

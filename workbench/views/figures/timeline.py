@@ -10,8 +10,9 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.scaling import Reconfiguration, Timeline
-from workbench.views import theme, units
+from workbench.views import theme
 
 POINTS = 1200
 _DEPLOYED = 2  # the row of the tasks

@@ -7,9 +7,10 @@ from math import isfinite
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench import units
 from workbench.capacity.planning import IntervalPoint, interval_points
 from workbench.records import Measurement
-from workbench.views import theme, units
+from workbench.views import theme
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The CAPS explorer: thresholds prune the search live, plans are chosen by a click, and the search can be replayed."""
 
 import math
-from html import escape
 
 import ipywidgets
 import plotly.graph_objects as go
 
+from workbench.escaping import for_html as escape
 from workbench.placement import CostVector, PlacementProblem, Plan, tune_thresholds
 from workbench.views import theme
 from workbench.views.figures import (

@@ -5,12 +5,12 @@ reloaded page shows. The browser tests fail if they change.
 """
 
 from collections.abc import Callable, Mapping
-from html import escape
 from typing import Any
 
 import ipywidgets
 import plotly.graph_objects as go
 
+from workbench.escaping import for_html as escape
 from workbench.views.theme import QUIET
 
 Clicked = Callable[[object], None]

@@ -4,14 +4,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from typing import Any
 
 import ipywidgets
 
+from workbench import units
+from workbench.escaping import for_html as escape
 from workbench.records import MstEstimate
 from workbench.study import Runner, Snapshot, State
-from workbench.views import findings, theme, units
+from workbench.views import findings, theme
 from workbench.views.figures import draw_probes, probes
 from workbench.views.widgets.alarm import Alarm
 from workbench.views.widgets.full_width import FullWidth

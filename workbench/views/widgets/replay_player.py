@@ -3,14 +3,15 @@
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
-from html import escape
 
 import ipywidgets
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.errors import WorkbenchError
+from workbench.escaping import for_html as escape
 from workbench.scaling import Timeline
-from workbench.views import theme, units
+from workbench.views import theme
 from workbench.views.figures import draw_overlaid, draw_policies, policies, same_axes, timeline
 from workbench.views.justin_card import QUIET, decided
 from workbench.views.widgets.alarm import Alarm

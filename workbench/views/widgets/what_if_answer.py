@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 
+from workbench import units
 from workbench.capacity.planning import Answer, falls_short
+from workbench.escaping import for_html as escape
 from workbench.records import CapacityPlan
-from workbench.views import front, units
+from workbench.views import front
 from workbench.views.cards import Card, Column, Table
 
 

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from html import escape
 
 import ipywidgets
 import plotly.graph_objects as go
 
+from workbench import units
 from workbench.capacity import Exploration
 from workbench.capacity.model import MARGIN
 from workbench.capacity.planning import Answer, InstanceType, Question, ask, common_range, slots_per_worker
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.escaping import for_html as escape
 from workbench.records import CapacityPlan, Outage
 from workbench.study import Planned
-from workbench.views import theme, units
+from workbench.views import theme
 from workbench.views.figures import Curves, draw_what_if
 from workbench.views.style import STYLE
 from workbench.views.widgets.alarm import Alarm

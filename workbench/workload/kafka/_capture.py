@@ -9,7 +9,6 @@ import fcntl
 import json
 import math
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from workbench.checks import whole
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
+from workbench.redaction import is_secret
 from workbench.workload.kafka._sample import joined, traffic_s, write_part
 from workbench.workload.kafka.topic import Topic
 
@@ -32,7 +32,6 @@ _PART_ROWS, _PART_BYTES = 50_000, 32 << 20
 _POLL_ROWS, _POLL_S = 1_000, 1.0
 _ASK_S, _SILENT_S = 10.0, 30.0  # for metadata; without a record although some are left
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0
-_SECRET = re.compile(r"password|secret|token|jaas|key|credential|oauth", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -140,6 +139,7 @@ def capture(
             table, not_json = joined([parts / f"{number}.parquet" for number in range(state.parts)])
             written = parts / "whole.parquet"
             pq.write_table(table, written, compression="zstd")
+            written.chmod(0o600)
             written.replace(target)
             shutil.rmtree(parts, ignore_errors=True)
     except (OSError, pa.ArrowException) as error:
@@ -176,7 +176,7 @@ def _folder(target: Path) -> Path:
 def _alone(target: Path) -> Iterator[Path]:
     """Give the folder of the parts, which no other process may use meanwhile."""
     parts = _folder(target)
-    parts.mkdir(parents=True, exist_ok=True)
+    parts.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (parts / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -233,7 +233,7 @@ def refused(error: Exception, settings: Mapping[str, Any]) -> WorkbenchError:
     first = error.args[0] if error.args else error
     said = first.str() if isinstance(first, KafkaError) else str(first)
     for name, value in settings.items():
-        if value and _SECRET.search(name):
+        if value and is_secret(name):
             said = said.replace(str(value), "***")
     return WorkbenchError(f"The Kafka client refuses its settings: {said}. Correct the file of client settings.")
 

@@ -9,7 +9,7 @@ from failed_run import failed_run
 from wrapped_fluid import WrappedFluid
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
-from workbench.capacity.explore import conclude, overstatement
+from workbench.capacity.explore import conclude, exploration, overstatement
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator
@@ -239,3 +239,13 @@ def test_rates_that_are_fitted_are_the_middles_of_the_brackets(planned):
     middles = [math.sqrt(run.estimate.low * run.estimate.high) for run in runs]
     assert planned.exploration.rates.tolist() == pytest.approx(middles)
     assert all(run.estimate.low < middle < run.estimate.high for run, middle in zip(runs, middles, strict=True))
+
+
+def test_each_run_is_looked_at_once_for_the_costs(planned, monkeypatch):
+    looked = []
+    why = exploration.why_no_capacity
+    monkeypatch.setattr(exploration, "why_no_capacity", lambda run: looked.append(run) or why(run))
+    runs = planned.exploration.runs * 20
+    costs = exploration.costs_of(runs)
+    assert len(costs) == len(runs) == len(looked)
+    assert costs[:3] == (math.inf,) * 3

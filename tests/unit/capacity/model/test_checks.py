@@ -5,6 +5,7 @@ import pytest
 from capacity_runs import BUDGETS, proportional, raises
 
 from workbench.capacity import CapacityModel, ScalingModel, check_model, review_readings
+from workbench.capacity.model import outliers
 
 
 def stuck_at(limit, rows, noise=0.03):
@@ -120,3 +121,14 @@ def test_levelling_off_is_a_doubt():
     assert "levels off" in findings(CapacityModel("linear").fit(BUDGETS, y), BUDGETS, y, 60)
     with raises("The target is slots = 0, memory_mb = 1024; both must be positive. Give a budget."):
         check_model(CapacityModel().fit(BUDGETS, y), BUDGETS, y, 0, 1024)
+
+
+def test_readings_that_grow_with_the_slots_are_reviewed_with_one_fit(monkeypatch):
+    fits, fit = [], outliers.fit_scaling_law
+    monkeypatch.setattr(outliers, "fit_scaling_law", lambda *given: fits.append(1) or fit(*given))
+    rng = np.random.default_rng(3)
+    for repeats in (2, 20):
+        points = np.repeat(BUDGETS, repeats, axis=0)
+        review = review_readings(points, proportional(points) * rng.lognormal(0, 0.03, len(points)))
+        assert review.outliers == ()
+    assert len(fits) == 2

@@ -67,7 +67,7 @@ def test_the_rate_of_the_highest_capacity_is_planned_and_more_is_refused_with_th
     not (FOLDER / "scaling_curves.csv").exists(), reason="the published curves are not next to the clone"
 )
 def test_intervals_hold_in_families_that_were_left_out():
-    table = load("growth")
+    table = load("families")
     curves = table.everything()
     found, rows = table.weigh(curves), table.left_out(curves)
     for name, weights in WEIGHTS.items():

@@ -8,7 +8,7 @@ import pytest
 from query_truths import capacity, chain, dealt, explored, operator, random_query, run
 
 from workbench.capacity import CapacityModel, ScalingModel, check_model, model_of_form
-from workbench.capacity.model import Mechanism
+from workbench.capacity.model import Mechanism, mechanism
 from workbench.capacity.model.mechanism import fit_mechanism, largest_draw
 from workbench.capacity.model.scaling_law import ScalingLaw
 from workbench.errors import WorkbenchError
@@ -220,3 +220,17 @@ def test_the_largest_draw_is_that_of_normal_draws(tasks):
     expected = 8 - below.sum() * (grid[1] - grid[0])  # of a variable below 8
     assert largest_draw(np.array([float(tasks)]))[0] == pytest.approx(expected, rel=0.05)
     assert largest_draw(np.array([1.0]))[0] == 0
+
+
+def test_what_is_searched_for_does_not_grow_with_the_runs(monkeypatch):
+    searched = []
+    search = mechanism.least_squares
+    monkeypatch.setattr(
+        mechanism,
+        "least_squares",
+        lambda function, start, **given: searched.append(len(start)) or search(function, start, **given),
+    )
+    runs = explored(PIPELINED, 32)
+    assert fit_mechanism(runs) is not None
+    assert fit_mechanism(runs * 5) is not None
+    assert len(set(searched)) == 1

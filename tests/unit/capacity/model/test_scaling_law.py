@@ -6,7 +6,7 @@ from capacity_runs import BUDGETS, proportional, raises, rates_of
 from capacity_truths import explore
 
 from workbench.capacity import CapacityModel, ScalingModel, model_of_form
-from workbench.capacity.model import FORMS
+from workbench.capacity.model import FORMS, scaling_law
 from workbench.capacity.model.scaling_law import fit_scaling_law
 
 
@@ -113,3 +113,34 @@ def test_the_law_is_deterministic():
     one = explore(3)
     first, second = (fit_scaling_law(one.X, one.y).quantile(one.target, 0.05) for _ in range(2))
     assert first == second
+
+
+def test_repeats_of_a_budget_take_no_more_work(monkeypatch):
+    made = []
+    rows = scaling_law._rows
+    monkeypatch.setattr(scaling_law, "_rows", lambda *given: made.append(rows(*given)) or made[-1])
+    points = np.repeat(BUDGETS, 50, axis=0)
+    fit_scaling_law(points, proportional(points) * np.random.default_rng(1).lognormal(0, 0.02, len(points)))
+    assert {one.shape[1] for one in made} == {len(BUDGETS)}
+
+
+def test_the_order_of_the_runs_does_not_matter():
+    rng = np.random.default_rng(2)
+    points = np.repeat(BUDGETS, 3, axis=0)
+    rates = proportional(points) * rng.lognormal(0, 0.05, len(points))
+    order = rng.permutation(len(points))
+    asked = np.array([[1024.0, 100.0], [512.0, 4.0]])
+    one, other = (fit_scaling_law(points[by], rates[by]) for by in (np.arange(len(points)), order))
+    for probability in (0.05, 0.5, 0.95):
+        assert one.quantile(asked, probability) == pytest.approx(other.quantile(asked, probability), rel=1e-6)
+
+
+def test_repeats_that_agree_are_known_better_than_one_run():
+    asked = np.array([[1024.0, 30.0]])
+    widths = []
+    for times in (1, 4):
+        points = np.repeat(BUDGETS, times, axis=0)
+        law = fit_scaling_law(points, proportional(points))
+        low, high = law.quantile(asked, 0.05), law.quantile(asked, 0.95)
+        widths.append(float(high[0] / low[0]))
+    assert widths[1] < widths[0]

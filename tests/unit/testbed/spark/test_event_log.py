@@ -1,6 +1,7 @@
 """The event log as Spark writes it, in small."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -74,6 +75,7 @@ def progress(batch=0, first=0, last=300):
                         "rocksdbGetLatency": 20,
                         "rocksdbTotalBytesRead": 1000,
                         "rocksdbTotalBytesWritten": 500,
+                        "rocksdbSstFileSize": 4096,
                     },
                 }
             ],
@@ -262,6 +264,12 @@ def test_state_metrics_are_rocksdbs(batch):
     assert aggregate.cache_hit_rate == pytest.approx(0.75)
     assert aggregate.state_latency_s == pytest.approx(0.0002)
     assert (aggregate.state_bytes, aggregate.state_rows_updated) == (1500, 9)
+
+
+def test_the_state_kept_is_that_of_the_last_batch_not_a_sum(batch):
+    later = replace(batch, progress=json.loads(json.dumps(batch.progress).replace("4096", "5000")))
+    aggregate = operator_metrics([BatchWork(batch), BatchWork(later)], 2.0, 1.0, SourceCost())[0][2]
+    assert aggregate.state_kept_bytes == 5000
 
 
 def test_the_line_is_exact_on_exact_points_and_never_negative():

@@ -46,6 +46,22 @@ def test_version_2_asks_for_the_cpu_controller(v2):
     assert (v2 / "cgroup.subtree_control").read_text() == "+cpu"
 
 
+def test_slots_and_driver_go_before_other_processes(v1):
+    group = CpuQuota.create("g", v1)
+    group.add_driver(os.getpid())
+    assert (v1 / "cpu" / "g-driver" / "cgroup.procs").read_text() == str(os.getpid())
+    for folder in (group.folders[0], group.driver):
+        assert (folder / "cpu.shares").read_text() == "16384"
+    assert not (group.driver / "cpu.cfs_quota_us").exists()  # the slots are not charged for it
+
+
+def test_so_they_do_in_version_2(v2):
+    group = CpuQuota.create("g", v2)
+    for folder in (group.folders[0], group.driver):
+        assert (folder / "cpu.weight").read_text() == "1600"
+    assert not (group.driver / "cpu.max").exists()
+
+
 def test_version_1_keeps_quota_and_accounting_in_two_hierarchies(v1):
     group = CpuQuota.create("g", v1)
     group.limit(0.25)
@@ -79,7 +95,8 @@ def test_version_1_takes_the_compilers_threads_out_of_both_hierarchies(v1):
         assert group.exempt(os.getpid(), ("C1 Compiler", "C2 Compiler"))
     finally:
         done.set()
-    assert (v1 / "cpu" / "tasks").read_text() == (v1 / "cpuacct" / "tasks").read_text() == str(compiler)
+    assert (v1 / "cpu" / "g-driver" / "tasks").read_text() == str(compiler)
+    assert (v1 / "cpuacct" / "tasks").read_text() == str(compiler)
 
 
 def test_version_2_keeps_the_threads_of_a_process_together(v2):

@@ -7,12 +7,12 @@ import pytest
 from example_measurement import example_measurement
 from figure_checks import axis_titles, check_empty, check_figure, trace
 
+from workbench import units
 from workbench.capacity import Allocation, CapacityModel, Stage, micro_batch_layout
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType
 from workbench.dataflow import Budget, Dataflow, Edge, Operator, SlotProfile
 from workbench.records import Measurement, MstEstimate
-from workbench.views import units
 from workbench.views.figures.capacity import aimed_at, capacity, capacity_of, draw_capacity
 from workbench.views.figures.dataflow_graph import dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import convergence, draw_convergence

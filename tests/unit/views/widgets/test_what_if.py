@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from workbench import units
 from workbench.capacity.planning import (
     InstanceType,
     Question,
@@ -19,7 +20,6 @@ from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import Study, run_study
-from workbench.views import units
 from workbench.views.widgets import WhatIf
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, tiles_html
 from workbench.views.widgets.while_dragged import WhileDragged

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.views import units
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,194 @@
+"""The weights of the scaling law's shapes of growth, and how well its intervals hold in families it has not seen.
+
+    python benchmarks/families.py           # the table: coverage, error and width by family
+    python benchmarks/families.py weights   # the weights that workbench/capacity/model/growth.py has
+
+The published curves must be next to the repository. Expectation and maximisation: each curve says how probable each
+shape is, given the weights; the weights are what the curves say on average. The evidence is the law's own.
+"""
+
+import csv
+import math
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from published_runs import FOLDER
+
+from workbench.capacity import select_model
+from workbench.capacity.model import Beliefs, Weights, fit_scaling_law
+
+CORES = {"saber", "crayfish", "dd", "gbm", "usl"}  # one machine; the others added workers or nodes
+TRAINED = 0.25  # of the largest level
+LEVEL = 0.9
+SHARED = 3.0  # curves that the common weights count for in those of workers and of cores
+VAGUE = 0.1  # of a curve, for each shape
+ROUNDS = 60
+EVEN = Weights((0.2,) * 5, (0.07,) * 7, (0.17,) * 3)  # before any curve is seen
+
+
+def read_curves():
+    """Rates by level by curve; of repeats all."""
+    curves = defaultdict(lambda: defaultdict(list))
+    with (FOLDER / "scaling_curves.csv").open() as file:
+        for row in csv.DictReader(file):
+            if float(row["throughput"]) > 0:
+                curves[row["curve"]][float(row["parallelism"])].append(float(row["throughput"]))
+    return curves
+
+
+def family(curve):
+    return curve.split("-")[0].replace("pdspU", "pdsp")
+
+
+def added(name):
+    return "cores" if name in CORES else "workers"
+
+
+def table(levels):
+    """Points and rates of some levels of a curve."""
+    pairs = [(level, rate) for level in sorted(levels) for rate in levels[level]]
+    return np.array([(1024.0, level) for level, _ in pairs]), np.array([rate for _, rate in pairs])
+
+
+def fitted(points, rates, kind="workers", weights=None):
+    return fit_scaling_law(points, rates, Beliefs(growth=kind, weights=weights))
+
+
+def likelihoods(points, rates):
+    """How probable the rates are with each shape, up to a factor."""
+    law = fitted(points, rates, weights=EVEN)
+    found = defaultdict(float)
+    for weight, *shape in zip(law.weight, law.exponent, law.contention, law.bend, law.after, strict=True):
+        found[tuple(shape)] += weight
+    return np.array([found[one.exponent, one.contention, one.bend, one.after] / one.weight for one in EVEN.shapes()])
+
+
+def everything():
+    """Likelihoods of every curve, by family."""
+    found = defaultdict(list)
+    for name, levels in read_curves().items():
+        found[family(name)].append(likelihoods(*table(levels)))
+    return found
+
+
+def kind_of(shape):
+    """A bend and what comes after it, or contention."""
+    return (True, shape.after) if math.isfinite(shape.bend) else (False, shape.contention)
+
+
+def weigh(curves):
+    """Weights of workers and of cores for likelihoods by family."""
+    shapes = list(EVEN.shapes())
+    exponents = list(dict.fromkeys(shape.exponent for shape in shapes))
+    bent = {shape.exponent for shape in shapes if math.isfinite(shape.bend)}
+    kinds = list(dict.fromkeys(map(kind_of, shapes)))  # contentions, then exponents after a bend
+    of_exponent = np.array([[shape.exponent == one for one in exponents] for shape in shapes], float)
+    of_kind = np.array([[kind_of(shape) == one for one in kinds] for shape in shapes], float)
+    bendable = np.array([shape.exponent in bent for shape in shapes])
+    weights = dict.fromkeys(("workers", "cores"), EVEN)
+    for _ in range(ROUNDS):
+        seen = {kind: [np.zeros(len(exponents)), np.zeros(len(kinds))] for kind in weights}
+        for name, found in curves.items():
+            prior = np.array([shape.weight for shape in weights[added(name)].shapes()])
+            for likelihood in found:
+                chance = prior * likelihood
+                chance /= chance.sum() * math.sqrt(len(found))
+                seen[added(name)][0] += chance @ of_exponent
+                seen[added(name)][1] += (chance * bendable) @ of_kind
+        common = [VAGUE + sum(one[part] for one in seen.values()) for part in (0, 1)]
+        for kind, parts in seen.items():
+            drawn = [part + SHARED * whole / whole.sum() for part, whole in zip(parts, common, strict=True)]
+            first, second = ((part / part.sum()).tolist() for part in drawn)
+            steady = len(EVEN.contentions)
+            weights[kind] = Weights(tuple(first), tuple(second[:steady]), tuple(second[steady:]))
+    return weights
+
+
+def ours(kind, weights=None):
+    def method(points, rates, target):
+        law = fitted(points, rates, kind, weights)
+        return [float(law.quantile(target, share)[0]) for share in (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2)]
+
+    return method
+
+
+def halves(points, rates, target):
+    (middle,) = select_model(points, rates, rule="halves").predict(target)
+    return [max(middle, 1e-9), math.nan, math.nan]
+
+
+def judge(levels, method):
+    """Log error, whether the interval holds, and its log width; None where too few levels are small."""
+    largest = max(levels)
+    few = {level: rates for level, rates in levels.items() if level <= TRAINED * largest + 1e-9}
+    if len(few) < 2:
+        return None
+    truth = math.log(np.exp(np.mean(np.log(levels[largest]))))
+    middle, low, high = (math.log(one) for one in method(*table(few), np.array([(1024.0, largest)])))
+    return middle - truth, low <= truth <= high, high - low
+
+
+def quantile(values, weights, share=0.5):
+    order = np.argsort(values)
+    place = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
+    return float(np.interp(share, place, values[order]))
+
+
+def show(rows, title):
+    """One line per family, and all of them, each family with the same weight."""
+    print(f"{title:26}{'curves':>8}{'median |error|':>16}{'holds':>8}{'high / low':>12}")
+    names = sorted({name for name, _ in rows})
+    for name in names:
+        error, hit, width = np.array([row for one, row in rows if one == name], dtype=float).T
+        print(
+            f"  {name:24}{len(error):8}{np.median(np.abs(np.expm1(error))):16.1%}{hit.mean():8.0%}"
+            f"{math.exp(np.median(width)):12.2f}"
+        )
+    error, hit, width = np.array([row for _, row in rows], dtype=float).T
+    weight = np.array([1 / sum(one == name for one, _ in rows) for name, _ in rows])
+    print(
+        f"  {'each family the same':24}{len(rows):8}{quantile(np.abs(np.expm1(error)), weight):16.1%}"
+        f"{weight @ hit / weight.sum():8.0%}{math.exp(quantile(width, weight)):12.2f}",
+        flush=True,
+    )
+
+
+def left_out(curves):
+    """Judge every curve with weights that its family had no part in."""
+    rows = []
+    published = read_curves()
+    for name in sorted(curves):
+        weights = weigh({one: found for one, found in curves.items() if one != name})
+        method = ours(added(name), weights[added(name)])
+        judged = [judge(levels, method) for curve, levels in published.items() if family(curve) == name]
+        rows += [(name, row) for row in judged if row]
+    return rows
+
+
+def of_method(method):
+    """Judge every curve with a method that needs no weights."""
+    judged = [(family(curve), judge(levels, method)) for curve, levels in read_curves().items()]
+    return [(name, row) for name, row in judged if row]
+
+
+def main(what):
+    curves = everything()
+    if what == "weights":
+        for kind, found in weigh(curves).items():
+            print(
+                kind,
+                *(tuple(round(one, 3) for one in part) for part in (found.exponents, found.contentions, found.bends)),
+            )
+        return
+    show(of_method(halves), "StreamBed's halves")
+    show(of_method(ours("tasks")), "scaling law, tasks")
+    show(left_out(curves), "scaling law, family left out")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:] or [""])

@@ -1,0 +1,57 @@
+"""Text of strangers, made harmless for the place where it is shown; a shell's is ``shlex.quote``.
+
+Study files, journals, data and logs may come from anybody. In every place a name comes out literally: it is no markup,
+no formula and no command, it moves no cursor and turns no text around. Secrets are redacted on the way.
+"""
+
+import html
+import re
+
+from workbench.redaction import redacted
+
+# Control characters but tab and line feed; characters that turn text around, split lines or have no width; halves of
+# characters; and tags, which are letters that nobody sees. Joiners stay: emoji and some scripts need them.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE)
+
+
+def visible(text: str) -> str:
+    r"""Write characters that nobody sees, or that control a terminal, as Python does: escape as ``\x1b``."""
+    return _HIDDEN.sub(lambda found: _written(ord(found[0])), text)
+
+
+def for_terminal(text: str) -> str:
+    """Make `text` safe to print."""
+    return visible(redacted(text))
+
+
+def for_html(text: str) -> str:
+    """Make `text` safe between tags and in quoted attributes."""
+    return html.escape(visible(redacted(text)))
+
+
+def for_plotly(text: str) -> str:
+    """Make `text` safe in a figure: plotly reads tags, entities and, in hover texts, templates such as ``%{x}``."""
+    shown = visible(redacted(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return shown.replace("%{", "&#37;{")
+
+
+def for_spreadsheet(cell: object) -> object:
+    """Make a cell of a CSV file safe: a text that a spreadsheet would run as a formula begins with an apostrophe.
+
+    Numbers stay numbers, also those that are negative or written as text.
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = visible(redacted(cell))
+    return f"'{text}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else text
+
+
+def _written(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
