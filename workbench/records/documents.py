@@ -27,7 +27,7 @@ Setting = str | int | float | bool | None
 _Kind = TypeVar("_Kind")
 _SIGNED = frozenset(
     {"backlog_slope", "backlog", "start_s", "started_s", "fixed_s", "per_record_s", "value", "extrapolation"}
-    | {"useful_s", "cpu_s", "busyness", "seconds", "CapacityPlan.low", "MstInterval.low"}
+    | {"useful_s", "cpu_s", "busyness", "seconds", "rate_limit", "slowdown", "CapacityPlan.low", "MstInterval.low"}
 )
 """Fields whose numbers may be below 0: differences, such as work without the source's; fitted lines; ends of intervals.
 
