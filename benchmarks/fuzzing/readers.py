@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import pyarrow as pa
@@ -262,6 +263,8 @@ _STEPS = {
 
 def readers(folder):
     """Make all readers; what must be computed for their valid inputs is computed in `folder`."""
+    for module in ("clusters", "drafting", "observing", "placing", "planning", "reporting", "scaling"):
+        import_module(f"workbench.cli.{module}")  # here, not in each child
     files = _files() | {"j.jsonl": _journal(folder)}
     made = {}
     for name, (changed, commands) in READERS.items():
