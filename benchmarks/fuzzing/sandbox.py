@@ -5,6 +5,7 @@ inputs; where it dies, the next one goes on after the input that killed it.
 """
 
 import contextlib
+import faulthandler
 import io
 import json
 import os
@@ -122,6 +123,7 @@ def _of_death(child, folder, seconds, *, alive):
 
 def _inside(cases, run, sense, folder, writing):
     """In the child: carry out and report."""
+    faulthandler.disable()  # a crash is reported by its signal
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     used = int(re.search(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text())[1]) << 10
     resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY_BYTES,) * 2)
