@@ -295,6 +295,13 @@ def readers(folder):
     return made
 
 
+def compile_search(chosen):
+    """Compile the placement search where it is used: once on a machine, which takes longer than an input may."""
+    if any(case.arguments[0] == "place" for reader in chosen for case in reader.cases):
+        with contextlib.redirect_stdout(io.StringIO()):
+            cli.main(["place", str(DATA / "placement.yaml"), "--compare", "--draws", "1", "--timeout", "1", "--json"])
+
+
 def _named(command, files):
     """Give those of `files` that a command may open: all, but for the large ones that it does not name."""
     return {name: content for name, content in files.items() if len(content) < 20_000 or name in command}
