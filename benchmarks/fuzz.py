@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from fuzzing import sandbox
 from fuzzing.cases import case_of, shrunk, written_as_test
-from fuzzing.readers import readers, run
+from fuzzing.readers import compile_search, readers, run
 from fuzzing.sandbox import FAILURES, KINDS, carry_out
 
 
@@ -73,6 +73,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         known = readers(Path(folder))
         chosen = list(known.values()) if options.reader == ["all"] else [known[name] for name in options.reader]
+        compile_search(chosen)
         if options.only is not None:
             for reader in chosen:
                 show(reader, options.seed, options.only)

@@ -88,7 +88,7 @@ def _smaller_trees(tree):
 
 
 def written_as_test(reader, case, outcome):
-    """Write a failing case as a test, for whoever mends it to name and to add the message."""
+    """Write a failing case as a test, to be named and given its message."""
     name = re.sub(r"\W+", "_", f"{reader.name} {outcome.where}").strip("_").lower()
     shown = repr(case.files[case.changed]) if case.changed else "None"
     if len(shown) > 3_000:

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import pyarrow as pa
@@ -262,6 +263,8 @@ _STEPS = {
 
 def readers(folder):
     """Make all readers; what must be computed for their valid inputs is computed in `folder`."""
+    for module in ("clusters", "drafting", "observing", "placing", "planning", "reporting", "scaling"):
+        import_module(f"workbench.cli.{module}")  # here, not in each child
     files = _files() | {"j.jsonl": _journal(folder)}
     made = {}
     for name, (changed, commands) in READERS.items():
@@ -290,6 +293,13 @@ def readers(folder):
     ]
     made["report parameters"] = Reader("report parameters", (*given, *typed))
     return made
+
+
+def compile_search(chosen):
+    """Compile the placement search where it is used: once on a machine, which takes longer than an input may."""
+    if any(case.arguments[0] == "place" for reader in chosen for case in reader.cases):
+        with contextlib.redirect_stdout(io.StringIO()):
+            cli.main(["place", str(DATA / "placement.yaml"), "--compare", "--draws", "1", "--timeout", "1", "--json"])
 
 
 def _named(command, files):

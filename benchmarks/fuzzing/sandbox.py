@@ -5,6 +5,7 @@ inputs; where it dies, the next one goes on after the input that killed it.
 """
 
 import contextlib
+import faulthandler
 import io
 import json
 import os
@@ -122,6 +123,7 @@ def _of_death(child, folder, seconds, *, alive):
 
 def _inside(cases, run, sense, folder, writing):
     """In the child: carry out and report."""
+    faulthandler.disable()  # a crash is reported by its signal
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     used = int(re.search(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text())[1]) << 10
     resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY_BYTES,) * 2)
@@ -148,9 +150,9 @@ def _inside(cases, run, sense, folder, writing):
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError, AttributeError):  # the input closed it
                 stream.flush()
-        said, told = ((folder / name).read_text(errors="replace") for name in ("stdout", "stderr"))
+        said, complained = ((folder / name).read_text(errors="replace") for name in ("stdout", "stderr"))
         executed = (here / "pwned").exists()
-        found = _judged(code, error, said, told, sense(said) if code == 0 else "", executed=executed)
+        found = _judged(code, error, said, complained, sense(said) if code == 0 else "", executed=executed)
         line = {**vars(found), "seconds": time.process_time() - began}
         os.write(writing, json.dumps(line).encode() + b"\n")
         os.chdir(folder)
@@ -167,25 +169,25 @@ def _code(run, case):
         return 70, traceback.format_exc()
 
 
-def _judged(code, error, said, told, complaint, *, executed):  # noqa: PLR0911 - one for each way to fail
-    told += error
+def _judged(code, error, said, complained, complaint, *, executed):  # noqa: PLR0911 - one for each way to fail
+    complained += error
     if executed:
-        return Outcome("crash", "the input was executed", code, told[-2_000:])
-    if "MemoryError" in told or "bad_alloc" in told:
-        return Outcome("memory", _last_frame(told), code, told[-2_000:])
-    if "Traceback (most recent call last)" in told or code == 70:
-        return Outcome("traceback", _last_frame(told), code, told[-2_000:])
+        return Outcome("crash", "the input was executed", code, complained[-2_000:])
+    if "MemoryError" in complained or "bad_alloc" in complained:
+        return Outcome("memory", _last_frame(complained), code, complained[-2_000:])
+    if "Traceback (most recent call last)" in complained or code == 70:
+        return Outcome("traceback", _last_frame(complained), code, complained[-2_000:])
     if code not in _ANSWERS | {_REFUSED}:
-        return Outcome("exit code", f"{code}", code, told[-2_000:])
-    if len(told) > _LONGEST_MESSAGE:
-        return Outcome("no sense", f"a message of {len(told):,} characters", code, told[:1_000])
-    if _ENDLESS.search(told):
-        return Outcome("no sense", "a number without end in a message", code, told[:1_000])
-    if code == _REFUSED and not told.strip():
+        return Outcome("exit code", f"{code}", code, complained[-2_000:])
+    if len(complained) > _LONGEST_MESSAGE:
+        return Outcome("no sense", f"a message of {len(complained):,} characters", code, complained[:1_000])
+    if _ENDLESS.search(complained):
+        return Outcome("no sense", "a number without end in a message", code, complained[:1_000])
+    if code == _REFUSED and not complained.strip():
         return Outcome("no sense", "refused without a message", code)
     if code == 0 and (found := complaint or _absurd(said)):
         return Outcome("no sense", found, code, said[:2_000])
-    return Outcome("refused" if code == _REFUSED else "answered", "", code, told[:1_000])
+    return Outcome("refused" if code == _REFUSED else "answered", "", code, complained[:1_000])
 
 
 def _absurd(said):

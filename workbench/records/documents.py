@@ -27,8 +27,12 @@ Setting = str | int | float | bool | None
 _Kind = TypeVar("_Kind")
 _SIGNED = frozenset(
     {"backlog_slope", "backlog", "start_s", "started_s", "fixed_s", "per_record_s", "value", "extrapolation"}
+    | {"useful_s", "cpu_s", "busyness", "seconds", "rate_limit", "slowdown", "CapacityPlan.low", "MstInterval.low"}
 )
-"""Fields of documents whose numbers may be below 0: differences, times since a beginning, fitted lines."""
+"""Fields whose numbers may be below 0: differences, such as work without the source's; fitted lines; ends of intervals.
+
+A number that was measured must be readable, whatever noise made of it.
+"""
 _ABOVE_0 = frozenset({"executors", "expected_rate", "margin"})
 """Fields whose numbers cannot be 0."""
 _FINITE = frozenset(
@@ -168,7 +172,7 @@ def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], 
             value = getattr(made, name)
             if not isinstance(value, int | float):
                 continue
-            if value < 0 and name not in _SIGNED:
+            if value < 0 and not _SIGNED & {name, f"{kind.__name__}.{name}"}:
                 raise TypeError(f"{name} is {shown(value)}; it must be at least 0")
             if value == 0 and name in _ABOVE_0:
                 raise TypeError(f"{name} is 0; it must be above 0")

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.reading import is_there
 from workbench.workload import Unread
 
 _LONGEST = 500  # characters of a message
@@ -70,7 +71,7 @@ def read_own(name: str, kind: str) -> Unread:
     module = module_of(text)
     places = [Path(place, *module.split(".")) for place in (str(Path.cwd()), *filter(None, sys.path))]
     files = (file for place in places for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"))
-    file = next((file for file in files if file.is_file()), None)
+    file = next((file for file in files if is_there(file) and file.is_file()), None)
     if file is None:
         raise WorkbenchError(
             f"The module {module!r} of {kind} {name!r} is not found without importing anything. "
@@ -80,7 +81,7 @@ def read_own(name: str, kind: str) -> Unread:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise WorkbenchError(
-            f"The module {module!r} of {kind} {name!r} cannot be read: {type(error).__name__}: {error}. Fix it."
+            f"The module {module!r} of {kind} {name!r} cannot be read: {described(error)}. Fix it."
         ) from error
     functions = [one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)]
     if attribute not in functions and not _may_bind(tree, attribute):

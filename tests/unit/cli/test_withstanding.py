@@ -212,6 +212,13 @@ def test_a_study_of_a_hundred_million_slots_is_refused_at_once(capsys):
     )
 
 
+@pytest.mark.parametrize("query", ["m" * 4_000 + ":f", "m:" + "f" * 4_000])
+def test_a_module_of_a_name_that_no_file_can_have_is_refused(query, capsys):
+    Path("study.yaml").write_text(STUDY.replace("nexmark:q1", query).replace("testbed: fluid", "dataset: day.csv"))
+    for options in (["--dry-run"], []):
+        assert "workbench: The module 'm" in refused(["plan", "study.yaml", *options], capsys)
+
+
 def test_as_many_targets_as_allowed_are_read():
     Path("study.yaml").write_text(STUDY.replace("[200000]", str([1000 + n for n in range(10_000)])))
     assert len(read_study("study.yaml").targets) == 10_000
