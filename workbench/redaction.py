@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 HIDDEN = "***"
 _NAMES = (
-    r"passw(?:or)?d|passphrase|\bpwd\b|secret|token|credential|jaas|oauth|authorization|"
+    r"passw(?:or)?d|passphrase|secret|token|credential|jaas|oauth|authorization|"
     r"(?:api|access|account|private|shared|encryption|signing|sas)[._-]?key|key[._-]?pem"
 )
 _NAME = re.compile(_NAMES, re.IGNORECASE)
@@ -21,6 +21,7 @@ _NAMED = re.compile(
 )
 _BEARER = re.compile(r"(?P<name>\bbearer\s)[\w.~+/=-]{8,}", re.IGNORECASE)
 _LOGIN = re.compile(r"(?P<name>://)(?:[^\s/@:\"'<>]{0,100}:[^\s/\"'<>]{0,400}|[^\s/@\"'<>]{1,500})@")
+_OF_NO_SECRET = re.compile(r"_(?:file|path|dir|folder|home|url|type|name|mode)$", re.IGNORECASE)
 _SHORTEST = 8  # of a secret in the environment; a shorter one could be any word
 
 
@@ -63,4 +64,8 @@ def may_hold_secret(text: str) -> bool:
 
 
 def _of_environment() -> Iterator[str]:
-    return (value for name, value in os.environ.items() if len(value) >= _SHORTEST and is_secret(name))
+    return (
+        value
+        for name, value in os.environ.items()
+        if len(value) >= _SHORTEST and is_secret(name) and not _OF_NO_SECRET.search(name)
+    )

@@ -63,7 +63,9 @@ class Touch:
 def folder(tmp_path, monkeypatch):
     """A folder that came by mail; whatever a trick executes leaves a file in it."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PWD", str(tmp_path))
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "jobs", raising=False)
     (tmp_path / "orders.csv").write_text("time,shop,amount\n2026-01-01T00:00:00,=cmd|' /C calc'!A0,-3\n" * 30)
     (tmp_path / "study.yaml").write_text(STUDY)
     yield tmp_path
@@ -393,6 +395,11 @@ def test_module_that_fails_with_a_secret_in_its_error(came_to, capsys, monkeypat
 def test_what_is_a_secret_is_redacted_and_nothing_else(text, left):
     assert redacted(text) == left
     assert redacted(left) == left
+
+
+def test_folders_and_places_of_secrets_are_none(monkeypatch):
+    monkeypatch.setenv("OIDC_TOKEN_FILE", str(Path.cwd() / "token"))
+    assert redacted(f"in {Path.cwd() / 'token'} of PWD=/home") == f"in {Path.cwd() / 'token'} of PWD=/home"
 
 
 def test_event_log_with_secrets_and_escapes(came_to, folder):

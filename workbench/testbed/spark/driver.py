@@ -366,10 +366,10 @@ class Driver:
 def _load(data: bytes) -> DeploymentSpec:
     try:
         spec: DeploymentSpec = pickle.loads(data)  # noqa: S301 - from our own parent, over our own pipe
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # whatever the user's module does when it is imported
         raise WorkbenchError(
-            f"The query cannot be loaded in Spark's driver process: {error}. Put its function into a module that can "
-            "be imported from the current folder."
+            f"The query cannot be loaded in Spark's driver process: {type(error).__name__}: {error}. Put its function "
+            "into a module that can be imported from the current folder."
         ) from error
     return spec
 
