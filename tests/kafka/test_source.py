@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from workbench.dataflow import Budget, SlotProfile
@@ -21,7 +22,7 @@ from workbench.testbed.spark.connector import connector_jars
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.live import Meter
 from workbench.testbed.spark.queries import Queries
-from workbench.testbed.spark.topic_feed import TopicRows, _decoded
+from workbench.testbed.spark.topic_feed import TopicRows, _decoded, _offsets
 from workbench.workload import nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, fill
 
@@ -82,13 +83,7 @@ def spark(connector, tmp_path_factory):
 
 def rows_of(query):
     columns = [column for column in schema_of(query.dataset, query.event_time) if column.name != HEADERS]
-    return TopicRows(query.topic, query_schema(columns), connector_jars())
-
-
-def query_schema(columns):
-    import pyarrow as pa
-
-    return pa.schema(columns)
+    return TopicRows(query.topic, pa.schema(columns), connector_jars())
 
 
 @pytest.fixture
@@ -108,7 +103,7 @@ def running(spark, topics, folder):
         committed, release = [], live.feed.release
 
         def noting(log):
-            committed.append(log.progress["sources"][0])
+            committed.append(log.progress)
             return release(log)
 
         live.feed.release = noting
@@ -118,12 +113,13 @@ def running(spark, topics, folder):
     queries.stop()
 
 
-def offsets(sources):
+def offsets(progresses):
     """Pairs (first, last) by partition, in the order of commit."""
     found = defaultdict(list)
-    for source in sources:
-        for part, last in source["endOffset"]["bids-long"].items():
-            found[part].append(((source["startOffset"] or {}).get("bids-long", {}).get(part, 0), last))
+    for progress in progresses:
+        first = _offsets(progress, "startOffset")
+        for part, last in _offsets(progress, "endOffset").items():
+            found[part].append((first.get(part, 0), last))
     return found
 
 
@@ -147,7 +143,7 @@ def test_a_topic_that_runs_out_is_read_again_from_its_earliest_offset(running):
     while live.epoch == epoch:
         queries.tick()
     assert [one.batch.records >= 2_000 for one in queries.batches(live, 2)] == [True, True]
-    assert sum(source["startOffset"] is None for source in committed) == 2
+    assert sum(not _offsets(progress, "startOffset") for progress in committed) == 2
 
 
 @pytest.mark.usefixtures("folder")
