@@ -8,18 +8,17 @@ from types import MappingProxyType
 
 from workbench.errors import WorkbenchError
 from workbench.papers import capsys, elasticutor, groups, justin, streambed
-from workbench.papers.figure import Paper, PaperFigure, Panel, Reproduction, Series
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.group_optimum import optimal_allocation
 from workbench.papers.groups import four_groups, random_jobs
 from workbench.papers.reallocation import reallocate
-from workbench.papers.recorded import FOLDER, Slow, recorded, written
+from workbench.papers.recorded import FOLDER, recorded
 from workbench.papers.streambed import FACTORS, checked, loads
 
 __all__ = [
     "FACTORS",
     "FOLDER",
     "PAPERS",
-    "SLOW",
     "Panel",
     "Paper",
     "PaperFigure",
@@ -33,16 +32,12 @@ __all__ = [
     "random_jobs",
     "reallocate",
     "recorded",
-    "written",
 ]
 
 PAPERS: Mapping[str, Paper] = MappingProxyType(
     {one.name: one for one in (streambed.PAPER, capsys.PAPER, justin.PAPER, elasticutor.PAPER, groups.PAPER)}
 )
 """The papers by name."""
-
-SLOW: Mapping[str, Slow] = MappingProxyType({capsys.NAME: capsys.SLOW, elasticutor.NAME: elasticutor.SLOW})
-"""By paper, what makes the results that are recorded."""
 
 
 def find_paper(name: str) -> Paper:

@@ -8,7 +8,7 @@ with garbage collection and other effects that the engine lacks. Flink's strateg
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.dataflow import OperatorProfile
 from workbench.papers import capsys_scaling
-from workbench.papers.figure import Paper, PaperFigure, Panel, Reproduction, Series
-from workbench.papers.recorded import Slow, recorded
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.recorded import recorded
 from workbench.placement import (
     ODRP_SETTINGS,
     ONE_GBIT,
@@ -63,6 +63,7 @@ _FLINK: Mapping[str, Callable[..., NDArray[np.int64]]] = MappingProxyType(
 _DRAWS = 10
 _ROOM = 1.25  # of the shared workers, beyond what the best balanced plan needs
 _MET = 0.999
+_LIMIT_S = 30.0  # of a search or solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,17 +263,17 @@ def _figure_7(name: str) -> Reproduction:
     )
 
 
-def _figure_8_recorded(seeds: int = _DRAWS, timeout_s: float = 20.0) -> Iterator[Series]:
+def _slow_8(_: str) -> Iterator[Series]:
     queries = {name: placed(capsys_query(name), 18, 8) for name in CAPSYS_QUERIES}
     targets = {name: capsys_query(name).rate for name in CAPSYS_QUERIES}
     together = PlacementProblem.together(queries)
-    least = calibrated_worker(together, timeout_s=timeout_s)
+    least = calibrated_worker(together, timeout_s=_LIMIT_S)
     worker = Worker(_ROOM * least.cpus, _ROOM * least.io_bytes_per_s, least.net_bytes_per_s)
     plans = {
-        "CAPSys": [tune(together, timeout_s=timeout_s / 4).plan.counts],
-        "fastest plan": [fastest(together, 1.0, worker, timeout_s=timeout_s).counts],
+        "CAPSys": [tune(together, timeout_s=_LIMIT_S / 4).plan.counts],
+        "fastest plan": [fastest(together, 1.0, worker, timeout_s=_LIMIT_S).counts],
     } | {
-        label: [query_by_query(queries, draw, np.random.default_rng(seed)) for seed in range(seeds)]
+        label: [query_by_query(queries, draw, np.random.default_rng(seed)) for seed in range(_DRAWS)]
         for label, draw in _FLINK.items()
     }
     for label, drawn in plans.items():
@@ -310,7 +311,7 @@ _TABLE_3_PANELS = (
 )
 
 
-def _table_3_recorded(timeout_s: float = 30.0) -> Iterator[Series]:
+def _slow_table_3(_: str) -> Iterator[Series]:
     """Q3-inf at 4236 records/s: unit costs such that DS2's tasks of Table 3 run at 94 %, sizes as in the profile."""
     query, rate = capsys_query("Q3-inf"), 4236.0
     tasks = {"source": 6, "transform": 9, "compress": 6, "inference": 5, "sink": 1}
@@ -333,7 +334,7 @@ def _table_3_recorded(timeout_s: float = 30.0) -> Iterator[Series]:
     worker = calibrated_worker(problem)
     found = {"CAPSys": (min(rate, placed_rate(problem, plan.counts, rate, worker).rate), problem.tasks, seconds)}
     for setting in ODRP_SETTINGS:
-        other = odrp(flow, profiles, rate, 4, 8, weights=setting, most=16, fixed={"source": 6}, timeout_s=timeout_s)
+        other = odrp(flow, profiles, rate, 4, 8, weights=setting, most=16, fixed={"source": 6}, timeout_s=_LIMIT_S)
         sustained = min(rate, placed_rate(other.problem, other.counts, rate, worker).rate)
         found[f"ODRP-{setting}"] = (sustained, other.problem.tasks, other.seconds)
     for place, panel in enumerate(_TABLE_3_PANELS):
@@ -358,9 +359,9 @@ def _table_3(_: str) -> Reproduction:
 
 _THRESHOLDS = MappingProxyType(
     {
-        "α1 (0.08, 0.15, 0.6)": CostVector(0.08, 0.15, 0.6),
-        "α2 (0.15, 0.25, 0.8)": CostVector(0.15, 0.25, 0.8),
-        "α3 (0.25, 0.3, 0.9)": CostVector(0.25, 0.3, 0.9),
+        "thresholds 1 (0.08, 0.15, 0.6)": CostVector(0.08, 0.15, 0.6),
+        "thresholds 2 (0.15, 0.25, 0.8)": CostVector(0.15, 0.25, 0.8),
+        "thresholds 3 (0.25, 0.3, 0.9)": CostVector(0.25, 0.3, 0.9),
     }
 )
 
@@ -399,11 +400,6 @@ def _scaled(tasks: Mapping[str, int], slots: int) -> dict[str, int]:
         scaled[name] += 1
     return scaled
 
-
-SLOW: Slow = MappingProxyType(
-    {("Table 3", ""): _table_3_recorded, ("Figure 8", ""): _figure_8_recorded, **capsys_scaling.SLOW}
-)
-"""What ``benchmarks/papers.py capsys --record`` runs."""
 
 _COMMAND = "Timed by python benchmarks/placement.py"
 PAPER = Paper(
@@ -467,6 +463,7 @@ PAPER = Paper(
             "Recorded: 18 workers of 8 slots with a quarter more than the best balanced plan needs; ten orders of "
             "submission. Without that quarter CAPSys's tuned plan sustains 80 % of three targets.",
             _figure_8,
+            slow=_slow_8,
         ),
         PaperFigure(
             "Table 3",
@@ -476,6 +473,7 @@ PAPER = Paper(
             "Recorded: unit costs are such that the published tasks run at 94 %. ODRP's solver is "
             "stopped after 30 s with the best plan it has.",
             _table_3,
+            slow=_slow_table_3,
         ),
         *capsys_scaling.FIGURES,
         PaperFigure(

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.papers.figure import PaperFigure, Panel, Reproduction, Series
-from workbench.papers.recorded import Slow, recorded
+from workbench.papers.figure import Panel, PaperFigure, Reproduction, Series
+from workbench.papers.recorded import recorded
 from workbench.scaling import AutoscalerSettings, Controller, Decision, Ds2Policy, ds2, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, Worker
 
@@ -97,7 +97,7 @@ def _accuracy(strategy: str, seed: int) -> list[tuple[bool, bool]]:
     return cells
 
 
-def _table_4_recorded() -> Iterator[Series]:
+def _slow_table_4(_: str) -> Iterator[Series]:
     shares = []
     for strategy in _STRATEGIES:
         seeds = [0] if strategy == "CAPSys" else range(_SEEDS)
@@ -135,7 +135,7 @@ _TASKS_OVER_TIME = Panel("Tasks over time", "Time (min)", "Tasks")
 _DECISIONS = Panel("Decisions", "Strategy", "Scaling decisions in two hours", "bars")
 
 
-def _figure_9_recorded() -> Iterator[Series]:
+def _slow_9(_: str) -> Iterator[Series]:
     """One run of each strategy: a high and a low rate in turn, every 20 min (section 6.4.2)."""
     periods = [2880.0, 720.0] * 3
     trace = RateTrace.steps([(1200.0, rate) for rate in periods])
@@ -165,8 +165,6 @@ def _figure_9(_: str) -> Reproduction:
     )
 
 
-SLOW: Slow = MappingProxyType({("Table 4", ""): _table_4_recorded, ("Figure 9", ""): _figure_9_recorded})
-
 FIGURES = (
     PaperFigure(
         "Table 4",
@@ -178,6 +176,7 @@ FIGURES = (
         "rates over an operator's tasks, so two slow tasks of four do not make it request a fifth. Default "
         "over-provisions by more: eight busy tasks on four cores halve each other.",
         _table_4,
+        slow=_slow_table_4,
     ),
     PaperFigure(
         "Figure 9",
@@ -187,5 +186,6 @@ FIGURES = (
         "simulated",
         "Recorded, one run of each, means of a minute. It begins with one task each.",
         _figure_9,
+        slow=_slow_9,
     ),
 )

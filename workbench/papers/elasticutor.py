@@ -9,11 +9,10 @@ repartitioning, which favours the resource-centric paradigm (RC); "RC, 8 per syn
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 
-from workbench.papers.figure import Paper, PaperFigure, Panel, Reproduction, Series
-from workbench.papers.recorded import Slow, recorded
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.recorded import recorded
 from workbench.scaling.elastic import (
     ElasticCluster,
     ElasticSettings,
@@ -91,20 +90,20 @@ def _over_time(name: str, run: ParadigmRun, first: int, last: int, *panels: Pane
     ]
 
 
-def _figure_6() -> Iterator[Series]:
+def _slow_6(_: str) -> Iterator[Series]:
     shuffles = (0, 2, 4, 8, 16)
     for name in _FOUR:
         yield from _totals(name, shuffles, (_run(name, shuffles=each) for each in shuffles), _THROUGHPUT, _LATENCY)
 
 
-def _figure_7(workload: str) -> Iterator[Series]:
+def _slow_7(workload: str) -> Iterator[Series]:
     size, shuffles = WORKLOADS[workload]
     for name in _FOUR:
         run = _run(name, _changed(record_bytes=size), shuffles=shuffles, seconds=60.0)
         yield from _over_time(name, run, 25, 60, _THROUGHPUT)
 
 
-def _figure_8() -> Iterator[Series]:
+def _slow_8(_: str) -> Iterator[Series]:
     sizes = (128, 2048, 8192)
     for cpu_s in (1e-2, 1e-3, 1e-4, 1e-5):
         # at 10 ms a queue of 1024 records lasts 10 s, so back-pressure takes longer to become steady
@@ -115,14 +114,14 @@ def _figure_8() -> Iterator[Series]:
             yield dataclasses.replace(series, panel=f"{1e3 * cpu_s:g} ms per record")
 
 
-def _figure_9() -> Iterator[Series]:
+def _slow_9(_: str) -> Iterator[Series]:
     sizes = (32, 2048, 32768)
     for name in _THREE:
         runs = [_run(name, _changed(shard_bytes=size * 1024.0)) for size in sizes]
         yield from _totals(name, sizes, runs, _THROUGHPUT, _LATENCY)
 
 
-def _figure_10() -> Iterator[Series]:
+def _slow_10(_: str) -> Iterator[Series]:
     skews = (0.0, 0.3, 0.5, 0.7, 0.9)
     for name in _THREE:
         yield from _totals(name, skews, (_run(name, skew=skew) for skew in skews), _THROUGHPUT, _LATENCY)
@@ -156,7 +155,7 @@ _CASES: Mapping[str, dict[str, float]] = MappingProxyType(
 )
 
 
-def _figure_13() -> Iterator[Series]:
+def _slow_13(_: str) -> Iterator[Series]:
     for name, fields in _CASES.items():
         runs = [_one_executor(cores, **fields) for cores in _CORES]
         one, first = runs[0].throughput_per_s, runs[0].p99_latency_s
@@ -164,7 +163,7 @@ def _figure_13() -> Iterator[Series]:
         yield Series("Latency", name, _CORES, tuple(run.p99_latency_s / first for run in runs))
 
 
-def _figure_15() -> Iterator[Series]:
+def _slow_15(_: str) -> Iterator[Series]:
     cores = (1, 16, 256)
     for shuffles in (2.0, 16.0):
         for label, size in (("32 KB", 32 * 1024.0), ("32 MB", 32768 * 1024.0)):
@@ -176,7 +175,7 @@ def _figure_15() -> Iterator[Series]:
 _SHARDS, _EXECUTORS = (64, 256, 1024), (1, 8, 32, 256)
 
 
-def _figure_16(workload: str) -> Iterator[Series]:
+def _slow_16(workload: str) -> Iterator[Series]:
     size, shuffles = WORKLOADS[workload]
     for executors in _EXECUTORS:
         runs = [
@@ -201,14 +200,14 @@ _EXCHANGE = ("static", "RC", "naive executor-centric", "Elasticutor")
 def _exchange(name: str) -> ParadigmRun:
     """Run a load that moves as the stock exchange's does, whose orders are private.
 
-    Table 3 has 218,600 orders/s through 12 operators on 256 cores: about 0.1 ms each; records of 160 B, 300 MB of state.
+    Table 3 has 218,600 orders/s through 12 operators on 256 cores: about 0.1 ms each; records of 160 B, 300 MB state.
     """
     rate = RateTrace.steps([(15.0, r) for r in (1.2e6, 1.8e6, 1.0e6)])
     operator = _changed(cpu_s=1e-4, record_bytes=160.0, shard_bytes=300e6 / 8192)
     return _run(name, operator, rate=rate, seconds=None)
 
 
-def _figure_19() -> Iterator[Series]:
+def _slow_19(_: str) -> Iterator[Series]:
     moved: dict[str, list[float]] = {"State migration": [], "Remote data transfer": []}
     for name in _EXCHANGE:
         run = _exchange(name)
@@ -220,28 +219,11 @@ def _figure_19() -> Iterator[Series]:
         yield Series("Moved", what, _EXCHANGE, tuple(rates))
 
 
-def _table_3() -> Iterator[Series]:
+def _slow_table_3(_: str) -> Iterator[Series]:
     nodes = (8, 16, 32)
     operator = _changed(cpu_s=1e-4, record_bytes=160.0, shard_bytes=300e6 / 8192)
     runs = [_run("Elasticutor", operator, cluster=ElasticCluster(nodes=count), seconds=_SHORT) for count in nodes]
     yield from _totals("Elasticutor", nodes, runs, _THROUGHPUT)
-
-
-SLOW: Slow = MappingProxyType(
-    {
-        ("Figure 6", ""): _figure_6,
-        **{("Figure 7", workload): partial(_figure_7, workload) for workload in WORKLOADS},
-        ("Figure 8", ""): _figure_8,
-        ("Figure 9", ""): _figure_9,
-        ("Figure 10", ""): _figure_10,
-        ("Figure 13", ""): _figure_13,
-        ("Figure 15", ""): _figure_15,
-        **{("Figure 16", workload): partial(_figure_16, workload) for workload in WORKLOADS},
-        ("Figure 19", ""): _figure_19,
-        ("Table 3", ""): _table_3,
-    }
-)
-"""What ``benchmarks/papers.py elasticutor --record`` runs."""
 
 
 def _drawn(number: str, finding: str, *panels: Panel, chosen: str = "", more: Iterable[Series] = ()) -> Reproduction:
@@ -347,7 +329,8 @@ def _make_13(_: str) -> Reproduction:
     gains = _named("Figure 13", _SPEED_UP)
     series = [one for one in recorded(NAME, "Figure 13") if one.panel == _SPEED_UP.title]
     return Reproduction(
-        f"On 256 cores one executor is {gains['1 ms, 128 B'].at(256):.0f} times as fast as on one; with records of 8 KB "
+        f"On 256 cores one executor is {gains['1 ms, 128 B'].at(256):.0f} times as fast as on one; with records of 8 "
+        "KB "
         f"{gains['8 KB'].at(256):.0f} times, with 0.01 ms per record {gains['0.01 ms'].at(256):.0f} times",
         (_SPEED_UP,),
         (*series, Series(_SPEED_UP.title, "paper, 8 KB or 0.01 ms: at most", (1, 256), (16.0, 16.0), published=True)),
@@ -377,7 +360,8 @@ def _make_15(_: str) -> Reproduction:
 
     return _drawn(
         "Figure 15",
-        f"With 32 MB per shard one executor on 256 cores reaches {kept(few)} of the throughput with 32 KB at 2 shuffles "
+        f"With 32 MB per shard one executor on 256 cores reaches {kept(few)} of the throughput with 32 KB at 2 "
+        "shuffles "
         f"per minute, and {kept(many)} at 16",
         *panels,
     )
@@ -387,7 +371,8 @@ def _make_16(workload: str) -> Reproduction:
     rates = _named("Figure 16", _THROUGHPUT, workload)
     return _drawn(
         "Figure 16",
-        f"In the {workload} workload 32 executors of 256 shards sustain {_thousands(rates['y = 32'].at(256))} records/s, "
+        f"In the {workload} workload 32 executors of 256 shards sustain {_thousands(rates['y = 32'].at(256))} "
+        "records/s, "
         f"one executor {_thousands(rates['y = 1'].at(256))}, 256 executors {_thousands(rates['y = 256'].at(256))}; "
         f"static has {_thousands(rates['static'].at(256))}",
         _with_x(_THROUGHPUT, "Shards per executor (z)", log=True),
@@ -452,7 +437,8 @@ def _make_table_3(_: str) -> Reproduction:
     panel = Panel("Growth", "Nodes of 8 cores", "Throughput (% of that on 8 nodes)")
     published = tuple(100 * rate / 66.6 for rate in (66.6, 121.3, 218.6))
     return Reproduction(
-        f"From 8 to 32 nodes the throughput grows {relative[-1] / 100:.1f} times; published are {published[-1] / 100:.1f}",
+        f"From 8 to 32 nodes the throughput grows {relative[-1] / 100:.1f} times; published are "
+        f"{published[-1] / 100:.1f}",
         (panel,),
         (
             Series(panel.title, "paper", (8, 16, 32), published, published=True),
@@ -469,12 +455,15 @@ PAPER = Paper(
         PaperFigure(
             "Figure 6",
             "Throughput and latency over shuffles of the keys per minute",
-            "Static is poor but stable. RC and Elasticutor are far better at few shuffles; Elasticutor degrades marginally, "
+            "Static is poor but stable. RC and Elasticutor are far better at few shuffles; Elasticutor degrades "
+            "marginally, "
             "RC by 2 to 3 orders of magnitude more, and is useless at 16 (section 5.1).",
             "simulated",
-            f"{_NO_NUMBERS} With one synchronisation per repartitioning RC falls to static at 16 shuffles; with one for "
+            f"{_NO_NUMBERS} With one synchronisation per repartitioning RC falls to static at 16 shuffles; with one "
+            "for "
             "every 8 shards it becomes useless, but loses throughput without shuffles too.",
             _make_6,
+            slow=_slow_6,
         ),
         PaperFigure(
             "Figure 7",
@@ -484,14 +473,17 @@ PAPER = Paper(
             _NO_NUMBERS,
             _make_7,
             tuple(WORKLOADS),
+            _slow_7,
         ),
         PaperFigure(
             "Figure 8",
             "Throughput by size of the records and CPU time per record",
-            "Larger records and less CPU time lower all three; Elasticutor is the most sensitive at 0.01 ms (section 5.1).",
+            "Larger records and less CPU time lower all three; Elasticutor is the most sensitive at 0.01 ms (section "
+            "5.1).",
             "simulated",
             _NO_NUMBERS,
             _make_8,
+            slow=_slow_8,
         ),
         PaperFigure(
             "Figure 9",
@@ -501,6 +493,7 @@ PAPER = Paper(
             f"{_NO_NUMBERS} At 32 MB RC stays above static here: it moves ten shards at once over idle network cards, "
             "whereas a core that changes its executor makes an eighth of that executor's 8 GB move.",
             _make_9,
+            slow=_slow_9,
         ),
         PaperFigure(
             "Figure 10",
@@ -511,6 +504,7 @@ PAPER = Paper(
             f"{_NO_NUMBERS} From 0.6 on RC and Elasticutor are equal here, at the bound of the most frequent key: its "
             "records of 128 B take a fraction of the network.",
             _make_10,
+            slow=_slow_10,
         ),
         PaperFigure(
             "Figure 11",
@@ -533,6 +527,7 @@ PAPER = Paper(
             "simulated",
             "Recorded. The sources stay outside the executor, so that all records reach it through its network card.",
             _make_13,
+            slow=_slow_13,
         ),
         PaperFigure(
             "Figure 14",
@@ -549,16 +544,19 @@ PAPER = Paper(
             "simulated",
             f"{_NO_NUMBERS} The keys are not skewed here, so shuffles change little.",
             _make_15,
+            slow=_slow_15,
         ),
         PaperFigure(
             "Figure 16",
             "Throughput by number of executors and shards",
-            "64 shards and fewer balance badly, more than 1024 add nothing; 256 executors are static; 1 and 8 fall behind "
+            "64 shards and fewer balance badly, more than 1024 add nothing; 256 executors are static; 1 and 8 fall "
+            "behind "
             "with large records and frequent shuffles (section 5.3).",
             "simulated",
             f"{_NO_NUMBERS} With frequent shuffles one executor falls behind static only at 64 shards and fewer.",
             _make_16,
             tuple(WORKLOADS),
+            _slow_16,
         ),
         PaperFigure(
             "Figure 18",
@@ -573,9 +571,11 @@ PAPER = Paper(
             "Both executor-centric variants have about twice the throughput of static and RC, and 1 to 2 orders of "
             "magnitude less latency (section 5.4).",
             "simulated",
-            "Recorded. The orders are private: a load that moves between 1.0 and 1.8 million records/s, on the published "
+            "Recorded. The orders are private: a load that moves between 1.0 and 1.8 million records/s, on the "
+            "published "
             "cluster, costs and sizes.",
             _make_19,
+            slow=_slow_19,
         ),
         PaperFigure(
             "Figure 20",
@@ -590,18 +590,22 @@ PAPER = Paper(
             "State and records that the schedulers move between nodes",
             "Migration 13.9 and 2.4 MB/s, remote transfer 235.3 and 21.6 MB/s (section 5.4).",
             "simulated",
-            "Recorded. The runs of Figure 19. The optimised scheduler keeps almost everything on its node here, so the ratios "
+            "Recorded. The runs of Figure 19. The optimised scheduler keeps almost everything on its node here, so "
+            "the ratios "
             "are larger.",
             _make_table_2,
         ),
         PaperFigure(
             "Table 3",
             "Throughput by number of nodes",
-            "66,600, 121,300 and 218,600 records/s on 8, 16 and 32 nodes; scheduling takes 4.1 to 5.7 ms (section 5.4).",
+            "66,600, 121,300 and 218,600 records/s on 8, 16 and 32 nodes; scheduling takes 4.1 to 5.7 ms (section "
+            "5.4).",
             "simulated",
-            "Recorded, saturated, as growth: the published records pass 12 operators. python benchmarks/scaling.py times the "
+            "Recorded, saturated, as growth: the published records pass 12 operators. python benchmarks/scaling.py "
+            "times the "
             "scheduler.",
             _make_table_3,
+            slow=_slow_table_3,
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """What a figure of a paper shows, as numbers: the paper's where they can be read, and ours."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -131,6 +131,9 @@ class PaperFigure:
         Makes it for one of `inputs`; None where it is not here.
     inputs
         The paper's queries, jobs or workloads to choose from, the usual one first; empty where it has one input.
+    slow
+        What takes minutes, for one of `inputs`; `make` reads what ``benchmarks/papers.py`` recorded of it. None where
+        nothing does.
     """
 
     number: str
@@ -140,6 +143,7 @@ class PaperFigure:
     how: str
     make: Callable[[str], Reproduction] | None = None
     inputs: tuple[str, ...] = ()
+    slow: Callable[[str], Iterable[Series]] | None = None
 
     def reproduce(self, chosen: str | None = None) -> Reproduction:
         """Make the figure for the chosen input, the usual one by default.

@@ -1,8 +1,8 @@
 """Fast heuristics for near-optimal task allocation (CIKM '14), sections 3, 4 and 7, by the same algorithms.
 
-The jobs have the published topologies and total traffic. How the traffic and the processing cost divide is only drawn in
-the paper, so the division here is ours, and only shapes compare. TL is the task-level algorithm, TD the top-down one;
-they prioritise by communication (IMC) or by relative significance (RS).
+The jobs have the published topologies and total traffic. How the traffic and the processing cost divide is only drawn
+in the paper, so the division here is ours, and only shapes compare. TL is the task-level algorithm, TD the top-down
+one; they prioritise by communication (IMC) or by relative significance (RS).
 """
 
 import random
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
-from workbench.papers.figure import Number, Paper, PaperFigure, Panel, Reproduction, Series
+from workbench.papers.figure import Number, Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.group_optimum import optimal_allocation
 from workbench.papers.reallocation import reallocate
 from workbench.placement import GroupAllocation, Job, best_allocation, task_level, top_down
@@ -160,7 +160,8 @@ def _optimality(_: str) -> Reproduction:
     shares = tuple(100 * sum(use(job, capacity).gain for job in jobs) / best for use in algorithms.values())
     panel = Panel("Gain", "Algorithm", "Gain (% of the optimum)", "bars")
     return Reproduction(
-        f"On {_GRAPHS} random graphs TD reaches {shares[0]:.1f} % of the optimum and TL {shares[1]:.1f} %; published, on "
+        f"On {_GRAPHS} random graphs TD reaches {shares[0]:.1f} % of the optimum and TL {shares[1]:.1f} %; "
+        "published, on "
         "2000, are 93.1 and 85.9 %",
         (panel,),
         (
@@ -221,7 +222,8 @@ def _figure_8(name: str) -> Reproduction:
     series = _gains(JOBS[name], algorithms, panel)
     sums = {one.name: sum(value or 0.0 for value in one.y) for one in series}
     return Reproduction(
-        f"On {name.lower()}, summed over capacities, TD-RS gains {100 * (sums['TD-RS'] / sums['TD-IMC'] - 1):.1f} % more "
+        f"On {name.lower()}, summed over capacities, TD-RS gains {100 * (sums['TD-RS'] / sums['TD-IMC'] - 1):.1f} % "
+        "more "
         f"than TD-IMC, and TD-IMC {100 * (sums['TD-IMC'] / sums['TL'] - 1):.0f} % more than TL",
         (panel,),
         tuple(series),
@@ -266,7 +268,8 @@ def _figure_9(name: str) -> Reproduction:
 
 
 _TOPOLOGY = (
-    "The text has topology and total traffic, only a drawing the division among edges, so the percentages differ. Twelve "
+    "The text has topology and total traffic, only a drawing the division among edges, so the percentages differ. "
+    "Twelve "
     "nodes; Storm assigns tasks in turn to as many nodes as TD uses."
 )
 PAPER = Paper(
@@ -318,7 +321,8 @@ PAPER = Paper(
         PaperFigure(
             "Figure 6",
             "Twitter trending topics: gain over the capacity of nodes",
-            "TD gains up to 91 % more than Storm and 79 % more than TL, and saves up to 13 % of 143 MB/s (section 7.4).",
+            "TD gains up to 91 % more than Storm and 79 % more than TL, and saves up to 13 % of 143 MB/s (section "
+            "7.4).",
             "reproduced",
             _TOPOLOGY,
             lambda _: _job("Twitter trending topics", 91.0, 79.0, 13.0),
@@ -326,7 +330,8 @@ PAPER = Paper(
         PaperFigure(
             "Figure 7",
             "Bargain detection: gain over the capacity of nodes",
-            "TD gains up to 89 % more than Storm and 31 % more than TL, and saves up to 22 % of 790 MB/s (section 7.4).",
+            "TD gains up to 89 % more than Storm and 31 % more than TL, and saves up to 22 % of 790 MB/s (section "
+            "7.4).",
             "reproduced",
             _TOPOLOGY,
             lambda _: _job("Bargain detection", 89.0, 31.0, 22.0),
@@ -346,7 +351,8 @@ PAPER = Paper(
             "With reconfiguration the gain is almost constant; without, it drops with the rate. TD is a factor of two "
             "above Storm (section 7.4, Twitter).",
             "reproduced",
-            "Nodes of 400 %; the rates over time are ours. The rate is not in tweets per second but in shares of the peak.",
+            "Nodes of 400 %; the rates over time are ours. The rate is not in tweets per second but in shares of the "
+            "peak.",
             _figure_9,
             tuple(JOBS),
         ),

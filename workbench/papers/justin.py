@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
-from workbench.papers.figure import Paper, PaperFigure, Panel, Reproduction, Series
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.scaling import JUSTIN, Decision, Ds2Policy, Fleet, JustinPolicy, Timeline, WorkerShape, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
 
@@ -119,9 +119,7 @@ def _figure_5(query: str) -> Reproduction:
         places = range(_EVERY - 1, len(line.consumed), _EVERY)
         minutes = tuple((place + 1) * _STEP_S / 60 for place in places)
         moments = [(change.at_s, change.managed_mb["main"] or 0.0) for change in line.reconfigurations]
-        managed = tuple(
-            next((mb for at, mb in reversed(moments) if at <= 60 * minute), _BASE_MB) for minute in minutes
-        )
+        managed = tuple(next((mb for at, mb in reversed(moments) if at <= 60 * minute), _BASE_MB) for minute in minutes)
         consumed = tuple(100 * float(line.consumed[place - _EVERY + 1 : place + 1].mean()) / _RATE for place in places)
         series += [
             Series(rate.title, policy, minutes, consumed),
@@ -134,7 +132,9 @@ def _figure_5(query: str) -> Reproduction:
             Series(tasks.title, name, (end,), (float(count + extra),), published=True),
             Series(memory.title, name, (end,), (float(mb),), published=True),
         ]
-    ends = ", ".join(f"{policy} with ({final(query, policy)[0]}; {final(query, policy)[1]:.0f} MB)" for policy in _POLICIES)
+    ends = ", ".join(
+        f"{policy} with ({final(query, policy)[0]}; {final(query, policy)[1]:.0f} MB)" for policy in _POLICIES
+    )
     return Reproduction(
         f"On {query} the main operator ends under {ends}; published are ({published.ds2[0]}; {published.ds2[1]:.0f}) "
         f"for DS2 and ({published.justin[0]}; {published.justin[1]:.0f}) for Justin",
@@ -163,7 +163,9 @@ def _results(_: str) -> Reproduction:
         (
             Series(steps.title, "paper", cells, said_steps, published=True),
             Series(steps.title, "ours", cells, counts),
-            Series(memory.title, "paper", queries, tuple(PUBLISHED[one].memory_saved for one in queries), published=True),
+            Series(
+                memory.title, "paper", queries, tuple(PUBLISHED[one].memory_saved for one in queries), published=True
+            ),
             Series(memory.title, "ours", queries, saved_mb),
             Series(cores.title, "paper", queries, tuple(PUBLISHED[one].cpu_saved for one in queries), published=True),
             Series(cores.title, "ours", queries, saved_cpu),
@@ -181,7 +183,8 @@ PAPER = Paper(
             "Reads sustain 50,000 events/s from 4 tasks of 1,024 MB or 8 of 512 MB on; memory does not help writes; "
             "only 8 tasks sustain 30,000 updates/s (section 3).",
             "not here",
-            "It measures RocksDB, not a policy: python benchmarks/rocksdb_memory.py figure4 does so on Spark, at a small scale.",
+            "It measures RocksDB, not a policy: python benchmarks/rocksdb_memory.py figure4 does so on Spark, at a "
+            "small scale.",
         ),
         PaperFigure(
             "Figure 5",
@@ -201,7 +204,8 @@ PAPER = Paper(
             "Justin needs as many reconfigurations as DS2 or fewer, and saves 40 % of the memory of q1, 10 % of q3, "
             "28 % of q11 and 27 % of q8, and 48 % of the cores of q11 and q8.",
             "simulated",
-            "Justin with two levels. Memory is summed over tasks (354 MB each and the managed memory); the paper's totals "
+            "Justin with two levels. Memory is summed over tasks (354 MB each and the managed memory); the paper's "
+            "totals "
             "do not follow from its profiles. DS2 overshoots here, so Justin saves more.",
             _results,
         ),

@@ -1,18 +1,12 @@
 """Results that take minutes, kept in ``data/papers``: one row per point, written by ``benchmarks/papers.py``."""
 
 import csv
-import io
-from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
 from workbench.papers.figure import Number, Series
 
 FOLDER = Path(__file__).resolve().parents[2] / "data"
-COLUMNS = ("figure", "input", "panel", "series", "x", "y", "low", "high")
-
-Slow = Mapping[tuple[str, str], Callable[[], Iterable[Series]]]
-"""What makes a recorded result, by figure and input."""
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -62,23 +56,6 @@ def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
         )
         for (panel, name), points in found.items()
     )
-
-
-def written(results: Mapping[tuple[str, str], Iterable[Series]]) -> str:
-    """Write recorded results, by figure and input, as the text of their file; numbers with four digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for (number, chosen), series in results.items():
-        for one in series:
-            empty = (None,) * len(one.x)
-            for x, y, low, high in zip(one.x, one.y, one.low or empty, one.high or empty, strict=True):
-                writer.writerow([number, chosen, one.panel, one.name, x, *map(_text, (y, low, high))])
-    return text.getvalue()
-
-
-def _text(value: Number) -> str:
-    return "" if value is None else f"{value:.4g}"
 
 
 def _number(text: str) -> Number:

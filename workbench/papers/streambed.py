@@ -1,7 +1,7 @@
 """StreamBed (DEBS 2024), section VIII, in the fluid engine on models of its five queries.
 
-The models are calibrated to Tables II and III (`preset`), so these two show how well they fit; Table IV and Figures 9 to
-11 follow from them. Published tables are in ``data/published``.
+The models are calibrated to Tables II and III (`preset`), so these two show how well they fit; Table IV and Figures 9
+to 11 follow from them. Published tables are in ``data/published``.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from workbench.capacity import CapacityEstimator, ConfigurationOptimizer, Space,
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.metrics import Observation
-from workbench.papers.figure import Paper, PaperFigure, Panel, Reproduction, Series
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.recorded import FOLDER, rows
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed, Run
@@ -121,7 +121,12 @@ def _table_iv(query: str) -> Reproduction:
         float(next(slots for slots in itertools.count(1) if _model(query, size, slots) >= asked)) for size in sizes
     )
     engine = tuple(float(slots_for(query, size, asked)) for size in sizes)
-    panel = Panel("Slots", "Memory per slot", f"Slots for {float(cells[0]['requested_rate_records_per_s']):,.0f} records/s", "bars")
+    panel = Panel(
+        "Slots",
+        "Memory per slot",
+        f"Slots for {float(cells[0]['requested_rate_records_per_s']):,.0f} records/s",
+        "bars",
+    )
     off = max(abs(a / b - 1) for a, b in zip(printed, paper, strict=True))
     far = max(abs(a / b - 1) for a, b in zip(engine, paper, strict=True))
     return Reproduction(
@@ -147,7 +152,7 @@ def loads(run: Run, rate: float, settle_s: float, window_s: float) -> dict[float
 
 
 def checked(query: str) -> Iterator[tuple[Budget, float, dict[float, Observation]]]:
-    """Estimate the MST of sixteen budgets in the engine, and offer it and one and a half of it to a separate deployment.
+    """Estimate the MST of sixteen budgets in the engine; offer it, and one and a half of it, to separate deployments.
 
     Yields
     ------
@@ -189,7 +194,8 @@ def _figure_9(query: str) -> Reproduction:
     worst = min(share for (factor, *_), share in shares.items() if factor == 1.0)
     best = max(share for (factor, *_), share in shares.items() if factor != 1.0)
     return Reproduction(
-        f"The sixteen budgets of {query} sustain {worst:.1f} % of their estimated MST or more, and at most {best:.0f} % "
+        f"The sixteen budgets of {query} sustain {worst:.1f} % of their estimated MST or more, and at most "
+        f"{best:.0f} % "
         "of one and a half times it",
         panels,
         tuple(series),
@@ -235,7 +241,12 @@ def _figure_11(query: str) -> Reproduction:
         memory, requested = float(cell["memory_gb_per_slot"]), float(cell["requested_rate_records_per_s"])
         share = 100 * capacity(query, memory * _GB, int(cell["slots"])) / requested
         series.append(
-            Series(panel.title, f"{cell['slots']} slots of {memory:g} GB", offered, tuple(min(one, share) for one in offered))
+            Series(
+                panel.title,
+                f"{cell['slots']} slots of {memory:g} GB",
+                offered,
+                tuple(min(one, share) for one in offered),
+            )
         )
     reached = max(one.y[-1] or 0.0 for one in series)
     return Reproduction(
@@ -271,7 +282,8 @@ PAPER = Paper(
             "q1, q2 and q11 achieve at worst 95 % of the expected rate, and often 99 to 100 %; q5 and q8 vary more. "
             "At 150 % few configurations of q8 still follow (section VIII).",
             "simulated",
-            "Estimated with noise, checked on a separate deployment. The engine has no instability beyond its noise, so "
+            "Estimated with noise, checked on a separate deployment. The engine has no instability beyond its noise, "
+            "so "
             "q5 and q8 vary less than published. On Spark: python benchmarks/streambed_check.py nexmark:q1.",
             _figure_9,
             ("q5", "q1", "q2", "q8", "q11"),

@@ -1,5 +1,4 @@
 import math
-import random
 from itertools import pairwise
 
 import pytest
