@@ -333,8 +333,8 @@ def _slow_table_3(_: str) -> Iterator[Series]:
     seconds = time.process_time() - begun
     worker = calibrated_worker(problem)
     found = {"CAPSys": (min(rate, placed_rate(problem, plan.counts, rate, worker).rate), problem.tasks, seconds)}
-    for setting in ODRP_SETTINGS:
-        other = odrp(flow, profiles, rate, 4, 8, weights=setting, most=16, fixed={"source": 6}, timeout_s=_LIMIT_S)
+    for setting, weights in ODRP_SETTINGS.items():
+        other = odrp(flow, profiles, rate, 4, 8, weights=weights, most=16, fixed={"source": 6}, timeout_s=_LIMIT_S)
         sustained = min(rate, placed_rate(other.problem, other.counts, rate, worker).rate)
         found[f"ODRP-{setting}"] = (sustained, other.problem.tasks, other.seconds)
     for place, panel in enumerate(_TABLE_3_PANELS):
@@ -348,7 +348,7 @@ def _table_3(_: str) -> Reproduction:
         for place, panel in enumerate(_TABLE_3_PANELS)
     )
     ours = recorded(NAME, "Table 3")
-    rates, slots, _ = ours
+    rates, slots, *_rest = ours
     return Reproduction(
         f"CAPSys sustains {rates.at('CAPSys'):,.0f} records/s with {slots.at('CAPSys'):.0f} slots; ODRP's three "
         f"settings sustain {', '.join(f'{rates.at(name):,.0f}' for name in list(_TABLE_3)[1:])}",

@@ -79,7 +79,7 @@ class _At:
         return None, (done, inner)
 
 
-def _controller(scaling: Any, strategy: str, seed: int) -> Controller:  # noqa: ANN401 - any policy
+def _controller(scaling: Any, strategy: str, seed: int) -> Controller[Any]:  # noqa: ANN401 - any policy
     return Controller(scaling, _PROFILES, _WORKERS, _SLOTS, _WORKER, _STRATEGIES[strategy], seed)  # type: ignore[arg-type]
 
 

@@ -343,7 +343,7 @@ PAPER = Paper(
             "reproduced",
             _TOPOLOGY,
             _figure_8,
-            tuple(reversed(JOBS)),
+            ("Bargain detection", "Twitter trending topics"),
         ),
         PaperFigure(
             "Figure 9",

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
-from workbench.scaling import JUSTIN, Decision, Ds2Policy, Fleet, JustinPolicy, Timeline, WorkerShape, replay
+from workbench.scaling import JUSTIN, AnyPolicy, Decision, Ds2Policy, Fleet, JustinPolicy, Timeline, WorkerShape, replay
 from workbench.simulation import OperatorModel, QueryModel, RateTrace, StateModel
 
 NAME = "justin"
@@ -85,26 +85,30 @@ _POLICIES = ("DS2", "Justin, two levels", "Justin, three levels")
 def run(query: str, policy: str) -> Timeline:
     """Replay a constant rate on a query under a policy, from one task per operator."""
     settings = replace(JUSTIN, utilization_target=0.8)
-    made = {
+    made: dict[str, AnyPolicy] = {
         "DS2": Ds2Policy(settings),
         "Justin, two levels": JustinPolicy(settings, max_level=2),
         "Justin, three levels": JustinPolicy(settings),
-    }[policy]
+    }
     model = _QUERIES[query]
     start = Decision(dict.fromkeys(model.modelled, 1), dict.fromkeys(model.modelled, _BASE_MB))
     trace = RateTrace.constant(_RATE, _SECONDS)
-    return replay(trace, model, made, start, memory_mb=_BESIDE_MB, step_s=_STEP_S, fleet=_FLEET)
+    return replay(trace, model, made[policy], start, memory_mb=_BESIDE_MB, step_s=_STEP_S, fleet=_FLEET)
 
 
 def final(query: str, policy: str) -> tuple[int, float]:
     """Tasks and managed MB of the main operator at the end."""
     last = run(query, policy).reconfigurations[-1]
-    return last.tasks["main"], last.managed_mb["main"] or 0.0
+    return last.tasks["main"], _managed_mb(last.managed_mb, "main")
+
+
+def _managed_mb(managed: Mapping[str, float | None] | None, operator: str) -> float:
+    return (managed or {}).get(operator) or 0.0
 
 
 def _memory_mb(query: str, policy: str) -> float:
     last = run(query, policy).reconfigurations[-1]
-    return sum(count * (_BESIDE_MB + (last.managed_mb[name] or 0.0)) for name, count in last.tasks.items())
+    return sum(count * (_BESIDE_MB + _managed_mb(last.managed_mb, name)) for name, count in last.tasks.items())
 
 
 def _figure_5(query: str) -> Reproduction:
@@ -118,7 +122,7 @@ def _figure_5(query: str) -> Reproduction:
         line = run(query, policy)
         places = range(_EVERY - 1, len(line.consumed), _EVERY)
         minutes = tuple((place + 1) * _STEP_S / 60 for place in places)
-        moments = [(change.at_s, change.managed_mb["main"] or 0.0) for change in line.reconfigurations]
+        moments = [(change.at_s, _managed_mb(change.managed_mb, "main")) for change in line.reconfigurations]
         managed = tuple(next((mb for at, mb in reversed(moments) if at <= 60 * minute), _BASE_MB) for minute in minutes)
         consumed = tuple(100 * float(line.consumed[place - _EVERY + 1 : place + 1].mean()) / _RATE for place in places)
         series += [

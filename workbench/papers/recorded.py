@@ -1,6 +1,7 @@
 """Results that take minutes, kept in ``data/papers``: one row per point, written by ``benchmarks/papers.py``."""
 
 import csv
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
@@ -49,13 +50,16 @@ def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
             name,
             tuple(_place(row["x"]) for row in points),
             tuple(_number(row["y"]) for row in points),
-            *(
-                tuple(_number(row[end]) for row in points) if any(row[end] for row in points) else ()
-                for end in ("low", "high")
-            ),
+            _end(points, "low"),
+            _end(points, "high"),
         )
         for (panel, name), points in found.items()
     )
+
+
+def _end(points: Sequence[Mapping[str, str]], end: str) -> tuple[Number, ...]:
+    """Give one end of the ranges; empty where no point has one."""
+    return tuple(_number(point[end]) for point in points) if any(point[end] for point in points) else ()
 
 
 def _number(text: str) -> Number:

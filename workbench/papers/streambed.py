@@ -19,6 +19,7 @@ from workbench.journal import Journal
 from workbench.metrics import Observation
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.recorded import FOLDER, rows
+from workbench.records import Measurement
 from workbench.simulation import PRESETS, Deployment, preset, steady_state
 from workbench.testbed import FluidTestbed, Run
 
@@ -165,7 +166,9 @@ def checked(query: str) -> Iterator[tuple[Budget, float, dict[float, Observation
         optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(), Journal(Path(folder) / "journal.jsonl"))
         for memory, count in itertools.product(_MEMORIES, slots):
             measured = optimizer.measure(preset(query), space.budget(count, memory))  # type: ignore[arg-type]
-            rate = measured.estimate.rate
+            rate = measured.estimate.rate if isinstance(measured, Measurement) else None
+            if rate is None:
+                continue
             with testbed.deploy(preset(query), measured.budget, measured.tasks, repeat=0) as run:
                 run.set_rate(float("inf"))
                 run.settle(120)  # code compiled, caches filled

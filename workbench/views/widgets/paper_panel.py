@@ -22,12 +22,10 @@ class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
     def __init__(self, paper: Paper, figure: PaperFigure) -> None:
         self._paper, self._figure = paper, figure
         self.choice = None
-        controls = ()
+        super().__init__()
         if figure.inputs:
             self.choice = choice(f"{figure.number} for", [(one, one) for one in figure.inputs], figure.inputs[0])
             self.choice.observe(self._draw, "value")
-            controls = (self.choice,)
-        super().__init__(controls)
         self._draw()
 
     def _draw(self, _change: object = None) -> None:
