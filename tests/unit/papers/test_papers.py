@@ -1,6 +1,6 @@
 """The papers' figures: which there are, ours against what the papers print, and what is recorded.
 
-Tolerances are those of the models, stated with each test; where a simulation is known to differ, its direction is tested.
+Tolerances are stated with each test; where a simulation is known to differ, its direction is tested.
 """
 
 import re
