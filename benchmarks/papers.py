@@ -39,8 +39,9 @@ def written(results):
         for one in series:
             none = (None,) * len(one.x)
             for x, *values in zip(one.x, one.y, one.low or none, one.high or none, strict=True):
+                place = x if isinstance(x, str) else f"{x:.6g}"
                 numbers = ["" if value is None else f"{value:.4g}" for value in values]
-                writer.writerow([number, chosen, one.panel, one.name, x, *numbers])
+                writer.writerow([number, chosen, one.panel, one.name, place, *numbers])
     return text.getvalue()
 
 

