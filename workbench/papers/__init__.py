@@ -3,11 +3,7 @@
 One module per paper. A figure is data (`Reproduction`); `workbench.views.paper_cards` draws it.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
-from workbench.errors import WorkbenchError
-from workbench.papers import capsys, elasticutor, groups, justin, streambed
+from workbench.papers.catalogue import PAPERS, find_paper
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.group_optimum import optimal_allocation
 from workbench.papers.groups import four_groups, random_jobs
@@ -33,21 +29,3 @@ __all__ = [
     "reallocate",
     "recorded",
 ]
-
-PAPERS: Mapping[str, Paper] = MappingProxyType(
-    {one.name: one for one in (streambed.PAPER, capsys.PAPER, justin.PAPER, elasticutor.PAPER, groups.PAPER)}
-)
-"""The papers by name."""
-
-
-def find_paper(name: str) -> Paper:
-    """Give a paper by its name, one of `PAPERS`.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is none.
-    """
-    if name not in PAPERS:
-        raise WorkbenchError(f"There is no paper {name!r}; use one of {', '.join(PAPERS)}.")
-    return PAPERS[name]

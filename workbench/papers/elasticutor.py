@@ -316,8 +316,7 @@ def _make_10(_: str) -> Reproduction:
         f"At a skew of 0.5 Elasticutor sustains {_thousands(rates['Elasticutor'].at(0.5))} records/s, RC "
         f"{_thousands(rates['RC'].at(0.5))} and static {_thousands(rates['static'].at(0.5))}; at 0.7 RC "
         f"has {_thousands(rates['RC'].at(0.7))} and Elasticutor {_thousands(rates['Elasticutor'].at(0.7))}, the "
-        "bound of the "
-        "most frequent key",
+        "bound of the most frequent key",
         _with_x(_THROUGHPUT, x),
         _with_x(_LATENCY, x),
     )
