@@ -155,7 +155,7 @@ def _figure_3(_: str) -> Reproduction:
         levels = sorted({int(level) for level in degree})
         groups = [tried.shares[degree == level] for level in levels]
         least = float(groups[0].mean())
-        panels.append(Panel(title, "Most such tasks on one worker", "Throughput (% of the least contended plans)"))
+        panels.append(Panel(title, "Most such tasks on one worker", "Throughput (% of least contended)"))
         means, low, high = (
             tuple(100 * float(of(group)) / least for group in groups) for of in (np.mean, np.min, np.max)
         )

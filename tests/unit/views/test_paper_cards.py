@@ -24,6 +24,13 @@ DATA = Reproduction(
 )
 
 
+def test_a_hatching_has_a_name_that_a_page_can_refer_to():
+    panel = Panel("Runs that met, all", "Step", "Runs (%)", "bars")
+    one = Series(panel.title, "paper, CAPSys", ("1",), (100.0,), published=True)
+    (drawn,) = draw_reproduced(Reproduction("All met it", (panel,), (one,))).data
+    assert drawn.uid == "Runs-that-met-all-paper-CAPSys"
+
+
 def small(make):
     figure = PaperFigure("Figure 1", "Rates", "It says <b>twice</b>.", "simulated", "In the engine.", make, ("a", "b"))
     missing = PaperFigure("Table 1", "Nothing", "It says nothing.", "not here", "The data are private.")
@@ -34,7 +41,8 @@ def test_a_figure_shows_paper_and_ours_apart():
     drawn = check_figure(draw_reproduced(DATA), DATA.finding)
     assert axis_titles(drawn) >= {"Query", "Rate (records/s)", "Cores", "Cost (x)", "Rate (%)"}
     paper, ours = trace(drawn, "Rate-paper"), trace(drawn, "Rate-ours")
-    assert (paper.marker.pattern.shape, ours.marker.pattern.shape) == ("/", "")
+    assert (paper.marker.pattern.shape, ours.marker.pattern.shape) == ("/", None)
+    assert paper.marker.pattern.fillmode == "overlay"  # else the bar is white on white
     assert (paper.marker.color, ours.marker.color) == (theme.GREY, theme.BLUE)
     assert list(ours.error_y.array) == [0.5, 0.5]
     assert list(ours.error_y.arrayminus) == [0.5, 1.0]

@@ -1,6 +1,7 @@
 """A figure of a paper next to ours: any number of panels of lines, points or bars."""
 
 import math
+import re
 from collections.abc import Iterable
 
 import plotly.graph_objects as go
@@ -14,11 +15,15 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "triangle-up", "x", "pentagon", "star")
 _PUBLISHED = ("diamond-open", "square-open", "circle-open")
 _FEW_TICKS, _FEW_POINTS, _DECADES = 8, 12, 3.0
+_MOST_BARS = 6  # of a series in half the width
+_HATCHED = {"shape": "/", "fillmode": "overlay", "fgcolor": "white", "fgopacity": 1.0}
 
 
 def draw_reproduced(data: Reproduction) -> go.Figure:
     """Draw the panels, two in a row; what the paper has is grey, with hatched bars and open marks."""
-    columns = min(2, len(data.panels))
+    bars = {panel.title for panel in data.panels if panel.shape == "bars"}
+    crowded = any(one.panel in bars and len(one.x) > _MOST_BARS for one in data.series)
+    columns = 1 if crowded else min(2, len(data.panels))
     rows = math.ceil(len(data.panels) / columns)
     drawn = theme.figure(
         data.finding,
@@ -43,7 +48,7 @@ def draw_reproduced(data: Reproduction) -> go.Figure:
         for one in inside:
             style = names[one.published].index(one.name)
             trace = _bars(one, style) if panel.shape == "bars" else _marks(one, panel, style)
-            trace.update(uid=f"{panel.title}-{one.name}", legendgroup=one.name, showlegend=one.name not in seen)
+            trace.update(uid=_uid(panel, one), legendgroup=one.name, showlegend=one.name not in seen)
             seen.add(one.name)
             drawn.add_trace(trace, row=row, col=column)
         drawn.update_xaxes(_x_axis(panel, inside), row=row, col=column)
@@ -52,6 +57,11 @@ def draw_reproduced(data: Reproduction) -> go.Figure:
     theme.room_for_legend(drawn)
     _legend_above_titles(drawn)
     return drawn
+
+
+def _uid(panel: Panel, one: Series) -> str:
+    """Give a trace a name without blanks: plotly refers to a hatching by it, and paints black what it cannot find."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", f"{panel.title}-{one.name}")
 
 
 def _legend_above_titles(drawn: go.Figure) -> None:
@@ -67,7 +77,7 @@ def _bars(one: Series, style: int) -> go.Bar:
         x=list(one.x),
         y=_plotted(one),
         error_y=_range(one),
-        marker={"color": colour, "pattern": {"shape": "/" if one.published else "", "fgcolor": "white"}},
+        marker={"color": colour, "pattern": _HATCHED if one.published else {}},
         hovertemplate=f"%{{x}}, {theme.plain(one.name)}: %{{y:.4~s}}<extra></extra>",
     )
 
@@ -107,6 +117,9 @@ def _x_axis(panel: Panel, inside: Iterable[Series]) -> dict[str, object]:
     axis: dict[str, object] = {"title_text": theme.plain(panel.x)}
     if any(isinstance(x, str) for x in values):
         return axis | {"type": "category", "categoryorder": "array", "categoryarray": values}
+    numbers = [float(x) for x in values]
+    if not panel.log_x and all(number.is_integer() for number in numbers) and len(numbers) <= _FEW_POINTS:
+        axis |= theme.whole_ticks(min(numbers), max(numbers))
     if panel.log_x:
         axis["type"] = "log"
     if panel.log_x and len(values) <= _FEW_TICKS:
