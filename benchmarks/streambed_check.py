@@ -12,48 +12,16 @@ figures, asserts nothing.
 import itertools
 import statistics
 import sys
-import tempfile
-from pathlib import Path
 
-from workbench.capacity import ConfigurationOptimizer, Space
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator
-from workbench.simulation import PRESETS, preset
+from workbench.papers import FACTORS, checked, loads
+from workbench.simulation import PRESETS
 from workbench.study import find_query
-from workbench.testbed import FluidTestbed, SparkTestbed
+from workbench.testbed import SparkTestbed
 
-MEMORY = Path("/dev/shm")  # noqa: S108 - a journal syncs every line
-MEMORIES = (512, 1024, 2048, 4096)
-FACTORS = (1.0, 1.5)
 SPARK_SLOTS, SPARK_MEMORIES = (1, 2, 3, 4), (1024, 1280, 1536, 2048)  # one smaller slot has no room for Spark's heap
-
-
-def loads(run, rate, settle_s, window_s):
-    """Return the observation at each share of `rate`."""
-    seen = {}
-    for factor in FACTORS:
-        run.set_rate(factor * rate)
-        run.settle(settle_s)
-        seen[factor] = run.observe(window_s)
-    return seen
-
-
-def fluid(query):
-    """Both loads of sixteen budgets of a preset."""
-    least = len(preset(query).modelled)
-    slots = tuple(least + extra for extra in (0, 4, 12, 24))
-    space = Space(slots, MEMORIES)
-    testbed = FluidTestbed()
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        optimizer = ConfigurationOptimizer(testbed, CapacityEstimator(), Journal(f"{folder}/journal.jsonl"))
-        for memory, count in itertools.product(MEMORIES, slots):
-            measured = optimizer.measure(preset(query), space.budget(count, memory))
-            with testbed.deploy(preset(query), measured.budget, measured.tasks, repeat=0) as run:
-                run.set_rate(float("inf"))
-                run.settle(120)  # code compiled, caches filled
-                yield loads(run, measured.estimate.rate, 30, 120)
 
 
 def spark_budgets():
@@ -81,7 +49,7 @@ def spark(query, most):
 
 def main(queries, most=16):
     for query in queries:
-        seen = list(fluid(query) if query in PRESETS else spark(query, most))
+        seen = [one for *_, one in checked(query)] if query in PRESETS else list(spark(query, most))
         for factor in FACTORS:
             shares = [one[factor].consumed_rate / one[factor].commanded_rate for one in seen]
             print(

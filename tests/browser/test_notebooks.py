@@ -100,6 +100,17 @@ def test_elastic_executors(run_notebook):
     whole_notebook(page, "05_elastic")
 
 
+def test_the_papers_figures_are_made_again_for_another_query(run_notebook):
+    page = run_notebook("07_papers")
+    panel = panel_with(page, "Figure 7 for")
+    panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
+    row_of(panel, "Figure 7 for").locator("select").select_option("Q6-session")
+    panel.get_by_role("heading", name="Figure 7 (Q6-session)").wait_for(timeout=PATIENCE_MS)
+    assert page.locator(".workbench-card.error").count() == 0
+    healthy(page)
+    whole_notebook(page, "07_papers")
+
+
 def test_a_running_query_is_observed(run_notebook):
     page = run_notebook("06_observe")
     page.get_by_role("heading", name="What head-room has").wait_for(timeout=PATIENCE_MS)

@@ -19,7 +19,7 @@ from workbench.study import local
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-SIMULATED = ("02_plan", "03_place", "04_scale", "05_elastic", "06_observe")
+SIMULATED = ("02_plan", "03_place", "04_scale", "05_elastic", "06_observe", "07_papers")
 MOST_LINES = 25
 OWN = """
 def items_per_till(sales):
@@ -116,6 +116,12 @@ def test_runs_and_shows_no_error_card(ran, name):
         ("05_elastic", "executors with"),
         ("05_elastic", "Which paradigm copes with changing keys?"),
         ("04_scale", "Why does justin add memory or tasks?"),
+        ("07_papers", "figures and tables of the evaluation"),
+        ("07_papers", "Table IV (q1): Slots for large rates"),
+        ("07_papers", "3 of the 80 plans of Q1-sliding meet the target"),
+        ("07_papers", "Figure 5 (q11)"),
+        ("07_papers", "Figure 16 (default)"),
+        ("07_papers", "Figure 8 (Bargain detection)"),
     ],
 )
 def test_what_they_are_for_is_shown(ran, name, sentence):

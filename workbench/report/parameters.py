@@ -39,6 +39,7 @@ _READERS: Mapping[str, Callable[[Path], object]] = {
 }
 _TOGETHER: Mapping[str, Callable[..., object]] = {
     "capacity": lambda study, history, **_: StudyHistory.of(Path(study), Path(history)),
+    "papers": steps.ask_papers,
     "placement": steps.ask_placement,
     "scaling": steps.try_scaling,
 }

@@ -66,6 +66,11 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"),
             "The time limit is 0; give seconds above 0 (timeout_s)",
         ),
+        (("papers", "x.html", "-p", "paper", "capsis"), "There is no paper 'capsis'; use one of streambed, capsys"),
+        (
+            ("papers", "x.html", "-p", "paper", "capsys", "-p", "query", "q1"),
+            "No figure can be made for the query 'q1'; use one of Q1-sliding",
+        ),
         (("scaling", "x.html", "-p", "rates", QUERY), "has no column 'time_s'"),
         (
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "q12"),

@@ -170,6 +170,13 @@ def test_placement(run, tmp_path):
     assert "Parameter samples 5" in text
 
 
+def test_papers(run, tmp_path):
+    assert run("papers", "out.html", "-p", "paper", "justin", "-p", "query", "q8")[0] == DONE
+    text = words(tmp_path / "out.html")
+    assert "Figure 5 (q8): Rate, cores and memory over time under DS2 and Justin" in text
+    assert "published are (24; 158) for DS2 and (12; 316) for Justin" in text
+
+
 def test_scaling(run, tmp_path):
     given = ("-p", "rates", str(DATA / "day.csv"), "-p", "policies", "[static, flink]", "-p", "slots", "20")
     assert run("scaling", "out.html", *given)[0] == DONE

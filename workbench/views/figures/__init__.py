@@ -19,6 +19,7 @@ from workbench.views.figures.placement_map import PlacementMap, draw_placement_m
 from workbench.views.figures.policies import Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_probes, probes
 from workbench.views.figures.pruning import Pruning, draw_pruning, pruning
+from workbench.views.figures.reproduced import draw_reproduced
 from workbench.views.figures.risk import CostRisk, cost_risk, draw_cost_risk
 from workbench.views.figures.search_tree import SearchTree, choice_words, plan_at, search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
@@ -87,6 +88,7 @@ __all__ = [
     "draw_policies",
     "draw_probes",
     "draw_pruning",
+    "draw_reproduced",
     "draw_search_tree",
     "draw_shard_balance",
     "draw_slot_shares",

@@ -4,10 +4,10 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from group_optimum import optimal_allocation
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from workbench.papers import optimal_allocation
 from workbench.placement import Job, best_allocation, naive, task_level, top_down
 
 ALGORITHMS = {

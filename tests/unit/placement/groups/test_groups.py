@@ -1,12 +1,10 @@
 import math
-import random
 from itertools import pairwise
 
 import pytest
-from benchmark_script import load
-from group_optimum import optimal_allocation
 
 from workbench.errors import WorkbenchError
+from workbench.papers import optimal_allocation, random_jobs, reallocate
 from workbench.placement import (
     Job,
     best_allocation,
@@ -14,9 +12,6 @@ from workbench.placement import (
     task_level,
     top_down,
 )
-
-CAPACITY, random_job = (getattr(load("group_jobs"), name) for name in ("CAPACITY", "random_job"))
-reallocate = load("reallocation").reallocate
 
 PROPORTIONAL = Job((4, 8), (80, 80), ((0, 1, 100),))
 LARGE_PORTION = Job((1, 5), (10, 100), ((0, 1, 10),))
@@ -141,12 +136,11 @@ def test_figure_4b():
 
 
 def test_random_graphs_of_section_7_3():
-    rng = random.Random(73)
-    jobs = [random_job(rng) for _ in range(120)]
-    optimum = [optimal_allocation(job, CAPACITY).gain for job in jobs]
+    jobs, capacity = random_jobs(120, seed=73)
+    optimum = [optimal_allocation(job, capacity).gain for job in jobs]
 
     def share(allocate):
-        return sum(allocate(job, CAPACITY).gain for job in jobs) / sum(optimum)
+        return sum(allocate(job, capacity).gain for job in jobs) / sum(optimum)
 
     assert share(top_down) >= 0.915
     assert share(lambda job, capacity: task_level(job, capacity, "imc")) == pytest.approx(0.86, abs=0.02)

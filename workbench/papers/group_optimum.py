@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.checks import SLACK, require
-from workbench.placement.groups import GroupAllocation, Job
+from workbench.placement import GroupAllocation, Job
 
 MOST_STEPS = 20_000_000  # states x what one node can hold
 _Load = tuple[int, ...]  # tasks of every group

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from workbench.checks import SLACK, require
-from workbench.placement.groups import GroupAllocation, Job, top_down
+from workbench.placement import GroupAllocation, Job, top_down
 
 Counts = Sequence[Sequence[int]]
 

@@ -1,0 +1,31 @@
+"""The figures of the five papers next to ours: which there are, what the papers say of them, and how to make them.
+
+One module per paper. A figure is data (`Reproduction`); `workbench.views.paper_cards` draws it.
+"""
+
+from workbench.papers.catalogue import PAPERS, find_paper
+from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
+from workbench.papers.group_optimum import optimal_allocation
+from workbench.papers.groups import four_groups, random_jobs
+from workbench.papers.reallocation import reallocate
+from workbench.papers.recorded import FOLDER, recorded
+from workbench.papers.streambed import FACTORS, checked, loads
+
+__all__ = [
+    "FACTORS",
+    "FOLDER",
+    "PAPERS",
+    "Panel",
+    "Paper",
+    "PaperFigure",
+    "Reproduction",
+    "Series",
+    "checked",
+    "find_paper",
+    "four_groups",
+    "loads",
+    "optimal_allocation",
+    "random_jobs",
+    "reallocate",
+    "recorded",
+]

@@ -1,0 +1,202 @@
+"""What a figure of a paper shows, as numbers: the paper's where they can be read, and ours."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.checks import require
+from workbench.errors import WorkbenchError
+
+Shape = Literal["line", "points", "bars"]
+Status = Literal["reproduced", "simulated", "not here"]
+Number = float | None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of axes.
+
+    Parameters
+    ----------
+    title
+        Unique in its figure; series name it.
+    x, y
+        Titles of the axes, with units.
+    shape
+        How its series are drawn.
+    log_x, log_y
+        Whether an axis is logarithmic.
+    """
+
+    title: str
+    x: str
+    y: str
+    shape: Shape = "line"
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, or one group of points or bars.
+
+    Parameters
+    ----------
+    panel
+        Title of its panel.
+    name
+        What it is; unique in its panel.
+    x, y
+        Numbers or names, and their values in the units of the panel; None where there is none.
+    low, high
+        Ends of a range around each value; empty where there is none.
+    published
+        Whether the values are the paper's, not ours.
+    """
+
+    panel: str
+    name: str
+    x: tuple[float | str, ...]
+    y: tuple[Number, ...]
+    low: tuple[Number, ...] = ()
+    high: tuple[Number, ...] = ()
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        for values in (self.y, self.low or self.y, self.high or self.y):
+            require(len(values) == len(self.x), f"{self.name!r} has {len(self.x)} x and {len(values)} values.")
+
+    def at(self, x: float | str) -> float:
+        """Give the value at `x`.
+
+        Raises
+        ------
+        WorkbenchError
+            When there is none.
+        """
+        for place, value in zip(self.x, self.y, strict=True):
+            if place == x and value is not None:
+                return value
+        raise WorkbenchError(f"{self.name!r} has no value at {x!r}; it has {', '.join(map(str, self.x))}.")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A figure of a paper next to ours.
+
+    Parameters
+    ----------
+    finding
+        What the comparison shows, in one sentence without a full stop.
+    panels, series
+        The data.
+    """
+
+    finding: str
+    panels: tuple[Panel, ...]
+    series: tuple[Series, ...]
+
+    def named(self, name: str, panel: str | None = None) -> Series:
+        """Give a series by its name, and the title of its panel where several have it.
+
+        Raises
+        ------
+        WorkbenchError
+            When there is none.
+        """
+        for one in self.series:
+            if one.name == name and panel in {None, one.panel}:
+                return one
+        raise WorkbenchError(f"There is no series {name!r}; there are {', '.join(one.name for one in self.series)}.")
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """One figure or table of a paper's evaluation.
+
+    Parameters
+    ----------
+    number
+        As the paper has it: ``"Figure 7"``.
+    shows
+        What it shows.
+    said
+        What the paper says of it: its values or its finding, with the section.
+    status
+        ``"reproduced"``: the same calculation on the paper's input. ``"simulated"``: in the fluid engine, in place of
+        the paper's cluster. ``"not here"``: there is none of ours.
+    how
+        How ours was made and why it differs; or why there is none.
+    make
+        Makes it for one of `inputs`; None where it is not here.
+    inputs
+        The paper's queries, jobs or workloads to choose from, the usual one first; empty where it has one input.
+    slow
+        What takes minutes, for one of `inputs`; `make` reads what ``benchmarks/papers.py`` recorded of it. None where
+        nothing does.
+    """
+
+    number: str
+    shows: str
+    said: str
+    status: Status
+    how: str
+    make: Callable[[str], Reproduction] | None = None
+    inputs: tuple[str, ...] = ()
+    slow: Callable[[str], Iterable[Series]] | None = None
+
+    def reproduce(self, chosen: str | None = None) -> Reproduction:
+        """Make the figure for the chosen input, the usual one by default.
+
+        Raises
+        ------
+        WorkbenchError
+            When the figure is not here, or has no such input.
+        """
+        if self.make is None:
+            raise WorkbenchError(f"{self.number} is not here: {self.how} Choose another figure.")
+        if chosen is not None and chosen not in self.inputs:
+            known = ", ".join(self.inputs)
+            raise WorkbenchError(
+                f"{self.number} cannot be made for {chosen!r}; "
+                + (f"use one of {known}." if known else "it has one input, so leave it out.")
+            )
+        return self.make(chosen or next(iter(self.inputs), ""))
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, and the figures and tables of its evaluation in its order.
+
+    Parameters
+    ----------
+    name
+        Short, as on the command line.
+    title
+        As cited.
+    figures
+        All of them, those that are not here included.
+    """
+
+    name: str
+    title: str
+    figures: tuple[PaperFigure, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All queries, jobs and workloads that its figures can be made for."""
+        return tuple(dict.fromkeys(name for figure in self.figures for name in figure.inputs))
+
+    def figure(self, number: str) -> PaperFigure:
+        """Give a figure by its number.
+
+        Raises
+        ------
+        WorkbenchError
+            When there is none.
+        """
+        for one in self.figures:
+            if one.number == number:
+                return one
+        known = ", ".join(one.number for one in self.figures)
+        raise WorkbenchError(f"{self.title} has no {number!r} in its evaluation; it has {known}. Use one of these.")

@@ -1,0 +1,73 @@
+"""Results that take minutes, kept in ``data/papers``: one row per point, written by ``benchmarks/papers.py``."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+from workbench.papers.figure import Number, Series
+
+FOLDER = Path(__file__).resolve().parents[2] / "data"
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """Read a CSV file of the repository.
+
+    Raises
+    ------
+    WorkbenchError
+        When it is missing, as in a package installed without its repository.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except OSError as error:
+        raise WorkbenchError(
+            f"{path} cannot be read ({error.strerror}); the package was installed without its repository. "
+            "Next step: clone the repository and install it with 'pip install -e .' there."
+        ) from error
+
+
+def recorded(paper: str, number: str, chosen: str = "") -> tuple[Series, ...]:
+    """Read the series of a figure that were recorded for an input.
+
+    Raises
+    ------
+    WorkbenchError
+        When none were, or their file is missing.
+    """
+    found: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows(FOLDER / "papers" / f"{paper}.csv"):
+        if (row["figure"], row["input"]) == (number, chosen):
+            found.setdefault((row["panel"], row["series"]), []).append(row)
+    if not found:
+        raise WorkbenchError(
+            f"Nothing is recorded of {number} for {chosen!r}; run python benchmarks/papers.py {paper} --record."
+        )
+    return tuple(
+        Series(
+            panel,
+            name,
+            tuple(_place(row["x"]) for row in points),
+            tuple(_number(row["y"]) for row in points),
+            _end(points, "low"),
+            _end(points, "high"),
+        )
+        for (panel, name), points in found.items()
+    )
+
+
+def _end(points: Sequence[Mapping[str, str]], end: str) -> tuple[Number, ...]:
+    """Give one end of the ranges; empty where no point has one."""
+    return tuple(_number(point[end]) for point in points) if any(point[end] for point in points) else ()
+
+
+def _number(text: str) -> Number:
+    return float(text) if text else None
+
+
+def _place(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

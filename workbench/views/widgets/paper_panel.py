@@ -1,0 +1,49 @@
+"""A paper's figures next to ours, with its queries, jobs and workloads to choose from."""
+
+import ipywidgets
+
+from workbench.papers import Paper, PaperFigure
+from workbench.views.paper_cards import figure_cards
+from workbench.views.widgets.controls import choice
+from workbench.views.widgets.full_width import FullWidth
+from workbench.views.widgets.later import CardsView
+from workbench.views.widgets.panel_style import PANEL, styled
+
+
+class PaperFigureView(ipywidgets.VBox):  # type: ignore[misc]
+    """One figure; with several inputs, below a list of them that draws it again.
+
+    Parameters
+    ----------
+    paper, figure
+        Which; it is here.
+    """
+
+    def __init__(self, paper: Paper, figure: PaperFigure) -> None:
+        self._paper, self._figure = paper, figure
+        self.choice = None
+        super().__init__()
+        if figure.inputs:
+            self.choice = choice(f"{figure.number} for", [(one, one) for one in figure.inputs], figure.inputs[0])
+            self.choice.observe(self._draw, "value")
+        self._draw()
+
+    def _draw(self, _change: object = None) -> None:
+        chosen = None if self.choice is None else self.choice.value
+        shown = CardsView(figure_cards(self._paper, self._figure, chosen))
+        self.children = (shown,) if self.choice is None else (self.choice, shown)
+
+
+class PaperPanel(ipywidgets.VBox):  # type: ignore[misc]
+    """All figures of a paper that are here.
+
+    Parameters
+    ----------
+    paper
+        One of `PAPERS`.
+    """
+
+    def __init__(self, paper: Paper) -> None:
+        self.views = {one.number: PaperFigureView(paper, one) for one in paper.figures if one.make is not None}
+        super().__init__(styled(FullWidth(), *self.views.values()))
+        self.add_class(PANEL)
