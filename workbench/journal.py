@@ -2,14 +2,16 @@
 
 ``{"v": 1, "kind": ..., "key": ..., "data": ...}``. A line is on the disk before ``append`` returns, so a crash
 loses at most the line being written. Such a torn end is skipped by readers and cut off before the next append;
-finished lines are never touched. A corrupt line before the last is not a crash's trace, so it is reported instead
-of skipped.
+finished lines are only ever removed by ``prune``. A corrupt line before the last is not a crash's trace, so it is
+reported instead of skipped.
 """
 
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,14 @@ class Entry:
     kind: str
     key: str
     data: Any
+
+
+@dataclass(frozen=True)
+class Line:
+    """A finished line and the bytes that it takes, its end included."""
+
+    entry: Entry
+    size: int
 
 
 class Journal:
@@ -101,15 +111,60 @@ class Journal:
         WorkbenchError
             When a line before the last is corrupt, or a line is of another version.
         """
-        if not self.path.exists():
-            return ()
-        with self._locked("rb", fcntl.LOCK_SH) as handle:
-            content = handle.read()
-        lines = content[: self._finished(content)].split(b"\n")
-        found = (self._parse(line, number) for number, line in enumerate(lines, start=1) if line)
+        found = (line.entry for line in self.lines())
         return tuple(
             entry for entry in found if (kind is None or entry.kind == kind) and (key is None or entry.key == key)
         )
+
+    def lines(self) -> tuple[Line, ...]:
+        """Finished lines in order, with their sizes; see `entries`."""
+        if not self.path.exists():
+            return ()
+        with self._locked("rb", fcntl.LOCK_SH) as handle:
+            return tuple(line for _, line in self._read(handle.read()))
+
+    def prune(self, chosen: Callable[[Sequence[Line]], Collection[int]]) -> tuple[Line, ...]:
+        """Remove lines, all of them or none, and return these; nobody can append in between.
+
+        Parameters
+        ----------
+        chosen
+            Given the finished lines, says which to remove, by their place.
+
+        Raises
+        ------
+        WorkbenchError
+            When the file cannot be read, or a new one cannot be written: it then stays as it was.
+        """
+        if not self.path.exists():
+            return ()
+        with self._locked("r+b", fcntl.LOCK_EX) as handle:
+            found = self._read(handle.read())
+            places = frozenset(chosen([line for _, line in found]))
+            if places:
+                self._replace(b"".join(text + b"\n" for place, (text, _) in enumerate(found) if place not in places))
+        return tuple(line for place, (_, line) in enumerate(found) if place in places)
+
+    def _read(self, content: bytes) -> list[tuple[bytes, Line]]:
+        texts = content[: self._finished(content)].split(b"\n")
+        return [
+            (text, Line(self._parse(text, number), len(text) + 1)) for number, text in enumerate(texts, start=1) if text
+        ]
+
+    def _replace(self, content: bytes) -> None:
+        """Put another file in the place of this one, while it is locked."""
+        real = Path(os.path.realpath(self.path))
+        handle, name = tempfile.mkstemp(prefix=f".{real.name[:40]}.", suffix=".tmp", dir=real.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            shutil.copymode(real, name)
+            Path(name).replace(real)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
 
     def check(self) -> None:
         """Refuse a file that cannot be read and appended to, before a long run.
@@ -126,15 +181,25 @@ class Journal:
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
         try:
-            with open(self.path, mode) as handle:  # noqa: PTH123 - the mode is checked by callers, not by mypy
-                fcntl.flock(handle, lock)
-                yield handle  # closing the file releases the lock
+            while True:
+                with open(self.path, mode) as handle:  # noqa: PTH123 - the mode is checked by callers, not by mypy
+                    fcntl.flock(handle, lock)
+                    if self._is_there(handle):
+                        yield handle  # closing the file releases the lock
+                        return
         except OSError as error:
             raise JournalError(
                 f"The journal {self.path} cannot be read or written: {error.strerror}. What is in it stays. Make room, "
                 "restore the permission, or choose another file.",
                 settings=("journal",),
             ) from error
+
+    def _is_there(self, handle: IO[bytes]) -> bool:
+        """Whether the open file is the journal still, which `prune` may have replaced before the lock was free."""
+        try:
+            return os.path.samestat(os.fstat(handle.fileno()), self.path.stat())
+        except FileNotFoundError:  # moved away or removed by somebody: a history does so with a finished run's
+            return False
 
     @staticmethod
     def _finished(content: bytes) -> int:

@@ -131,3 +131,61 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkbenchError, match=r"folder of the journal .* cannot be made: .*(journal)"):
         Journal(tmp_path / "file" / "sub" / "j.jsonl").append("probe", "a", 1)
+
+
+def drop_first(lines):
+    return {0} if lines else ()
+
+
+def test_pruning_removes_lines_and_their_bytes(journal):
+    for n in range(3):
+        journal.append("probe", "q", n)
+    size = journal.path.stat().st_size
+    with journal.path.open("a") as file:
+        file.write('{"torn')
+    (removed,) = journal.prune(drop_first)
+    assert removed.entry == Entry("probe", "q", 0)
+    assert journal.path.stat().st_size == size - removed.size
+    assert [entry.data for entry in journal.entries()] == [1, 2]
+    assert journal.prune(lambda _: ()) == ()
+
+
+def test_pruning_keeps_permissions_and_links(journal, tmp_path):
+    journal.append("probe", "q", 1)
+    journal.path.chmod(0o640)
+    link = Journal(tmp_path / "link.jsonl")
+    link.path.symlink_to(journal.path)
+    link.prune(drop_first)
+    assert link.path.is_symlink()
+    assert journal.path.stat().st_mode & 0o777 == 0o640
+    assert journal.entries() == ()
+
+
+def test_pruning_that_fails_leaves_the_journal(journal, monkeypatch):
+    journal.append("probe", "q", 1)
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("workbench.journal.os.fsync", full)
+    with pytest.raises(WorkbenchError, match="No space left on device"):
+        journal.prune(drop_first)
+    assert journal.entries() == (Entry("probe", "q", 1),)
+    assert [path.name for path in journal.path.parent.iterdir()] == [journal.path.name]
+
+
+def prune_many(path):
+    for _ in range(40):
+        Journal(path).prune(lambda lines: [place for place, line in enumerate(lines) if line.entry.key == "a"])
+
+
+def test_what_is_appended_while_another_process_prunes_is_kept(journal):
+    context = multiprocessing.get_context("spawn")
+    journal.append("probe", "a", 0)
+    workers = [context.Process(target=write_many, args=(str(journal.path), key)) for key in ("a", "b")]
+    workers.append(context.Process(target=prune_many, args=(str(journal.path),)))
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [entry.data for entry in journal.entries(key="b")] == list(range(30))

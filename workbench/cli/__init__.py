@@ -31,6 +31,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "observe": ("observing", "what a query that runs sustains, from its event log"),
             "capture": ("topics", "a sample of a Kafka topic as a data set"),
             "fill": ("topics", "a Kafka topic filled from a data set or from Nexmark"),
+            "journal": ("journals", "what was measured: list, show, compare and prune it"),
         },
         "plan": {
             "init": ("drafting", "a first study for your query and your data"),

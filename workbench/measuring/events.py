@@ -137,13 +137,13 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
 def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
     """Read the events of `key`, or of all measurements, in the order in which they were recorded."""
     for entry in journal.entries(key=key):
-        event = _read(entry)
+        event = event_of(entry)
         if event is not None:
             yield event
 
 
-def _read(entry: Entry) -> Event | None:
-    """Event of a journal's line; None for a kind that is not an event of measuring."""
+def event_of(entry: Entry) -> Event | None:
+    """Read the event of a journal's line; None for a kind that is not an event of measuring."""
     key, data = entry.key, entry.data
     match entry.kind:
         case "deployed":

@@ -1,0 +1,66 @@
+"""Secrets in texts: what looks like one, or is one in the environment, is replaced before it is shown or kept.
+
+Errors, journals, event logs, reports and the terminal all redact here. It is a net, not a promise: a secret that
+nothing around it names as one is kept.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+
+HIDDEN = "***"
+_NAMES = (
+    r"passw(?:or)?d|passphrase|\bpwd\b|secret|token|credential|jaas|oauth|authorization|"
+    r"(?:api|access|account|private|shared|encryption|signing|sas)[._-]?key|key[._-]?pem"
+)
+_NAME = re.compile(_NAMES, re.IGNORECASE)
+_NAMED = re.compile(
+    rf"(?P<name>(?:{_NAMES})[\w.\[\]-]{{0,80}}[\"']?\s{{0,4}}[=:]\s{{0,4}})"
+    r"(?P<value>\"[^\"]*\"|'[^']*'|(?:(?:basic|bearer)\s)?[^\s&;,)}\]\"']+)",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(?P<name>\bbearer\s)[\w.~+/=-]{8,}", re.IGNORECASE)
+_LOGIN = re.compile(r"(?P<name>://)(?:[^\s/@\"'<>]{1,500}|[^\s/@:\"'<>]{0,100}:[^\s\"'<>]{0,400})@")
+_SHORTEST = 8  # of a secret in the environment; a shorter one could be any word
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting or variable of this name holds a secret."""
+    return _NAME.search(name) is not None
+
+
+def redacted(text: str) -> str:
+    """Return `text` without values of secret settings, logins in addresses, and secrets of the environment."""
+    for secret in _of_environment():
+        text = text.replace(secret, HIDDEN)
+    text = _LOGIN.sub(rf"\g<name>{HIDDEN}@", text)
+    text = _BEARER.sub(rf"\g<name>{HIDDEN}", text)
+    return _NAMED.sub(rf"\g<name>{HIDDEN}", text)
+
+
+def redacted_values(value: object) -> object:
+    """Return plain JSON values with all their texts redacted, and the text of a secret's name replaced."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, list | tuple):
+        return [redacted_values(one) for one in value]
+    if isinstance(value, dict):
+        return {
+            key: HIDDEN if isinstance(one, str) and isinstance(key, str) and is_secret(key) else redacted_values(one)
+            for key, one in value.items()
+        }
+    return value
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether `text`, JSON for example, has anything that could be a secret; quick where there is none."""
+    return (
+        _NAME.search(text) is not None
+        or _LOGIN.search(text) is not None
+        or _BEARER.search(text) is not None
+        or any(secret in text for secret in _of_environment())
+    )
+
+
+def _of_environment() -> Iterator[str]:
+    return (value for name, value in os.environ.items() if len(value) >= _SHORTEST and is_secret(name))
