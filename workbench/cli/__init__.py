@@ -9,16 +9,18 @@ Progress goes to standard error, and only to a terminal; results go to standard 
 """
 
 import argparse
+import shlex
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import FrameType, MappingProxyType
 
 from workbench import __version__
-from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED, discard_output
+from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, JOURNAL, PIPE_CLOSED, discard_output
 from workbench.errors import WorkbenchError
 
 _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -83,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = command(options)
         sys.stdout.flush()
     except WorkbenchError as error:
+        if hasattr(error, "__notes__"):  # a deployment failed: its logs are in the notes
+            _kept_for_report(error, options, asked)
         print(f"workbench: {error.spelled(partial(_spelled, options))}", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:  # the reader of a pipe has seen enough
@@ -92,11 +96,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept = f"; {options.kept}" if "kept" in options else ""
         print(f"workbench: {options.asked} was interrupted{kept}.", file=sys.stderr)
         return INTERRUPTED
-    except Exception:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
+    except Exception as error:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
         traceback.print_exc()
-        print("workbench: this is a defect of the workbench; please report it.", file=sys.stderr)
+        print(
+            f"workbench: this is a defect of the workbench. {_kept_for_report(error, options, asked)}", file=sys.stderr
+        )
         return DEFECT
     return code
+
+
+def _kept_for_report(error: Exception, options: argparse.Namespace, asked: Sequence[str]) -> str:
+    """Record what failed next to the journal, and say how to report it."""
+    from workbench.bundle import record_failure  # noqa: PLC0415 - only when something failed
+
+    journal = getattr(options, "journal", JOURNAL)
+    recorded = record_failure(error, ["workbench", *asked], Path(journal).parent)
+    more = "" if journal == JOURNAL else f" --journal {shlex.quote(journal)}"
+    kept = "" if recorded is None else f"It is recorded in {recorded}. "
+    return (
+        f"{kept}To report it, make a file of what repeats it, without data and secrets: "
+        f"workbench doctor --bundle workbench-defect.zip{more}"
+    )
 
 
 def _spelled(options: argparse.Namespace, setting: str) -> str:

@@ -24,8 +24,8 @@ _Kind = TypeVar("_Kind")
 _STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
 
 
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` to `path`, all of it or nothing; folders are made.
+def write_whole(path: str | os.PathLike[str], text: str | bytes) -> None:
+    """Write `text`, or bytes as they are, to `path`, all of it or nothing; folders are made.
 
     A symbolic link stays, and what it points to is written. What is no regular file, such as a pipe, or another name
     of an open file, such as ``/dev/stdout``, is written straight, at its end.
@@ -36,7 +36,7 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
         When the file cannot be written, or the text has half a character.
     """
     try:
-        data = text.encode("utf-8")
+        data = text.encode("utf-8") if isinstance(text, str) else text
         if Path(path).absolute().parent in _STREAMS or (Path(path).exists() and not Path(path).is_file()):
             with Path(path).open("ab") as stream:
                 stream.write(data)

@@ -122,7 +122,8 @@ def test_what_cannot_be_done_is_one_line(journal, capsys, arguments, message):
     assert journal.path.read_bytes() == before
 
 
-def test_two_are_compared_with_a_judgement(journal, capsys):
+@pytest.mark.usefixtures("journal")
+def test_two_are_compared_with_a_judgement(capsys):
     code, output = run(capsys, "compare", "aaaa", "bbbb")
     assert code == DONE
     assert output.out.startswith("The capacity of q5 did not change beyond the noise since 2026-01-31")
