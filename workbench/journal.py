@@ -9,8 +9,6 @@ reported instead of skipped.
 import fcntl
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from workbench.errors import WorkbenchError
+from workbench.records import write_whole
 
 VERSION = 1
 
@@ -153,18 +152,9 @@ class Journal:
 
     def _replace(self, content: bytes) -> None:
         """Put another file in the place of this one, while it is locked."""
-        real = Path(os.path.realpath(self.path))
-        handle, name = tempfile.mkstemp(prefix=f".{real.name[:40]}.", suffix=".tmp", dir=real.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            shutil.copymode(real, name)
-            Path(name).replace(real)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        mode = self.path.stat().st_mode
+        write_whole(self.path, content)
+        self.path.chmod(mode)
 
     def check(self) -> None:
         """Refuse a file that cannot be read and appended to, before a long run.

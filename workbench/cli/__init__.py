@@ -12,6 +12,7 @@ import argparse
 import shlex
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -52,6 +53,9 @@ _MODULES: Mapping[str, str] = MappingProxyType(
     {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
 )
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE_S = 5.0  # within which a command ends after a signal, so that a second one has nothing to add
+
 _EXAMPLES = """examples:
   workbench measure nexmark:q5                        about five minutes on this machine
   workbench plan data/q5.yaml --report q5.html        what to deploy for three rates
@@ -72,12 +76,24 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code; as a program, which takes its arguments itself, listen to signals."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser(asked).parse_args(asked)
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup stays in force
-        signal.signal(signal.SIGHUP, _interrupt)
+    options = argparse.Namespace(asked="the command")
+    try:
+        if arguments is None:
+            _listen()
+        options = _parser(asked).parse_args(asked)
+        return _carry_out(options, asked)
+    except KeyboardInterrupt:
+        if arguments is None:
+            _deafen()
+        kept = f"; {options.kept}" if "kept" in options else ""
+        print(f"workbench: {options.asked} was interrupted{kept}.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
+    """Run the command that `options` ask for, and say what went wrong."""
     try:
         command: Callable[[argparse.Namespace], int] = getattr(
             import_module(f"workbench.cli.{_MODULES[options.asked]}"), f"run_{options.asked}"
@@ -92,10 +108,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         discard_output()
         return PIPE_CLOSED
-    except KeyboardInterrupt:
-        kept = f"; {options.kept}" if "kept" in options else ""
-        print(f"workbench: {options.asked} was interrupted{kept}.", file=sys.stderr)
-        return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
         traceback.print_exc()
         print(
@@ -127,8 +139,28 @@ def _spelled(options: argparse.Namespace, setting: str) -> str:
     return f"--{name.replace('_', '-')}" if hasattr(options, name) else setting
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _listen() -> None:
+    """Let Ctrl-C, SIGTERM and SIGHUP end the command; what is ignored, as with nohup, stays ignored.
+
+    A second signal while the first still ends what is running is passed over, so that nothing is left half undone.
+    """
+    last_s = -_GRACE_S
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= _GRACE_S:
+            last_s = time.monotonic()
+            raise KeyboardInterrupt
+
+    for one in _ENDING:
+        if signal.getsignal(one) is not signal.SIG_IGN:
+            signal.signal(one, interrupt)
+
+
+def _deafen() -> None:
+    """Ignore further signals: the command has ended, and says so."""
+    for one in _ENDING:
+        signal.signal(one, signal.SIG_IGN)
 
 
 def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:

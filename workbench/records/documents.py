@@ -4,6 +4,7 @@ Reading is strict: unknown keys and wrong types are refused, not guessed at. JSO
 ``"inf"``; NaN is never a result and is refused.
 """
 
+import glob
 import math
 import os
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
 from cattrs import Converter, transform_error
 from cattrs.gen import make_dict_structure_fn
 from cattrs.v import format_exception
@@ -54,7 +56,9 @@ def write_whole(path: str | os.PathLike[str], text: str | bytes) -> None:
 
 def _replace(target: Path, data: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
+    prefix = f".{target.name[:40]}."
+    _remove_torn(target.parent, prefix)
+    handle, name = tempfile.mkstemp(prefix=f"{prefix}{os.getpid()}-", suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -65,6 +69,14 @@ def _replace(target: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _remove_torn(folder: Path, prefix: str) -> None:
+    """Remove what writers of the same file left that were killed while they wrote: their process is gone."""
+    for left in folder.glob(f"{glob.escape(prefix)}*-*.tmp"):
+        writer = left.name.removeprefix(prefix).partition("-")[0]
+        if writer.isdigit() and not psutil.pid_exists(int(writer)):
+            left.unlink(missing_ok=True)
 
 
 def unstructure(value: object) -> dict[str, Any]:
