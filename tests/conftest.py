@@ -38,16 +38,17 @@ class Injected:
             self.sees.append(text)
 
 
-@pytest.fixture(autouse=True)
-def injected(request, record_property):
-    """Record what a test marked with ``fault(name)`` injects; one that does not count itself injects it once."""
-    marker = request.node.get_closest_marker("fault")
-    if marker is None:
-        yield None
-        return
-    found = Injected(*marker.args)
+@pytest.fixture
+def injected(request):
+    """Record what a test marked with ``fault(name)`` injects; it counts itself."""
+    found = Injected(*request.node.get_closest_marker("fault").args)
     yield found
-    if not found.times:
-        found.times = marker.kwargs.get("times", 1)
-        found.sees = [marker.kwargs["sees"]]
-    record_property("fault", json.dumps(asdict(found)))
+    request.node.user_properties.append(("fault", json.dumps(asdict(found))))
+
+
+def pytest_runtest_teardown(item):
+    """Record the fault of a marked test that does not count: injected once, or as often as the mark says."""
+    marker = item.get_closest_marker("fault")
+    if marker is not None and "injected" not in item.fixturenames:
+        found = Injected(*marker.args, times=marker.kwargs.get("times", 1), sees=[marker.kwargs["sees"]])
+        item.user_properties.append(("fault", json.dumps(asdict(found))))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from workbench.errors import WorkbenchError
-from workbench.records import write_whole
+from workbench.files import write_whole
 
 VERSION = 1
 

@@ -88,6 +88,7 @@ def write_many(path, key):
         Journal(path).append("probe", key, n)
 
 
+@pytest.mark.fault("two processes append to one journal", times=60, sees="nothing: both lines are kept")
 def test_concurrent_writers_lose_nothing(journal):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=write_many, args=(str(journal.path), key)) for key in ("a", "b")]
@@ -99,6 +100,7 @@ def test_concurrent_writers_lose_nothing(journal):
         assert [entry.data for entry in journal.entries(key=key)] == list(range(30))
 
 
+@pytest.mark.fault("a journal is torn at every byte", times=220, sees="nothing: the unfinished line is measured again")
 def test_torn_at_every_byte_only_the_unfinished_line_is_lost(journal):
     for n in range(3):
         journal.append("probe", "q", {"n": n, "text": "ü\u2028"})
@@ -112,6 +114,11 @@ def test_torn_at_every_byte_only_the_unfinished_line_is_lost(journal):
         assert [entry.data["n"] for entry in journal.entries()] == [*range(whole), 9]
 
 
+@pytest.mark.fault(
+    "the journal's file cannot be written",
+    times=3,
+    sees="The journal cannot be read or written: No space left on device. What is in it stays. Make room, ...",
+)
 @pytest.mark.parametrize("fault", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")])
 def test_a_file_that_cannot_be_written_is_told_and_not_a_defect(journal, monkeypatch, fault):
     journal.append("probe", "a", 1)
@@ -179,6 +186,7 @@ def prune_many(path):
         Journal(path).prune(lambda lines: [place for place, line in enumerate(lines) if line.entry.key == "a"])
 
 
+@pytest.mark.fault("a journal is pruned while others append", times=40, sees="nothing: what is appended is kept")
 def test_what_is_appended_while_another_process_prunes_is_kept(journal):
     context = multiprocessing.get_context("spawn")
     journal.append("probe", "a", 0)

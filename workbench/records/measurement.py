@@ -15,8 +15,9 @@ from typing import Any
 from workbench import __version__
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
+from workbench.files import write_whole
 from workbench.metrics import Observation, SourceProfile, TaskSample
-from workbench.records.documents import Setting, structure, unstructure, write_whole
+from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.records.machine import Machine
 
