@@ -25,7 +25,6 @@ CONFIGURATION = Configuration(nexmark.query("q1"), Budget(2, SlotProfile(1.0, 10
 ESTIMATOR = CapacityEstimator(tolerance=0.02)
 STUDY = Study("nexmark:q1", (2e6,), (2, 4, 8), (512,), testbed="fluid", slot_cpus=1.0, most_runs=3, form="linear")
 FAILURE = "Query 'q1' failed at run time: ValueError: no such shop. Fix the query or the data."
-OBSERVED = 8  # windows that a measurement observes, its costs included
 
 
 @dataclass(frozen=True)
@@ -55,22 +54,31 @@ def measured(journal, testbed):
     return result_of(measure(CONFIGURATION, testbed, ESTIMATOR, journal))
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What is measured when nothing happens, and in how many windows."""
+    testbed = Throwing(0)
+    return measured(Journal(tmp_path_factory.mktemp("calm") / "j.jsonl"), testbed), len(testbed.windows)
+
+
 @pytest.mark.fault("a query throws after minutes")
-def test_a_query_that_throws(tmp_path, injected):
-    calm = measured(Journal(tmp_path / "calm.jsonl"), FluidTestbed())
-    for at in injected.moments(OBSERVED, 6):
+def test_a_query_that_throws(undisturbed, tmp_path, injected):
+    calm, windows = undisturbed
+    held = []
+    for at in injected.moments(windows, 6):
         journal = Journal(tmp_path / f"{at}.jsonl")
         testbed = Throwing(at)
         with pytest.raises(WorkbenchError, match="failed at run time") as seen:
             measured(journal, testbed)
         kept = journal.entries("probe") + journal.entries("load")
-        assert len(kept) >= (at > 2)  # the first window warms up
+        held.append(len(kept))
         injected.seen(str(seen.value))
         again = measured(journal, FluidTestbed())
         assert (again.estimate.low, again.estimate.high) == (calm.estimate.low, calm.estimate.high)
         found = journal.entries("probe") + journal.entries("load")
         assert all(entry in found for entry in kept)
         assert len({(entry.kind, entry.data["number"], entry.data["attempt"]) for entry in found}) == len(found)
+    assert max(held) > 0
 
 
 @pytest.mark.fault("a query of a study throws after minutes")
@@ -208,10 +216,10 @@ def test_a_clock_that_is_set(tmp_path, monkeypatch, injected):
 
 
 @pytest.mark.fault("a notebook's kernel is restarted under a running estimate")
-def test_a_kernel_that_is_restarted(tmp_path, injected):
-    calm = measured(Journal(tmp_path / "calm.jsonl"), FluidTestbed())
+def test_a_kernel_that_is_restarted(undisturbed, tmp_path, injected):
+    calm, windows = undisturbed
     query, budget = CONFIGURATION.query, CONFIGURATION.budget
-    for at in injected.moments(OBSERVED):
+    for at in injected.moments(windows):
         journal = Journal(tmp_path / f"{at}.jsonl")
         reached, never = threading.Event(), threading.Event()
         runner = measuring(query, budget, Stopping(at, reached, never), journal, ESTIMATOR)

@@ -39,7 +39,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("workbench.files.os.fsync", full)
-    with pytest.raises(WorkbenchError, match="report.html' cannot be written: No space left on device"):
+    with pytest.raises(WorkbenchError, match=r"report.html' cannot be written: No space left on device"):
         write_whole(target, "new")
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
