@@ -4,11 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
-from contextlib import chdir
+import tempfile
+from contextlib import chdir, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from fault_injection import PLAN, STUDY, command, left_behind, planned
+from papermill.clientwrap import PapermillNotebookClient
 
 from workbench.cli.console import BAD_INPUT, DONE, INTERRUPTED
 from workbench.journal import Journal
@@ -81,6 +84,36 @@ def test_interrupted(calm, study, injected, numbers):
         assert "was interrupted" in said
         injected.seen(said)
         ends_as(expected, study, kept_lines())
+
+
+@pytest.mark.fault("Ctrl-C while a report is rendered")
+@pytest.mark.usefixtures("calm")
+def test_interrupted_report(study, injected, monkeypatch):
+    assert command(*PLAN).code == DONE
+    temporary = study / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    execute = PapermillNotebookClient.execute_cell
+
+    def interrupted(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return execute(*arguments, **options)
+
+    monkeypatch.setattr(PapermillNotebookClient, "execute_cell", interrupted)
+    ended = command("report", "kept/plan.json", "report.html")
+    assert ended.code == INTERRUPTED, ended.said
+    assert "Traceback" not in ended.said, ended.said
+    assert ended.said.endswith("workbench: report was interrupted.\n")
+    injected.seen(ended.said.splitlines()[-1])
+    assert not [one for one in psutil.process_iter() if str(temporary) in " ".join(_command_of(one))]
+    assert [*temporary.rglob("*")] == []
+    assert left_behind(study) == []
+
+
+def _command_of(process):
+    with suppress(psutil.Error):
+        return process.cmdline()
+    return []
 
 
 @pytest.mark.fault("two processes measure the same into one journal")

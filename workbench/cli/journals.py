@@ -12,7 +12,16 @@ from workbench.cli.console import DONE
 from workbench.cli.show_measurement import probes, sentence
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring.contents import Pruning, Recorded, References, contents, find_one, prune, references, referring
+from workbench.measuring import (
+    Pruning,
+    Recorded,
+    References,
+    files_referring,
+    find_recorded,
+    prune_journal,
+    read_contents,
+    read_references,
+)
 from workbench.records import Measurement
 from workbench.study import Change, Drift, drift
 from workbench.views import units
@@ -31,7 +40,7 @@ def run_journal(options: argparse.Namespace) -> int:
 
 
 def _list(journal: Journal, options: argparse.Namespace) -> None:
-    held = contents(journal)
+    held = read_contents(journal)
     if options.json:
         plans = _plans(journal)
         print(json.dumps([_as_json(one, plans) for one in held], indent=1))
@@ -68,7 +77,7 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
 
 
 def _show(journal: Journal, options: argparse.Namespace) -> None:
-    one = find_one(contents(journal), options.keys[0])
+    one = find_recorded(read_contents(journal), options.keys[0])
     plans = _plans(journal)
     if options.json:
         print(json.dumps(_as_json(one, plans), indent=1))
@@ -82,7 +91,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
         "testbed": "" if last is None else last.testbed,
         **one.machine.described(),
         "size": units.size(one.size),
-        "used by": ", ".join(referring(one, plans)) or "no plan next to the journal",
+        "used by": ", ".join(files_referring(one, plans)) or "no plan next to the journal",
     }
     table = look.table({"what": "left", "seen": "left"})
     for name, value in facts.items():
@@ -102,7 +111,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
 
 
 def _compare(journal: Journal, options: argparse.Namespace) -> None:
-    before, now = _two(contents(journal), options.keys)
+    before, now = _two(read_contents(journal), options.keys)
     try:
         found, reason = drift(before, now), ""
     except WorkbenchError as error:  # another query or budget: side by side, without a judgement
@@ -123,7 +132,7 @@ def _compare(journal: Journal, options: argparse.Namespace) -> None:
 
 
 def _prune(journal: Journal, options: argparse.Namespace) -> None:
-    pruning = prune(journal, options.keys, options.before, _plans(journal, options.plans), remove=options.yes)
+    pruning = prune_journal(journal, options.keys, options.before, _plans(journal, options.plans), remove=options.yes)
     if options.json:
         print(json.dumps(_pruning(pruning, removed=options.yes), indent=1))
         return
@@ -151,7 +160,7 @@ def _two(held: Sequence[Recorded], names: Sequence[str]) -> tuple[Measurement, M
     """Find the two measurements to compare."""
     if len(names) > _MOST_KEYS:
         raise WorkbenchError(f"{len(names)} keys are given; two measurements can be compared. Give one or two.")
-    found = [find_one(held, name) for name in names]
+    found = [find_recorded(held, name) for name in names]
     finished = [run for one in found for run in one.state.finished[-(1 if len(found) == _MOST_KEYS else 2) :]]
     if len(finished) < _MOST_KEYS:
         lacking = next((one.key for one in found if one.last is None), found[0].key)
@@ -167,7 +176,7 @@ def _plans(journal: Journal, more: Sequence[str] = ()) -> References:
     missing = next((file for file in more if not Path(file).is_file()), None)
     if missing is not None:
         raise WorkbenchError(f"The plans {missing!r} do not exist; check the path.", settings=("plans",))
-    return references([*sorted(journal.path.parent.glob("*.json")), *map(Path, more)])
+    return read_references([*sorted(journal.path.parent.glob("*.json")), *map(Path, more)])
 
 
 def _short(one: Recorded) -> str:
@@ -254,7 +263,7 @@ def _as_json(one: Recorded, plans: References) -> dict[str, Any]:
         "open_probes": one.open_probes,
         "bytes": one.size,
         "spare_bytes": one.spare,
-        "used_by": list(referring(one, plans)),
+        "used_by": list(files_referring(one, plans)),
     }
 
 

@@ -1,7 +1,7 @@
 """What a journal holds, measurement by measurement, and what of it can be removed.
 
 A journal is append-only, so it keeps lines that nothing reads any more: the probes that a finished measurement holds
-itself, and those of a measurement that was given up. `prune` removes these, and the measurements that you name. A
+itself, and those of a measurement that was given up. `prune_journal` removes these, and the measurements that you name. A
 measurement that plans refer to stays, because their study would have to measure it again.
 """
 
@@ -85,7 +85,7 @@ class Pruning:
     size: int
 
 
-def contents(journal: Journal) -> tuple[Recorded, ...]:
+def read_contents(journal: Journal) -> tuple[Recorded, ...]:
     """Read what `journal` holds, in the order in which it was begun.
 
     Raises
@@ -115,7 +115,7 @@ def find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
     return found
 
 
-def find_one(held: Sequence[Recorded], name: str) -> Recorded:
+def find_recorded(held: Sequence[Recorded], name: str) -> Recorded:
     """Give the measurement that `name` means; see `find`.
 
     Raises
@@ -132,7 +132,7 @@ def find_one(held: Sequence[Recorded], name: str) -> Recorded:
     return found[0]
 
 
-def references(files: Iterable[Path]) -> References:
+def read_references(files: Iterable[Path]) -> References:
     """Read which measurements the plans among `files` hold; other files are passed over."""
     found: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for file in files:
@@ -141,13 +141,13 @@ def references(files: Iterable[Path]) -> References:
     return {identity: tuple(dict.fromkeys(names)) for identity, names in found.items()}
 
 
-def referring(one: Recorded, plans: References) -> tuple[str, ...]:
-    """Give the names of the files that hold a measurement of `one`; `plans` are from `references`."""
+def files_referring(one: Recorded, plans: References) -> tuple[str, ...]:
+    """Give the names of the files that hold a measurement of `one`; `plans` are from `read_references`."""
     names = [name for run in one.state.finished for name in plans.get(_identity_of(run), ())]
     return tuple(dict.fromkeys(names))
 
 
-def prune(
+def prune_journal(
     journal: Journal,
     names: Sequence[str] = (),
     before: date | None = None,
@@ -164,7 +164,7 @@ def prune(
     before
         Also those whose last finished measurement was begun before this day (UTC).
     plans
-        From `references`: measurements in them stay.
+        From `read_references`: measurements in them stay.
     remove
         Whether to remove it; else nothing is changed.
 
@@ -197,7 +197,7 @@ def _chosen(
     asked = {one.key for name in names for one in find(held, name)}
     if before is not None:
         asked |= {one.key for one in held if one.last is not None and one.last.started_at[:10] < before.isoformat()}
-    kept = tuple((one, files) for one in held if one.key in asked and (files := referring(one, plans)))
+    kept = tuple((one, files) for one in held if one.key in asked and (files := files_referring(one, plans)))
     gone = asked - {one.key for one, _ in kept}
     spare = _spare(lines)
     whole = {place for place, line in enumerate(lines) if line.entry.key in gone}

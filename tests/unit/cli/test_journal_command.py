@@ -12,8 +12,7 @@ from terminal_session import CODES, environment, run_in_terminal
 from workbench import cli
 from workbench.cli.console import BAD_INPUT, DONE
 from workbench.journal import Journal
-from workbench.measuring.contents import contents, find_one
-from workbench.measuring.events import Deployed, Finished, GivenUp, LoadProbed, Probed, record
+from workbench.measuring import Deployed, Finished, GivenUp, LoadProbed, Probed, find_recorded, read_contents, record
 from workbench.records import PlannedStudy
 
 STARTED = "2026-01-31T04:00:00+00:00"
@@ -51,7 +50,7 @@ def journal(tmp_path, monkeypatch):
 
 
 def last_of(journal, digest):
-    return find_one(contents(journal), digest).last
+    return find_recorded(read_contents(journal), digest).last
 
 
 def plans_of(measured, path=".workbench/weekly-plan.json"):

@@ -1,14 +1,11 @@
-"""A query that fails or hangs, data that is torn or goes away, a clock that is set: on simulated time."""
+"""A query that throws, a clock that is set, a kernel that is restarted: on simulated time."""
 
 import math
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from wrapped_fluid import WrappedFluid
 
@@ -18,8 +15,7 @@ from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, measure, result_of
 from workbench.study import Study, StudyHistory, measuring, run_study
 from workbench.testbed import FluidTestbed
-from workbench.testbed.spark import driver, queries
-from workbench.workload import Dataset, nexmark, prepare
+from workbench.workload import nexmark
 
 CONFIGURATION = Configuration(nexmark.query("q1"), Budget(2, SlotProfile(1.0, 1024)))
 ESTIMATOR = CapacityEstimator(tolerance=0.02)
@@ -95,94 +91,6 @@ def test_a_study_goes_on_with_its_other_runs(tmp_path, injected):
             assert any(getattr(run, "failure", None) == FAILURE for run in broken.exploration.runs)
         injected.seen(FAILURE)
         assert run_study(STUDY, journal).plans == calm.plans
-
-
-class Hanging:
-    """Time passes only while it is waited for, and no batch is ever complete."""
-
-    def __init__(self, monkeypatch, *modules):
-        self.now = 0.0
-        for module in modules:
-            monkeypatch.setattr(module, "now_s", lambda: self.now)
-
-    def wait(self):
-        self.now += 0.5
-
-
-@pytest.mark.fault("a query hangs while its code is warmed up")
-def test_a_query_that_hangs_is_given_up(monkeypatch, injected):
-    clock = Hanging(monkeypatch, queries)
-    events = SimpleNamespace(poll=lambda: ())
-    running = queries.Queries(None, events, None, clock.wait)
-    live = SimpleNamespace(name="q1", epoch=1, done=[], interval_s=2.0)
-    with pytest.raises(WorkbenchError, match=r"completed 0 of 1 batches in 240 s.*give it more slots, or") as seen:
-        running.batches(live, 1)
-    assert clock.now < 300
-    injected.seen(str(seen.value))
-
-
-@pytest.mark.fault("a query hangs while it is observed")
-def test_a_query_that_hangs_under_load_is_given_up(monkeypatch, injected):
-    clock = Hanging(monkeypatch, driver)
-    serving = driver.Driver.__new__(driver.Driver)
-    serving._live = SimpleNamespace(epoch=1, done=[], commanded_rate=1000.0)
-    serving._spec = SimpleNamespace(name="q1", budget=CONFIGURATION.budget, quota=None)
-    serving._queries = SimpleNamespace(tick=clock.wait)
-    serving._interference = SimpleNamespace(sample=lambda: None, end=lambda _: (1.0, 1.0))
-    monkeypatch.setattr(serving, "_load", lambda: None)
-    with pytest.raises(WorkbenchError, match=r"completed 0 batches in \d+ s; at least 1 are needed.*longer") as seen:
-        serving.observe(14)
-    assert clock.now < 120
-    injected.seen(str(seen.value))
-
-
-@pytest.fixture
-def orders(tmp_path):
-    path = tmp_path / "orders.parquet"
-    times = pa.array([datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n) for n in range(500)])
-    pq.write_table(pa.table({"time": times, "shop": pa.array([f"s{n % 7}" for n in range(500)])}), path)
-    return path
-
-
-@pytest.mark.fault("a data file is torn at any byte")
-def test_a_torn_file(orders, tmp_path, injected):
-    whole, run = orders.read_bytes(), tmp_path / "run"
-    run.mkdir()
-    for cut in injected.moments(len(whole) - 1, 25):
-        orders.write_bytes(whole[:cut])
-        with pytest.raises(WorkbenchError, match=r"The dataset .*orders.parquet' cannot be read as parquet: ") as seen:
-            prepare(Dataset(str(orders), "parquet", "time"), "time", run)
-        injected.seen(str(seen.value).replace(f"{tmp_path}/", "").split(":")[0])
-        assert "convert it to Parquet" in str(seen.value)
-        orders.write_bytes(whole)
-        assert prepare(Dataset(str(orders), "parquet", "time"), "time", run).rows == 500
-
-
-@pytest.mark.fault("a data file goes away while it is read")
-def test_a_file_that_goes_away(tmp_path, monkeypatch, injected):
-    folder, run = tmp_path / "orders", tmp_path / "run"
-    folder.mkdir()
-    run.mkdir()
-    from workbench.workload import dataset as module
-
-    typed = module._typed
-    for gone in injected.moments(9):
-        for number in range(10):
-            pq.write_table(pa.table({"shop": pa.array([f"s{n}" for n in range(50)])}), folder / f"{number}.parquet")
-
-        def remove(*arguments, gone=gone):
-            (folder / f"{gone}.parquet").unlink(missing_ok=True)
-            return typed(*arguments)
-
-        monkeypatch.setattr(module, "_typed", remove)
-        try:
-            rows = prepare(Dataset(str(folder), "parquet", None), None, run).rows
-        except WorkbenchError as error:
-            assert "cannot be read as parquet" in str(error)  # noqa: PT017 - it may have been read before
-            injected.seen("The dataset 'orders' cannot be read as parquet")
-        else:
-            assert rows == 500  # it was read, or open, before it went away
-            injected.seen("nothing: the data had been copied")
 
 
 class SetClock(datetime):
