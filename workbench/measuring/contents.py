@@ -1,8 +1,8 @@
 """What a journal holds, measurement by measurement, and what of it can be removed.
 
 A journal is append-only, so it keeps lines that nothing reads any more: the probes that a finished measurement holds
-itself, and those of a measurement that was given up. `prune_journal` removes these, and the measurements that you name. A
-measurement that plans refer to stays, because their study would have to measure it again.
+itself, and those of a measurement that was given up. `prune_journal` removes these, and the measurements that you name.
+A measurement that plans refer to stays, because their study would have to measure it again.
 """
 
 import json
