@@ -46,5 +46,5 @@ def test_a_test_that_failed_or_was_skipped_says_so(faults, tmp_path, capsys):
 
 def test_every_file_with_a_fault_is_run(faults):
     names = {file.rpartition("/")[2] for file in faults.marked()}
-    assert {"test_command.py", "test_query_and_data.py", "test_journal.py"} <= names
+    assert {"test_command.py", "test_simulated.py", "test_journal.py"} <= names
     assert "test_checks.py" not in names
