@@ -1,8 +1,54 @@
 """What holds for all tests."""
 
+import json
+import os
+import random
+from dataclasses import asdict, dataclass, field
+
+import pytest
 from hypothesis import settings
 
 # How long an example takes depends on what else the machine does. The examples are the same in every run: a red test
 # is due to a change. To try others: pytest --hypothesis-profile=default.
 settings.register_profile("workbench", deadline=None, derandomize=True)
 settings.load_profile("workbench")
+
+TIMES = int(os.environ.get("FAULT_TIMES", "3"))
+"""How often a test injects its fault at random moments; ``benchmarks/faults.py --times N`` sets it."""
+
+
+@dataclass
+class Injected:
+    """What a test of a fault injected, and what came of it: a row of the table of ``benchmarks/faults.py``."""
+
+    fault: str
+    times: int = 0
+    sees: list[str] = field(default_factory=list)
+    lost: str = "nothing"
+    left: str = "nothing"
+
+    def moments(self, most, times=TIMES):
+        """Give random moments from 1 to `most`: the same in every run, another selection for each fault."""
+        return random.Random(self.fault).sample(range(1, most + 1), min(times, most))
+
+    def seen(self, text):
+        """Count one injection, and keep what the user was shown."""
+        self.times += 1
+        if text not in self.sees:
+            self.sees.append(text)
+
+
+@pytest.fixture
+def injected(request):
+    """Record what a test marked with ``fault(name)`` injects; it counts itself."""
+    found = Injected(*request.node.get_closest_marker("fault").args)
+    yield found
+    request.node.user_properties.append(("fault", json.dumps(asdict(found))))
+
+
+def pytest_runtest_teardown(item):
+    """Record the fault of a marked test that does not count: injected once, or as often as the mark says."""
+    marker = item.get_closest_marker("fault")
+    if marker is not None and "injected" not in item.fixturenames:
+        found = Injected(*marker.args, times=marker.kwargs.get("times", 1), sees=[marker.kwargs["sees"]])
+        item.user_properties.append(("fault", json.dumps(asdict(found))))

@@ -45,11 +45,16 @@ def environment(**more):
 
 
 def in_terminal(name, folder, columns, **more):
-    """Return what the command writes to standard output in a terminal of `columns`; its progress goes elsewhere."""
+    """Return what the session `name` writes to standard output; see `run_in_terminal`."""
+    return run_in_terminal(command(name), folder, columns, **more)
+
+
+def run_in_terminal(arguments, folder, columns, **more):
+    """Return what a command writes to standard output in a terminal of `columns`; its progress goes elsewhere."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
-        command(name), cwd=folder, env=environment(**more), stdin=follower, stdout=follower, stderr=subprocess.DEVNULL
+        arguments, cwd=folder, env=environment(**more), stdin=follower, stdout=follower, stderr=subprocess.DEVNULL
     )
     os.close(follower)
     written = b""

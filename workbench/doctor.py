@@ -1,6 +1,7 @@
 """What this machine supports, and how to fix what is missing."""
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -11,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark import SLOT_SHARE, find_java, quota_permitted, usable_cores
+from workbench.testbed.spark import SLOT_SHARE, find_java, left_over, quota_permitted, usable_cores
 
 _LEAST_MEMORY_GB = 4.0
 _LEAST_DISK_GB = 2.0
@@ -31,7 +32,7 @@ class Finding:
 
 def examine() -> tuple[Finding, ...]:
     """Look at everything a measurement or a report needs."""
-    return (_python(), _packages(), _java(), _cores(), _quota(), _memory(), _disk(), _browser())
+    return (_python(), _packages(), _java(), _cores(), _quota(), _memory(), _disk(), _left_over(), _browser())
 
 
 def _python() -> Finding:
@@ -40,7 +41,8 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    missing = [name for name in ("pyspark", "pyarrow", "plotly", "papermill", "anywidget") if find_spec(name) is None]
+    needed = ("pyspark", "pyarrow", "plotly", "papermill", "anywidget", "confluent_kafka")
+    missing = [name for name in needed if find_spec(name) is None]
     found = f"missing: {', '.join(missing)}" if missing else "all there"
     return Finding("packages", found, not missing, "run make setup")
 
@@ -82,6 +84,17 @@ def _disk() -> Finding:
     free = shutil.disk_usage(tempfile.gettempdir()).free / 2**30
     found = f"{free:.1f} GiB free for temporary files"
     return Finding("disk", found, free >= _LEAST_DISK_GB, "free some, or set TMPDIR elsewhere")
+
+
+def _left_over() -> Finding:
+    found = left_over()
+    return Finding(
+        "clean",
+        f"{len(found)} folders that killed runs left" if found else "nothing left of killed runs",
+        not found,
+        f"no process uses them, so remove them: {shlex.join(map(str, found))}",
+        needed=False,
+    )
 
 
 def _browser() -> Finding:

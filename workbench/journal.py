@@ -2,14 +2,14 @@
 
 ``{"v": 1, "kind": ..., "key": ..., "data": ...}``. A line is on the disk before ``append`` returns, so a crash
 loses at most the line being written. Such a torn end is skipped by readers and cut off before the next append;
-finished lines are never touched. A corrupt line before the last is not a crash's trace, so it is reported instead
-of skipped.
+finished lines are only ever removed by ``prune``. A corrupt line before the last is not a crash's trace, so it is
+reported instead of skipped.
 """
 
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
+from workbench.files import write_whole
 from workbench.reading import parse_json
 from workbench.redaction import may_hold_secret, redacted_values
 
@@ -88,48 +89,12 @@ def _last_lines(handle: IO[bytes]) -> tuple[int, bytes]:
     return start + cut, content[cut:]
 
 
-@dataclass
-class _Places:
-    """Where a file's finished lines begin, and their numbers, by key, as far as it has been read."""
+@dataclass(frozen=True)
+class Line:
+    """A finished line and the bytes that it takes, its end included."""
 
-    identity: tuple[int, int] | None = None
-    end: int = 0
-    lines: int = 0
-    last: tuple[int, bytes] = (0, b"")
-    of_key: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-
-    def still_of(self, handle: IO[bytes]) -> bool:
-        """Whether what was read is still there: the file was not replaced or cut."""
-        if self.identity != _identity(handle):
-            return False
-        start, line = self.last
-        handle.seek(start)
-        return handle.read(len(line)) == line
-
-
-def _identity(handle: IO[bytes]) -> tuple[int, int]:
-    status = os.fstat(handle.fileno())
-    return status.st_dev, status.st_ino
-
-
-def _is_entry(line: bytes) -> bool:
-    """Whether a whole line is an entry of this version."""
-    record = json.loads(line)
-    return isinstance(record, dict) and record.keys() == _KEYS and record["v"] == VERSION
-
-
-def _last_lines(handle: IO[bytes]) -> tuple[int, bytes]:
-    """Read the last two lines, as the last may be torn, and give where they begin; the whole file if it has fewer."""
-    start, content = handle.seek(0, os.SEEK_END), b""
-    while start > 0 and content.rstrip(b"\n").count(b"\n") < _ENDS:
-        size = min(start, max(_PIECE, len(content)))
-        start -= size
-        handle.seek(start)
-        content = handle.read(size) + content
-    if start == 0:
-        return 0, content
-    cut = content.index(b"\n") + 1
-    return start + cut, content[cut:]
+    entry: Entry
+    size: int
 
 
 class Journal:
@@ -240,6 +205,47 @@ class Journal:
             places.lines += line.endswith(b"\n")
             places.end += len(line)
 
+    def lines(self) -> tuple[Line, ...]:
+        """Finished lines in order, with their sizes; see `entries`."""
+        if not self.path.exists():
+            return ()
+        with self._locked("rb", fcntl.LOCK_SH) as handle:
+            return tuple(line for _, line in self._read(handle.read()))
+
+    def prune(self, chosen: Callable[[Sequence[Line]], Collection[int]]) -> tuple[Line, ...]:
+        """Remove lines, all of them or none, and return these; nobody can append in between.
+
+        Parameters
+        ----------
+        chosen
+            Given the finished lines, says which to remove, by their place.
+
+        Raises
+        ------
+        WorkbenchError
+            When the file cannot be read, or a new one cannot be written: it then stays as it was.
+        """
+        if not self.path.exists():
+            return ()
+        with self._locked("r+b", fcntl.LOCK_EX) as handle:
+            found = self._read(handle.read())
+            places = frozenset(chosen([line for _, line in found]))
+            if places:
+                self._replace(b"".join(text + b"\n" for place, (text, _) in enumerate(found) if place not in places))
+        return tuple(line for place, (_, line) in enumerate(found) if place in places)
+
+    def _read(self, content: bytes) -> list[tuple[bytes, Line]]:
+        texts = content[: self._finished(content)].split(b"\n")
+        return [
+            (text, Line(self._parse(text, number), len(text) + 1)) for number, text in enumerate(texts, start=1) if text
+        ]
+
+    def _replace(self, content: bytes) -> None:
+        """Put another file in the place of this one, while it is locked."""
+        mode = self.path.stat().st_mode
+        write_whole(self.path, content)
+        self.path.chmod(mode)
+
     def check(self) -> None:
         """Refuse a file that cannot be read and appended to, before a long run.
 
@@ -255,15 +261,25 @@ class Journal:
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
         try:
-            with open(self.path, mode, opener=_private) as handle:
-                fcntl.flock(handle, lock)
-                yield handle  # closing the file releases the lock
+            while True:
+                with open(self.path, mode, opener=_private) as handle:
+                    fcntl.flock(handle, lock)
+                    if self._is_there(handle):
+                        yield handle  # closing the file releases the lock
+                        return
         except OSError as error:
             raise JournalError(
                 f"The journal {self.path} cannot be read or written: {error.strerror}. What is in it stays. Make room, "
                 "restore the permission, or choose another file.",
                 settings=("journal",),
             ) from error
+
+    def _is_there(self, handle: IO[bytes]) -> bool:
+        """Whether the open file is the journal still, which `prune` may have replaced before the lock was free."""
+        try:
+            return os.path.samestat(os.fstat(handle.fileno()), self.path.stat())
+        except FileNotFoundError:  # moved away or removed by somebody: a history does so with a finished run's
+            return False
 
     @staticmethod
     def _finished(content: bytes) -> int:

@@ -78,6 +78,7 @@ def test_seconds_bound_a_capture(filled, tmp_path):
         capture(filled, tmp_path / "none.parquet", Limits(seconds=1e-3))
 
 
+@pytest.mark.fault("a capture is interrupted", sees="capture was interrupted; the same command goes on")
 def test_an_interrupted_capture_goes_on(filled, tmp_path):
     target = tmp_path / "orders.parquet"
 
@@ -125,6 +126,7 @@ def test_few_values_that_are_no_json_leave_their_columns_empty(broker, orders, t
     assert pq.read_table(found.path)["order"].null_count == 1
 
 
+@pytest.mark.fault("a broker stops under a capture", sees="the broker is named; the same command goes on")
 def test_a_broker_that_stops_is_told_and_the_capture_goes_on(broker, filled, tmp_path, monkeypatch):
     monkeypatch.setattr("workbench.workload.kafka._capture._SILENT_S", 2.0)
     target = tmp_path / "orders.parquet"

@@ -197,6 +197,11 @@ def kill(name):
         process.kill()
 
 
+@pytest.mark.fault(
+    "an executor and the driver of a deployment are killed",
+    times=2,
+    sees="Spark's executor was lost while the query ran, most likely for lack of memory; ...",
+)
 def test_a_lost_executor_and_a_killed_driver_are_told_and_leave_nothing():
     before = left_behind()
     with TESTBED.deploy(toy_query.query(), BUDGET) as run:
@@ -210,6 +215,10 @@ def test_a_lost_executor_and_a_killed_driver_are_told_and_leave_nothing():
     wait_until_gone(before)
 
 
+@pytest.mark.fault(
+    "the owner of a deployment is killed while it warms up",
+    sees="what the shell says; the reaper removes all of it",
+)
 def test_a_killed_owner_leaves_nothing(tmp_path):
     before = left_behind()
     script = (

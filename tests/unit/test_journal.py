@@ -6,6 +6,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.journal import Entry, Journal, _last_lines
+from workbench.reading import parse_json
 
 
 @pytest.fixture
@@ -89,6 +90,7 @@ def write_many(path, key):
         Journal(path).append("probe", key, n)
 
 
+@pytest.mark.fault("two processes append to one journal", times=60, sees="nothing: both lines are kept")
 def test_concurrent_writers_lose_nothing(journal):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=write_many, args=(str(journal.path), key)) for key in ("a", "b")]
@@ -100,6 +102,7 @@ def test_concurrent_writers_lose_nothing(journal):
         assert [entry.data for entry in journal.entries(key=key)] == list(range(30))
 
 
+@pytest.mark.fault("a journal is torn at every byte", times=220, sees="nothing: the unfinished line is measured again")
 def test_torn_at_every_byte_only_the_unfinished_line_is_lost(journal):
     for n in range(3):
         journal.append("probe", "q", {"n": n, "text": "ü\u2028"})
@@ -113,6 +116,11 @@ def test_torn_at_every_byte_only_the_unfinished_line_is_lost(journal):
         assert [entry.data["n"] for entry in journal.entries()] == [*range(whole), 9]
 
 
+@pytest.mark.fault(
+    "the journal's file cannot be written",
+    times=3,
+    sees="The journal cannot be read or written: No space left on device. What is in it stays. Make room, ...",
+)
 @pytest.mark.parametrize("fault", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")])
 def test_a_file_that_cannot_be_written_is_told_and_not_a_defect(journal, monkeypatch, fault):
     journal.append("probe", "a", 1)
@@ -166,8 +174,8 @@ def test_the_last_two_lines_are_whole(count, length, end):
 
 def parsed(monkeypatch):
     """Calls of the parser so far, in a list."""
-    calls, loads = [], json.loads
-    monkeypatch.setattr(json, "loads", lambda text: calls.append(1) or loads(text))
+    calls = []
+    monkeypatch.setattr("workbench.journal.parse_json", lambda text: calls.append(1) or parse_json(text))
     return calls
 
 
@@ -222,3 +230,62 @@ def test_a_corrupt_line_of_another_key_is_named_too(journal):
     journal.path.write_text("\n".join([lines[0], lines[1][:-4], lines[2]]) + "\n")
     with pytest.raises(WorkbenchError, match=r"^Line 2 of the journal .* is corrupt"):
         journal.entries(key="a")
+
+
+def drop_first(lines):
+    return {0} if lines else ()
+
+
+def test_pruning_removes_lines_and_their_bytes(journal):
+    for n in range(3):
+        journal.append("probe", "q", n)
+    size = journal.path.stat().st_size
+    with journal.path.open("a") as file:
+        file.write('{"torn')
+    (removed,) = journal.prune(drop_first)
+    assert removed.entry == Entry("probe", "q", 0)
+    assert journal.path.stat().st_size == size - removed.size
+    assert [entry.data for entry in journal.entries()] == [1, 2]
+    assert journal.prune(lambda _: ()) == ()
+
+
+def test_pruning_keeps_permissions_and_links(journal, tmp_path):
+    journal.append("probe", "q", 1)
+    journal.path.chmod(0o640)
+    link = Journal(tmp_path / "link.jsonl")
+    link.path.symlink_to(journal.path)
+    link.prune(drop_first)
+    assert link.path.is_symlink()
+    assert journal.path.stat().st_mode & 0o777 == 0o640
+    assert journal.entries() == ()
+
+
+def test_pruning_that_fails_leaves_the_journal(journal, monkeypatch):
+    journal.append("probe", "q", 1)
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("workbench.journal.os.fsync", full)
+    with pytest.raises(WorkbenchError, match="No space left on device"):
+        journal.prune(drop_first)
+    assert journal.entries() == (Entry("probe", "q", 1),)
+    assert [path.name for path in journal.path.parent.iterdir()] == [journal.path.name]
+
+
+def prune_many(path):
+    for _ in range(40):
+        Journal(path).prune(lambda lines: [place for place, line in enumerate(lines) if line.entry.key == "a"])
+
+
+@pytest.mark.fault("a journal is pruned while others append", times=40, sees="nothing: what is appended is kept")
+def test_what_is_appended_while_another_process_prunes_is_kept(journal):
+    context = multiprocessing.get_context("spawn")
+    journal.append("probe", "a", 0)
+    workers = [context.Process(target=write_many, args=(str(journal.path), key)) for key in ("a", "b")]
+    workers.append(context.Process(target=prune_many, args=(str(journal.path),)))
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [entry.data for entry in journal.entries(key="b")] == list(range(30))

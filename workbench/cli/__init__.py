@@ -9,17 +9,20 @@ Progress goes to standard error, and only to a terminal; results go to standard 
 """
 
 import argparse
+import shlex
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import NoReturn
 
 from workbench import __version__
-from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, PIPE_CLOSED, complain, discard_output
+from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, JOURNAL, PIPE_CLOSED, complain, discard_output
 from workbench.errors import WorkbenchError, shortened
 from workbench.escaping import for_terminal
 
@@ -33,6 +36,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "observe": ("observing", "what a query that runs sustains, from its event log"),
             "capture": ("topics", "a sample of a Kafka topic as a data set"),
             "fill": ("topics", "a Kafka topic filled from a data set or from Nexmark"),
+            "journal": ("journals", "what was measured: list, show, compare and prune it"),
         },
         "plan": {
             "init": ("drafting", "a first study for your query and your data"),
@@ -50,6 +54,9 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
 _MODULES: Mapping[str, str] = MappingProxyType(
     {name: module for group in _GROUPS.values() for name, (module, _) in group.items()}
 )
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE_S = 5.0  # within which a command ends after a signal, so that a second one has nothing to add
 
 _EXAMPLES = """examples:
   workbench measure nexmark:q5                        about five minutes on this machine
@@ -71,12 +78,24 @@ _OPTIONS: Mapping[str, str] = MappingProxyType(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code; as a program, which takes its arguments itself, listen to signals."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser(asked).parse_args(asked)
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup stays in force
-        signal.signal(signal.SIGHUP, _interrupt)
+    options = argparse.Namespace(asked="the command")
+    try:
+        if arguments is None:
+            _listen()
+        options = _parser(asked).parse_args(asked)
+        return _carry_out(options, asked)
+    except KeyboardInterrupt:
+        if arguments is None:
+            _deafen()
+        kept = f"; {options.kept}" if "kept" in options else ""
+        complain(f"{options.asked} was interrupted{kept}.")
+        return INTERRUPTED
+
+
+def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
+    """Run the command that `options` ask for, and say what went wrong."""
     try:
         command: Callable[[argparse.Namespace], int] = getattr(
             import_module(f"workbench.cli.{_MODULES[options.asked]}"), f"run_{options.asked}"
@@ -84,20 +103,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = command(options)
         sys.stdout.flush()
     except WorkbenchError as error:
+        if hasattr(error, "__notes__"):  # a deployment failed: its logs are in the notes
+            _kept_for_report(error, options, asked)
         complain(error.spelled(partial(_spelled, options)))
         return BAD_INPUT
     except BrokenPipeError:  # the reader of a pipe has seen enough
         discard_output()
         return PIPE_CLOSED
-    except KeyboardInterrupt:
-        kept = f"; {options.kept}" if "kept" in options else ""
-        complain(f"{options.asked} was interrupted{kept}.")
-        return INTERRUPTED
-    except Exception:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
+    except Exception as error:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
         print(for_terminal(traceback.format_exc()), end="", file=sys.stderr)
-        complain("this is a defect of the workbench; please report it.")
+        complain(f"this is a defect of the workbench. {_kept_for_report(error, options, asked)}")
         return DEFECT
     return code
+
+
+def _kept_for_report(error: Exception, options: argparse.Namespace, asked: Sequence[str]) -> str:
+    """Record what failed next to the journal, and say how to report it."""
+    from workbench.bundle import record_failure  # noqa: PLC0415 - only when something failed
+
+    journal = getattr(options, "journal", JOURNAL)
+    recorded = record_failure(error, ["workbench", *asked], Path(journal).parent)
+    more = "" if journal == JOURNAL else f" --journal {shlex.quote(journal)}"
+    kept = "" if recorded is None else f"It is recorded in {recorded}. "
+    return (
+        f"{kept}To report it, make a file of what repeats it, without data and secrets: "
+        f"workbench doctor --bundle workbench-defect.zip{more}"
+    )
 
 
 def _spelled(options: argparse.Namespace, setting: str) -> str:
@@ -108,8 +139,28 @@ def _spelled(options: argparse.Namespace, setting: str) -> str:
     return f"--{name.replace('_', '-')}" if hasattr(options, name) else setting
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _listen() -> None:
+    """Let Ctrl-C, SIGTERM and SIGHUP end the command; what is ignored, as with nohup, stays ignored.
+
+    A second signal while the first still ends what is running is passed over, so that nothing is left half undone.
+    """
+    last_s = -_GRACE_S
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= _GRACE_S:
+            last_s = time.monotonic()
+            raise KeyboardInterrupt
+
+    for one in _ENDING:
+        if signal.getsignal(one) is not signal.SIG_IGN:
+            signal.signal(one, interrupt)
+
+
+def _deafen() -> None:
+    """Ignore further signals: the command has ended, and says so."""
+    for one in _ENDING:
+        signal.signal(one, signal.SIG_IGN)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,19 +1,28 @@
-"""``workbench doctor``: what this machine can do."""
+"""``workbench doctor``: what this machine can do, and the bundle that a maintainer needs to repeat a failure."""
 
 import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.text import Text
 
+from workbench import units
+from workbench.bundle import Part, collect, write
 from workbench.cli import look
-from workbench.cli.console import BAD_INPUT, DONE
+from workbench.cli.console import BAD_INPUT, DONE, check_file
 from workbench.doctor import Finding, examine
+from workbench.errors import WorkbenchError
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    """Look at what this machine has."""
+    """Look at what this machine has, or collect what repeats a failure."""
+    if options.bundle is not None:
+        return _bundle(options)
+    for name in ("yes", "study"):
+        if getattr(options, name):
+            raise WorkbenchError(f"--{name} is given without --bundle. Add --bundle FILE, or leave --{name} out.")
     findings = examine()
     if options.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
@@ -27,7 +36,12 @@ def _show(findings: Sequence[Finding]) -> None:
     out = look.console()
     missing = [finding for finding in findings if not finding.fit]
     needed = [finding.thing for finding in missing if finding.needed]
-    verdict = f"This machine cannot measure yet: {', '.join(needed)}." if needed else "This machine can measure."
+    verdict = "This machine can measure."
+    if needed:
+        verdict = (
+            f"This machine cannot measure yet: {', '.join(needed)}. It can plan from the simulated engine, recorded "
+            "rates and event logs."
+        )
     look.answer(out, verdict)
     table = look.table({"": "left", "thing": "left", "found": "left"})
     for finding in findings:
@@ -38,3 +52,37 @@ def _show(findings: Sequence[Finding]) -> None:
     out.print(table)
     for finding in missing:
         look.line(out, f"{finding.thing}: fix: {finding.fix}{'' if finding.needed else ' (not needed to measure)'}")
+
+
+def _bundle(options: argparse.Namespace) -> int:
+    """List what goes into the bundle, and write it if you said so."""
+    check_file(options.bundle)
+    target = Path(options.bundle)
+    parts = collect(Path(options.journal), None if options.study is None else Path(options.study))
+    if options.json:
+        listed = [{"name": part.name, "what": part.what, "bytes": part.size} for part in parts]
+        print(json.dumps({"bundle": str(target), "written": options.yes, "parts": listed}, indent=1))
+    else:
+        _list(parts, written=options.yes)
+    if options.yes:
+        write(parts, target)
+        if not options.json:
+            look.path(look.console(), "bundle", target.resolve())
+    return DONE
+
+
+def _list(parts: Sequence[Part], *, written: bool) -> None:
+    out = look.console()
+    what = "has" if written else "would have"
+    look.answer(out, f"The bundle {what} {len(parts)} files, {units.size(sum(part.size for part in parts))}:")
+    table = look.table({"file": "left", "size": "right", "what": "left"})
+    for part in parts:
+        table.add_row(part.name, units.size(part.size), part.what)
+    out.print(table)
+    look.line(
+        out,
+        "Secrets, your home folder and the names of you and of this machine are replaced. An error of your query may "
+        "quote a value of your data: read the bundle before you send it.",
+    )
+    if not written:
+        look.line(out, "Nothing is written yet: add --yes.")

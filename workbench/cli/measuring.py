@@ -22,6 +22,7 @@ from workbench.cli.console import (
     tell_partial,
 )
 from workbench.cli.progress import progress
+from workbench.cli.show_measurement import probes, sentence
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -106,12 +107,12 @@ def run_verify(options: argparse.Namespace) -> int:
     rates = [options.rate * percent / 100 for percent in options.percent]
     with progress() as say:
         live = replace(testbed, progress=say)
-        probes = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.tell)
+        made = result_of(verify(query, budget, live, CapacityEstimator(), rates), say.tell)
     if options.json:
-        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, options.percent, strict=True)]))
+        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(made, options.percent, strict=True)]))
     else:
-        _show_verified(query.name, probes, options.percent)
-    lowest = min(probes, key=lambda probe: probe.rate)
+        _show_verified(query.name, made, options.percent)
+    lowest = min(made, key=lambda probe: probe.rate)
     return _VERDICTS.get(lowest.judgement.verdict if lowest.judgement else "", BAD_INPUT)
 
 
@@ -124,9 +125,9 @@ def _verify_plan(options: argparse.Namespace) -> int:
         say(f"{plan.query} on {plan.budget.slots} slots, planned for {units.rate(plan.rate)}")
         live = replace(testbed, progress=say)
         found = result_of(verify_plan(planned, plan, live, CapacityEstimator()), say.tell)
-    probes, percents = (found.at_rate, found.above), [100.0, 100 * found.above.rate / plan.rate]
+    made, percents = (found.at_rate, found.above), [100.0, 100 * found.above.rate / plan.rate]
     if options.json:
-        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(probes, percents, strict=True)]))
+        print(json.dumps([_verdict(probe, percent) for probe, percent in zip(made, percents, strict=True)]))
     else:
         out = look.console()
         look.answer(
@@ -135,7 +136,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
             f"{plan.budget.profile.cpus:g} core, capacity {units.rate(plan.expected_rate)} (90 %: "
             f"{units.scaled(plan.low, '')} to {units.scaled(plan.high, '')}).",
         )
-        out.print(_probed(probes, percents))
+        out.print(_probed(made, percents))
     return _VERDICTS.get(found.at_rate.judgement.verdict if found.at_rate.judgement else "", BAD_INPUT)
 
 
@@ -161,35 +162,26 @@ def _refuse_others(options: argparse.Namespace) -> None:
 def _show(measurement: Measurement) -> None:
     """Print what the query sustains, what every probe showed, and what to know about it."""
     out, estimate = look.console(), measurement.estimate
-    look.answer(out, _sentence(measurement))
-    table = look.table({"probe": "right", "records/s": "right", "consumed": "right", "verdict": "left"})
-    for number, probe in enumerate(estimate.probes):
-        judgement = probe.judgement
-        table.add_row(
-            str(number) if number else "warm-up",
-            units.scaled(probe.rate, ""),
-            units.share(judgement.consumed_share) if judgement else "",
-            judgement.verdict if judgement else "",
-        )
-    out.print(table)
+    look.answer(out, sentence(measurement))
+    out.print(probes(estimate.probes))
     if measurement.unbounded_state and estimate.rate is not None:
         look.line(out, findings.growing_state(estimate))
     if measurement.interval is not None:
         look.line(out, findings.interval(measurement.interval))
 
 
-def _show_verified(query: str, probes: Sequence[Probe], percents: Sequence[float]) -> None:
+def _show_verified(query: str, made: Sequence[Probe], percents: Sequence[float]) -> None:
     """Print up to which rate the query was sustained, and the verdict on each."""
     out = look.console()
-    sustained = [probe.rate for probe in probes if probe.judgement and probe.judgement.verdict == "sustained"]
+    sustained = [probe.rate for probe in made if probe.judgement and probe.judgement.verdict == "sustained"]
     highest = f"sustained {units.rate(max(sustained))}" if sustained else "sustained none of these rates"
     look.answer(out, f"{query} {highest}.")
-    out.print(_probed(probes, percents))
+    out.print(_probed(made, percents))
 
 
-def _probed(probes: Sequence[Probe], percents: Sequence[float]) -> Table:
+def _probed(made: Sequence[Probe], percents: Sequence[float]) -> Table:
     table = look.table({"share": "right", "records/s": "right", "verdict": "left", "reason": "left"})
-    for probe, percent in zip(probes, percents, strict=True):
+    for probe, percent in zip(made, percents, strict=True):
         verdict = _verdict(probe, percent)
         table.add_row(
             units.share(percent / 100), units.scaled(probe.rate, ""), verdict["verdict"] or "-", verdict["reason"] or ""
@@ -223,24 +215,6 @@ def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     testbed = SparkTestbed(slot_cpus="auto" if fractions else "cores")
     testbed.check(budget)
     return query, budget, testbed
-
-
-def _sentence(measurement: Measurement) -> str:
-    estimate, budget = measurement.estimate, measurement.budget
-    where = (
-        f"on {budget.slots} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB "
-        f"at a {budget.interval_s:g} s interval"
-    )
-    if estimate.rate is None:
-        failed = len(estimate.probes) - 1
-        return f"{measurement.query} sustains no rate that was tried {where}: all {failed} probes failed."
-    upper = {
-        "query": f"{units.rate(estimate.low)} was sustained, {units.rate(estimate.high)} was not",
-        "source": "the source cannot feed more: this is source-bound, the query may sustain more",
-        "none": "nothing higher was tried",
-    }[estimate.limit]
-    least = "" if estimate.limit == "query" else "at least "
-    return f"{measurement.query} sustains {least}{units.rate(estimate.middle)} {where}; {upper}."
 
 
 def _summary(measurement: Measurement, output: Path, report: str | None) -> dict[str, Any]:

@@ -11,6 +11,16 @@ from workbench.measuring._measure import (
     verify,
 )
 from workbench.measuring.adaptive import AdaptiveSchedule
+from workbench.measuring.contents import (
+    Pruning,
+    Recorded,
+    References,
+    files_referring,
+    find_recorded,
+    prune_journal,
+    read_contents,
+    read_references,
+)
 from workbench.measuring.costs import MIN_LEVELS, Line, count_levels, fit_costs, fit_line
 from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import (
@@ -25,6 +35,7 @@ from workbench.measuring.events import (
     Rounded,
     Turned,
     ignore,
+    record,
     recorded,
     result_of,
 )
@@ -58,6 +69,9 @@ __all__ = [
     "Line",
     "LoadProbed",
     "Probed",
+    "Pruning",
+    "Recorded",
+    "References",
     "Reused",
     "Rounded",
     "Rounds",
@@ -72,7 +86,9 @@ __all__ = [
     "describe",
     "expected_deviation",
     "failed",
+    "files_referring",
     "filling_rate",
+    "find_recorded",
     "fit_costs",
     "fit_line",
     "ignore",
@@ -81,8 +97,12 @@ __all__ = [
     "measure",
     "measure_together",
     "measurement_key",
+    "prune_journal",
+    "read_contents",
+    "read_references",
     "reading_estimate",
     "reading_s",
+    "record",
     "recorded",
     "recorded_together",
     "replay",

@@ -141,7 +141,7 @@ def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
     """Read the events of `key`, or of all measurements, in the order in which they were recorded."""
     for entry in journal.entries(key=key):
         try:
-            event = _read(entry)
+            event = event_of(entry)
         except WorkbenchError as error:
             raise WorkbenchError(
                 f"Line {entry.line} of the journal {journal.path}: {error} Or delete that line."
@@ -150,8 +150,8 @@ def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
             yield event
 
 
-def _read(entry: Entry) -> Event | None:
-    """Event of a journal's line; None for a kind that is not an event of measuring."""
+def event_of(entry: Entry) -> Event | None:
+    """Read the event of a journal's line; None for a kind that is not an event of measuring."""
     key, data = entry.key, entry.data
     if entry.kind in _KINDS and not isinstance(data, Mapping):
         raise WorkbenchError(f"the content of {entry.kind!r} is {shown(data)}; it must be an object.")

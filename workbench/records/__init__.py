@@ -1,6 +1,7 @@
 """Documents that outlive a run: one type, one reader and one writer each."""
 
-from workbench.records.documents import Setting, structure, write_whole
+from workbench.files import write_whole
+from workbench.records.documents import Setting, structure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.layout import BatchLayout, Stage, costed_run, stages_of
 from workbench.records.machine import Machine, machine_of_facts

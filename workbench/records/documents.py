@@ -1,16 +1,13 @@
-"""How documents are written and read: whole files, strict JSON.
+"""How documents are written and read: strict JSON.
 
 Reading is strict: unknown keys and wrong types are refused, not guessed at. JSON has no inf, so inf is the text
 ``"inf"``; NaN is never a result and is refused.
 """
 
 import math
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from cattrs import Converter, transform_error
@@ -40,50 +37,6 @@ _FINITE = frozenset(
     | {"busyness", "cpus", "expected_rate", "margin", "low"}
 )
 """Fields whose numbers are measured or chosen, so that they have an end; others may be inf."""
-_STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
-
-
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` to `path`, all of it or nothing; folders are made.
-
-    A symbolic link stays, and what it points to is written. What is no regular file, such as a pipe, or another name
-    of an open file, such as ``/dev/stdout``, is written straight, at its end.
-
-    Raises
-    ------
-    WorkbenchError
-        When the file cannot be written, or the text has half a character.
-    """
-    try:
-        data = text.encode("utf-8")
-        if Path(path).absolute().parent in _STREAMS or (Path(path).exists() and not Path(path).is_file()):
-            with Path(path).open("ab") as stream:
-                stream.write(data)
-        else:
-            _replace(Path(os.path.realpath(path)), data)
-    except UnicodeEncodeError as error:
-        half = error.object[error.start : error.end]
-        raise WorkbenchError(
-            f"{os.fspath(path)!r} cannot hold {half!r}, which is half a character; rename it."
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise WorkbenchError(f"{os.fspath(path)!r} cannot be written: {reason}. Choose another place.") from error
-
-
-def _replace(target: Path, data: bytes) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def unstructure(value: object) -> dict[str, Any]:

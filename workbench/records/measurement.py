@@ -15,9 +15,10 @@ from workbench import __version__
 from workbench.checks import shown
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
+from workbench.files import write_whole
 from workbench.metrics import Observation, SourceProfile, TaskSample
 from workbench.reading import parse_json, read_text
-from workbench.records.documents import Setting, structure, unstructure, write_whole
+from workbench.records.documents import Setting, structure, unstructure
 from workbench.records.estimate import MstEstimate, MstInterval, OperatorCost, Probe
 from workbench.records.machine import Machine
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
+from workbench.files import write_whole
 from workbench.reading import parse_json, read_text
-from workbench.records.documents import structure, unstructure, write_whole
+from workbench.records.documents import structure, unstructure
 from workbench.records.layout import costed_run, stages_of
 from workbench.records.measurement import Measurement, Run, run_from_dict, run_to_dict
 from workbench.records.plan import CapacityPlan, plan_from_dict, plan_to_dict

@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain, count
 from pathlib import Path
 from typing import Self
@@ -103,12 +103,18 @@ class StudyHistory:
             if before is not None:
                 self._put_away(before)  # a run that was killed in between: else all of it would be reused
             planned = run_study(study, self.journal, listen=listen, testbed=testbed)
-            finished = self.folder / f"{self.clock().strftime(_STAMP)}.json"
-            if finished.exists():
-                raise WorkbenchError(f"{finished} exists already; wait a second and run the study again.")
+            finished = self.folder / f"{self._now(before).strftime(_STAMP)}.json"
             write_planned(planned, finished)
             self._put_away(finished)
         return planned, before
+
+    def _now(self, before: Path | None) -> datetime:
+        """Give the time; at least a second after the run before, so that names are in order even if a clock is set."""
+        now = self.clock()
+        with suppress(ValueError):  # a file that somebody named
+            if before is not None:
+                now = max(now, datetime.strptime(before.stem, _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1))
+        return now
 
     def _put_away(self, finished: Path) -> None:
         """Keep the journal of a finished run next to its plans, if that has not been done."""

@@ -15,7 +15,7 @@ from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUST
 from workbench.doctor import Finding
 from workbench.errors import WorkbenchError
 
-COMMANDS = ("doctor", "measure", "init", "plan", "verify", "cluster", "keys", "place", "replay", "report")
+COMMANDS = ("doctor", "measure", "init", "plan", "verify", "cluster", "keys", "journal", "place", "replay", "report")
 
 
 def run(capsys, *arguments):

@@ -71,6 +71,7 @@ def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve(tmp_path)
     assert measurement.query == "nexmark:q1"
 
 
+@pytest.mark.fault("a measurement is killed at any probe", sees="what the shell says; the same command goes on")
 @pytest.mark.parametrize("die_after", range(0, 14, 2))
 def test_a_killed_measurement_repeats_no_finished_probe_and_ends_as_an_undisturbed_one(tmp_path, die_after):
     undisturbed, _ = run(Journal(tmp_path / "calm.jsonl"))

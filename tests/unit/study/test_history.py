@@ -55,11 +55,19 @@ def test_a_run_that_failed_goes_on_from_its_journal(history):
     assert deployed == len(whole.exploration.measurements)
 
 
+@pytest.mark.fault(
+    "two scheduled runs of one study at once",
+    sees="Another run of the study is under way; wait for it, or name another history.",
+)
 def test_two_runs_at_once_are_refused(history):
     with history._alone(), pytest.raises(WorkbenchError, match="is under way; wait for it"):
         history.run(STUDY)
 
 
+@pytest.mark.fault(
+    "a scheduled run is killed before its journal is put away",
+    sees="nothing: the next run puts it away",
+)
 def test_a_run_killed_before_its_journal_was_put_away_is_not_reused(history, monkeypatch):
     class Killed(BaseException):
         pass

@@ -93,6 +93,7 @@ def test_cancelled_and_resumed_it_repeats_no_finished_probe(tmp_path):
     assert now.probes == len(probes) - 1
 
 
+@pytest.mark.fault("an estimate is cancelled with its kernel", sees="cancelled; what was measured is kept")
 def test_a_measurement_cancelled_with_its_kernel_goes_on_in_another(tmp_path):
     journal = Journal(tmp_path / "journal.jsonl")
     first = None

@@ -2,12 +2,21 @@
 
 import argparse
 
+from workbench.cli.console import JOURNAL
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     doctor = commands.add_parser(
         "doctor",
         description="Check whether this machine can measure, draw and report, and show how to fix what is missing; the "
-        "exit code is 2 if something is lacking that measuring needs.",
+        "exit code is 2 if something is lacking that measuring needs. With --bundle, list what a maintainer needs to "
+        "repeat a failure, without data and secrets; with --yes, write it too.",
     )
+    doctor.add_argument(
+        "--bundle", metavar="FILE", help="list what goes into FILE.zip; nothing is written without --yes"
+    )
+    doctor.add_argument("--yes", action="store_true", help="write the bundle")
+    doctor.add_argument("--study", metavar="FILE", help="the study that failed (the last failure's)")
+    doctor.add_argument("--journal", default=JOURNAL, metavar="FILE", help="the journal that failed (%(default)s)")
     doctor.add_argument("--json", action="store_true", help="print JSON")

@@ -2,6 +2,7 @@
 
 from workbench.testbed.spark.event_log import BatchLog, Events, rows_of
 from workbench.testbed.spark.java import find_java
+from workbench.testbed.spark.left_over import left_over
 from workbench.testbed.spark.machine import usable_cores
 from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
 from workbench.testbed.spark.quota import CpuQuota, quota_permitted
@@ -19,6 +20,7 @@ __all__ = [
     "SparkTestbed",
     "batch_session",
     "find_java",
+    "left_over",
     "operator_edges",
     "operator_metrics",
     "quota_permitted",

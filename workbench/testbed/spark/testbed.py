@@ -42,6 +42,7 @@ _GROUP_PREFIX = "workbench-"
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - Linux's shared memory; mkdtemp makes a private folder in it
 _MEMORY_NEEDED = 1 << 30
 _CHECK_S = 0.25
+_NOTED = 50  # lines of each log that an error takes along
 
 
 def _go_on() -> None:
@@ -347,6 +348,8 @@ class _Driver:
         environment = _environment()
         with (folder / "driver.log").open("ab") as log:
             self._log = (folder / "driver.log").open(errors="replace")  # stays readable after the reaper removed it
+            (folder / "jvm.log").touch()
+            self._jvm_log = (folder / "jvm.log").open(errors="replace")
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -389,7 +392,7 @@ class _Driver:
         self._log.seek(0)
         return self._log.read()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.connection.close()
         try:
             self._process.wait(30)
@@ -397,7 +400,10 @@ class _Driver:
             self._process.kill()
             self._process.wait()
         self._reaper.wait(60)
-        self._log.close()
+        with self._log, self._jvm_log:
+            if isinstance(error, Exception):  # for a bundle: the folder with the logs is gone
+                for name, said in (("driver", self.said()), ("Java", self._jvm_log.read())):
+                    error.add_note("\n".join([f"The last lines of {name}'s log:", *said.splitlines()[-_NOTED:]]))
 
 
 def _ended(said: str) -> WorkbenchError:

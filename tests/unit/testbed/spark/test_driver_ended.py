@@ -1,5 +1,9 @@
 """What is said when Spark's driver process is gone."""
 
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark import testbed
 from workbench.testbed.spark.testbed import _ended
 
 
@@ -22,3 +26,34 @@ def test_a_package_of_the_folder_that_hides_an_installed_one_is_named(tmp_path, 
     told = str(_ended("ImportError: cannot import name 'array' from 'numpy'"))
     assert "take numpy in the current folder for a module of the same name: rename it" in told
     assert "jobs.py" not in told
+
+
+@pytest.fixture
+def folders(tmp_path):
+    made = tmp_path / "run", tmp_path / "disk"
+    for folder in made:
+        folder.mkdir()
+    return made
+
+
+def test_the_logs_of_a_failed_deployment_go_with_its_error(folders):
+    def fail():
+        with testbed._Driver(*folders, None):
+            (folders[0] / "jvm.log").write_text("java.lang.OutOfMemoryError: Java heap space\n")
+            raise WorkbenchError("It failed.")
+
+    with pytest.raises(WorkbenchError, match="It failed") as seen:
+        fail()
+    assert seen.value.__notes__[1] == "The last lines of Java's log:\njava.lang.OutOfMemoryError: Java heap space"
+    assert not any(folder.exists() for folder in folders)
+
+
+@pytest.mark.fault("the driver process of a deployment is killed before it answers")
+def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
+    with testbed._Driver(*folders, None) as driver:
+        driver._process.kill()
+        with pytest.raises(WorkbenchError, match="ended by itself") as seen:
+            testbed._answer(driver.connection, said=driver.said)
+    injected.seen(str(seen.value))
+    assert driver._reaper.returncode == 0
+    assert not any(folder.exists() for folder in folders)

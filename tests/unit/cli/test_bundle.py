@@ -1,0 +1,144 @@
+"""``workbench doctor --bundle``: what repeats a failure, listed first, without secrets, data and names."""
+
+import getpass
+import json
+import socket
+import zipfile
+
+import pytest
+
+from workbench import bundle, cli
+from workbench.cli import checking, planning
+from workbench.cli.console import BAD_INPUT, DEFECT, DONE
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+
+STUDY = (
+    "query: nexmark:q1\ntargets: [2000000]\nslots: [2, 4, 8]\nmemory_mb: [512]\ndataset: /home/me/private/orders.csv\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bundle, "examine", lambda: ())
+    (tmp_path / "study.yaml").write_text(STUDY)
+    for number in range(120):
+        Journal(".workbench/journal.jsonl").append("probe", "q/1", number)
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    code = cli.main(arguments)
+    return code, capsys.readouterr()
+
+
+def fail(monkeypatch, error):
+    def raising(*_):
+        raise error
+
+    monkeypatch.setattr(planning, "read_study", raising)
+
+
+def made(capsys, *more):
+    code, output = run(capsys, "doctor", "--bundle", "x.zip", "--yes", *more)
+    assert code == DONE, output.err
+    with zipfile.ZipFile("x.zip") as file:
+        return {name: file.read(name).decode() for name in file.namelist()}
+
+
+def test_it_is_listed_and_nothing_is_written_until_told(folder, capsys):
+    code, output = run(capsys, "doctor", "--bundle", "x.zip", "--study", "study.yaml")
+    assert code == DONE
+    listed = [line.split()[0] for line in output.out.splitlines() if ".json" in line or ".yaml" in line]
+    assert "Nothing is written yet: add --yes." in output.out
+    assert not (folder / "x.zip").exists()
+    assert listed == list(made(capsys, "--study", "study.yaml"))
+
+
+def test_a_defect_is_recorded_and_says_how_to_report_it(folder, capsys, monkeypatch):
+    fail(monkeypatch, RuntimeError("spark.password=hunter2hunter2 is wrong"))
+    code, output = run(capsys, "plan", "study.yaml")
+    assert code == DEFECT
+    assert "It is recorded in .workbench/last-failure.json." in output.err
+    assert output.err.endswith("workbench doctor --bundle workbench-defect.zip\n")
+    parts = made(capsys)
+    failure = json.loads(parts["last-failure.json"])
+    assert failure["command"] == ["workbench", "plan", "study.yaml"]
+    assert "RuntimeError" in failure["error"]
+    assert "hunter2" not in (folder / ".workbench" / "last-failure.json").read_text()
+    assert "dataset: orders.csv" in parts["study.yaml"]  # the study that the command names, without folders
+    assert "private" not in parts["study.yaml"]
+
+
+def test_with_another_journal_the_command_to_run_names_it(folder, capsys, monkeypatch):
+    fail(monkeypatch, RuntimeError("oops"))
+    _, output = run(capsys, "plan", "study.yaml", "--journal", "my runs/j.jsonl")
+    assert output.err.endswith("workbench doctor --bundle workbench-defect.zip --journal 'my runs/j.jsonl'\n")
+    assert (folder / "my runs" / "last-failure.json").exists()
+    assert "oops" in made(capsys, "--journal", "my runs/j.jsonl")["last-failure.json"]
+
+
+def test_a_failed_deployment_s_logs_go_along(folder, capsys, monkeypatch):
+    error = WorkbenchError("Spark's driver process ended by itself.")
+    fail(monkeypatch, error)
+    assert run(capsys, "plan", "study.yaml")[0] == BAD_INPUT
+    assert not (folder / ".workbench" / "last-failure.json").exists()  # bad input is no failure
+    error.add_note("The last lines of Java's log:\njava.lang.OutOfMemoryError: Java heap space")
+    code, output = run(capsys, "plan", "study.yaml")
+    assert code == BAD_INPUT
+    assert output.err == "workbench: Spark's driver process ended by itself.\n"
+    assert "Java heap space" in json.loads(made(capsys)["last-failure.json"])["error"]
+
+
+def test_where_nothing_can_be_recorded_the_defect_is_still_said(folder, capsys, monkeypatch):
+    fail(monkeypatch, RuntimeError("oops"))
+    monkeypatch.setattr(bundle, "write_whole", lambda *_: (_ for _ in ()).throw(WorkbenchError("The disk is full.")))
+    code, output = run(capsys, "plan", "study.yaml")
+    assert code == DEFECT
+    assert "this is a defect of the workbench. To report it" in output.err
+    assert folder.exists()
+
+
+def test_only_the_end_of_the_journal_goes_in(folder, capsys):
+    lines = made(capsys)["journal-end.jsonl"].splitlines()
+    assert [json.loads(line)["data"] for line in lines] == list(range(20, 120))
+    assert folder.exists()
+
+
+def test_names_of_you_and_your_machine_and_your_home_are_replaced(folder, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/margaret")
+    monkeypatch.setattr(getpass, "getuser", lambda: "margaret")
+    monkeypatch.setattr(socket, "gethostname", lambda: "db7.example.org")
+    text = "/home/margaret/x.csv on db7.example.org by margaret; https://margaret:pw123456@host/ margarets"
+    assert bundle.anonymous(text) == "~/x.csv on HOST by USER; https://***@host/ margarets"
+    assert folder.exists()
+
+
+def test_equal_failures_make_equal_bundles(folder, capsys):
+    made(capsys)
+    first = (folder / "x.zip").read_bytes()
+    made(capsys)
+    assert (folder / "x.zip").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--bundle", "x.zip", "--study", "none.yaml"), "The study 'none.yaml' cannot be read: No such file"),
+        (("--bundle", "."), "'.' is a folder"),
+        (("--yes",), "--yes is given without --bundle"),
+        (("--study", "study.yaml"), "--study is given without --bundle"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(folder, capsys, monkeypatch, arguments, message):
+    monkeypatch.setattr(checking, "examine", lambda: ())
+    code, output = run(capsys, "doctor", *arguments)
+    assert code == BAD_INPUT
+    assert message in output.err
+    assert not (folder / "x.zip").exists()
+
+
+def test_a_study_that_cannot_be_parsed_goes_in_as_it_is(folder, capsys):
+    (folder / "broken.yaml").write_text("query: [\n")
+    assert made(capsys, "--study", "broken.yaml")["study.yaml"] == "query: [\n"

@@ -1,0 +1,218 @@
+"""``workbench journal``: what was measured is listed, shown, compared, and removed only when asked."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from example_measurement import example_measurement
+from terminal_session import CODES, environment, run_in_terminal
+
+from workbench import cli
+from workbench.cli.console import BAD_INPUT, DONE
+from workbench.journal import Journal
+from workbench.measuring import Deployed, Finished, GivenUp, LoadProbed, Probed, find_recorded, read_contents, record
+from workbench.records import PlannedStudy
+
+STARTED = "2026-01-31T04:00:00+00:00"
+JOURNAL = ".workbench/journal.jsonl"
+
+
+def finish(journal, key, started_at=STARTED, **changes):
+    """Record a whole measurement as a run does: every probe, and then the measurement that holds them."""
+    measured = replace(example_measurement(), started_at=started_at, **changes)
+    record(journal, Deployed(key, measured.machine, measured.budget))
+    for probe in measured.estimate.probes:
+        record(journal, Probed(key, probe))
+    for probe in measured.load_curve:
+        record(journal, LoadProbed(key, probe))
+    record(journal, Finished(key, measured))
+    return measured
+
+
+def begin(journal, key, count=2):
+    measured = example_measurement()
+    record(journal, Deployed(key, measured.machine, measured.budget))
+    for probe in measured.estimate.probes[:count]:
+        record(journal, Probed(key, probe))
+
+
+@pytest.fixture
+def journal(tmp_path, monkeypatch):
+    """Three measurements: one finished, one finished by a later version of its code, one not finished."""
+    monkeypatch.chdir(tmp_path)
+    made = Journal(JOURNAL)
+    finish(made, "nexmark:q5/aaaa000011112222")
+    finish(made, "nexmark:q5/bbbb000011112222", "2026-02-07T04:00:00+00:00")
+    begin(made, "nexmark:q8/cccc000011112222")
+    return made
+
+
+def last_of(journal, digest):
+    return find_recorded(read_contents(journal), digest).last
+
+
+def plans_of(measured, path=".workbench/weekly-plan.json"):
+    PlannedStudy({}, "enough", (), runs=(measured,)).to_json(path)
+
+
+def run(capsys, *arguments):
+    code = cli.main(("journal", *arguments))
+    return code, capsys.readouterr()
+
+
+@pytest.mark.parametrize("arguments", [(), ("list",)])
+def test_the_list_has_every_measurement_with_its_size(journal, capsys, arguments):
+    code, output = run(capsys, *arguments)
+    assert code == DONE
+    assert output.out.startswith(f"3 measurements in {JOURNAL}, ")
+    rows = [line for line in output.out.splitlines() if line.startswith("nexmark:")]
+    assert [row.split()[0] for row in rows] == ["nexmark:q5/aaaa0000", "nexmark:q5/bbbb0000", "nexmark:q8/cccc0000"]
+    assert "2026-01-31" in rows[0]
+    assert "not finished" in rows[2]
+    sizes = [one["bytes"] for one in json.loads(run(capsys, *arguments, "--json")[1].out)]
+    assert sum(sizes) == journal.path.stat().st_size
+
+
+def test_a_journal_that_is_not_there_is_empty(tmp_path, capsys):
+    assert run(capsys, "--journal", str(tmp_path / "none.jsonl"))[1].out.startswith("0 measurements in")
+    code, output = run(capsys, "show", "q5", "--journal", str(tmp_path / "none.jsonl"))
+    assert (code, "it has nothing" in output.err) == (BAD_INPUT, True)
+
+
+@pytest.mark.parametrize("name", ["nexmark:q5/aaaa000011112222", "nexmark:q5/a", "aaaa"])
+def test_one_is_shown_by_the_beginning_of_its_key_or_digest(journal, capsys, name):
+    plans_of(last_of(journal, "aaaa"))
+    code, output = run(capsys, "show", name)
+    assert code == DONE
+    assert "nexmark:q5/aaaa000011112222" in output.out
+    assert "weekly-plan.json" in output.out
+    assert "warm-up" in output.out
+    assert json.loads(run(capsys, "show", name, "--json")[1].out)["used_by"] == ["weekly-plan.json"]
+
+
+def test_one_that_is_not_finished_says_what_goes_on(journal, capsys):
+    code, output = run(capsys, "show", "cccc")
+    assert code == DONE
+    assert output.out.startswith("nexmark:q8/cccc000011112222 is not finished.")
+    assert "note: 2 probes are recorded" in output.out
+    assert journal.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("show", "q7"), "no measurement whose key begins with 'q7'; it has nexmark:q5/aaaa000011112222, "),
+        (("show", "nexmark:q5"), "'nexmark:q5' means 2 measurements: "),
+        (("compare", "aaaa"), "nexmark:q5/aaaa000011112222 has 1 finished measurements, and two are compared"),
+        (("compare", "aaaa", "cccc"), "nexmark:q8/cccc000011112222 has 0 finished measurements"),
+        (("compare", "aaaa", "bbbb", "cccc"), "3 keys are given; two measurements can be compared"),
+        (("prune", "q7"), "no measurement whose key begins with 'q7'"),
+        (("prune", ""), "no measurement whose key begins with ''"),
+        (("prune", "--plans", "none.json"), "'none.json' do not exist; check the path (--plans)"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(journal, capsys, arguments, message):
+    before = journal.path.read_bytes()
+    code, output = run(capsys, *arguments)
+    assert (code, output.out) == (BAD_INPUT, "")
+    assert message in output.err
+    assert journal.path.read_bytes() == before
+
+
+@pytest.mark.usefixtures("journal")
+def test_two_are_compared_with_a_judgement(capsys):
+    code, output = run(capsys, "compare", "aaaa", "bbbb")
+    assert code == DONE
+    assert output.out.startswith("The capacity of q5 did not change beyond the noise since 2026-01-31")
+    assert "2026-02-07T04:00:00+00:00" in output.out
+    found = json.loads(run(capsys, "compare", "aaaa", "bbbb", "--json")[1].out)
+    assert found["changes"][0]["judgement"] == "within noise"
+    assert found["why_not"] is None
+
+
+def test_one_key_compares_its_last_two_measurements(journal, capsys):
+    finish(journal, "nexmark:q5/aaaa000011112222", "2026-03-01T04:00:00+00:00")
+    found = json.loads(run(capsys, "compare", "aaaa", "--json")[1].out)
+    assert [one["started_at"][:10] for one in found["measurements"]] == ["2026-01-31", "2026-03-01"]
+
+
+def test_other_budgets_are_shown_side_by_side_without_a_judgement(journal, capsys):
+    budget = replace(example_measurement().budget, slots=7)
+    finish(journal, "nexmark:q5/dddd000011112222", budget=budget)
+    code, output = run(capsys, "compare", "aaaa", "dddd")
+    assert code == DONE
+    assert output.out.startswith("Side by side, without a judgement: The two runs cannot be compared: the budget was")
+    assert "7 slots of" in output.out
+    assert json.loads(run(capsys, "compare", "aaaa", "dddd", "--json")[1].out)["changes"] is None
+
+
+def test_pruning_says_what_it_would_do_and_does_it_only_when_told(journal, capsys):
+    record(journal, GivenUp("nexmark:q8/cccc000011112222", "other code"))
+    begin(journal, "nexmark:q8/cccc000011112222", 1)
+    before = journal.path.read_bytes()
+    code, output = run(capsys, "prune")
+    assert code == DONE
+    assert "Nothing is removed yet: add --yes." in output.out
+    assert journal.path.read_bytes() == before
+
+    told = json.loads(run(capsys, "prune", "--json")[1].out)
+    code, output = run(capsys, "prune", "--yes")
+    assert "removed from" in output.out
+    assert len(before) - journal.path.stat().st_size == told["bytes"]
+    kinds = [(entry.kind, entry.key[8:15]) for entry in journal.entries()]
+    assert kinds == [
+        ("finished", "q5/aaaa"),
+        ("finished", "q5/bbbb"),
+        ("given up", "q8/cccc"),
+        ("deployed", "q8/cccc"),
+        ("probe", "q8/cccc"),
+    ]
+    assert run(capsys, "prune", "--yes")[1].out == f"Nothing to remove from {JOURNAL}.\n"
+
+
+def test_what_plans_refer_to_stays_and_is_named(journal, capsys, tmp_path):
+    plans_of(last_of(journal, "aaaa"))
+    elsewhere = tmp_path / "elsewhere.json"
+    plans_of(last_of(journal, "bbbb"), elsewhere)
+    code, output = run(capsys, "prune", "nexmark:", "--plans", str(elsewhere), "--yes")
+    assert code == DONE
+    assert "kept: nexmark:q5/aaaa0000: weekly-plan.json refers to it; remove that file first" in output.out
+    assert "kept: nexmark:q5/bbbb0000: elsewhere.json refers to it" in output.out
+    assert [entry.key[8:15] for entry in journal.entries()] == ["q5/aaaa", "q5/bbbb"]
+
+
+def test_old_ones_are_removed_by_their_day(journal, capsys):
+    run(capsys, "prune", "--before", "2026-02-01", "--yes")
+    assert {entry.key[8:15] for entry in journal.entries()} == {"q5/bbbb", "q8/cccc"}
+
+
+def test_a_day_that_there_is_not_is_refused(journal, capsys):
+    before = journal.path.read_bytes()
+    with pytest.raises(SystemExit):
+        run(capsys, "prune", "--before", "2026-02-30", "--yes")
+    assert "--before" in capsys.readouterr().err
+    assert journal.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("action", [(), ("show", "aaaa"), ("compare", "aaaa", "bbbb"), ("prune", "bbbb")])
+def test_a_terminal_of_80_columns_has_no_line_that_is_too_wide(journal, tmp_path, action):
+    command = [sys.executable, "-m", "workbench.cli", "journal", *action]
+    text = run_in_terminal(command, tmp_path, 80)
+    shown = CODES.sub("", text)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    assert journal.path.exists()
+
+
+def test_a_pipe_gets_plain_text(journal, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "workbench.cli", "journal"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        check=True,
+    )
+    assert b"\x1b" not in done.stdout
+    assert journal.path.exists()

@@ -1,0 +1,70 @@
+"""Pruning a journal: whatever is removed, measuring goes on as if it were still there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator, Configuration, measure, replay, result_of
+from workbench.measuring.contents import prune_journal, read_contents
+from workbench.testbed import FluidTestbed
+from workbench.workload import nexmark
+
+CONFIGURATION = Configuration(nexmark.query("q1"), Budget(2, SlotProfile(1.0, 1024)))
+ESTIMATOR = CapacityEstimator(tolerance=0.02)
+
+
+class Killed(BaseException):
+    """As kill -9."""
+
+
+def measured(journal, dies_after=None, *, reuse=False):
+    events = []
+
+    def listen(event):
+        events.append(event)
+        if len(events) == dies_after:
+            raise Killed
+
+    try:
+        return result_of(measure(CONFIGURATION, FluidTestbed(), ESTIMATOR, journal, reuse=reuse), listen), events
+    except Killed:
+        return None, events
+
+
+@pytest.mark.parametrize("dies_after", [1, 2, 3, 4])
+def test_a_killed_measurement_goes_on_after_pruning_as_without(tmp_path, dies_after):
+    calm, pruned = Journal(tmp_path / "calm.jsonl"), Journal(tmp_path / "pruned.jsonl")
+    expected, _ = measured(calm)
+    measured(pruned, dies_after)
+    assert prune_journal(pruned, remove=True).size == 0  # all of it is needed
+    found, _ = measured(pruned)
+    assert found.estimate.low == expected.estimate.low
+    assert found.estimate.high == expected.estimate.high
+    assert len(pruned.entries("probe")) == len(calm.entries("probe"))
+
+
+def test_a_finished_measurement_is_reused_after_pruning(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    first, _ = measured(journal)
+    size = journal.path.stat().st_size
+    assert prune_journal(journal, remove=True).size == size - journal.path.stat().st_size > size / 4
+    again, events = measured(journal, reuse=True)
+    assert again == first
+    assert len(events) == 1
+
+
+@given(st.lists(st.sampled_from([None, 1, 2, 3]), max_size=4))
+def test_pruning_changes_nothing_that_is_read(tmp_path_factory, runs):
+    journal = Journal(tmp_path_factory.mktemp("pruned") / "j.jsonl")
+    for dies_after in runs:
+        measured(journal, dies_after)
+    held = read_contents(journal)
+    before = [replay(journal, one.key) for one in held]
+    would = prune_journal(journal)
+    assert prune_journal(journal, remove=True) == would
+    after = read_contents(journal)
+    assert [one.state for one in after] == before == [replay(journal, one.key) for one in after]
+    assert [one.size for one in after] == [one.size - one.spare for one in held]
+    assert not prune_journal(journal, remove=True).size

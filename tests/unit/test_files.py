@@ -1,0 +1,50 @@
+import os
+import subprocess
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.files import write_whole
+
+
+@pytest.fixture
+def ended():
+    """Process id of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path, ended):
+    target = tmp_path / "plan[1].json"
+    torn = tmp_path / f".plan[1].json.{ended}-x1y2.tmp"
+    under_way = tmp_path / f".plan[1].json.{os.getppid()}-x1y2.tmp"
+    another = tmp_path / f".plan.json.{ended}-x1y2.tmp"
+    for file in (torn, under_way, another):
+        file.write_text("half")
+    write_whole(target, "whole")
+    assert target.read_text() == "whole"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([target.name, under_way.name, another.name])
+
+
+@pytest.mark.fault(
+    "the disk is full while a report is written",
+    sees="'report.html' cannot be written: No space left on device. Choose another place.",
+)
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    target = tmp_path / "report.html"
+    target.write_text("old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("workbench.files.os.fsync", full)
+    with pytest.raises(WorkbenchError, match=r"report.html' cannot be written: No space left on device"):
+        write_whole(target, "new")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_bytes_are_written_as_they_are(tmp_path):
+    write_whole(tmp_path / "x.zip", b"\x00\xff")
+    assert (tmp_path / "x.zip").read_bytes() == b"\x00\xff"

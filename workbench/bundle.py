@@ -1,0 +1,195 @@
+"""What a maintainer needs to repeat a failure, as one file; and the record of the last failure that goes into it.
+
+A bundle has versions, what the doctor found, the last failure with the logs of its deployment, the study, and the end
+of the journal. It has no data and no results. Secrets are redacted, and so are your home folder and the names of you
+and of your machine.
+"""
+
+import getpass
+import json
+import platform
+import re
+import socket
+import traceback
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, requires, version
+from io import BytesIO
+from pathlib import Path
+
+import yaml
+
+from workbench import __version__
+from workbench.doctor import examine
+from workbench.errors import WorkbenchError
+from workbench.records import write_whole
+from workbench.redaction import redacted
+
+FAILURE = "last-failure.json"
+_DISTRIBUTION = "streaming-capacity-workbench"
+_MOST_BYTES = 1 << 20  # of one part: the end of a longer one
+_MOST_LINES = 100  # of the journal
+_SHORTEST = 3  # letters of a name that is replaced; a shorter one is in many words
+_STAMP = (1980, 1, 1, 0, 0, 0)  # of all parts, so that equal bundles are equal files
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of a bundle: its name in it, what it is, and its text."""
+
+    name: str
+    what: str
+    text: str
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self.text.encode("utf-8", "replace"))
+
+
+def record_failure(error: BaseException, command: Sequence[str], folder: Path) -> Path | None:
+    """Write what failed to `folder`, for a later bundle, and return where; None where that cannot be written."""
+    record = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": list(command),
+        "error": "".join(traceback.format_exception(error)),
+    }
+    target = folder / FAILURE
+    try:
+        write_whole(target, anonymous(json.dumps(record, indent=1, ensure_ascii=False)) + "\n")
+    except WorkbenchError:  # the disk may be full: the error itself must be seen
+        return None
+    return target
+
+
+def collect(journal: Path, study: Path | None = None) -> tuple[Part, ...]:
+    """Collect the parts of a bundle.
+
+    Parameters
+    ----------
+    journal
+        The journal whose end goes in; the last failure is looked for next to it.
+    study
+        The study that failed; None: the one that the last failure names.
+
+    Raises
+    ------
+    WorkbenchError
+        When the study that you name cannot be read.
+    """
+    failure = _failure(journal.parent / FAILURE)
+    parts = [
+        Part("versions.json", "versions of the workbench, Python, the system and the packages", _json(_versions())),
+        Part("doctor.json", "what the doctor finds", _json([asdict(finding) for finding in examine()])),
+    ]
+    if failure is not None:
+        parts.append(Part(FAILURE, "the last failure: command, error, logs", _json(failure)))
+    named = study or _study_of(failure)
+    if named is not None:
+        parts.append(Part("study.yaml", "the study, with the last parts of its paths", _study(named)))
+    with suppress(OSError):
+        parts.append(Part("journal-end.jsonl", f"the last {_MOST_LINES} lines of the journal", _end_of(journal)))
+    return tuple(Part(part.name, part.what, anonymous(part.text)) for part in parts)
+
+
+def write(parts: Sequence[Part], target: Path) -> None:
+    """Write the parts to one ZIP file, all of it or nothing.
+
+    Raises
+    ------
+    WorkbenchError
+        When it cannot be written.
+    """
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for part in parts:
+            bundle.writestr(zipfile.ZipInfo(part.name, _STAMP), part.text.encode("utf-8", "replace"))
+    write_whole(target, content.getvalue())
+
+
+def anonymous(text: str) -> str:
+    """Return `text` without secrets, without your home folder, and without the names of you and of your machine."""
+    text = redacted(text).replace(str(Path.home()), "~") if Path.home() != Path("/") else redacted(text)
+    for name, instead in ((socket.gethostname(), "HOST"), (_user(), "USER")):
+        if len(name) >= _SHORTEST and name not in {"root", "localhost"}:
+            text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", instead, text)
+    return text
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return ""
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _versions() -> dict[str, object]:
+    found: dict[str, str] = {}
+    for requirement in _requirements():
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return {
+        "workbench": __version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "packages": found,
+    }
+
+
+def _requirements() -> Sequence[str]:
+    try:
+        return requires(_DISTRIBUTION) or ()
+    except PackageNotFoundError:  # run from its folder
+        return ()
+
+
+def _failure(path: Path) -> Mapping[str, object] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _study_of(failure: Mapping[str, object] | None) -> Path | None:
+    """Find the study in the command that failed."""
+    command = failure.get("command") if failure is not None else None
+    words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
+    return next((Path(word) for word in words if word.endswith((".yaml", ".yml")) and Path(word).is_file()), None)
+
+
+def _study(path: Path) -> str:
+    """Read a study, of its paths only the last parts."""
+    try:
+        text = path.read_text(encoding="utf-8")[:_MOST_BYTES]
+        given = yaml.safe_load(text)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise WorkbenchError(f"The study {str(path)!r} cannot be read: {reason}. Check the path.") from error
+    except (yaml.YAMLError, RecursionError):  # that may be the failure: as it is
+        return text
+    if not isinstance(given, dict):
+        return text
+    return yaml.safe_dump({key: _without_folders(value) for key, value in given.items()}, sort_keys=False)
+
+
+def _without_folders(value: object) -> object:
+    return Path(value).name if isinstance(value, str) and "/" in value and "://" not in value else value
+
+
+def _end_of(journal: Path) -> str:
+    """Read the last lines of a journal; a line that is too long is left out."""
+    with journal.open("rb") as file:
+        file.seek(0, 2)
+        file.seek(max(0, file.tell() - _MOST_BYTES))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return "".join(f"{line}\n" for line in lines[-_MOST_LINES:])

@@ -1,0 +1,278 @@
+"""``workbench journal``: list, show, compare and prune what was measured."""
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench import units
+from workbench.cli import look
+from workbench.cli.console import DONE
+from workbench.cli.show_measurement import probes, sentence
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import (
+    Pruning,
+    Recorded,
+    References,
+    files_referring,
+    find_recorded,
+    prune_journal,
+    read_contents,
+    read_references,
+)
+from workbench.records import Measurement
+from workbench.study import Change, Drift, drift
+from workbench.views.drift_cards import finding
+
+_DIGEST = 8  # letters of a key's digest that are shown: enough to distinguish measurements
+_MOST_KEYS = 2
+
+
+def run_journal(options: argparse.Namespace) -> int:
+    """Do what is asked for with the journal."""
+    journal = Journal(options.journal)
+    actions = {"list": _list, "show": _show, "compare": _compare, "prune": _prune}
+    actions[options.action or "list"](journal, options)
+    return DONE
+
+
+def _list(journal: Journal, options: argparse.Namespace) -> None:
+    held = read_contents(journal)
+    if options.json:
+        plans = _plans(journal)
+        print(json.dumps([_as_json(one, plans) for one in held], indent=1))
+        return
+    out = look.console()
+    size, spare = sum(one.size for one in held), sum(one.spare for one in held)
+    count = f"{units.count(len(held))} measurement{'' if len(held) == 1 else 's'}"
+    look.answer(out, f"{count} in {journal.path}, {units.size(size)}.")
+    if not held:
+        return
+    table = look.table(
+        {
+            "measurement": "left",
+            "slots": "right",
+            "MB each": "right",
+            "records/s": "right",
+            "measured": "left",
+            "size": "right",
+        }
+    )
+    for one in held:
+        last = one.last
+        table.add_row(
+            _short(one),
+            units.count(one.budget.slots),
+            units.count(one.budget.profile.memory_mb),
+            "" if last is None else units.scaled(last.estimate.middle, ""),
+            _when(one),
+            units.size(one.size),
+        )
+    out.print(table)
+    if spare:
+        look.line(out, f"note: nothing reads {units.size(spare)} of it any more; workbench journal prune removes that.")
+
+
+def _show(journal: Journal, options: argparse.Namespace) -> None:
+    one = find_recorded(read_contents(journal), options.keys[0])
+    plans = _plans(journal)
+    if options.json:
+        print(json.dumps(_as_json(one, plans), indent=1))
+        return
+    out, last = look.console(), one.last
+    look.answer(out, f"{one.key} is not finished." if last is None else sentence(last))
+    facts = {
+        "measurement": one.key,
+        "on": _budget(one),
+        "measured": _when(one),
+        "testbed": "" if last is None else last.testbed,
+        **one.machine.described(),
+        "size": units.size(one.size),
+        "used by": ", ".join(files_referring(one, plans)) or "no plan next to the journal",
+    }
+    table = look.table({"what": "left", "seen": "left"})
+    for name, value in facts.items():
+        if value:
+            table.add_row(name, value)
+    out.print(table)
+    seen = one.state.history if last is None else last.estimate.probes
+    if seen:
+        out.print()
+        out.print(probes(seen))
+    if one.open_probes:
+        look.line(
+            out,
+            f"note: {units.count(one.open_probes)} probes are recorded of a measurement that is not finished; the "
+            "command that began it goes on from there.",
+        )
+
+
+def _compare(journal: Journal, options: argparse.Namespace) -> None:
+    before, now = _two(read_contents(journal), options.keys)
+    try:
+        found, reason = drift(before, now), ""
+    except WorkbenchError as error:  # another query or budget: side by side, without a judgement
+        found, reason = None, str(error)
+    if options.json:
+        changes = None if found is None else [_change(one) for one in _changes(found)]
+        sides = [_figures(before), _figures(now)]
+        print(json.dumps({"measurements": sides, "changes": changes, "why_not": reason or None}, indent=1))
+        return
+    out = look.console()
+    look.answer(out, f"Side by side, without a judgement: {reason}" if found is None else finding(found))
+    table = look.table({"what": "left", "first": "left", "second": "left"})
+    for name, ends in _side_by_side(before, now).items():
+        table.add_row(name, *ends)
+    out.print(table)
+    for one in () if found is None else found.differences:
+        look.line(out, f"differs: {one.thing}: {one.before}, then {one.now}")
+
+
+def _prune(journal: Journal, options: argparse.Namespace) -> None:
+    pruning = prune_journal(journal, options.keys, options.before, _plans(journal, options.plans), remove=options.yes)
+    if options.json:
+        print(json.dumps(_pruning(pruning, removed=options.yes), indent=1))
+        return
+    out = look.console()
+    size = units.size(pruning.size)
+    if not pruning.size:
+        look.answer(out, f"Nothing to remove from {journal.path}.")
+    elif options.yes:
+        look.answer(out, f"{size} removed from {journal.path}.")
+    else:
+        look.answer(out, f"{size} would be removed from {journal.path}. Nothing is removed yet: add --yes.")
+    if pruning.spare_lines:
+        look.line(
+            out,
+            f"{units.count(pruning.spare_lines)} lines that nothing reads any more, {units.size(pruning.spare_size)}: "
+            "probes that their finished measurement holds, and measurements that were given up",
+        )
+    for one in pruning.removed:
+        look.line(out, f"{_short(one)} on {_budget(one)}, {_when(one)}, {units.size(one.size)}")
+    for one, files in pruning.kept:
+        look.line(out, f"kept: {_short(one)}: {', '.join(files)} refers to it; remove that file first")
+
+
+def _two(held: Sequence[Recorded], names: Sequence[str]) -> tuple[Measurement, Measurement]:
+    """Find the two measurements to compare."""
+    if len(names) > _MOST_KEYS:
+        raise WorkbenchError(f"{len(names)} keys are given; two measurements can be compared. Give one or two.")
+    found = [find_recorded(held, name) for name in names]
+    finished = [run for one in found for run in one.state.finished[-(1 if len(found) == _MOST_KEYS else 2) :]]
+    if len(finished) < _MOST_KEYS:
+        lacking = next((one.key for one in found if one.last is None), found[0].key)
+        raise WorkbenchError(
+            f"{lacking} has {len(finished) if len(found) == 1 else 0} finished measurements, and two are compared. "
+            "Give another key, or measure it again."
+        )
+    return finished[0], finished[1]
+
+
+def _plans(journal: Journal, more: Sequence[str] = ()) -> References:
+    """Read what the plans next to the journal, and `more` of them, refer to."""
+    missing = next((file for file in more if not Path(file).is_file()), None)
+    if missing is not None:
+        raise WorkbenchError(f"The plans {missing!r} do not exist; check the path.", settings=("plans",))
+    return read_references([*sorted(journal.path.parent.glob("*.json")), *map(Path, more)])
+
+
+def _short(one: Recorded) -> str:
+    query, _, digest = one.key.rpartition("/")
+    return f"{query}/{digest[:_DIGEST]}"
+
+
+def _when(one: Recorded) -> str:
+    if one.last is None:
+        return "not finished"
+    times = len(one.state.finished)
+    return one.last.started_at[:10] + (f", {times} times" if times > 1 else "")
+
+
+def _budget(one: Recorded | Measurement) -> str:
+    budget = one.budget
+    return (
+        f"{budget.slots} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
+        f"{budget.profile.memory_mb} MB at {budget.interval_s:g} s"
+    )
+
+
+def _side_by_side(*sides: Measurement) -> dict[str, tuple[str, ...]]:
+    """Give what is compared, by name."""
+    costs = [{cost.operator: cost.per_record_s for cost in side.costs} for side in sides]
+    rows = {
+        "query": [side.query for side in sides],
+        "on": [_budget(side) for side in sides],
+        "measured": [side.started_at for side in sides],
+        "sustains": [units.rate(side.estimate.middle) for side in sides],
+        "at least": [units.rate(side.estimate.low) for side in sides],
+        "at most": [units.rate(side.estimate.high) if math.isfinite(side.estimate.high) else "" for side in sides],
+        "probes": [units.count(len(side.estimate.probes)) for side in sides],
+        **{
+            f"{operator}, s per record": [units.seconds(one[operator]) if one.get(operator) else "" for one in costs]
+            for operator in dict.fromkeys(name for one in costs for name in one)
+        },
+    }
+    return {name: tuple(values) for name, values in rows.items() if any(values)}
+
+
+def _changes(found: Drift) -> tuple[Change, ...]:
+    return tuple(dict.fromkeys((found.overall, *found.changes, *found.costs)))
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "thing": change.thing,
+        "unit": change.unit,
+        "before": change.before,
+        "now": change.now,
+        "ratio": change.ratio,
+        "judgement": change.judgement,
+        "fall_by_chance": change.fall_by_chance,
+        "rise_by_chance": change.rise_by_chance,
+    }
+
+
+def _figures(run: Measurement) -> dict[str, Any]:
+    estimate = run.estimate
+    return {
+        "query": run.query,
+        "started_at": run.started_at,
+        "capacity": estimate.middle or None,
+        "low": estimate.low,
+        "high": estimate.high if math.isfinite(estimate.high) else None,
+        "testbed": run.testbed,
+        "slots": run.budget.slots,
+        "slot_cpus": run.budget.profile.cpus,
+        "memory_mb": run.budget.profile.memory_mb,
+        "interval_s": run.budget.interval_s,
+    }
+
+
+def _as_json(one: Recorded, plans: References) -> dict[str, Any]:
+    return {
+        "key": one.key,
+        "slots": one.budget.slots,
+        "slot_cpus": one.budget.profile.cpus,
+        "memory_mb": one.budget.profile.memory_mb,
+        "interval_s": one.budget.interval_s,
+        "machine": one.machine.described(),
+        "finished": [_figures(run) for run in one.state.finished],
+        "open_probes": one.open_probes,
+        "bytes": one.size,
+        "spare_bytes": one.spare,
+        "used_by": list(files_referring(one, plans)),
+    }
+
+
+def _pruning(pruning: Pruning, *, removed: bool) -> dict[str, Any]:
+    return {
+        "removed": removed,
+        "bytes": pruning.size,
+        "spare_lines": pruning.spare_lines,
+        "spare_bytes": pruning.spare_size,
+        "measurements": [one.key for one in pruning.removed],
+        "kept": {one.key: list(files) for one, files in pruning.kept},
+    }

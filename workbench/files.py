@@ -1,0 +1,65 @@
+"""Files that appear whole or not at all."""
+
+import glob
+import os
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from workbench.errors import WorkbenchError
+
+_STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
+
+
+def write_whole(path: str | os.PathLike[str], text: str | bytes) -> None:
+    """Write `text`, or bytes as they are, to `path`, all of it or nothing; folders are made.
+
+    A symbolic link stays, and what it points to is written. What is no regular file, such as a pipe, or another name
+    of an open file, such as ``/dev/stdout``, is written straight, at its end.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be written, or the text has half a character.
+    """
+    try:
+        data = text.encode("utf-8") if isinstance(text, str) else text
+        if Path(path).absolute().parent in _STREAMS or (Path(path).exists() and not Path(path).is_file()):
+            with Path(path).open("ab") as stream:
+                stream.write(data)
+        else:
+            _replace(Path(os.path.realpath(path)), data)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.end]
+        raise WorkbenchError(
+            f"{os.fspath(path)!r} cannot hold {half!r}, which is half a character; rename it."
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise WorkbenchError(f"{os.fspath(path)!r} cannot be written: {reason}. Choose another place.") from error
+
+
+def _replace(target: Path, data: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    prefix = f".{target.name[:40]}."
+    _remove_torn(target.parent, prefix)
+    handle, name = tempfile.mkstemp(prefix=f"{prefix}{os.getpid()}-", suffix=".tmp", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _remove_torn(folder: Path, prefix: str) -> None:
+    """Remove what writers of the same file left that were killed while they wrote: their process is gone."""
+    for left in folder.glob(f"{glob.escape(prefix)}*-*.tmp"):
+        writer = left.name.removeprefix(prefix).partition("-")[0]
+        if writer.isdigit() and not psutil.pid_exists(int(writer)):
+            left.unlink(missing_ok=True)

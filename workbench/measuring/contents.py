@@ -1,0 +1,288 @@
+"""What a journal holds, measurement by measurement, and what of it can be removed.
+
+A journal is append-only, so it keeps lines that nothing reads any more: the probes that a finished measurement holds
+itself, and those of a measurement that was given up. `prune_journal` removes these, and the measurements that you name.
+A measurement that plans refer to stays, because their study would have to measure it again.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal, Line
+from workbench.measuring.events import Deployed, Event, event_of
+from workbench.measuring.state import State, fold
+from workbench.records import Machine, Measurement
+
+_NAMED = 5  # measurements that an error lists
+_ENDS = ("finished", "given up")
+_UNDER_WAY = ("deployed", "probe", "load")
+
+References = Mapping[tuple[object, ...], tuple[str, ...]]
+"""Names of the files that hold a measurement, by what distinguishes it from every other."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a journal holds of one measurement.
+
+    Parameters
+    ----------
+    key
+        Its name in the journal.
+    state
+        Its finished measurements, and what was observed since.
+    budget, machine
+        That it was last deployed on.
+    size, spare
+        Bytes of its lines, and of those among them that nothing reads any more.
+    """
+
+    key: str
+    state: State
+    budget: Budget
+    machine: Machine
+    size: int
+    spare: int
+
+    @property
+    def last(self) -> Measurement | None:
+        """The last finished measurement."""
+        return self.state.finished[-1] if self.state.finished else None
+
+    @property
+    def open_probes(self) -> int:
+        """Probes that the next run goes on from."""
+        return len(self.state.history) + len(self.state.load_curve)
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What is removed from a journal.
+
+    Parameters
+    ----------
+    spare_lines, spare_size
+        Lines that nothing reads any more, and their bytes.
+    removed
+        Measurements that are removed as a whole.
+    kept
+        Measurements that were asked for and stay, with the files that refer to them.
+    size
+        Bytes of all that is removed.
+    """
+
+    spare_lines: int
+    spare_size: int
+    removed: tuple[Recorded, ...]
+    kept: tuple[tuple[Recorded, tuple[str, ...]], ...]
+    size: int
+
+
+def read_contents(journal: Journal) -> tuple[Recorded, ...]:
+    """Read what `journal` holds, in the order in which it was begun.
+
+    Raises
+    ------
+    WorkbenchError
+        When a line cannot be read.
+    """
+    return _contents(journal.lines())
+
+
+def find(held: Sequence[Recorded], name: str) -> tuple[Recorded, ...]:
+    """Give the measurements whose key, or the digest at its end, begins with `name`.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is none.
+    """
+    found = tuple(one for one in held if one.key.startswith(name) or one.key.rpartition("/")[2].startswith(name))
+    if not found or not name:
+        known = ", ".join(one.key for one in held[:_NAMED]) or "nothing"
+        more = f" and {len(held) - _NAMED} more" if len(held) > _NAMED else ""
+        raise WorkbenchError(
+            f"The journal has no measurement whose key begins with {name!r}; it has {known}{more}. List all with "
+            "workbench journal list."
+        )
+    return found
+
+
+def find_recorded(held: Sequence[Recorded], name: str) -> Recorded:
+    """Give the measurement that `name` means; see `find`.
+
+    Raises
+    ------
+    WorkbenchError
+        When it means none, or several.
+    """
+    found = find(held, name)
+    if len(found) > 1:
+        raise WorkbenchError(
+            f"{name!r} means {len(found)} measurements: {', '.join(one.key for one in found[:_NAMED])}"
+            f"{', ...' if len(found) > _NAMED else ''}. Give more of the key."
+        )
+    return found[0]
+
+
+def read_references(files: Iterable[Path]) -> References:
+    """Read which measurements the plans among `files` hold; other files are passed over."""
+    found: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for file in files:
+        for run in _runs(file):
+            found[_identity(run)].append(file.name)
+    return {identity: tuple(dict.fromkeys(names)) for identity, names in found.items()}
+
+
+def files_referring(one: Recorded, plans: References) -> tuple[str, ...]:
+    """Give the names of the files that hold a measurement of `one`; `plans` are from `read_references`."""
+    names = [name for run in one.state.finished for name in plans.get(_identity_of(run), ())]
+    return tuple(dict.fromkeys(names))
+
+
+def prune_journal(
+    journal: Journal,
+    names: Sequence[str] = (),
+    before: date | None = None,
+    plans: References | None = None,
+    *,
+    remove: bool = False,
+) -> Pruning:
+    """Say what can be removed from `journal`, and remove it if you ask for that.
+
+    Parameters
+    ----------
+    names
+        Beginnings of the keys of measurements to remove as a whole.
+    before
+        Also those whose last finished measurement was begun before this day (UTC).
+    plans
+        From `read_references`: measurements in them stay.
+    remove
+        Whether to remove it; else nothing is changed.
+
+    Raises
+    ------
+    WorkbenchError
+        When a name means no measurement, or the journal cannot be read or written.
+    """
+    would: list[Pruning] = []
+
+    def choose(lines: Sequence[Line]) -> Collection[int]:
+        places, pruning = _chosen(lines, names, before, plans or {})
+        would.append(pruning)
+        return places
+
+    if remove:
+        journal.prune(choose)
+    if not would:  # nothing is removed, or there is no file
+        choose(journal.lines())
+    return would[0]
+
+
+def _chosen(
+    lines: Sequence[Line],
+    names: Sequence[str],
+    before: date | None,
+    plans: References,
+) -> tuple[set[int], Pruning]:
+    held = _contents(lines)
+    asked = {one.key for name in names for one in find(held, name)}
+    if before is not None:
+        asked |= {one.key for one in held if one.last is not None and one.last.started_at[:10] < before.isoformat()}
+    kept = tuple((one, files) for one in held if one.key in asked and (files := files_referring(one, plans)))
+    gone = asked - {one.key for one, _ in kept}
+    spare = _spare(lines)
+    whole = {place for place, line in enumerate(lines) if line.entry.key in gone}
+    rest = spare - whole
+    return spare | whole, Pruning(
+        len(rest),
+        _size(lines, rest),
+        tuple(one for one in held if one.key in gone),
+        kept,
+        _size(lines, spare | whole),
+    )
+
+
+def _contents(lines: Sequence[Line]) -> tuple[Recorded, ...]:
+    spare = _spare(lines)
+    events: dict[str, list[Event]] = defaultdict(list)
+    sizes, spares = Counter[str](), Counter[str]()
+    deployed: dict[str, Deployed] = {}
+    for place, line in enumerate(lines):
+        key = line.entry.key
+        sizes[key] += line.size
+        if place in spare:
+            spares[key] += line.size
+            if line.entry.kind != "deployed":  # the rest is in the finished measurement
+                continue
+        event = event_of(line.entry)
+        if isinstance(event, Deployed):
+            deployed[key] = event
+        if event is not None and place not in spare:
+            events[key].append(event)
+    held = []
+    for key, size in sizes.items():
+        state = fold(events[key])
+        last = state.finished[-1] if state.finished else deployed.get(key)
+        if last is not None:  # lines of another kind are not the workbench's measurements
+            held.append(Recorded(key, state, last.budget, last.machine, size, spares[key]))
+    return tuple(held)
+
+
+def _spare(lines: Sequence[Line]) -> set[int]:
+    """Places of the lines that nothing reads any more: a later line of the same measurement has ended it."""
+    ended: set[str] = set()
+    spare = set()
+    for place in range(len(lines) - 1, -1, -1):
+        entry = lines[place].entry
+        if entry.key in ended and entry.kind in (*_UNDER_WAY, "given up"):
+            spare.add(place)
+        if entry.kind in _ENDS:
+            ended.add(entry.key)
+    return spare
+
+
+def _size(lines: Sequence[Line], places: Iterable[int]) -> int:
+    return sum(lines[place].size for place in places)
+
+
+def _runs(file: Path) -> Iterable[Mapping[str, Any]]:
+    """Read the runs in a file of plans, or the run in a file of a measurement; none from any other file."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ()
+    if not isinstance(document, Mapping):
+        return ()
+    runs = [document, *(run for name in ("runs", "sweep") for run in document.get(name) or ())]
+    return [run for run in runs if isinstance(run, Mapping) and "started_at" in run]
+
+
+def _identity(run: Mapping[str, Any]) -> tuple[object, ...]:
+    """Give what distinguishes the measurement in a document from every other."""
+    budget = run.get("budget")
+    return (run.get("query"), run.get("testbed"), run.get("started_at"), json.dumps(budget, sort_keys=True))
+
+
+def _identity_of(run: Measurement) -> tuple[object, ...]:
+    budget, profile = run.budget, run.budget.profile
+    return _identity(
+        {
+            "query": run.query,
+            "testbed": run.testbed,
+            "started_at": run.started_at,
+            "budget": {
+                "slots": budget.slots,
+                "profile": {"cpus": profile.cpus, "memory_mb": profile.memory_mb},
+                "interval_s": budget.interval_s,
+            },
+        }
+    )
