@@ -15,10 +15,12 @@ from workbench.errors import WorkbenchError
 from workbench.records import Outage
 from workbench.simulation import RateTrace
 from workbench.strict_yaml import parse_yaml
+from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
 TESTBEDS = ("spark", "fluid", "recorded", "observed")
 DEPLOYMENTS = ("shared", "separate")
+CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "driver_host", "event_log", "allocation_s")
 _Check = Callable[[Any], Any]
 
 
@@ -41,6 +43,12 @@ class Study:
     testbed
         ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine, ``"recorded"`` replays `table`,
         ``"observed"`` reads what a running query's event log shows.
+    master
+        Where Spark runs: ``"local"``, this machine, or a cluster: ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or
+        ``yarn``. On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment
+        of its own.
+    checkpoint, executor_slots, python, driver_host, event_log, allocation_s
+        Of a cluster: see `workbench.testbed.spark.Cluster`.
     table
         CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
         ``query``; `query` is then any name.
@@ -105,6 +113,13 @@ class Study:
     event_time: str | None = None
     output_mode: OutputMode | None = None
     testbed: str = "spark"
+    master: str = LOCAL
+    checkpoint: str = ""
+    executor_slots: int = Cluster.executor_slots
+    python: str | None = None
+    driver_host: str | None = None
+    event_log: str | None = None
+    allocation_s: float = Cluster.allocation_s
     table: str | None = None
     log: str | None = None
     slot_cpus: float = defaults.SLOT_CPUS
@@ -143,6 +158,8 @@ class Study:
                 object.__setattr__(self, field.name, check(value))
             except (TypeError, ValueError, OverflowError):
                 raise WorkbenchError(f"{field.name} is {_shown(value)}; it must be {allowed}. Correct it.") from None
+        if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
+            object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
         self._check_source()
         if len(self.slots) == 1 and not ((self.shared or self.log is not None) and self.form == "scaling"):
@@ -161,6 +178,35 @@ class Study:
                 f"deployment is 'shared', but the {self.testbed} testbed deploys each budget apart. Remove it, or use "
                 "testbed: spark."
             )
+        if self.deployment == "shared" and self.cluster is not None:
+            raise WorkbenchError(
+                "deployment is 'shared', but on a cluster each budget is deployed apart: a smaller budget must use "
+                "fewer executors. Remove it."
+            )
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster to measure on; None: this machine.
+
+        Raises
+        ------
+        WorkbenchError
+            When a setting is missing, cannot be used, or has no effect.
+        """
+        given = [name for name in CLUSTER_KEYS if getattr(self, name) != getattr(Study, name)]
+        if self.master == LOCAL:
+            if given:
+                raise WorkbenchError(
+                    f"{given[0]} is given, but the master is {LOCAL!r}, which has no use for it. Set the master, such "
+                    "as spark://HOST:7077, or remove it."
+                )
+            return None
+        if self.testbed != "spark":
+            raise WorkbenchError(
+                f"The master is {self.master!r}, but the {self.testbed} testbed starts no Spark. Remove it, or use "
+                "testbed: spark."
+            )
+        return Cluster(self.master, **{name: getattr(self, name) for name in CLUSTER_KEYS})
 
     @property
     def shared(self) -> bool:
@@ -168,7 +214,7 @@ class Study:
         if self.deployment is not None:
             return self.deployment == "shared"
         explored = self.choice == "improvement" and self.estimates == 1 and self.most_calls is None
-        return self.testbed == "spark" and explored and self.form == "scaling"
+        return self.testbed == "spark" and self.master == LOCAL and explored and self.form == "scaling"
 
     @property
     def outage(self) -> Outage | None:
@@ -354,6 +400,13 @@ _RULES: Mapping[str, tuple[_Check, str]] = {
     "event_time": (_or_none(_text), "the name of a column"),
     "output_mode": (_or_none(_one_of(*get_args(OutputMode))), f"one of {', '.join(get_args(OutputMode))}"),
     "testbed": (_one_of(*TESTBEDS), f"one of {', '.join(TESTBEDS)}"),
+    "master": (_text, "local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn"),
+    "checkpoint": (_text, "the URI of a folder"),
+    "executor_slots": (_whole(1), "a whole number of at least 1"),
+    "python": (_or_none(_text), "the path or name of an interpreter"),
+    "driver_host": (_or_none(_text), "the name or address of this machine"),
+    "event_log": (_or_none(_text), "the URI of a folder"),
+    "allocation_s": (_number(0), "a number of seconds above 0"),
     "table": (_or_none(_text), "the path of a CSV file"),
     "log": (_or_none(_text), "the path of an event log"),
     "slot_cpus": (_number(0), "a number of cores above 0"),

@@ -2,12 +2,20 @@
 
 import argparse
 
+from workbench import defaults
+from workbench.cli.options.masters import add_master
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     doctor = commands.add_parser(
         "doctor",
-        description="Check whether this machine can measure, draw and report, and show how to fix what is missing; the "
-        "exit code is 2 if something is lacking that measuring needs.",
+        description="Check whether this machine can measure, draw and report, and show how to fix what is missing; of "
+        "a cluster (--master), also whether it gives executors on which a query can be measured. The exit code is 2 if something is lacking that measuring needs.",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
+    doctor.add_argument("--slots", type=int, default=1, help="slots that a cluster is asked for (1)")
+    doctor.add_argument(
+        "--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of each of these slots, MiB (1024)"
+    )
+    add_master(doctor)

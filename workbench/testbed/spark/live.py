@@ -36,21 +36,28 @@ MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the 
 
 @dataclass
 class Meter:
-    """CPU seconds of the executor between batches: in total, and its Python workers alone."""
+    """CPU seconds of the executor between batches: in total, and its Python workers alone.
+
+    Of executors on a cluster, which are no processes of this machine, they are not known.
+    """
 
     quota: CpuQuota | None
-    executor: int
+    executor: int | None
     _used: float = 0.0
     _python: float = 0.0
 
     def used_s(self) -> tuple[float, float]:
         """CPU seconds (total, Python) so far."""
+        if self.executor is None:
+            return 0.0, 0.0
         workers = self.quota.processes() if self.quota else family(self.executor)
         python = sum(process_cpu_s(pid) for pid in workers if pid != self.executor)
         return self.quota.used_s() if self.quota else python + process_cpu_s(self.executor), python
 
-    def lap(self) -> tuple[float, float]:
-        """CPU seconds (total, Python) since the last call."""
+    def lap(self) -> tuple[float | None, float]:
+        """CPU seconds (total, Python) since the last call; the total is None if it is not known."""
+        if self.executor is None:
+            return None, 0.0
         used, python = self.used_s()
         lap = max(0.0, used - self._used), max(0.0, python - self._python)
         self._used, self._python = used, python
@@ -84,6 +91,7 @@ class LiveQuery:
     interval_s: float
     events: EventLog
     meter: Meter
+    checkpoint: str = ""  # a URI; default: in the folder
     query: Any = None
     done: list[CompletedBatch] = field(default_factory=list)
     commanded_rate: float = 0.0
@@ -145,7 +153,7 @@ class LiveQuery:
                 frame.writeStream.format("noop")
                 .queryName(self.folder.name)
                 .outputMode(output_mode)
-                .option("checkpointLocation", str(self.folder / "checkpoint"))
+                .option("checkpointLocation", self.checkpoint or str(self.folder / "checkpoint"))
                 .trigger(processingTime=f"{self._interval_ms} milliseconds")
                 .start()
             )
@@ -189,7 +197,7 @@ class LiveQuery:
         """Number of the current command."""
         return self._epoch
 
-    def take(self, log: BatchLog, executor_s: float, python_s: float) -> None:
+    def take(self, log: BatchLog, executor_s: float | None, python_s: float) -> None:
         """Record a committed batch, and adapt the batch size if the rate is unlimited."""
         releases, self._release_offset = read_releases(self.folder, self._release_offset)
         self._released.update({release.last: release for release in releases if release.records})

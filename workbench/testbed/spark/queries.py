@@ -39,7 +39,8 @@ class Queries:
         interval_s: float = READ_INTERVAL_S,
     ) -> LiveQuery:
         """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""
-        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter)
+        checkpoint = f"{spec.checkpoints}/{folder}" if spec.checkpoints else ""
+        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter, checkpoint)
         mode = "append" if build else spec.output_mode
         live.start(self._spark, spec.generator, spec.source_partitions, build or spec.build, mode)
         self._running.append(live)
@@ -51,8 +52,8 @@ class Queries:
 
     def tick(self) -> None:
         """Let a moment pass, and raise the error of a query that failed."""
-        self._wait()
         self.pump()
+        self._wait()  # what is lost is a better reason than the failure that it causes
         for query in self._running:
             query.check()
 
