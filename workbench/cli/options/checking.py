@@ -11,7 +11,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     doctor = commands.add_parser(
         "doctor",
         description="Check whether this machine can measure, draw and report, and show how to fix what is missing; of "
-        "a cluster (--master), also whether it gives executors on which a query can be measured. The exit code is 2 if something is lacking that measuring needs.",
+        "a cluster (--master), also whether it gives executors on which a query can be measured. The exit code is 2 "
+        "if something is lacking that measuring needs.",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--slots", type=int, default=1, help="slots that a cluster is asked for (1)")

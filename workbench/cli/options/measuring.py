@@ -37,9 +37,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verified = commands.add_parser(
         "verify",
         parents=[deployed],
-        description="Deploy a query on this machine or a cluster and run it at a rate, or at shares of it. The exit code "
-        "says whether the lowest was sustained. Of a file that workbench plan wrote, the deployment of a target is run as "
-        "planned: at its rate, which must be sustained, and just above its interval, which must not.",
+        description="Deploy a query on this machine or a cluster and run it at a rate, or at shares of it. The exit "
+        "code says whether the lowest was sustained. Of a file that workbench plan wrote, the deployment of a target "
+        "is run as planned: at its rate, which must be sustained, and just above its interval, which must not.",
     )
     verified.add_argument("--rate", type=float, help="records/s; of a plan, the target (the highest that fits)")
     verified.add_argument(

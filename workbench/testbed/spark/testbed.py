@@ -144,10 +144,7 @@ class SparkTestbed:
     def identity(self) -> str:
         """What a measurement depends on apart from the query and the budget; only equal identities may be mixed."""
         if self.cluster:
-            return (
-                f"Spark {version('pyspark')}, master {self.cluster.master}, executors of {self.cluster.executor_slots} "
-                f"slots, checkpoints in {self.cluster.checkpoint}"
-            )
+            return f"Spark {version('pyspark')}, master {self.cluster.identity}"
         with tempfile.TemporaryDirectory(prefix="java-") as folder:
             java = find_java(Path(folder)).version
         machine = describe()

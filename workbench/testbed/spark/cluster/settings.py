@@ -1,5 +1,6 @@
 """What must be known of a cluster to measure on it, and the executors that a budget becomes there."""
 
+import hashlib
 import re
 import socket
 from dataclasses import dataclass
@@ -110,6 +111,13 @@ class Cluster:
     def kind(self) -> str:
         """``"standalone"``, ``"kubernetes"`` or ``"yarn"``."""
         return kind_of(self.master)
+
+    @property
+    def identity(self) -> str:
+        """What a measurement depends on, without the address: reports show no names of machines."""
+        named = "\n".join((self.master, self.checkpoint, self.python or ""))
+        many = f"{self.executor_slots} slot{'s' * (self.executor_slots > 1)}"
+        return f"{self.kind} cluster {hashlib.sha256(named.encode()).hexdigest()[:8]}, executors of {many}"
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
