@@ -23,11 +23,12 @@ def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[
         This machine's address as the executors reach it; None: Spark finds one.
     """
     count, executor = cluster.executors(budget)
-    host = cluster.driver_host or address
-    reached = {"spark.driver.host": host, "spark.driver.bindAddress": host} if host else {}
+    bound = {"spark.driver.bindAddress": address} if address else {}
+    host = {"spark.driver.host": cluster.driver_host or address or ""}
     settings: dict[str, str] = manager(cluster).conf(cluster, budget)
     return {
-        **reached,
+        **bound,
+        **(host if any(host.values()) else {}),
         "spark.executor.instances": str(count),
         "spark.executor.cores": str(executor.millicores // 1000),
         "spark.executor.memory": f"{executor.heap_mb}m",

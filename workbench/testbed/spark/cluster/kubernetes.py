@@ -26,7 +26,6 @@ def conf(cluster: Cluster, budget: Budget, environment: Mapping[str, str] = os.e
     pod = environment.get("HOSTNAME") if "KUBERNETES_SERVICE_HOST" in environment else None
     return {
         "spark.submit.deployMode": "client",
-        "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104 - executors come from other hosts
         "spark.executor.memoryOverhead": f"{executor.overhead_mb}m",
         "spark.kubernetes.executor.request.cores": f"{executor.millicores}m",
         "spark.kubernetes.executor.limit.cores": f"{executor.millicores}m",

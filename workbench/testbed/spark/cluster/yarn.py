@@ -32,7 +32,6 @@ def conf(cluster: Cluster, budget: Budget, environment: Mapping[str, str] = os.e
     _, executor = cluster.executors(budget)
     return {
         "spark.submit.deployMode": "client",
-        "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104 - executors come from other hosts
         "spark.executor.memoryOverhead": f"{executor.overhead_mb}m",
     }
 
