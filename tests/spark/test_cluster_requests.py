@@ -39,7 +39,9 @@ def configured(jvm, cluster, **more):
     conf = jvm.org.apache.spark.SparkConf(False).setMaster(cluster.master).setAppName("workbench")  # noqa: FBT003 - without the defaults
     for key, value in (cluster_conf(cluster, FOUR, "10.0.0.1") | more).items():
         conf.set(key, value)
-    return conf, single(jvm.org.apache.spark.resource, "ResourceProfile").getOrCreateDefaultProfile(conf)
+    profiles = single(jvm.org.apache.spark.resource, "ResourceProfile")
+    profiles.clearDefaultProfile()  # of an earlier test
+    return conf, profiles.getOrCreateDefaultProfile(conf)
 
 
 def test_an_executors_pod_is_limited_to_what_it_requests(jvm):

@@ -139,6 +139,10 @@ class Events:
         """Why the query ended on its own; None while it runs."""
         return self._failures.get(query_id)
 
+    def forget_failure(self, query_id: str) -> None:
+        """Forget why the query ended: it was started again."""
+        self._failures.pop(query_id, None)
+
     def unread(self, query_id: str) -> Sequence[int]:
         """Rows released to each of the query's latest consecutive batches that read none of them."""
         return self._unread.get(query_id, ())
@@ -256,6 +260,10 @@ class EventLog:
     def failure(self, query_id: str) -> str | None:
         """Why the query ended on its own; None while it runs."""
         return self._events.failure(query_id)
+
+    def forget_failure(self, query_id: str) -> None:
+        """Forget why the query ended: it was started again."""
+        self._events.forget_failure(query_id)
 
     def unread(self, query_id: str) -> Sequence[int]:
         """Rows released to each of the query's latest consecutive batches that read none of them."""

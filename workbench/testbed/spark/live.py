@@ -31,6 +31,9 @@ _DAMPED = 1.25
 _CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
 # A batch takes at most this many times the rows that are expected to fit, so that an overloaded batch ends too.
 MOST_FITTING = 10
+# Spark waits ten seconds, and no setting changes that, for the source's Python process: too short on a busy machine.
+_SLOW_PYTHON = "Python worker failed to connect back"
+_MOST_STARTS = 6
 MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
 
 
@@ -101,6 +104,8 @@ class LiveQuery:
     _most_rows: int = 0
     _released: dict[int, Release] = field(default_factory=dict)
     _release_offset: int = 0
+    _begin: Callable[[], Any] = field(default=lambda: None)
+    _starts: int = 1
 
     def start(
         self,
@@ -148,15 +153,16 @@ class LiveQuery:
                 f"Query {self.name!r} has no streaming plan: its result does not read from the DataFrame it was given. "
                 "Build it from the function's argument."
             )
+        writer = (
+            frame.writeStream.format("noop")
+            .queryName(self.folder.name)
+            .outputMode(output_mode)
+            .option("checkpointLocation", self.checkpoint or str(self.folder / "checkpoint"))
+            .trigger(processingTime=f"{self._interval_ms} milliseconds")
+        )
+        self._begin = writer.start
         try:
-            self.query = (
-                frame.writeStream.format("noop")
-                .queryName(self.folder.name)
-                .outputMode(output_mode)
-                .option("checkpointLocation", self.checkpoint or str(self.folder / "checkpoint"))
-                .trigger(processingTime=f"{self._interval_ms} milliseconds")
-                .start()
-            )
+            self.query = self._begin()
         except PySparkException as error:
             raise WorkbenchError(
                 f"Spark refuses query {self.name!r} in output mode {output_mode!r}: {_first_line(error)}. "
@@ -221,12 +227,18 @@ class LiveQuery:
         unread = self.events.unread(self.query.id)
         if len(unread) >= MOST_UNREAD:
             raise not_read(self.name, sum(unread), 0.0)
-        failure = self.events.failure(self.query.id)
-        if failure is None and self.query.isActive:
+        failure, active = self.events.failure(self.query.id), self.query.isActive
+        if failure is None and active:
             return
         if failure is None:
             exception = self.query.exception()
             failure = str(exception) if exception else "it stopped"
+        if _SLOW_PYTHON in failure and not self.done and (active or self._starts < _MOST_STARTS):
+            self.events.forget_failure(self.query.id)
+            if not active:
+                self._starts += 1
+                self.query = self._begin()
+            return
         raise WorkbenchError(
             f"Query {self.name!r} failed at run time: {_root_cause(failure)}. "
             "Fix the query or the data; everything measured so far is kept."
