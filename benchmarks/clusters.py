@@ -2,10 +2,10 @@
 
     python benchmarks/clusters.py [nexmark:q1 nexmark:q5]
 
-The cluster comes from the PySpark package: a master and two workers of one core each, on loopback addresses of their own.
-Each query is measured on one executor and on two, of one core each, and on one and two whole cores of this machine
-(budgets that leave the driver no core are left out). Prints figures, asserts nothing. A figure of a cluster rests on cores
-that are counted and not limited: on a machine with few cores, the driver shares them with the executors.
+The cluster comes from the PySpark package: a master and two workers of one core each, on loopback addresses of their
+own. Each query is measured on one executor and on two, of one core each, and on one and two whole cores of this machine
+(budgets that leave the driver no core are left out). Prints figures, asserts nothing. A figure of a cluster rests on
+cores that are counted and not limited: on a machine with few cores, the driver shares them with the executors.
 """
 
 import sys
