@@ -1,4 +1,4 @@
-"""A standalone cluster of two workers beside the same budgets on this machine: the rates, and their ratio.
+"""A standalone cluster of two workers compared with the same budgets on this machine: the rates, and their ratio.
 
     python benchmarks/clusters.py [nexmark:q1 nexmark:q5]
 

@@ -35,6 +35,7 @@ class Standalone:
     port: int
     page: int
     processes: dict = field(default_factory=dict)
+    addresses: list = field(default_factory=list)
 
     @property
     def master(self):
@@ -52,10 +53,10 @@ class Standalone:
         return 0
 
     def executors(self):
-        """Processes of executors on all workers that are not gone."""
+        """Processes of executors on the workers."""
         listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-        return [line for line in listed.splitlines() if "CoarseGrainedExecutorBackend" in line and str(HOME) in line
-                and "spark://CoarseGrainedScheduler@127.0.0.1" in line and "--worker-url" in line]  # fmt: skip
+        ours = tuple(f"--worker-url spark://Worker@{address}:" for address in self.addresses)
+        return [line for line in listed.splitlines() if any(worker in line for worker in ours)]
 
     def start(self, name, *arguments, address=HOST):
         """Start a daemon in a session of its own, so that all of a machine can be ended at once."""
@@ -94,6 +95,7 @@ def standalone(folder, *, workers=2, cores=1, memory="2g"):
                       "--webui-port", cluster.page)  # fmt: skip
         for number in range(workers):
             address = f"127.0.0.{number + 2}"
+            cluster.addresses.append(address)
             cluster.start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", address, "--cores",
                           cores, "--memory", memory, "--webui-port", 0, "-d", cluster.folder / f"work-{number}",
                           cluster.master, address=address)  # fmt: skip

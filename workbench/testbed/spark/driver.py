@@ -23,6 +23,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile, Timing
+from workbench.records import Machine
 from workbench.testbed.spark.cluster import (
     await_executors,
     check_shared,
@@ -85,6 +86,7 @@ class Driver:
         self._probes: dict[Turn, InterferenceProbe] = {}
         self._interference = InterferenceProbe(self._core_timer(), now_s)
         self._executor: int | None = None
+        self._machine: Machine | None = None  # of a cluster's executors
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark and the query, and warm up both."""
@@ -118,7 +120,7 @@ class Driver:
         jvm = spark._jvm  # noqa: SLF001 - py4j's only door
         java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
         facts = {"spark": spark.version, "java": java, "source": self._source.profile(spec.budget)}
-        return facts | ({"machine": describe_workers(spark, spec.cluster, spec.budget)} if spec.cluster else {})
+        return facts | ({"machine": self._machine} if self._machine else {})
 
     def turn(self, turn: Turn) -> SourceProfile:
         """Start the query again on `turn`'s budget in the same executor: its code stays warm, its state begins empty.
@@ -276,7 +278,8 @@ class Driver:
         spec, spark = self._spec, self._spark
         assert spec.cluster is not None and spark is not None  # noqa: S101, PT018 - for the type checker
         await_executors(spark, spec.cluster, spec.budget, self._let_pass, self._say)
-        self._say("checking that executors reach the checkpoints")
+        self._say("looking at the executors")
+        self._machine = describe_workers(spark, spec.cluster, spec.budget)
         check_shared(spark, spec.checkpoints, spec.budget.slots)
         spark.sparkContext.addPyFile(str(pack(spec.folder)))
         if isinstance(spec.generator, Replay):
