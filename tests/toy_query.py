@@ -8,6 +8,7 @@ import pyarrow as pa
 from workbench.workload import Query
 
 TIME = pa.timestamp("us", "UTC")
+KEYS = 97
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Numbers:
     def batches(self, first, last, clock):
         for start in range(first, last, 20_000):
             ids = np.arange(start, min(start + 20_000, last))
-            columns = [pa.array(ids), pa.array(ids % 97), pa.array(clock.times_us(ids)).cast(TIME)]
+            columns = [pa.array(ids), pa.array(ids % KEYS), pa.array(clock.times_us(ids)).cast(TIME)]
             yield pa.record_batch(columns, names=["id", "key", "time"])
 
 

@@ -11,8 +11,17 @@ from pathlib import Path
 
 import psutil
 
+from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark import SLOT_SHARE, find_java, left_over, quota_permitted, usable_cores
+from workbench.testbed.spark import (
+    SLOT_SHARE,
+    Cluster,
+    find_java,
+    left_over,
+    look_at,
+    quota_permitted,
+    usable_cores,
+)
 
 _LEAST_MEMORY_GB = 4.0
 _LEAST_DISK_GB = 2.0
@@ -33,6 +42,12 @@ class Finding:
 def examine() -> tuple[Finding, ...]:
     """Look at everything a measurement or a report needs."""
     return (_python(), _packages(), _java(), _cores(), _quota(), _memory(), _disk(), _left_over(), _browser())
+
+
+def examine_cluster(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
+    """Look at a cluster by starting the executors of `budget`, and at what this machine needs to use it."""
+    seen = look_at(cluster, budget)
+    return (_python(), _packages(), _java(), *(Finding(one.thing, one.found, not one.fix, one.fix) for one in seen))
 
 
 def _python() -> Finding:

@@ -12,35 +12,41 @@ from workbench import units
 from workbench.bundle import Part, collect, write
 from workbench.cli import look
 from workbench.cli.console import BAD_INPUT, DONE, check_file
-from workbench.doctor import Finding, examine
+from workbench.cli.masters import cluster_of
+from workbench.dataflow import Budget, SlotProfile
+from workbench.doctor import Finding, examine, examine_cluster
 from workbench.errors import WorkbenchError
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    """Look at what this machine has, or collect what repeats a failure."""
+    """Look at what this machine, or a cluster, has, or collect what repeats a failure."""
     if options.bundle is not None:
         return _bundle(options)
     for name in ("yes", "study"):
         if getattr(options, name):
             raise WorkbenchError(f"--{name} is given without --bundle. Add --bundle FILE, or leave --{name} out.")
-    findings = examine()
+    cluster = cluster_of(options)
+    if cluster is None:
+        findings = examine()
+    else:
+        findings = examine_cluster(cluster, Budget(options.slots, SlotProfile(1, options.memory_mb)))
     if options.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:
-        _show(findings)
+        _show(findings, "This machine" if cluster is None else "The cluster")
     return DONE if all(finding.fit or not finding.needed for finding in findings) else BAD_INPUT
 
 
-def _show(findings: Sequence[Finding]) -> None:
-    """Print whether this machine is fit, what was looked at, and how to fix what is missing."""
+def _show(findings: Sequence[Finding], place: str) -> None:
+    """Print whether the place is fit, what was looked at, and how to fix what is missing."""
     out = look.console()
     missing = [finding for finding in findings if not finding.fit]
     needed = [finding.thing for finding in missing if finding.needed]
-    verdict = "This machine can measure."
+    verdict = f"{place} can measure."
     if needed:
         verdict = (
-            f"This machine cannot measure yet: {', '.join(needed)}. It can plan from the simulated engine, recorded "
-            "rates and event logs."
+            f"{place} cannot measure yet: {', '.join(needed)}. You can plan from the simulated engine, recorded rates and "
+            "event logs."
         )
     look.answer(out, verdict)
     table = look.table({"": "left", "thing": "left", "found": "left"})

@@ -21,6 +21,7 @@ from workbench.cli.console import (
     check_file,
     tell_partial,
 )
+from workbench.cli.masters import cluster_of, on_cluster
 from workbench.cli.progress import progress
 from workbench.cli.show_measurement import probes, sentence
 from workbench.dataflow import Budget, SlotProfile
@@ -119,7 +120,8 @@ def run_verify(options: argparse.Namespace) -> int:
 def _verify_plan(options: argparse.Namespace) -> int:
     _refuse_others(options)
     planned = read_planned(Path(options.query))
-    testbed = SparkTestbed(slot_cpus="auto" if quota_permitted() else "cores")
+    cluster = on_cluster(planned.study, options).cluster
+    testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores")
     plan = plan_to_verify(planned, testbed, options.rate)
     with progress() as say:
         say(f"{plan.query} on {plan.budget.slots} slots, planned for {units.rate(plan.rate)}")
@@ -205,14 +207,15 @@ def _estimator(options: argparse.Namespace) -> CapacityEstimator:
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     """Build what the options ask for, refusing what cannot be had before anything starts."""
     query = find_query(options.query, options.dataset, options.event_time, options.output_mode, options.source)
-    fractions = quota_permitted()
+    cluster = cluster_of(options)
+    fractions = cluster is None and quota_permitted()
     cpus, slots = options.slot_cpus, options.slots
     if cpus is None:
         cpus = defaults.SLOT_CPUS if fractions else 1.0
     if slots is None:
-        slots = defaults.SLOTS if fractions else max(1, int(usable_cores()) - 1)
+        slots = defaults.SLOTS if fractions or cluster else max(1, int(usable_cores()) - 1)
     budget = Budget(slots, SlotProfile(cpus, options.memory_mb), options.interval)
-    testbed = SparkTestbed(slot_cpus="auto" if fractions else "cores")
+    testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if fractions else "cores")
     testbed.check(budget)
     return query, budget, testbed
 

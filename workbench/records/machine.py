@@ -27,6 +27,8 @@ class Machine:
         Operating system and its release.
     facts
         Further facts in words by name, such as versions.
+    dedicated
+        Whether the cores of the slots are held for them; False where a cluster only counts them.
     """
 
     slots: str = ""
@@ -36,6 +38,7 @@ class Machine:
     memory_gib: float | None = None
     system: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    dedicated: bool = True
 
     def described(self) -> dict[str, str]:
         """Every known fact in words, by name."""

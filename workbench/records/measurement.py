@@ -97,6 +97,14 @@ class Measurement:
                 "2026-01-31T12:00:00+00:00."
             ) from error
 
+    @property
+    def used_cores(self) -> float | None:
+        """Cores that the tasks of one slot used at the rate, by the testbed's CPU seconds; None: unknown."""
+        seen = self.estimate.observation
+        if seen is None or not seen.operators or seen.elapsed_s <= 0:
+            return None
+        return sum(one.cpu_s for one in seen.operators) / (seen.elapsed_s * self.budget.slots)
+
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the measurement to `path`, all of it or nothing.
 

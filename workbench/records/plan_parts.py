@@ -32,6 +32,7 @@ Concern = Literal[
     "batch not explained",
     "runs left out",
     "doubtful runs",
+    "cores not dedicated",
 ]
 
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384

@@ -35,10 +35,11 @@ from workbench.study.scaling import (
     with_response,
 )
 from workbench.study.scenario import Scenario
-from workbench.study.spec import Study, read_study, study_from
+from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
 
 __all__ = [
+    "CLUSTER_KEYS",
     "KEYED",
     "NAMES",
     "POLICIES",

@@ -436,6 +436,7 @@ def testbed_of(study: Study, progress: Callable[[str], None]) -> Testbed:
     if study.table is not None:
         return RecordedTestbed.from_csv(study.table)
     return SparkTestbed(
+        cluster=study.cluster,
         slot_cpus="cores" if study.slot_cpus == int(study.slot_cpus) else "auto",
         warmup_cap_s=min(SparkTestbed.warmup_cap_s, study.warmup_s),
         progress=progress,

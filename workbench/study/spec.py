@@ -16,10 +16,12 @@ from workbench.reading import parse_yaml, read_text
 from workbench.records import Outage
 from workbench.simulation import RateTrace
 from workbench.study.catalogue import SOURCES, check_source
+from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
 TESTBEDS = ("spark", "fluid", "recorded", "observed")
 DEPLOYMENTS = ("shared", "separate")
+CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "driver_host", "event_log", "allocation_s")
 _Check = Callable[[str, Any], Any]
 
 
@@ -45,6 +47,12 @@ class Study:
     testbed
         ``"spark"`` measures on this machine, ``"fluid"`` on the simulated engine, ``"recorded"`` replays `table`,
         ``"observed"`` reads what a running query's event log shows.
+    master
+        Where Spark runs: ``"local"``, this machine, or a cluster: ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or
+        ``yarn``. On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment
+        of its own.
+    checkpoint, executor_slots, python, driver_host, event_log, allocation_s
+        Of a cluster: see `workbench.testbed.spark.Cluster`.
     table
         CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
         ``query``; `query` is then any name.
@@ -110,6 +118,13 @@ class Study:
     source: str = "replay"
     output_mode: OutputMode | None = None
     testbed: str = "spark"
+    master: str = LOCAL
+    checkpoint: str = ""
+    executor_slots: int = Cluster.executor_slots
+    python: str | None = None
+    driver_host: str | None = None
+    event_log: str | None = None
+    allocation_s: float = Cluster.allocation_s
     table: str | None = None
     log: str | None = None
     slot_cpus: float = defaults.SLOT_CPUS
@@ -144,6 +159,8 @@ class Study:
             if value is field.default:  # not given
                 continue
             object.__setattr__(self, field.name, _RULES[field.name](field.name, value))
+        if self.cluster is not None and self.slot_cpus == defaults.SLOT_CPUS:  # not given: Spark assigns whole cores
+            object.__setattr__(self, "slot_cpus", 1.0)
         _ = self.space  # says what is wrong with it
         self._check_source()
         self._check_topic()
@@ -164,6 +181,35 @@ class Study:
                 f"deployment is 'shared', but the {self.testbed} testbed deploys each budget apart. Remove it, or use "
                 "testbed: spark."
             )
+        if self.deployment == "shared" and self.cluster is not None:
+            raise WorkbenchError(
+                "deployment is 'shared', but on a cluster each budget is deployed apart: a smaller budget must use "
+                "fewer executors. Remove it."
+            )
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster to measure on; None: this machine.
+
+        Raises
+        ------
+        WorkbenchError
+            When a setting is missing, cannot be used, or has no effect.
+        """
+        given = [name for name in CLUSTER_KEYS if getattr(self, name) != getattr(Study, name)]
+        if self.master == LOCAL:
+            if given:
+                raise WorkbenchError(
+                    f"{given[0]} is given, but the master is {LOCAL!r}, which has no use for it. Set the master, such "
+                    "as spark://HOST:7077, or remove it."
+                )
+            return None
+        if self.testbed != "spark":
+            raise WorkbenchError(
+                f"The master is {self.master!r}, but the {self.testbed} testbed starts no Spark. Remove it, or use "
+                "testbed: spark."
+            )
+        return Cluster(self.master, **{name: getattr(self, name) for name in CLUSTER_KEYS})
 
     @property
     def shared(self) -> bool:
@@ -171,7 +217,8 @@ class Study:
         if self.deployment is not None:
             return self.deployment == "shared"
         explored = self.choice == "improvement" and self.estimates == 1 and self.most_calls is None
-        return self.testbed == "spark" and self.source == "replay" and explored and self.form == "scaling"
+        here = self.testbed == "spark" and self.master == LOCAL and self.source == "replay"
+        return here and explored and self.form == "scaling"
 
     @property
     def outage(self) -> Outage | None:
@@ -215,6 +262,12 @@ class Study:
         if self.source == "kafka" and self.testbed != "spark":
             raise WorkbenchError(
                 f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
+            )
+        if self.source == "kafka" and self.cluster is not None:
+            raise WorkbenchError(
+                f"source is 'kafka', but the master is {self.master!r}; Spark's Kafka source is measured on this "
+                "machine alone. Remove source, or use master: local.",
+                settings=("source",),
             )
         if self.source == "kafka" and self.deployment == "shared":
             raise WorkbenchError(
@@ -362,6 +415,13 @@ _RULES: Mapping[str, _Check] = {
     "source": _one_of(*SOURCES),
     "output_mode": _or_none(_one_of(*get_args(OutputMode))),
     "testbed": _one_of(*TESTBEDS),
+    "master": _text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn"),
+    "checkpoint": _text("the URI of a folder"),
+    "executor_slots": _whole(1, bounds.TASKS),
+    "python": _or_none(_text("the path or name of an interpreter")),
+    "driver_host": _or_none(_text("the name or address of this machine")),
+    "event_log": _or_none(_text("the URI of a folder")),
+    "allocation_s": _SECONDS,
     "table": _CSV,
     "log": _or_none(_text("the path of an event log")),
     "slot_cpus": _number(bounds.LEAST_CPUS, bounds.CPUS, "cores"),

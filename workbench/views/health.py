@@ -53,6 +53,7 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
         _source_bound,
         _no_upper_end,
         _quota,
+        *(() if measurement.machine.dedicated else (_counted,)),
     )
     return tuple(check(measurement) for check in every)
 
@@ -263,4 +264,15 @@ def _quota(measurement: Measurement) -> Check:
         seen,
         "The slots were never as busy as their quota allows, so something else limits the rate: look at the fixed "
         "time, at key skew and at the number of tasks.",
+    )
+
+
+def _counted(measurement: Measurement) -> Check:
+    used = measurement.used_cores
+    cores = "" if used is None else f" The tasks' threads used {used:.2f} cores per slot."
+    return Check(
+        "Were the slots' cores dedicated?",
+        f"The cluster counts cores but does not limit them, so a slot may have had more or less than its own.{cores}",
+        "Measure while nothing else runs on the workers, and compare with a plan for cores that are limited "
+        "(Kubernetes, or a virtual machine per executor) with care.",
     )

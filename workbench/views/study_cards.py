@@ -21,9 +21,10 @@ _WHERE = {
 def asked_card(study: Study) -> Card:
     """Say what the study asks."""
     rates = " and ".join(units.rate(rate) for rate in study.targets)
+    where = f"on a {study.cluster.kind} cluster" if study.cluster else _WHERE[study.testbed]
     finding = (
         f"How much must be deployed for {study.query} to sustain {rates}, found from runs on {study.slots[0]} to "
-        f"{study.slots[-1]} slots ({_WHERE[study.testbed]})?"
+        f"{study.slots[-1]} slots ({where})?"
     )
     facts: dict[str, Cell | bool] = {
         "Query": study.query,

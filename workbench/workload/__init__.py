@@ -4,6 +4,7 @@ from workbench.workload.dataset import Replay, prepare, schema_of
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys, read_key_frequencies
 from workbench.workload.query import Dataset, EventClock, Generator, OutputMode, Query, Unread
+from workbench.workload.shipped import Shipped
 
 __all__ = [
     "TRACKED",
@@ -14,6 +15,7 @@ __all__ = [
     "OutputMode",
     "Query",
     "Replay",
+    "Shipped",
     "Unread",
     "check_dataset",
     "count_keys",

@@ -21,6 +21,7 @@ from workbench.capacity.explore import Exploration, keeps_state, overstatement, 
 from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, carries, check_model
 from workbench.capacity.planning.checks import (
     check_allocation,
+    check_cores,
     check_counted_keys,
     check_interval,
     check_keys,
@@ -143,6 +144,7 @@ def plan(
         *check_python(runs, math.ceil(budget.slots / executors)),
         *check_keys(runs, partitions),
         *check_counted_keys(runs, keys, partitions, rate),
+        *check_cores(runs),
         *check_state(known=saw_operators(exploration.runs)),
         *exploration.findings,
     )

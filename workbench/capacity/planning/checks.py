@@ -117,6 +117,24 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
     )
 
 
+def check_cores(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
+    """Say that runs were made on cores that a cluster only counts."""
+    counted = [run for run in runs if not run.machine.dedicated]
+    if not counted:
+        return ()
+    used = [cores for run in counted if (cores := run.used_cores) is not None]
+    seen = f" Their tasks' threads used {min(used):.2f} to {max(used):.2f} cores per slot." if used else ""
+    return (
+        ModelFinding(
+            "cores not dedicated",
+            max(used, default=0.0),
+            f"{len(counted)} runs were made on cores that their cluster counts but does not limit, so a slot may have "
+            f"had more or less than its own.{seen}",
+            "Keep other work off the workers while you measure, and deploy on cores of the same kind.",
+        ),
+    )
+
+
 def check_counted_keys(
     runs: Iterable[Measurement], keys: KeyFrequencies | None, partitions: int, rate: float
 ) -> tuple[ModelFinding, ...]:

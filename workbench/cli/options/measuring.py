@@ -4,6 +4,7 @@ import argparse
 
 from workbench import defaults
 from workbench.cli.console import JOURNAL, KEPT
+from workbench.cli.options.masters import add_master
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -12,8 +13,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     measured = commands.add_parser(
         "measure",
         parents=[deployed],
-        description="Deploy a query on this machine and try rates until the highest that it sustains is bracketed. "
-        "Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
+        description="Deploy a query on this machine or a cluster and try rates until the highest that it sustains is "
+        "bracketed. Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
     )
     measured.add_argument(
         "--tolerance", type=float, help="relative width of the bracket (0.04; StreamBed's schedules: 0.01)"
@@ -36,9 +37,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verified = commands.add_parser(
         "verify",
         parents=[deployed],
-        description="Deploy a query on this machine and run it at a rate, or at shares of it. The exit code says "
-        "whether the lowest was sustained. Of a file that workbench plan wrote, the deployment of a target is run as "
-        "planned: at its rate, which must be sustained, and just above its interval, which must not.",
+        description="Deploy a query on this machine or a cluster and run it at a rate, or at shares of it. The exit "
+        "code says whether the lowest was sustained. Of a file that workbench plan wrote, the deployment of a target "
+        "is run as planned: at its rate, which must be sustained, and just above its interval, which must not.",
     )
     verified.add_argument("--rate", type=float, help="records/s; of a plan, the target (the highest that fits)")
     verified.add_argument(
@@ -67,4 +68,5 @@ def _deployment_options() -> argparse.ArgumentParser:
     )
     options.add_argument("--output-mode", choices=["append", "update", "complete"], help="Spark's output mode")
     options.add_argument("--json", action="store_true", help="print JSON")
+    add_master(options)
     return options

@@ -3,6 +3,7 @@
 import argparse
 
 from workbench.cli.console import JOURNAL, KEPT
+from workbench.cli.options.masters import add_master
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -22,4 +23,5 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     planned.add_argument("--journal", default=JOURNAL, help="where every run is recorded (%(default)s)")
     planned.add_argument("--output", metavar="FILE", help="the plans as JSON (.workbench/FOLDER-STUDY-plan.json)")
     planned.add_argument("--report", metavar="FILE", help="also write one offline HTML file")
+    add_master(planned)
     planned.set_defaults(kept=KEPT)

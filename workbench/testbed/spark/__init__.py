@@ -1,8 +1,10 @@
 """Spark as a testbed."""
 
+from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.event_log import BatchLog, Events, rows_of
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.left_over import left_over
+from workbench.testbed.spark.look import look_at
 from workbench.testbed.spark.machine import usable_cores
 from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
 from workbench.testbed.spark.quota import CpuQuota, quota_permitted
@@ -10,9 +12,11 @@ from workbench.testbed.spark.session import batch_session
 from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
 
 __all__ = [
+    "LOCAL",
     "SLOT_SHARE",
     "BatchLog",
     "BatchWork",
+    "Cluster",
     "CpuQuota",
     "Events",
     "SourceCost",
@@ -21,6 +25,7 @@ __all__ = [
     "batch_session",
     "find_java",
     "left_over",
+    "look_at",
     "operator_edges",
     "operator_metrics",
     "quota_permitted",

@@ -11,9 +11,10 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -21,7 +22,16 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
 from workbench.errors import WorkbenchError
-from workbench.metrics import Observation, SourceProfile
+from workbench.metrics import Observation, SourceProfile, Timing
+from workbench.records import Machine
+from workbench.testbed.spark.cluster import (
+    await_executors,
+    check_shared,
+    copy_into,
+    describe_workers,
+    pack,
+    remove,
+)
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.held import HeldSlots
 from workbench.testbed.spark.live import POLL_S, CompletedBatch, Meter, now_s
@@ -44,6 +54,7 @@ from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe
 from workbench.testbed.spark.topic_feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS, FirstRows, Turn
 from workbench.testbed.spark.warming import warm_code
+from workbench.workload import Replay, Shipped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,22 +86,28 @@ class Driver:
         self._first_rows = FirstRows()
         self._turns = 0
         self._probes: dict[Turn, InterferenceProbe] = {}
-        self._interference = InterferenceProbe(CoreTimer(self._slot_cores).time, now_s)
+        self._interference = InterferenceProbe(self._core_timer(), now_s)
+        self._executor: int | None = None
+        self._machine: Machine | None = None  # of a cluster's executors
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark and the query, and warm up both."""
         spec = self._spec
         self._say("starting Spark")
         spark = self._spark = start_session(spec)
-        self._executor = self._find_executor()
-        if spec.quota:
+        if spec.cluster:
+            self._await_cluster()
+        else:
+            self._executor = self._find_executor()
+        if spec.quota and self._executor:
             spec.quota.add(self._executor)
         log_file = next((spec.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
         self._meter = Meter(spec.quota, self._executor)
         self._queries = Queries(spark, self._events, self._meter, self._wait)
-        self._say("warming up the query's code, without a quota")
-        rows = warm_code(self._queries, spec, lambda: threads_cpu_s(self._executor, COMPILERS))
+        self._say(f"warming up the query's code{'' if spec.cluster else ', without a quota'}")
+        rows = warm_code(self._queries, self._spec, self._compiler_s)
+        spec = self._spec
         self._divide_cores()
         self._say("measuring the source alone")
         at_once = min(spec.budget.slots, len(self._slot_cores | self._other_cores))
@@ -104,7 +121,8 @@ class Driver:
         self._live.expect(rows)
         jvm = spark._jvm  # noqa: SLF001 - py4j's only door
         java = str(jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr]
-        return {"spark": spark.version, "java": java, "source": self._source.profile(spec.budget)}
+        facts = {"spark": spark.version, "java": java, "source": self._source.profile(spec.budget)}
+        return facts | ({"machine": self._machine} if self._machine else {})
 
     def turn(self, turn: Turn) -> SourceProfile:
         """Start the query again on `turn`'s budget in the same executor: its code stays warm, its state begins empty.
@@ -130,7 +148,7 @@ class Driver:
         self._held.hold(self._most.slots - turn.budget.slots)
         self._divide_cores()
         if turn not in self._probes:
-            self._probes[turn] = InterferenceProbe(CoreTimer(self._slot_cores).time, now_s)
+            self._probes[turn] = InterferenceProbe(self._core_timer(), now_s)
         self._interference = self._probes[turn]
         self._limit(quota=True)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(turn.state_partitions))
@@ -160,7 +178,9 @@ class Driver:
         self._queries.settle(seconds)
 
     def await_quiet(self, most_s: float) -> None:
-        """Wait for other load on the machine to end, about `most_s` seconds at most."""
+        """Wait for other load on the machine to end, about `most_s` seconds at most; on a cluster it is not seen."""
+        if self._spec.cluster:
+            return
         before = self._load()
 
         def others() -> float:
@@ -250,7 +270,7 @@ class Driver:
                 self._held.release()
             if hasattr(self, "_queries"):
                 self._queries.stop()
-            end_session(self._spark)
+            self._end_session(self._spark)
 
     def serve(self) -> None:
         """Carry out commands until the pipe closes."""
@@ -277,12 +297,48 @@ class Driver:
         log = self._spec.folder / "jvm.log"
         return last_line(log.read_text(errors="replace")) if log.exists() else ""
 
+    def _await_cluster(self) -> None:
+        """Wait for the cluster's executors, check that state reaches them, and ship the code and the data."""
+        spec, spark = self._spec, self._spark
+        assert spec.cluster is not None and spark is not None  # noqa: S101, PT018 - for the type checker
+        await_executors(spark, spec.cluster, spec.budget, self._let_pass, self._say)
+        self._say("looking at the executors")
+        self._machine = describe_workers(spark, spec.cluster, spec.budget)
+        check_shared(spark, spec.checkpoints, spec.budget.slots)
+        spark.sparkContext.addPyFile(str(pack(spec.folder)))
+        if isinstance(spec.generator, Replay):
+            spark.sparkContext.addFile(spec.generator.path)
+            named = replace(spec.generator, path=Path(spec.generator.path).name)
+            self._spec = replace(spec, generator=Shipped(named, spec.generator.schema()))
+
+    def _let_pass(self) -> None:
+        if self._connection.poll(POLL_S):
+            raise OwnerGoneError
+
+    def _end_session(self, spark: "SparkSession") -> None:
+        """End the session; of one on a cluster, remove the checkpoints before, and keep its log where that is asked."""
+        if self._spec.cluster is None:
+            end_session(spark)
+            return
+        remove(spark, self._spec.checkpoints)
+        configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - py4j's only door
+        with suppress(Py4JError, OSError):  # nothing measured depends on it
+            end_session(spark, lambda jvm: self._keep_log(jvm, configuration))
+
+    def _keep_log(self, jvm: Any, configuration: Any) -> None:  # noqa: ANN401 - py4j is not typed
+        cluster = self._spec.cluster
+        if cluster is not None and cluster.event_log:
+            for file in (self._spec.folder / "eventlog").iterdir():
+                copy_into(jvm, configuration, file, cluster.event_log)
+
     def _divide_cores(self) -> None:
         """Pin the slots to their cores, and everything else to the other cores if there are any.
 
         This waits until the code is warm, because the driver, the executor and their compilers are busiest before.
         """
         executor, quota = self._executor, self._spec.quota
+        if executor is None:
+            return
         apart = COMPILERS if quota and quota.exempt(executor, COMPILERS) else ()
         pin_family(executor, self._slot_cores)  # its Python workers too: they started before
         if self._other_cores or self._turns:  # with none left, everything shares the slots' cores again
@@ -316,11 +372,22 @@ class Driver:
         )
 
     def _check_executor(self) -> None:
-        """Refuse the observation if the executor was replaced: the new one is cold and outside the quota."""
-        if executor_process(self._spark) != self._executor:
+        """Refuse the observation if an executor was replaced: the new one is cold and outside the quota."""
+        if self._gone() or (self._executor is not None and executor_process(self._spark) != self._executor):
             raise self._executor_lost()
 
+    def _gone(self) -> bool:
+        """Whether the executor, or one of the cluster's, has ended."""
+        return bool(self._events.lost) if self._executor is None else not psutil.pid_exists(self._executor)
+
     def _executor_lost(self) -> WorkbenchError:
+        if self._spec.cluster:
+            number, reason = next(iter(self._events.lost.items()))
+            return WorkbenchError(
+                f"Executor {number} was lost while {self._spec.name!r} ran: {reason.strip().rstrip('.')}. What is "
+                "measured on the others is no measurement of this budget. The log of its worker shows why it ended; "
+                "then run the same command again."
+            )
         return WorkbenchError(
             f"Spark's executor was lost while {self._spec.name!r} ran, most likely for lack of memory; "
             "give the slots more of it, then run the same command again.",
@@ -330,7 +397,7 @@ class Driver:
     def _wait(self) -> None:
         if self._connection.poll(POLL_S):
             raise OwnerGoneError  # during an observation the owner sends nothing and only closes the pipe
-        if not psutil.pid_exists(self._executor):
+        if self._gone():
             raise self._executor_lost()
         if self._broker is not None:
             self._broker.check()
@@ -348,7 +415,16 @@ class Driver:
         yield
         self._limit(quota=True)
 
+    def _core_timer(self) -> Callable[[], Timing]:
+        """Time the slots' cores; those of a cluster cannot be reached."""
+        return (lambda: Timing(0.0, 0.0)) if self._spec.cluster else CoreTimer(self._slot_cores).time
+
+    def _compiler_s(self) -> float:
+        return 0.0 if self._executor is None else threads_cpu_s(self._executor, COMPILERS)
+
     def _load(self) -> Load:
+        if self._spec.cluster:  # this machine's load is not that of the slots
+            return Load(now_s(), 0.0, 0.0, 0.0, 0)
         slots = self._slot_cores if self._other_cores else ()
         return load(session_processes(os.getsid(0)), now_s(), slots, self._meter.used_s()[0])
 

@@ -144,10 +144,16 @@ class Events:
     _stages: dict[tuple[str, int], list[Stage]] = field(default_factory=lambda: defaultdict(list))
     _failures: dict[str, str] = field(default_factory=dict)
     _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    lost: dict[str, str] = field(default_factory=dict)
+    """Executors that were removed, with the reason."""
 
     def failure(self, query_id: str) -> str | None:
         """Why the query ended on its own; None while it runs."""
         return self._failures.get(query_id)
+
+    def forget_failure(self, query_id: str) -> None:
+        """Forget why the query ended: it was started again."""
+        self._failures.pop(query_id, None)
 
     def unread(self, query_id: str) -> Sequence[int]:
         """Rows released to each of the query's latest consecutive batches that read none of them."""
@@ -167,6 +173,8 @@ class Events:
             self._end(event)
         elif kind == "SparkListenerStageCompleted":
             self._complete(event["Stage Info"])
+        elif kind == "SparkListenerExecutorRemoved":
+            self.lost[str(event["Executor ID"])] = str(event["Removed Reason"])
         elif kind.endswith("QueryStartedEvent"):
             self._failures.pop(event["id"], None)
         elif kind.endswith("QueryTerminatedEvent") and event.get("exception"):
@@ -265,9 +273,18 @@ class EventLog:
         """Why the query ended on its own; None while it runs."""
         return self._events.failure(query_id)
 
+    def forget_failure(self, query_id: str) -> None:
+        """Forget why the query ended: it was started again."""
+        self._events.forget_failure(query_id)
+
     def unread(self, query_id: str) -> Sequence[int]:
         """Rows released to each of the query's latest consecutive batches that read none of them."""
         return self._events.unread(query_id)
+
+    @property
+    def lost(self) -> Mapping[str, str]:
+        """Executors that were removed so far, with the reason."""
+        return self._events.lost
 
 
 def _walk(plan: dict[str, Any]) -> Iterator[tuple[str, str, dict[int, str]]]:

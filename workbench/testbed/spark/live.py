@@ -31,26 +31,36 @@ _DAMPED = 1.25
 _CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
 # A batch takes at most this many times the rows that are expected to fit, so that an overloaded batch ends too.
 MOST_FITTING = 10
+# Spark waits ten seconds, and no setting changes that, for the source's Python process: too short on a busy machine.
+_SLOW_PYTHON = "Python worker failed to connect back"
+_MOST_STARTS = 6
 MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
 
 
 @dataclass
 class Meter:
-    """CPU seconds of the executor between batches: in total, and its Python workers alone."""
+    """CPU seconds of the executor between batches: in total, and its Python workers alone.
+
+    Of executors on a cluster, which are no processes of this machine, they are not known.
+    """
 
     quota: CpuQuota | None
-    executor: int
+    executor: int | None
     _used: float = 0.0
     _python: float = 0.0
 
     def used_s(self) -> tuple[float, float]:
         """CPU seconds (total, Python) so far."""
+        if self.executor is None:
+            return 0.0, 0.0
         workers = self.quota.processes() if self.quota else family(self.executor)
         python = sum(process_cpu_s(pid) for pid in workers if pid != self.executor)
         return self.quota.used_s() if self.quota else python + process_cpu_s(self.executor), python
 
-    def lap(self) -> tuple[float, float]:
-        """CPU seconds (total, Python) since the last call."""
+    def lap(self) -> tuple[float | None, float]:
+        """CPU seconds (total, Python) since the last call; the total is None if it is not known."""
+        if self.executor is None:
+            return None, 0.0
         used, python = self.used_s()
         lap = max(0.0, used - self._used), max(0.0, python - self._python)
         self._used, self._python = used, python
@@ -85,6 +95,7 @@ class LiveQuery:
     events: EventLog
     meter: Meter
     feed: Feed
+    checkpoint: str = ""  # a URI; default: in the folder
     query: Any = None
     done: list[CompletedBatch] = field(default_factory=list)
     commanded_rate: float = 0.0
@@ -94,6 +105,8 @@ class LiveQuery:
     _most_rows: int = 0
     _offered: Command | None = None
     _frame: "Callable[[], DataFrame] | None" = None
+    _begin: Callable[[], Any] = field(default=lambda: None)
+    _starts: int = 1
     _mode: str = "append"
     _runs: int = 0
 
@@ -158,15 +171,16 @@ class LiveQuery:
     def _run(self, frame: "DataFrame") -> None:
         from pyspark.errors import PySparkException  # noqa: PLC0415
 
+        writer = (
+            frame.writeStream.format("noop")
+            .queryName(self.folder.name)
+            .outputMode(self._mode)
+            .option("checkpointLocation", self.checkpoint or str(self._checkpoint))
+            .trigger(processingTime=f"{self._interval_ms} milliseconds")
+        )
+        self._begin = writer.start
         try:
-            self.query = (
-                frame.writeStream.format("noop")
-                .queryName(self.folder.name)
-                .outputMode(self._mode)
-                .option("checkpointLocation", str(self._checkpoint))
-                .trigger(processingTime=f"{self._interval_ms} milliseconds")
-                .start()
-            )
+            self.query = self._begin()
         except PySparkException as error:
             raise WorkbenchError(
                 f"Spark refuses query {self.name!r} in output mode {self._mode!r}: {_first_line(error)}. "
@@ -241,7 +255,7 @@ class LiveQuery:
         """Number of the current command."""
         return self._epoch
 
-    def take(self, log: BatchLog, executor_s: float, python_s: float) -> None:
+    def take(self, log: BatchLog, executor_s: float | None, python_s: float) -> None:
         """Record a committed batch, and adapt the batch size if the rate is unlimited."""
         release = self.feed.release(log)
         if release is None:
@@ -266,8 +280,8 @@ class LiveQuery:
         unread = self.events.unread(self.query.id)
         if len(unread) >= MOST_UNREAD:
             raise not_read(self.name, sum(unread), 0.0)
-        failure = self.events.failure(self.query.id)
-        if failure is None and self.query.isActive:
+        failure, active = self.events.failure(self.query.id), self.query.isActive
+        if failure is None and active:
             if self.feed.exhausted and self._offered is not None:
                 self._epoch += 1
                 self._offer(replace(self._offered, epoch=self._epoch))
@@ -275,6 +289,12 @@ class LiveQuery:
         if failure is None:
             exception = self.query.exception()
             failure = str(exception) if exception else "it stopped"
+        if _SLOW_PYTHON in failure and not self.done and (active or self._starts < _MOST_STARTS):
+            self.events.forget_failure(self.query.id)
+            if not active:
+                self._starts += 1
+                self.query = self._begin()
+            return
         raise WorkbenchError(
             f"Query {self.name!r} failed at run time: {_root_cause(failure)}. "
             "Fix the query or the data; everything measured so far is kept."

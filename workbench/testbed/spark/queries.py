@@ -43,8 +43,9 @@ class Queries:
         interval_s: float = READ_INTERVAL_S,
     ) -> LiveQuery:
         """Start the query of `spec` in a folder of its own; `build` replaces the query by another one."""
+        checkpoint = f"{spec.checkpoints}/{folder}" if spec.checkpoints else ""
         feed = TopicFeed(spec.generator) if isinstance(spec.generator, TopicRows) else ReplayFeed(spec.folder / folder)
-        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter, feed)
+        live = LiveQuery(spec.name, spec.folder / folder, interval_s, self._events, self._meter, feed, checkpoint)
         mode = "append" if build else spec.output_mode
         live.start(self._spark, spec.generator, spec.source_partitions, build or spec.build, mode)
         self._running.append(live)
@@ -56,8 +57,8 @@ class Queries:
 
     def tick(self) -> None:
         """Let a moment pass, and raise the error of a query that failed."""
-        self._wait()
         self.pump()
+        self._wait()  # what is lost is a better reason than the failure that it causes
         for query in self._running:
             query.check()
 

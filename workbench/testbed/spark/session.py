@@ -4,19 +4,21 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
+from py4j.protocol import Py4JError
 
 from workbench.dataflow import Budget
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
 from workbench.records import MEASURED, state_settings
+from workbench.testbed.spark.cluster import Cluster, check_room, cluster_conf, refused
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -30,12 +32,8 @@ if TYPE_CHECKING:
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
 
 
-AUTHENTICATED: Mapping[str, str] = MappingProxyType(
-    {
-        "spark.authenticate": "true",
-        "spark.redaction.regex": "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|private)[._-]?key",
-    }
-)
+_SECRETS = "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|private)[._-]?key"
+AUTHENTICATED: Mapping[str, str] = MappingProxyType({"spark.authenticate": "true", "spark.redaction.regex": _SECRETS})
 """Settings by which Spark's processes talk only to those that know the run's secret, and log no secret."""
 
 
@@ -67,26 +65,31 @@ def divide_memory(budget: Budget) -> Memory:
     return Memory(rocksdb, heap)
 
 
-def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) -> dict[str, str]:
-    """Spark's configuration for a deployment on `budget`; see `DeploymentSpec` for the folders."""
-    memory = divide_memory(budget)
+def spark_conf(
+    budget: Budget,
+    folder: Path,
+    disk: Path,
+    state_partitions: int,
+    *,
+    cluster: Cluster | None = None,
+    address: str | None = None,
+) -> dict[str, str]:
+    """Spark's configuration for a deployment on `budget`; see `DeploymentSpec` for the folders.
+
+    Parameters
+    ----------
+    cluster, address
+        Where executors run, and this machine's address as they reach it; None: on this machine.
+    """
+    memory = divide_memory(budget if cluster is None else replace(budget, slots=cluster.executor_slots))
     return {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.executor.syncLogLevel.enabled": "true",  # otherwise executors write a page of log for every batch
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        **AUTHENTICATED,
         "spark.driver.memory": "1g",
-        "spark.executor.memory": f"{memory.heap_mb}m",
-        "spark.executor.cores": str(budget.slots),
-        "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "spark.local.dir": str(disk),
         "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON}',
-        "spark.executor.extraJavaOptions": (
-            f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON} -XX:-UseDynamicNumberOfCompilerThreads'
-        ),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(state_partitions),
@@ -94,29 +97,61 @@ def spark_conf(budget: Budget, folder: Path, disk: Path, state_partitions: int) 
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         **MEASURED,
         **state_settings(memory.rocksdb_mb),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (folder / "eventlog").as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        **(_conf_here(budget, memory, folder, disk) if cluster is None else _conf_there(cluster, budget, address)),
+    }
+
+
+def _conf_here(budget: Budget, memory: Memory, folder: Path, disk: Path) -> dict[str, str]:
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        **AUTHENTICATED,
+        "spark.executor.memory": f"{memory.heap_mb}m",
+        "spark.executor.cores": str(budget.slots),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "spark.executor.extraJavaOptions": (
+            f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON} -XX:-UseDynamicNumberOfCompilerThreads'
+        ),
         "spark.driver.extraClassPath": str(folder / "classes"),
         "spark.executor.extraClassPath": str(folder / "classes"),
         "spark.hadoop.fs.file.impl": FILE_SYSTEM,
         "spark.hadoop.fs.AbstractFileSystem.file.impl": ABSTRACT_FILE_SYSTEM,
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": (folder / "eventlog").as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
+    }
+
+
+def _conf_there(cluster: Cluster, budget: Budget, address: str | None) -> dict[str, str]:
+    # A cluster's own settings say how its processes trust each other.
+    return {
+        "spark.executor.extraJavaOptions": COMPILED_SOON,
+        "spark.redaction.regex": _SECRETS,
+        **cluster_conf(cluster, budget, address),
     }
 
 
 def start_session(spec: DeploymentSpec) -> "SparkSession":
     """Start the JVM and the session; JVM output goes to ``jvm.log`` in the deployment's folder.
 
-    The master ``"local"`` starts one executor JVM next to the driver's, on loopback; any other is passed to Spark.
+    Without a cluster, one executor JVM starts next to the driver's, on loopback.
+
+    Raises
+    ------
+    WorkbenchError
+        If the cluster cannot be reached, or could not hold the executors.
     """
     import pyspark  # noqa: PLC0415 - only the driver process loads Spark
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    budget, folder, disk = spec.budget, spec.folder, spec.disk
+    budget, folder, disk, cluster = spec.budget, spec.folder, spec.disk, spec.cluster
+    address = cluster.reach() if cluster else "127.0.0.1"
+    if cluster and "SPARK_HOME" in os.environ:  # what you have configured there stays in force
+        os.environ.setdefault("SPARK_CONF_DIR", str(Path(os.environ["SPARK_HOME"]) / "conf"))
     for name in ("classes", "eventlog", "home"):
         (folder / name).mkdir(exist_ok=True)
     # local-cluster writes into SPARK_HOME/work, so its home is a folder of links, not the installed package.
@@ -124,32 +159,68 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         (folder / "home" / name).symlink_to(Path(pyspark.__file__).parent / name)
     os.environ.update(
         JAVA_HOME=find_java(disk).home,
-        PYSPARK_PYTHON=sys.executable,
-        SPARK_LOCAL_IP="127.0.0.1",
+        PYSPARK_PYTHON=python_of(cluster, folder),
         SPARK_HOME=str(folder / "home"),
         TMPDIR=str(disk),
+        **({"SPARK_LOCAL_IP": address} if address else {}),
     )
     conf = (
         SparkConf()
         .setAppName("workbench")
-        .setAll(list(spark_conf(budget, folder, disk, spec.state_partitions).items()))
+        .setAll(list(spark_conf(budget, folder, disk, spec.state_partitions, cluster=cluster, address=address).items()))
+        .setMaster(
+            cluster.master if cluster else f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]"
+        )
     )
-    if spec.master == "local":
-        conf.setMaster(f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]")
-    else:
-        conf.setMaster(spec.master)
     if isinstance(spec.generator, TopicRows):  # not spark.jars, which Spark copies before it has our file system
         for side in ("driver", "executor"):
             key = f"spark.{side}.extraClassPath"
             conf.set(key, os.pathsep.join((str(conf.get(key)), *spec.generator.connector)))
     with (folder / "jvm.log").open("ab") as log:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-    compile_into(folder / "classes", gateway.jvm)
-    # Over the gateway, since everybody can read command lines; executors get it in their environment.
-    conf.set("spark.authenticate.secret", secrets.token_hex(32))
-    context = SparkContext(gateway=gateway, conf=conf)
+    if cluster:
+        check_room(gateway.jvm, cluster, budget, address)
+    else:
+        compile_into(folder / "classes", gateway.jvm)
+        # Over the gateway, since everybody can read command lines; executors get it in their environment.
+        conf.set("spark.authenticate.secret", secrets.token_hex(32))
+    try:
+        context = SparkContext(gateway=gateway, conf=conf)
+    except Py4JError as error:
+        if cluster:
+            raise refused(str(error), cluster) from error
+        raise
     context.setLogLevel("ERROR")
     return SparkSession(context)
+
+
+def python_of(cluster: Cluster | None, folder: Path) -> str:
+    """Return the Python interpreter that Spark starts, here for the source's plan and in the executors.
+
+    A name without a path is this process's interpreter here, and what the name means there.
+
+    Raises
+    ------
+    WorkbenchError
+        If it is a path that does not exist here.
+    """
+    if cluster is None or cluster.python is None:
+        return sys.executable
+    if "/" in cluster.python:
+        if not Path(cluster.python).exists():
+            raise WorkbenchError(
+                f"The Python {cluster.python!r} does not exist on this machine, and Spark starts it here too, to plan "
+                "the source's batches. Make a link of that path to this environment's Python, or give a name that is "
+                "on the workers' PATH, such as python3.11.",
+                settings=("python",),
+            )
+        return cluster.python
+    place = folder / "bin"
+    place.mkdir(exist_ok=True)
+    (place / cluster.python).write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (place / cluster.python).chmod(0o755)
+    os.environ["PATH"] = f"{place}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return cluster.python
 
 
 def executor_process(spark: "SparkSession | None") -> int | None:
@@ -172,16 +243,19 @@ def last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def end_session(spark: "SparkSession") -> None:
-    """Stop the session and end its JVM."""
+def end_session(spark: "SparkSession", stopped: Callable[[Any], None] = lambda _: None) -> None:
+    """Stop the session and end its JVM; in between, `stopped` may use the JVM, whose event log is complete."""
     from pyspark import SparkContext  # noqa: PLC0415
 
     spark.stop()
     gateway = SparkContext._gateway  # noqa: SLF001
     if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(30)
+        try:
+            stopped(gateway.jvm)
+        finally:
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+            gateway.proc.wait(30)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.dataflow import Budget
+from workbench.testbed.spark.cluster import Cluster
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.workload import Generator
@@ -21,7 +22,8 @@ class DeploymentSpec:
     """What to deploy, and its folders.
 
     `folder` holds checkpoint, logs and control files, in memory if the machine permits it, so that batches do not
-    include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory.
+    include the latency of this machine's disk. `disk` holds shuffle files and state beyond RocksDB's memory. On a
+    cluster, checkpoints are in `checkpoints`, a URI, instead.
     """
 
     name: str
@@ -29,13 +31,14 @@ class DeploymentSpec:
     generator: Generator | TopicRows
     output_mode: str
     budget: Budget
-    master: str
+    cluster: Cluster | None
     folder: Path
     disk: Path
     quota: CpuQuota | None
     warmup_cap_s: float
     source_partitions: int
     state_partitions: int
+    checkpoints: str = ""
 
     @property
     def slot_cores(self) -> frozenset[int]:

@@ -24,6 +24,7 @@ from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
 from workbench.metrics import Observation, SourceProfile
 from workbench.records import Machine
+from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.connector import connector_jars, connector_version
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
@@ -119,11 +120,11 @@ class SparkTestbed:
 
     Parameters
     ----------
-    master
-        ``"local"``: one executor JVM on this machine. Clusters are not supported yet.
+    cluster
+        Where the executors run; None: one executor JVM on this machine.
     slot_cpus
         ``"auto"`` applies the budget's cpus as a CPU quota if this machine permits it, and otherwise refuses fractions
-        of a core. ``"cores"`` requires whole cores and sets no quota.
+        of a core. ``"cores"`` requires whole cores and sets no quota. Without effect on a cluster.
     warmup_cap_s
         A deployment runs without a quota until its code is compiled, at most this many seconds.
     progress
@@ -132,7 +133,7 @@ class SparkTestbed:
         Called several times a second while Spark works; an exception that it raises ends the deployment.
     """
 
-    master: str = "local"
+    cluster: Cluster | None = None
     slot_cpus: Literal["auto", "cores"] = "auto"
     warmup_cap_s: float = WARMUP_CAP_S
     progress: Callable[[str], None] = field(default=lambda _: None)
@@ -146,11 +147,13 @@ class SparkTestbed:
     @property
     def identity(self) -> str:
         """What a measurement depends on apart from the query and the budget; only equal identities may be mixed."""
+        if self.cluster:
+            return f"Spark {version('pyspark')}, master {self.cluster.identity}"
         with tempfile.TemporaryDirectory(prefix="java-") as folder:
             java = find_java(Path(folder)).version
         machine = describe()
         return (
-            f"Spark {version('pyspark')}, master {self.master}, slots as {self.slot_cpus}, Java {java}, "
+            f"Spark {version('pyspark')}, master {LOCAL}, slots as {self.slot_cpus}, Java {java}, "
             f"{machine.processor} with {machine.cores:g} cores"
         )
 
@@ -159,7 +162,7 @@ class SparkTestbed:
         return ()
 
     def check(self, budget: Budget) -> None:
-        """Refuse a budget that this machine cannot provide, before anything starts.
+        """Refuse a budget that this machine, or any cluster, cannot provide, before anything starts.
 
         Raises
         ------
@@ -167,16 +170,15 @@ class SparkTestbed:
             If it needs more cores than there are, has less memory than Spark needs, or has fractions of a core and no
             quota is permitted.
         """
-        divide_memory(budget)
-        if self.master != "local":
-            raise WorkbenchError(
-                f"The master {self.master!r} is not supported yet: measurements run on this machine. Use 'local'."
-            )
+        divide_memory(replace(budget, slots=self.cluster.executor_slots) if self.cluster else budget)
         if budget.interval_s < LEAST_INTERVAL_S:
             raise WorkbenchError(
                 f"The trigger interval is {budget.interval_s:g} s; it must be at least {LEAST_INTERVAL_S:g} s.",
                 settings=("interval_s",),
             )
+        if self.cluster:
+            self.cluster.executors(budget)
+            return
         if budget.cpus < LEAST_CORES:
             raise WorkbenchError(
                 f"{budget.slots} slots of {budget.profile.cpus:g} cores are {budget.cpus:g} cores in total; "
@@ -242,19 +244,20 @@ class SparkTestbed:
                 generator,
                 query.output_mode,
                 budget,
-                self.master,
+                self.cluster,
                 folder,
                 disk,
                 quota,
                 self.warmup_cap_s,
                 *partitions,
+                f"{self.cluster.checkpoint.rstrip('/')}/workbench-{uuid.uuid4().hex[:12]}" if self.cluster else "",
             )
             try:
                 driver.connection.send_bytes(cloudpickle.dumps(spec))
             except BrokenPipeError as error:
                 raise _ended(driver.said()) from error
             facts = _answer(driver.connection, self.progress, self.check_owner, driver.said)
-            source = facts.pop("source")
+            source, there = facts.pop("source"), facts.pop("machine", None)
             driver_apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
             slots = (
                 f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {len(spec.slot_cores)} of the "
@@ -268,9 +271,12 @@ class SparkTestbed:
                 facts |= {"event time": "the records' own", "source": _kafka_fact(generator)}
             if isinstance(generator, Replay) and not generator.complete:
                 facts["data"] = "only the first GiB of the data set is replayed"
-            facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
-            here = describe()
-            machine = replace(here, slots=slots, facts={**here.facts, **facts})
+            if self.cluster:
+                facts["checkpoint"] = self.cluster.checkpoint.partition(":")[0]
+            else:
+                facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
+            here = there or replace(describe(), slots=slots)
+            machine = replace(here, facts={**here.facts, **facts})
             yield SparkRun(budget, machine, source, driver.connection, self.check_owner, driver.said)
 
     @contextmanager
@@ -288,7 +294,7 @@ class SparkTestbed:
             yield run
 
     def _quota(self, budget: Budget) -> CpuQuota | None:
-        if self.master != "local" or self.slot_cpus == "cores":
+        if self.cluster or self.slot_cpus == "cores":
             return None
         try:
             return CpuQuota.create(f"{_GROUP_PREFIX}{os.getpid()}-{uuid.uuid4().hex[:8]}")

@@ -52,11 +52,6 @@ def test_without_quotas_a_slot_is_a_whole_core():
         SparkTestbed(slot_cpus="cores").check(Budget(1, SlotProfile(0.5, 1024)))
 
 
-def test_a_cluster_is_refused_as_not_supported_yet():
-    with pytest.raises(WorkbenchError, match=r"'spark://127\.0\.0\.1:7077' is not supported yet.*Use 'local'"):
-        SparkTestbed(master="spark://127.0.0.1:7077").check(Budget(5, SlotProfile(1, 1024)))
-
-
 @pytest.mark.usefixtures("two_cores")
 @pytest.mark.parametrize(
     ("budget", "message"),

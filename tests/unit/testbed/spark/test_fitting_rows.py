@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.feed import ReplayFeed
-from workbench.testbed.spark.live import MOST_FITTING, LiveQuery, Meter, _root_cause, fitting_rows
+from workbench.testbed.spark.live import _MOST_STARTS, MOST_FITTING, LiveQuery, Meter, _root_cause, fitting_rows
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
 
 
@@ -57,6 +58,29 @@ def test_a_rate_that_is_far_too_high_makes_no_batch_without_end(tmp_path):
         live.command(rate)
         command = json.loads((tmp_path / "control.json").read_text())
         assert (command["rate"], command["max_records"], command["interval_s"]) == (rate, rows, 2.0)
+
+
+class Ended:
+    """A query that has ended because its source's Python process did not start in time."""
+
+    id = "one"
+    isActive = False  # noqa: N815 - Spark's name
+
+    def exception(self):
+        return "SparkException: Python worker failed to connect back."
+
+
+def test_a_source_whose_python_starts_too_slowly_is_started_again_some_times(tmp_path):
+    begun = []
+    live = LiveQuery(
+        "q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), ReplayFeed(tmp_path), query=Ended()
+    )
+    live._begin = lambda: begun.append(True) or Ended()
+    for _ in range(_MOST_STARTS - 1):
+        live.check()
+    assert len(begun) == _MOST_STARTS - 1
+    with pytest.raises(WorkbenchError, match="failed to connect back"):
+        live.check()
 
 
 def test_a_python_error_is_found_among_java_causes():

@@ -1,0 +1,121 @@
+"""A real cluster: a master and two workers of one core each, on loopback addresses of their own."""
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import toy_query
+from standalone_cluster import standalone
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.study import find_query
+from workbench.testbed import SparkTestbed
+from workbench.testbed.spark import Cluster, look_at
+
+pytestmark = [pytest.mark.spark, pytest.mark.alone]
+
+PROFILE = SlotProfile(1, 1024)
+ONE, TWO = Budget(1, PROFILE, 1.0), Budget(2, PROFILE, 1.0)
+BUSY_S = 300.0  # a wait that also a busy machine's executors keep
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory):
+    with standalone(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(workers, tmp_path_factory):
+    places = {name: tmp_path_factory.mktemp(name) for name in ("checkpoints", "logs")}
+    return Cluster(
+        workers.master,
+        places["checkpoints"].as_uri(),
+        event_log=places["logs"].as_uri(),
+        allocation_s=BUSY_S,
+    )
+
+
+def left(workers, cluster):
+    """What a deployment left on the cluster."""
+    folder = cluster.checkpoint.removeprefix("file://")
+    return workers.state()["activeapps"], workers.executors(), list(Path(folder).iterdir())
+
+
+@pytest.fixture(scope="module")
+def seen(workers, cluster):
+    """q1 on one executor, and what another application is offered meanwhile."""
+    testbed = SparkTestbed(cluster=cluster, warmup_cap_s=5)
+    with testbed.deploy(find_query("nexmark:q1"), ONE) as run:
+        run.set_rate(5_000.0)
+        run.settle(2)
+        observed = run.observe(5)
+        doctor = look_at(replace(cluster, allocation_s=5.0), TWO)
+        executors = workers.executors()
+    return run.machine, observed, doctor, executors, left(workers, cluster)
+
+
+def test_a_query_runs_on_one_executor_at_the_rate_that_is_commanded(seen):
+    machine, observed, _, executors, _ = seen
+    assert len(executors) == 1
+    assert "--cores 1" in executors[0]
+    assert observed.consumed_rate == pytest.approx(5_000, rel=0.3)
+    assert observed.quota_throttled is None
+    assert machine.slots == "cores that a standalone cluster counts but does not limit, in 1 executor of 1"
+    assert not machine.dedicated
+    assert machine.facts["checkpoint"] == "file"
+
+
+def test_executors_that_are_not_given_are_a_wait_and_no_failure(seen):
+    last = seen[2][-1]
+    assert last.thing == "executors"
+    assert "gave 1 of 2 executors of 1 core and 615 MB of heap within 5 s; nothing was measured" in last.fix
+    assert "1 other applications run or wait. Wait until other applications end" in last.fix
+
+
+def test_nothing_is_left_but_the_log(seen, cluster):
+    assert seen[-1] == ([], [], [])
+    logs = sorted(Path(cluster.event_log.removeprefix("file://")).glob("app-*"))
+    events = [json.loads(line)["Event"] for line in logs[0].read_text().splitlines()]
+    assert events[-1] == "SparkListenerApplicationEnd"  # so that a history server shows it as complete
+
+
+@pytest.mark.usefixtures("seen")
+def test_the_doctor_finds_a_cluster_fit_and_leaves_nothing(workers, cluster):
+    found = look_at(cluster, TWO)
+    assert [one.thing for one in found] == ["cluster", "application", "executors", "workers", "checkpoints"]
+    assert not [one.fix for one in found if one.fix]
+    assert left(workers, cluster) == ([], [], [])
+
+
+@pytest.mark.usefixtures("seen")
+def test_the_doctor_refuses_what_the_cluster_could_never_hold(cluster):
+    last = look_at(cluster, Budget(5, PROFILE, 1.0))[-1]
+    assert last.thing == "application"
+    assert "has no room for 5 executors of 1 core and 615 MB of heap. The master has 2 live workers" in last.fix
+
+
+@pytest.mark.usefixtures("seen")
+def test_a_worker_that_is_lost_during_a_probe_ends_it_with_the_reason(workers, cluster):
+    """The query is of a module that the workers do not have, and keeps state that moves between executors."""
+    calls = itertools.count()
+    armed = []
+
+    def lose() -> None:
+        if armed and next(calls) == 10:
+            workers.kill("worker-1")
+
+    testbed = SparkTestbed(cluster=cluster, warmup_cap_s=5, check_owner=lose)
+    with testbed.deploy(toy_query.query(), TWO) as run:
+        run.set_rate(math.inf)
+        assert run.observe(4).operators[-1].state_rows_updated >= toy_query.KEYS
+        armed.append(True)
+        with pytest.raises(
+            WorkbenchError, match=r"Executor \d was lost while 'toy_query:count' ran: .+ log of its wor"
+        ):
+            run.observe(60)
+    assert left(workers, cluster) == ([], [], [])

@@ -1,0 +1,24 @@
+"""A cluster as a testbed: what is asked of it, what it gives, and how code and state get there.
+
+Each kind of cluster manager is a module with the same names: ``standalone``, ``kubernetes``, ``yarn``.
+"""
+
+from workbench.testbed.spark.cluster.code import pack
+from workbench.testbed.spark.cluster.conf import cluster_conf
+from workbench.testbed.spark.cluster.executors import await_executors, check_room, describe_workers, refused
+from workbench.testbed.spark.cluster.settings import LOCAL, Cluster
+from workbench.testbed.spark.cluster.storage import check_shared, copy_into, remove
+
+__all__ = [
+    "LOCAL",
+    "Cluster",
+    "await_executors",
+    "check_room",
+    "check_shared",
+    "cluster_conf",
+    "copy_into",
+    "describe_workers",
+    "pack",
+    "refused",
+    "remove",
+]

@@ -1,0 +1,40 @@
+"""Spark's configuration on a cluster: a pure function of the cluster and the budget."""
+
+from types import ModuleType
+
+from workbench.dataflow import Budget
+from workbench.testbed.spark.cluster import kubernetes, standalone, yarn
+from workbench.testbed.spark.cluster.settings import Cluster
+
+_MODULES = {"standalone": standalone, "kubernetes": kubernetes, "yarn": yarn}
+
+
+def manager(cluster: Cluster) -> ModuleType:
+    """Return the module of the cluster's manager; each has ``DEDICATED``, ``SLOTS``, ``conf`` and ``waiting``."""
+    return _MODULES[cluster.kind]
+
+
+def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[str, str]:
+    """Return the settings that differ from those of a deployment on this machine.
+
+    Parameters
+    ----------
+    address
+        This machine's address as the executors reach it; None: Spark finds one.
+    """
+    count, executor = cluster.executors(budget)
+    bound = {"spark.driver.bindAddress": address} if address else {}
+    host = {"spark.driver.host": cluster.driver_host or address or ""}
+    settings: dict[str, str] = manager(cluster).conf(cluster, budget)
+    return {
+        **bound,
+        **(host if any(host.values()) else {}),
+        "spark.executor.instances": str(count),
+        "spark.executor.cores": str(executor.millicores // 1000),
+        "spark.executor.memory": f"{executor.heap_mb}m",
+        "spark.task.cpus": str(int(budget.profile.cpus)),
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.speculation": "false",
+        "spark.python.authenticate.socketTimeout": f"{cluster.allocation_s:g}s",  # a busy worker starts Python slowly
+        **settings,
+    }

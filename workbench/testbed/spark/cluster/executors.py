@@ -1,0 +1,189 @@
+"""The executors of a deployment on a cluster, as its driver sees them."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.records import Machine
+from workbench.testbed.spark.cluster.conf import manager
+from workbench.testbed.spark.cluster.settings import Cluster, asked
+from workbench.testbed.spark.cluster.standalone import offer_of, refuse, waiting
+from workbench.testbed.spark.cluster.storage import cause_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOK_S = 1.0
+_OTHER_SPARK = ("local class incompatible", "InvalidClassException", "ClassNotFoundException", "NoSuchMethodError")
+
+
+def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> None:  # noqa: ANN401 - py4j is not typed
+    """Ask a standalone master, before an application starts, whether it could hold the executors at all.
+
+    Raises
+    ------
+    WorkbenchError
+        If it could not, or does not answer.
+    """
+    if cluster.kind != "standalone":
+        return
+    try:
+        offer = offer_of(jvm, cluster, host or "")
+    except Py4JError as error:
+        raise refused(str(error), cluster) from error
+    refuse(cluster, budget, offer)
+
+
+def started(spark: "SparkSession") -> int:
+    """How many executors are registered."""
+    return int(spark._jsc.sc().getExecutorIds().size())  # noqa: SLF001 - py4j's only door
+
+
+def await_executors(
+    spark: "SparkSession",
+    cluster: Cluster,
+    budget: Budget,
+    let_pass: Callable[[], None],
+    say: Callable[[str], None],
+) -> None:
+    """Wait until all executors have registered.
+
+    Parameters
+    ----------
+    let_pass
+        Lets a moment pass.
+    say
+        Called with one line of text when the number changes.
+
+    Raises
+    ------
+    WorkbenchError
+        If they are not given in time, or the application is removed.
+    """
+    count, executor = cluster.executors(budget)
+    context = spark._jsc.sc()  # noqa: SLF001 - py4j's only door
+    end, looked, seen = time.monotonic() + cluster.allocation_s, 0.0, -1
+    while True:
+        if context.isStopped():
+            raise WorkbenchError(
+                f"The cluster {cluster.master} removed the application before it had {asked(count, executor)}: "
+                "executors start and end again, or the master was lost. The logs of the workers show why."
+            )
+        got = started(spark)
+        if got >= count:
+            return
+        if got != seen:
+            say(f"waiting for executors: {got} of {count}")
+            seen = got
+        if time.monotonic() > end:
+            raise _not_given(spark, cluster, budget, got)
+        looked = time.monotonic()
+        while time.monotonic() < looked + _LOOK_S:
+            let_pass()
+
+
+def _not_given(spark: "SparkSession", cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:
+    if cluster.kind != "standalone":
+        error: WorkbenchError = manager(cluster).waiting(cluster, budget, got)
+        return error
+    offer = offer_of(spark._jvm, cluster, cluster.reach() or "")  # noqa: SLF001 - py4j's only door
+    return waiting(cluster, budget, offer, got)
+
+
+def refused(text: str, cluster: Cluster) -> WorkbenchError:
+    """Return the error for a cluster that Spark could not work with, from Java's or Python's own `text`."""
+    import pyspark  # noqa: PLC0415 - only processes with Spark call this
+
+    if any(sign in text for sign in _OTHER_SPARK):
+        return WorkbenchError(
+            f"The cluster {cluster.master} does not understand this machine's Spark, {pyspark.__version__}: it runs "
+            f"another version ({cause_of(text)}). Install the version of the cluster's Spark here, or the other way "
+            "round."
+        )
+    if "PYTHON_VERSION_MISMATCH" in text or "has different version" in text:
+        return WorkbenchError(
+            f"The executors' Python is of another version than this one: {_line_with('version', text)}. Name an "
+            "interpreter of the same minor version that exists on the workers.",
+            settings=("python",),
+        )
+    if "Cannot run program" in text:
+        return WorkbenchError(
+            f"The workers have no such Python: {_line_with('Cannot run program', text)}. Name an interpreter that "
+            "exists there.",
+            settings=("python",),
+        )
+    if "ModuleNotFoundError" in text:
+        return WorkbenchError(
+            f"The executors' Python lacks a package: {_line_with('ModuleNotFoundError', text)}. Install it there, or "
+            "name another interpreter.",
+            settings=("python",),
+        )
+    return WorkbenchError(
+        f"The cluster {cluster.master} failed: {cause_of(text)}. 'workbench doctor --master' shows what it lacks."
+    )
+
+
+def _line_with(sign: str, text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if sign in line]
+    return (lines[-1] if lines else "no reason given").rstrip(".")[:300]
+
+
+def describe_workers(spark: "SparkSession", cluster: Cluster, budget: Budget) -> Machine:
+    """Return facts about the executors' machines, which also shows that their Python works.
+
+    Raises
+    ------
+    WorkbenchError
+        If it does not.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
+
+    count, executor = cluster.executors(budget)
+    try:
+        seen = _on_executors(spark, budget.slots)
+    except (Py4JError, PySparkException) as error:
+        raise refused(str(error), cluster) from error
+    kinds = list(dict.fromkeys(seen))
+    virtual = {one[1] for one in kinds}
+    return Machine(
+        slots=f"{manager(cluster).SLOTS}, in {count} executor{'s' * (count != 1)} of {executor.slots}",
+        processor=" and ".join(dict.fromkeys(one[0] for one in kinds)),
+        virtual=virtual.pop() if len(virtual) == 1 else None,
+        cores=float(budget.cpus),
+        memory_gib=min(one[2] for one in kinds),
+        system=" and ".join(dict.fromkeys(one[3] for one in kinds)),
+        dedicated=manager(cluster).DEDICATED,
+        facts={"Python": " and ".join(dict.fromkeys(one[4] for one in kinds)), "master": cluster.kind},
+    )
+
+
+_Facts = tuple[str, bool | None, float, str, str]
+
+
+def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
+    """Look at the machines of `tasks` tasks. The inner function crosses by value and needs nothing but Python."""
+
+    def look(_: object) -> "Iterator[Any]":
+        import platform  # noqa: PLC0415 - in the executor
+        from pathlib import Path  # noqa: PLC0415
+
+        found: dict[str, str] = {}
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            found.setdefault(key.strip(), value.strip())
+        flags = found.get("flags")
+        yield (
+            found.get("model name") or platform.machine(),
+            None if flags is None else "hypervisor" in flags.split(),
+            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30,
+            f"{platform.system()} {platform.release()}",
+            platform.python_version(),
+        )
+
+    found: Sequence[_Facts] = spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
+    return found

@@ -1,0 +1,182 @@
+"""What must be known of a cluster to measure on it, and the executors that a budget becomes there."""
+
+import hashlib
+import re
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.records import Executor
+
+LOCAL = "local"
+_KINDS = {"spark://": "standalone", "k8s://": "kubernetes", "yarn": "yarn"}
+_ADDRESS = re.compile(r"spark://[\w.\-]+:\d+(,[\w.\-]+:\d+)*")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]+:/")
+_CONNECT_S = 5.0
+_EXAMPLES = "hdfs://HOST/DIR, s3a://BUCKET/DIR, or file:///MOUNT/DIR for a shared mount"
+
+
+def kind_of(master: str) -> str:
+    """Return the kind of a master: ``"local"``, ``"standalone"``, ``"kubernetes"`` or ``"yarn"``.
+
+    Raises
+    ------
+    WorkbenchError
+        If it is no master that the workbench knows.
+    """
+    found = next((kind for start, kind in _KINDS.items() if master.startswith(start)), None)
+    well_formed = {"standalone": _ADDRESS.fullmatch(master), "yarn": master == "yarn"}
+    if master == LOCAL:
+        return LOCAL
+    if found is None or not well_formed.get(found, True):
+        raise WorkbenchError(
+            f"The master is {master!r}; it must be local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn. "
+            "Correct it.",
+            settings=("master",),
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster to measure on.
+
+    Everything else, such as credentials, the container image or the queue, comes from your ``spark-defaults.conf``
+    (``SPARK_CONF_DIR``), as with ``spark-submit``.
+
+    Parameters
+    ----------
+    master
+        ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or ``yarn``.
+    checkpoint
+        Folder for checkpoints that the driver and all executors reach, as a URI of Spark's file systems: ``hdfs:``,
+        ``s3a:``, or ``file:`` for a shared mount.
+    executor_slots
+        Slots of one executor; a budget's slots must be a multiple.
+    python
+        Python interpreter of the executors: a path that exists there and here, or a name on their ``PATH``; None: the
+        path of this one.
+    driver_host
+        Address at which the executors reach this machine; None: the one from which it reaches the master.
+    event_log
+        Folder, as a URI, to which each deployment's event log is copied at its end; None: it is not kept.
+    allocation_s
+        Longest wait for executors, and for each of their Python workers to start, seconds.
+
+    Raises
+    ------
+    WorkbenchError
+        If one of them is missing or cannot be used.
+    """
+
+    master: str
+    checkpoint: str = ""
+    executor_slots: int = 1
+    python: str | None = None
+    driver_host: str | None = None
+    event_log: str | None = None
+    allocation_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        if kind_of(self.master) == LOCAL:
+            raise WorkbenchError("The master 'local' is no cluster. Leave out the settings of a cluster.")
+        if not self.checkpoint:
+            raise WorkbenchError(
+                f"The master {self.master!r} is a cluster, so checkpoints need a folder that this machine and all "
+                f"executors reach. Give one as a URI: {_EXAMPLES}.",
+                settings=("checkpoint",),
+            )
+        for name in ("checkpoint", "event_log"):
+            value = getattr(self, name)
+            if value is not None and urlsplit(value).password:
+                raise WorkbenchError(
+                    f"{name} has a password in its address, which would be kept in journals and plans. Put credentials "
+                    "into your spark-defaults.conf.",
+                    settings=(name,),
+                )
+            if value is not None and not _SCHEME.match(value):
+                raise WorkbenchError(
+                    f"{name} is {value!r}; it must be the URI of a folder that this machine and the executors reach, "
+                    f"such as {_EXAMPLES}.",
+                    settings=(name,),
+                )
+        if self.executor_slots < 1:
+            raise WorkbenchError(
+                f"An executor has {self.executor_slots} slots; it must have at least 1.", settings=("executor_slots",)
+            )
+
+    @property
+    def kind(self) -> str:
+        """``"standalone"``, ``"kubernetes"`` or ``"yarn"``."""
+        return kind_of(self.master)
+
+    @property
+    def identity(self) -> str:
+        """What a measurement depends on, without the address: reports show no names of machines."""
+        named = "\n".join((self.master, self.checkpoint, self.python or ""))
+        many = f"{self.executor_slots} slot{'s' * (self.executor_slots > 1)}"
+        return f"{self.kind} cluster {hashlib.sha256(named.encode()).hexdigest()[:8]}, executors of {many}"
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """Hosts and ports of the master; none for YARN, whose address is in Hadoop's configuration."""
+        if self.kind == "yarn":
+            return ()
+        if self.kind == "kubernetes":
+            url = urlsplit(self.master.removeprefix("k8s://"))
+            return ((url.hostname or "", url.port or 443),)
+        places = (one.rpartition(":") for one in self.master.removeprefix("spark://").split(","))
+        return tuple((host, int(port)) for host, _, port in places)
+
+    def executors(self, budget: Budget) -> tuple[int, Executor]:
+        """Return how many executors `budget` needs, and one of them.
+
+        Raises
+        ------
+        WorkbenchError
+            If its slots do not fill whole executors, or a slot is no whole number of cores.
+        """
+        if budget.profile.cpus != int(budget.profile.cpus) or budget.profile.cpus < 1:
+            raise WorkbenchError(
+                f"A slot has {budget.profile.cpus:g} cores; on a cluster it must have whole cores, because Spark "
+                "assigns whole cores. Use 1.",
+                settings=("slot_cpus",),
+            )
+        if budget.slots % self.executor_slots:
+            raise WorkbenchError(
+                f"{budget.slots} slots do not fill executors of {self.executor_slots} slots. Use a multiple of "
+                f"{self.executor_slots} slots, or executors of 1 slot.",
+                settings=("slots", "executor_slots"),
+            )
+        return budget.slots // self.executor_slots, Executor(self.executor_slots, budget.profile)
+
+    def reach(self) -> str | None:
+        """Connect to the master; return this machine's address on the way to it, None for YARN.
+
+        Raises
+        ------
+        WorkbenchError
+            If no master answers.
+        """
+        failed = []
+        for host, port in self.addresses:
+            try:
+                with socket.create_connection((host, port), _CONNECT_S) as way:
+                    return str(way.getsockname()[0])
+            except OSError as error:
+                failed.append(f"{host}:{port}: {error.strerror or error}")
+        if failed:
+            raise WorkbenchError(
+                f"The master {self.master} cannot be reached ({'; '.join(failed)}). Check that it runs, and that its "
+                "address and the firewall between are right.",
+                settings=("master",),
+            )
+        return None
+
+
+def asked(count: int, executor: Executor) -> str:
+    """Say in words what is asked of a cluster."""
+    cores = executor.millicores // 1000
+    return f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb} MB of heap"

@@ -1,0 +1,132 @@
+"""Spark's own cluster manager: cores are counters, and only the heap of an executor is counted as its memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.records import Executor
+from workbench.testbed.spark.cluster.settings import Cluster, asked
+
+DEDICATED = False
+SLOTS = "cores that a standalone cluster counts but does not limit"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A live worker: what it has, and what is free of it."""
+
+    cores: int
+    memory_mb: int
+    free_cores: int
+    free_memory_mb: int
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a master has: its live workers, and the names of the applications that run or wait."""
+
+    workers: tuple[Worker, ...]
+    applications: tuple[str, ...] = ()
+
+    def room(self, executor: Executor, *, free: bool = False) -> int:
+        """How many of `executor` the workers have room for: when nothing else runs, or (`free`) now."""
+        cores = executor.millicores // 1000
+        have = [(one.free_cores, one.free_memory_mb) if free else (one.cores, one.memory_mb) for one in self.workers]
+        return sum(min(one_cores // cores, memory // executor.heap_mb) for one_cores, memory in have)
+
+    def sentence(self) -> str:
+        """Say what the master has."""
+        if not self.workers:
+            return "The master has no live worker"
+        listed = "; ".join(
+            f"{one.free_cores} of {one.cores} cores and {one.free_memory_mb} of {one.memory_mb} MB free"
+            for one in self.workers
+        )
+        many = len(self.workers)
+        return f"The master has {many} live worker{'s' * (many > 1)} ({listed})"
+
+
+def conf(cluster: Cluster, budget: Budget) -> dict[str, str]:
+    """Return what this kind of cluster needs in addition to the settings of every cluster."""
+    count, executor = cluster.executors(budget)
+    return {"spark.cores.max": str(count * executor.millicores // 1000)}
+
+
+def refuse(cluster: Cluster, budget: Budget, offer: Offer) -> None:
+    """Refuse a budget that the cluster could not hold even if nothing else ran on it.
+
+    Raises
+    ------
+    WorkbenchError
+        With what was asked, what the master has, and the next step.
+    """
+    count, executor = cluster.executors(budget)
+    room = offer.room(executor)
+    if room >= count:
+        return
+    remedy = "start workers" if not offer.workers else f"use {room} or fewer, or smaller ones, or add workers"
+    raise WorkbenchError(
+        f"The cluster {cluster.master} has no room for {asked(count, executor)}. {offer.sentence()}: {remedy}.",
+        settings=("slots", "memory_mb"),
+    )
+
+
+def waiting(cluster: Cluster, budget: Budget, offer: Offer, got: int) -> WorkbenchError:
+    """Return the error for executors that were not given in time although the cluster could hold them."""
+    count, executor = cluster.executors(budget)
+    others = f", and {len(offer.applications)} other applications run or wait" if offer.applications else ""
+    free = offer.room(executor, free=True)
+    remedy = (
+        "Wait until other applications end, or ask for less"
+        if free < count - got
+        else "Executors were assigned but did not register: look into the workers' logs, and check that the workers "
+        "reach this machine (driver_host)"
+    )
+    return WorkbenchError(
+        f"The cluster {cluster.master} gave {got} of {asked(count, executor)} within {cluster.allocation_s:g} s; "
+        f"nothing was measured. {offer.sentence()}{others}. {remedy}.",
+        settings=("slots", "allocation_s"),
+    )
+
+
+def offer_of(jvm: Any, cluster: Cluster, host: str) -> Offer:  # noqa: ANN401 - py4j is not typed
+    """Ask the master what it has, over its own protocol, from the address `host` of this machine.
+
+    Raises
+    ------
+    py4j.protocol.Py4JJavaError
+        If it does not answer, or runs another version of Spark.
+    """
+    spark = jvm.org.apache.spark
+    settings = spark.SparkConf()
+    single = "MODULE$"
+    manager = getattr(getattr(spark, "SecurityManager$"), single)
+    default = "$lessinit$greater$default$"
+    security = spark.SecurityManager(settings, getattr(manager, default + "2")(), getattr(manager, default + "3")())
+    network = getattr(getattr(spark.rpc, "RpcEnv$"), single).create("workbench", host, 0, settings, security, True)  # noqa: FBT003 - a client
+    try:
+        states = []
+        for name, port in cluster.addresses:
+            master = network.setupEndpointRef(spark.rpc.RpcAddress(name, port), "Master")
+            answer = jvm.java.lang.Class.forName("org.apache.spark.deploy.DeployMessages$MasterStateResponse")
+            tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), single).apply(answer)
+            question = getattr(getattr(spark.deploy, "DeployMessages$RequestMasterState$"), single)
+            states.append(master.askSync(question, tag))
+        state = next((one for one in states if one.status().toString() == "ALIVE"), states[0])
+        return Offer(
+            tuple(
+                Worker(one.cores(), one.memory(), one.coresFree(), one.memoryFree())
+                for one in state.workers()
+                if one.isAlive()
+            ),
+            tuple(str(one.desc().name()) for one in state.activeApps()),
+        )
+    finally:
+        network.shutdown()
+
+
+def rooms(offers: Sequence[Worker]) -> tuple[int, int]:
+    """Return all cores and the memory of the largest worker, MiB."""
+    return sum(one.cores for one in offers), max((one.memory_mb for one in offers), default=0)

@@ -1,0 +1,88 @@
+"""Folders of a cluster, by Spark's own file systems."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from workbench.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
+    """Make `folder`, and check that executors read in it what this machine writes.
+
+    Parameters
+    ----------
+    folder
+        A URI.
+    files
+        How many files to write: each is one task's.
+
+    Raises
+    ------
+    WorkbenchError
+        If this machine cannot write there, or an executor cannot read it.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - only the driver process loads Spark
+
+    names = [f"{folder}/reached-{number}" for number in range(files)]
+    try:
+        for name in names:
+            system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), name)  # noqa: SLF001 - py4j's only door
+            file = system.create(path)
+            file.write(bytearray(b"reached\n"))
+            file.close()
+        found = spark.read.text(names).count()
+    except (Py4JError, PySparkException) as error:
+        raise WorkbenchError(
+            f"The folder {folder} cannot be written here and read by the executors: {cause_of(str(error))}. Name a "
+            "folder that both reach: hdfs:, s3a:, or file: on a shared mount.",
+            settings=("checkpoint",),
+        ) from error
+    if found != files:
+        raise WorkbenchError(
+            f"Executors read {found} of {files} files in {folder} that this machine wrote. Name a folder that both "
+            "reach: hdfs:, s3a:, or file: on a shared mount.",
+            settings=("checkpoint",),
+        )
+
+
+def remove(spark: "SparkSession", folder: str) -> None:
+    """Remove `folder`, if it is there and can be."""
+    with suppress(Py4JError):
+        system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), folder)  # noqa: SLF001
+        system.delete(path, True)  # noqa: FBT003 - with what is in it
+
+
+def copy_into(jvm: Any, configuration: Any, file: Path, folder: str) -> None:  # noqa: ANN401 - py4j is not typed
+    """Copy a local file into `folder`, a URI, which is made where it is missing.
+
+    Parameters
+    ----------
+    jvm, configuration
+        Spark's JVM, and Hadoop's configuration as the session had it.
+
+    Raises
+    ------
+    py4j.protocol.Py4JError
+        If it cannot be written.
+    """
+    system, path = _at(jvm, configuration, f"{folder.rstrip('/')}/{file.name}")
+    system.mkdirs(path.getParent())
+    system.copyFromLocalFile(jvm.org.apache.hadoop.fs.Path(file.as_uri()), path)
+
+
+def _at(jvm: Any, configuration: Any, uri: str) -> tuple[Any, Any]:  # noqa: ANN401
+    path = jvm.org.apache.hadoop.fs.Path(uri)
+    return path.getFileSystem(configuration), path
+
+
+def cause_of(text: str) -> str:
+    """Return the innermost cause that a Java error names, else its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith(("Caused by:", ": "))]
+    return (causes[-1] if causes else lines[0] if lines else "no reason given").removeprefix(": ").rstrip(".")[:300]

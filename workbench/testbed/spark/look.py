@@ -1,0 +1,155 @@
+"""Look at a cluster before measuring on it: start the executors of one budget, and give them back.
+
+`main` does it in a process of its own, which writes a line of JSON for each thing that it looked at.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark.cluster import (
+    Cluster,
+    await_executors,
+    check_shared,
+    describe_workers,
+    remove,
+)
+from workbench.testbed.spark.session import end_session, last_line, start_session
+from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.workload import Generator
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_START_S = 300.0  # of Spark itself, on a busy machine
+_POLL_S = 0.1
+_THINGS = 4
+_MAIN = "import sys; from workbench.testbed.spark import look; look.main(sys.argv[1])"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One thing of a cluster: what was found, and what to do if it is not fit (empty if it is)."""
+
+    thing: str
+    found: str
+    fix: str = ""
+
+
+def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
+    """Look whether `cluster` gives executors for `budget` on which a query can be measured.
+
+    Nothing is left on the cluster. What is found first to be unfit is the last that is looked at.
+    """
+    try:
+        count, _ = cluster.executors(budget)
+        cluster.reach()
+    except WorkbenchError as error:
+        return (Seen("cluster", "not reached", str(error)),)
+    with tempfile.TemporaryDirectory(prefix="workbench-look-") as folder:
+        asked = Path(folder) / "asked.json"
+        asked.write_text(json.dumps({"cluster": asdict(cluster), "budget": asdict(budget)}))
+        with (Path(folder) / "errors.log").open("w+") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-c", _MAIN, str(asked)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+            try:
+                said, _ = process.communicate(timeout=_START_S + 2 * cluster.allocation_s)
+            except subprocess.TimeoutExpired:
+                said = ""
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            errors.seek(0)
+            cause = last_line(errors.read()).rstrip(".")
+    seen = tuple(Seen(**json.loads(line)) for line in said.splitlines())
+    if not seen or (len(seen) < _THINGS and not any(one.fix for one in seen)):
+        seen += (Seen("cluster", f"no answer for {count} executors", f"Spark ended without a reason: {cause}."),)
+    return (Seen("cluster", "reached"), *seen)
+
+
+def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[str, Callable[[], str]]]":
+    """Things to look at, each with the function that looks and says what it found."""
+    checkpoints = f"{cluster.checkpoint.rstrip('/')}/workbench-look-{uuid.uuid4().hex[:12]}"
+    held: list[SparkSession] = []
+
+    def start() -> str:
+        spec = DeploymentSpec(
+            "doctor",
+            _unchanged,
+            cast("Generator", None),  # nothing is read
+            "append",
+            budget,
+            cluster,
+            folder,
+            folder,
+            None,
+            0.0,
+            budget.slots,
+            budget.slots,
+        )
+        held.append(start_session(spec))
+        return "understands this machine's Spark and has room"
+
+    def wait() -> str:
+        began = time.monotonic()
+        await_executors(held[0], cluster, budget, lambda: time.sleep(_POLL_S), lambda _: None)
+        return f"{cluster.executors(budget)[0]} of {cluster.executor_slots} slots, {time.monotonic() - began:.0f} s"
+
+    def describe() -> str:
+        machine = describe_workers(held[0], cluster, budget)
+        return f"Python {machine.facts['Python']} on {machine.processor}"
+
+    def share() -> str:
+        check_shared(held[0], checkpoints, budget.slots)
+        return "written here, read by the executors"
+
+    try:
+        yield "application", start
+        yield "executors", wait
+        yield "workers", describe
+        yield "checkpoints", share
+    finally:
+        for session in held:
+            remove(session, checkpoints)
+            end_session(session)
+
+
+def _unchanged(stream: "DataFrame") -> "DataFrame":
+    return stream
+
+
+def main(file: str) -> None:
+    """Look at the cluster and the budget that `file` has, and write what is seen."""
+    path = Path(file)
+    asked = json.loads(path.read_text())
+    profile = SlotProfile(**asked["budget"].pop("profile"))
+    cluster, budget = Cluster(**asked["cluster"]), Budget(profile=profile, **asked["budget"])
+    for thing, step in _steps(cluster, budget, path.parent):
+        try:
+            seen = Seen(thing, step())
+        except WorkbenchError as error:
+            seen = Seen(thing, "not fit", str(error))
+        sys.stdout.write(json.dumps(asdict(seen)) + "\n")
+        sys.stdout.flush()
+        if seen.fix:
+            break
