@@ -45,8 +45,8 @@ def _show(findings: Sequence[Finding], place: str) -> None:
     verdict = f"{place} can measure."
     if needed:
         verdict = (
-            f"{place} cannot measure yet: {', '.join(needed)}. You can plan from the simulated engine, recorded rates and "
-            "event logs."
+            f"{place} cannot measure yet: {', '.join(needed)}. You can plan from the simulated engine, recorded rates "
+            "and event logs."
         )
     look.answer(out, verdict)
     table = look.table({"": "left", "thing": "left", "found": "left"})
