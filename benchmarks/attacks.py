@@ -1,9 +1,11 @@
 """What each trick of an attacker's study, plan, journal, data or log comes to: a table, from the tests that try them.
 
-python benchmarks/attacks.py
+python benchmarks/attacks.py [PYTEST'S OPTIONS]
 """
 
+import io
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,8 @@ class Table:
 def main():
     """Try them all and print the table."""
     table = Table()
-    code = pytest.main(["-q", "--no-header", "-p", "no:terminal", "--import-mode=importlib", str(TRICKS)], [table])
+    with redirect_stdout(io.StringIO()):  # pytest's own account
+        code = pytest.main(["--rootdir", str(ROOT), str(TRICKS), *sys.argv[1:]], [table])
     widest = max(map(len, table.rows), default=0)
     for trick, outcome in table.rows.items():
         print(f"{trick:{widest}}  {outcome}")

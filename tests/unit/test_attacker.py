@@ -147,7 +147,7 @@ def controls(text):
 
 def test_study_with_a_yaml_tag_that_calls_a_function(came_to, folder):
     (folder / "study.yaml").write_text("query: !!python/object/apply:pathlib.Path.touch [pwned]\n")
-    with pytest.raises(WorkbenchError, match="is not YAML: could not determine a constructor for the tag") as error:
+    with pytest.raises(WorkbenchError, match="cannot be read as YAML: could not determine a constructor") as error:
         read_study("study.yaml")
     came_to(f"refused: {str(error.value)[:60]}")
 
