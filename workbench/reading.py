@@ -25,7 +25,7 @@ _EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
 _BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\x00\x00")
 _LONGEST_CELL = 131_072  # characters, the csv module's
-_LONGEST_REASON = 300
+_LONGEST_REASON, _LONGEST_LIST = 300, 120  # characters in a message
 
 
 class _TwiceError(ValueError):
@@ -215,4 +215,4 @@ def _check_nesting(value: object) -> None:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
+    return text if len(text) <= _LONGEST_LIST else f"{text[:_LONGEST_LIST]}..."

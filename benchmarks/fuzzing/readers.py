@@ -247,7 +247,7 @@ def _sample(path, event_time=None):
     data_at_rest.check(data, event_time)
     made = data_at_rest.prepare(data, event_time, Path())
     clock = EventClock(1_700_000_000_000_000, 0, 1_000.0)
-    print(made.rows, made.schema(), sum(batch.num_rows for batch in made.batches(0, 10, clock)))
+    print(json.dumps([made.rows, len(made.schema()), sum(batch.num_rows for batch in made.batches(0, 10, clock))]))
 
 
 _STEPS = {

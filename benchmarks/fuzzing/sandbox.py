@@ -31,6 +31,7 @@ KINDS = ("answered", "refused", "traceback", "hang", "memory", "crash", "exit co
 FAILURES = KINDS[2:]
 _BATCH = 40
 _ANSWERS, _REFUSED = {0, 1, 3}, 2
+_LARGEST = 1e25  # number of an answer
 _LONGEST_MESSAGE = 3_000  # characters of standard error
 _ENDLESS = re.compile(r"(?:\d,?){130}")
 _DIGITS, _NAN = (
@@ -191,10 +192,21 @@ def _judged(code, error, said, complained, complaint, *, executed):  # noqa: PLR
 
 
 def _absurd(said):
-    """Say what no answer has: numbers that are none, or have no end."""
-    if found := _DIGITS.search(said):
-        return f"the answer has {found[0][:30]}"
-    return "the answer has NaN" if _NAN.search(said) else ""
+    """Say what no answer has: numbers that are none, or have no end. Of JSON the texts may be anything."""
+    try:
+        numbers = list(_numbers(json.loads(said)))
+    except (ValueError, RecursionError):
+        found = _DIGITS.search(said) or _NAN.search(said)
+        return f"the answer has {found[0][:30]}" if found else ""
+    return next((f"the answer has {one!r:.30}" for one in numbers if not abs(one) < _LARGEST), "")
+
+
+def _numbers(value):
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(one)
+    elif isinstance(value, int | float):
+        yield value
 
 
 def _last_frame(text):

@@ -65,6 +65,7 @@ def test_a_path_that_cannot_be_read_is_refused(tmp_path, name, reason):
         ("a,b\n1,2\n", r"^The table has no column 'c'; its first line names a, b\. Name it\.$"),
         ("", r"^The table has no column 'c'; its first line names no columns\."),
         ("c,c\n1,2\n", r"^The table has more than one column 'c'"),
+        (f"{'9' * 400}\n1\n", r"^The table has no column 'c'; its first line names 9{120}\.\.\.\. Name it"),
         (f"c\n{'x' * 200_000}\n", r"^The table cannot be read as CSV: field larger than field limit .* in line 1"),
     ],
 )

@@ -37,6 +37,7 @@ _FINITE = frozenset(
     | {"busyness", "cpus", "expected_rate", "margin", "low"}
 )
 """Fields whose numbers are measured or chosen, so that they have an end; others may be inf."""
+_SHOWN, _LONGEST = 5, 400  # problems of a document in a message, and characters of each
 
 
 def unstructure(value: object) -> dict[str, Any]:
@@ -56,8 +57,12 @@ def structure(data: object, kind: type[_Kind], what: str) -> _Kind:
     try:
         return _CONVERTER.structure(data, kind)
     except Exception as error:
-        problems = "; ".join(transform_error(error, path="$", format_exception=_describe))
-        raise WorkbenchError(f"{what} cannot be read: {problems}. Correct these keys, or measure again.") from error
+        found = transform_error(error, path="$", format_exception=_describe)
+        problems = "; ".join(one[:_LONGEST] for one in found[:_SHOWN])
+        more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+        raise WorkbenchError(
+            f"{what} cannot be read: {problems}{more}. Correct these keys, or measure again."
+        ) from error
 
 
 def _describe(error: BaseException, kind: type | None) -> str:

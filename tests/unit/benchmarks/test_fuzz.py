@@ -59,14 +59,22 @@ def test_what_an_input_comes_to_is_told_apart(monkeypatch):
         return 0
 
     asked = {
-        "answered": [say("fine"), say("not sustained", 1)],
+        "answered": [say("fine"), say("not sustained", 1), say('{"name": "1e308, nan", "rate": 1e9}')],
         "refused": [say("no such file", 2)],
         "traceback": [lambda: 1 / 0, lambda: 70],
         "hang": [spin],
         "memory": [fill],
         "crash": [crash, execute],
         "exit code": [leave],
-        "no sense": [say("rate: nan"), say("9" * 300), say("", 2), say("x" * 9_000, 2), say("9" * 300, 2)],
+        "no sense": [
+            say("rate: nan"),
+            say('[{"rate": NaN}]'),
+            say('{"rate": 1e300}'),
+            say("9" * 300),
+            say("", 2),
+            say("x" * 9_000, 2),
+            say("9" * 300, 2),
+        ],
     }
     for kind, all_of_them in asked.items():
         assert [outcome(do).kind for do in all_of_them] == [kind] * len(all_of_them)
