@@ -134,7 +134,7 @@ def cost(queries, name, query, options, folder):
     )
     live = queries.start(spec, name)
     live.fixed_batches(options.batch)
-    done = queries.batches(live, options.batches)
+    done = [one for _ in range(options.batches) for one in queries.batches(live, 1)]
     queries.retire(live)
     spent = [
         sum(task.cpu_s for stage in one.work.log.stages for task in stage.tasks) / one.batch.records for one in done

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections import defaultdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -153,7 +154,7 @@ def test_the_columns_are_those_of_the_sample(spark, topics):
     reader = spark[0].read.format("kafka").option("kafka.bootstrap.servers", topic.servers)
     read = reader.option("subscribe", topic.name).load().select(*_decoded(schema))
     assert read.columns == schema.names
-    sampled = spark[0].read.parquet(str(query.dataset.path))
+    sampled = spark[0].read.parquet(str(Path(query.dataset.path).resolve()))
     chosen = ["_partition", "_offset", "event_type", "bid.price", "bid.bidder", "bid.extra"]
     both = [
         [tuple(row) for row in rows.select(*chosen).sort("_partition", "_offset").collect()] for rows in (read, sampled)
