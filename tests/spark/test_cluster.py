@@ -51,7 +51,7 @@ def seen(workers, cluster):
     """q1 on one executor, and what another application is offered meanwhile."""
     testbed = SparkTestbed(cluster=cluster, warmup_cap_s=5)
     with testbed.deploy(find_query("nexmark:q1"), ONE) as run:
-        run.set_rate(5_000.0)
+        run.set_rate(1_000.0)
         run.settle(2)
         observed = run.observe(5)
         doctor = look_at(replace(cluster, allocation_s=5.0), TWO)
@@ -63,7 +63,7 @@ def test_a_query_runs_on_one_executor_at_the_rate_that_is_commanded(seen):
     machine, observed, _, executors, _ = seen
     assert len(executors) == 1
     assert "--cores 1" in executors[0]
-    assert observed.consumed_rate == pytest.approx(5_000, rel=0.3)
+    assert observed.consumed_rate == pytest.approx(1_000, rel=0.3)
     assert observed.quota_throttled is None
     assert machine.slots == "cores that a standalone cluster counts but does not limit, in 1 executor of 1"
     assert not machine.dedicated
@@ -84,7 +84,6 @@ def test_nothing_is_left_but_the_log(seen, cluster):
     assert events[-1] == "SparkListenerApplicationEnd"  # so that a history server shows it as complete
 
 
-@pytest.mark.usefixtures("seen")
 def test_the_doctor_finds_a_cluster_fit_and_leaves_nothing(workers, cluster):
     found = look_at(cluster, TWO)
     assert [one.thing for one in found] == ["cluster", "application", "executors", "workers", "checkpoints"]
@@ -92,14 +91,12 @@ def test_the_doctor_finds_a_cluster_fit_and_leaves_nothing(workers, cluster):
     assert left(workers, cluster) == ([], [], [])
 
 
-@pytest.mark.usefixtures("seen")
 def test_the_doctor_refuses_what_the_cluster_could_never_hold(cluster):
     last = look_at(cluster, Budget(5, PROFILE, 1.0))[-1]
     assert last.thing == "application"
     assert "has no room for 5 executors of 1 core and 615 MB of heap. The master has 2 live workers" in last.fix
 
 
-@pytest.mark.usefixtures("seen")
 def test_a_worker_that_is_lost_during_a_probe_ends_it_with_the_reason(workers, cluster):
     """The query is of a module that the workers do not have, and keeps state that moves between executors."""
     calls = itertools.count()

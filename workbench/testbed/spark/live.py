@@ -33,7 +33,7 @@ _CLEARLY = 1.2  # batch sizes that differ by this factor show the cost of a row
 MOST_FITTING = 10
 # Spark waits ten seconds, and no setting changes that, for the source's Python process: too short on a busy machine.
 _SLOW_PYTHON = "Python worker failed to connect back"
-_MOST_STARTS = 6
+_MOST_STARTS = 20
 MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
 
 
