@@ -47,8 +47,8 @@ def busy(on_s, off_s, *, lowest=False):
 
 
 @contextmanager
-def beside(kind, options):
-    """Run what a deployment of this kind has beside it, on every core."""
+def disturbed_by(kind, options):
+    """Run what a deployment of this kind has next to it, on every core."""
     settings = {"quiet": None, "neighbour": (options.on, options.off, False), "idle": (3600.0, 0.0, True)}[kind]
     workers = [] if settings is None else [
         multiprocessing.Process(target=busy, args=settings[:2], kwargs={"lowest": settings[2]}, daemon=True)
@@ -136,7 +136,7 @@ def main():
                 about = {"query": name, "slots": options.slots, "kind": kind, "number": number}
                 if any(about.items() <= one.items() for one in kept()):
                     continue
-                with beside(kind, options):
+                with disturbed_by(kind, options):
                     readings = deployed(name, options.slots)
                 with KEPT.open("a") as journal:
                     journal.write(json.dumps(about | {"readings": readings}) + "\n")

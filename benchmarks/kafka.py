@@ -33,12 +33,7 @@ from workbench.measuring import CapacityEstimator
 from workbench.records import state_settings
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import find_java, quota_permitted
-from workbench.testbed.spark.connector import connector_jars
-from workbench.testbed.spark.event_log import EventLog
-from workbench.testbed.spark.live import Meter
-from workbench.testbed.spark.queries import Queries
-from workbench.testbed.spark.topic_feed import TopicRows
+from workbench.testbed.spark import EventLog, Meter, Queries, TopicRows, connector_jars, find_java, quota_permitted
 from workbench.workload import Dataset, Query, nexmark, prepare, schema_of
 from workbench.workload.kafka import HEADERS, Topic, fill
 

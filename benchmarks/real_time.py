@@ -13,9 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from workbench.testbed.spark import find_java
-from workbench.testbed.spark.connector import connector_jars
-from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark import EventLog, connector_jars, find_java
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic, fill
 

@@ -24,6 +24,8 @@ def definitions(tree):
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((one.asname, ast.Name(one.name)) for one in node.names if one.asname)
 
 
 def cells(path):

@@ -1,15 +1,19 @@
 """Spark as a testbed."""
 
 from workbench.testbed.spark.cluster import LOCAL, Cluster
-from workbench.testbed.spark.event_log import BatchLog, Events, rows_of
+from workbench.testbed.spark.connector import connector_jars
+from workbench.testbed.spark.event_log import BatchLog, EventLog, Events, rows_of
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.left_over import left_over
+from workbench.testbed.spark.live import Meter
 from workbench.testbed.spark.look import look_at
 from workbench.testbed.spark.machine import usable_cores
 from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
+from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.quota import CpuQuota, quota_permitted
 from workbench.testbed.spark.session import batch_session
 from workbench.testbed.spark.testbed import SLOT_SHARE, SparkRun, SparkTestbed
+from workbench.testbed.spark.topic_feed import TopicRows
 
 __all__ = [
     "LOCAL",
@@ -18,11 +22,16 @@ __all__ = [
     "BatchWork",
     "Cluster",
     "CpuQuota",
+    "EventLog",
     "Events",
+    "Meter",
+    "Queries",
     "SourceCost",
     "SparkRun",
     "SparkTestbed",
+    "TopicRows",
     "batch_session",
+    "connector_jars",
     "find_java",
     "left_over",
     "look_at",

@@ -24,7 +24,7 @@ _USUAL_V1, _USUAL_V2 = 1024, 100
 
 @dataclass(frozen=True)
 class CpuQuota:
-    """The slots' control group, and the driver's beside it.
+    """The slots' control group, and the driver's next to it.
 
     Parameters
     ----------
