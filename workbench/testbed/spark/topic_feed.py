@@ -103,9 +103,10 @@ class TopicFeed:
         Raises
         ------
         WorkbenchError
-            If the whole topic is smaller than one batch.
+            If no broker answers, or the whole topic is smaller than one batch.
         """
         assert self._command is not None  # noqa: S101 - for the type checker
+        BrokerWatch(self.rows.url).check()
         self._ends = offsets_of(self._topic, self._settings)
         whole = sum(high - low for low, high in self._ends.values())
         if self._command.rate is None:  # no rate is promised, so smaller batches are as good

@@ -19,6 +19,7 @@ BEGUN_S = 1_790_000_000.0
 @pytest.fixture
 def feed(monkeypatch):
     monkeypatch.delenv("WORKBENCH_KAFKA_CONFIG", raising=False)
+    monkeypatch.setattr(topic_feed, "_answers", lambda _: True)
     monkeypatch.setattr(topic_feed, "offsets_of", lambda *_: {0: (10, 1010), 1: (0, 1000)})
     return TopicFeed(ROWS)
 
@@ -93,6 +94,12 @@ def test_a_topic_that_grows_goes_on(feed):
 def test_a_topic_smaller_than_a_batch_is_refused(feed):
     with pytest.raises(WorkbenchError, match=r"holds 2,000 records, fewer than one batch of 3,000 .*Fill it"):
         offered(feed, 3000.0, 3000)
+
+
+def test_a_command_finds_that_no_broker_answers(feed, monkeypatch):
+    monkeypatch.setattr(topic_feed, "_answers", lambda _: False)
+    with pytest.raises(WorkbenchError, match="No broker of kafka://localhost:9092/orders answers any longer"):
+        offered(feed, 100.0, 100)
 
 
 def test_batches_without_a_rate_are_as_large_as_a_small_topic_permits(feed):
