@@ -1,6 +1,5 @@
 """Spark's own cluster manager: cores are counters, and only the heap of an executor is counted as its memory."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,8 +124,3 @@ def offer_of(jvm: Any, cluster: Cluster, host: str) -> Offer:  # noqa: ANN401 - 
         )
     finally:
         network.shutdown()
-
-
-def rooms(offers: Sequence[Worker]) -> tuple[int, int]:
-    """Return all cores and the memory of the largest worker, MiB."""
-    return sum(one.cores for one in offers), max((one.memory_mb for one in offers), default=0)
