@@ -1,4 +1,4 @@
-"""Everything that reads withstands wrong input: a few inputs of each reader; benchmarks/fuzz.py tries thousands."""
+"""What reads withstands wrong input: a few inputs of each reader; benchmarks/fuzz.py tries thousands."""
 
 import random
 import subprocess
@@ -10,10 +10,25 @@ from benchmark_script import BENCHMARKS
 sys.path.insert(0, str(BENCHMARKS))
 
 from fuzzing.mutations import change, mutate
-from fuzzing.readers import READERS
 from fuzzing.sandbox import carry_out
 
-INPUTS = 40
+INPUTS = 40  # of each; the benchmark tries thousands
+NAMES = (
+    "data set",
+    "event log",
+    "journal",
+    "keys",
+    "prices",
+    "progress",
+    "rates",
+    "recorded rates",
+    "replay's arguments",
+    "report parameters",
+    "response",
+    "study",
+    "user's module",
+)
+"""Readers that need no compiled placement search: its compilation alone takes half a minute."""
 
 
 class Asked:
@@ -100,9 +115,9 @@ def test_a_change_leaves_what_it_was_given():
     assert tree == {"a": [1, 2], "b": {"c": None}}
 
 
-def test_every_reader_withstands_wrong_input(tmp_path):
+def test_readers_withstand_wrong_input(tmp_path):
     """Always the same inputs; to try others: python benchmarks/fuzz.py all --inputs 10000 --seed 1."""
-    command = [sys.executable, str(BENCHMARKS / "fuzz.py"), "all", "--inputs", str(INPUTS), "--workers", "2"]
+    command = [sys.executable, str(BENCHMARKS / "fuzz.py"), *NAMES, "--inputs", str(INPUTS), "--workers", "2"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, f"{done.stdout}{done.stderr[-3000:]}"
-    assert done.stdout.count("\n") == 1 + len(READERS) + 1  # a heading, and the parameters of reports
+    assert [line[:22].strip() for line in done.stdout.splitlines()] == ["reader", *NAMES]
