@@ -119,7 +119,8 @@ def accepted(trials):
 
 def replayed(trials, folder):
     """Print whether the workbench's own source is taken."""
-    from workbench.workload.source import Command, rate_source, write_command
+    from workbench.workload import Command, write_command
+    from workbench.workload.source import rate_source
 
     write_command(folder, Command(1, 100.0, 100))
     trials.spark.dataSource.register(rate_source(nexmark.query("q1").dataset, folder, 2, "replayed"))

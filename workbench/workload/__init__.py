@@ -4,16 +4,19 @@ from workbench.workload.dataset import Replay, prepare, schema_of
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys, read_key_frequencies
 from workbench.workload.query import Dataset, EventClock, Generator, OutputMode, Query, Unread
+from workbench.workload.release import Command, Release, read_releases, write_command
 from workbench.workload.shipped import Shipped
 
 __all__ = [
     "TRACKED",
+    "Command",
     "Dataset",
     "EventClock",
     "Generator",
     "KeyFrequencies",
     "OutputMode",
     "Query",
+    "Release",
     "Replay",
     "Shipped",
     "Unread",
@@ -21,5 +24,7 @@ __all__ = [
     "count_keys",
     "prepare",
     "read_key_frequencies",
+    "read_releases",
     "schema_of",
+    "write_command",
 ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.workload.source import Command, next_release, read_releases, release, write_command
+from workbench.workload.release import Command, next_release, read_releases, release, write_command
 
 START = {"n": 0, "us": 1_000_000}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.testbed.spark.event_log import BatchLog
-from workbench.workload.source import Command, Release, rate_source, read_releases, write_command
+from workbench.workload import Command, Release, read_releases, write_command
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +52,8 @@ class ReplayFeed:
 
     def stream(self, spark: "SparkSession", rows: Any, partitions: int) -> "DataFrame":  # noqa: ANN401 - a Generator
         """Read `rows` in a number of `partitions`."""
+        from workbench.workload.source import rate_source  # noqa: PLC0415 - only the driver process loads Spark
+
         name = f"workbench_{self._folder.name}"
         spark.dataSource.register(rate_source(rows, self._folder, partitions, name))
         return spark.readStream.format(name).load()

@@ -17,7 +17,7 @@ from workbench.testbed.spark.operators import BatchWork, line
 from workbench.testbed.spark.quota import CpuQuota, family, process_cpu_s
 from workbench.testbed.spark.rows import not_read
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
-from workbench.workload.source import Command, Release
+from workbench.workload import Command, Release
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import BatchLog
+from workbench.workload import Command, Release
 from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, java_settings, offsets_of
-from workbench.workload.source import Command, Release
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

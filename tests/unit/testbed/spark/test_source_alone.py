@@ -10,7 +10,7 @@ from workbench.testbed.spark.event_log import BatchLog
 from workbench.testbed.spark.live import CompletedBatch
 from workbench.testbed.spark.operators import BatchWork
 from workbench.testbed.spark.source_alone import SourceAlone
-from workbench.workload.source import Release
+from workbench.workload import Release
 
 FOUR = Budget(4, SlotProfile(0.2, 1024), 2.0)
 ONE = Budget(1, SlotProfile(0.2, 1024), 2.0)

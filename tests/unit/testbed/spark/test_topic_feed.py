@@ -10,7 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.testbed.spark import topic_feed
 from workbench.testbed.spark.event_log import BatchLog
 from workbench.testbed.spark.topic_feed import BrokerWatch, TopicFeed, TopicRows
-from workbench.workload.source import Command
+from workbench.workload import Command
 
 ROWS = TopicRows("kafka://localhost:9092/orders", pa.schema([("order", pa.int64())]), ())
 BEGUN_S = 1_790_000_000.0
