@@ -67,6 +67,9 @@ def read_text(path: str | os.PathLike[str], what: str, most_bytes: int = bounds.
             content = file.read(most_bytes + 1)
         if len(content) <= most_bytes:
             return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wrong, place = error.object[error.start], error.start
+        raise WorkbenchError(f"{what} is no text in UTF-8: byte {wrong:#x} at {place}. Save it as UTF-8.") from error
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise WorkbenchError(f"{what} cannot be read: {reason[:_LONGEST_REASON]}. Check the path.") from error

@@ -126,7 +126,7 @@ def _kept_for_report(error: Exception, options: argparse.Namespace, asked: Seque
     more = "" if journal == JOURNAL else f" --journal {shlex.quote(journal)}"
     kept = "" if recorded is None else f"It is recorded in {recorded}. "
     return (
-        f"{kept}To report it, make a file of what repeats it, without data and secrets: "
+        f"{kept}To report it, make a file of what repeats it, without data or secrets, with: "
         f"workbench doctor --bundle workbench-defect.zip{more}"
     )
 

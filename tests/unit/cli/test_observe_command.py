@@ -84,7 +84,7 @@ def test_without_a_trigger_interval_the_option_is_named(tmp_path, capsys):
         (["{log}", "--interval", "0"], "interval is 0"),
         (["{log}", "--slot-cpus", "-3"], "slot's cpus is -3"),
         (["{log}", "--outage", "-5"], "outage is -5"),
-        (["{log}", "--target", "-5"], "targets is [-5.0]"),
+        (["{log}", "--target", "-5"], "targets[0] is -5.0"),
         (["{log}", "--prices", "none.csv"], "none.csv"),
         (["{log}", "--report", "no/such/folder/x/page.html"], None),
         (["{log}", "--progress", "none.jsonl"], "none.jsonl cannot be read"),

@@ -8,6 +8,7 @@ import pytest
 from failed_run import failed_run
 from wrapped_fluid import WrappedFluid
 
+from workbench import units
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, exploration, overstatement
 from workbench.errors import WorkbenchError
@@ -151,12 +152,12 @@ def test_the_edge_goes_on_where_it_can(tmp_path):
     [
         (
             {"limit": "source", "high": math.inf},
-            "the source was the limit, so the query carries at least {low:,.0f} records/s.",
+            "the source was the limit, so the query carries at least {low}.",
             "Explore fewer or slower slots (slots, slot_cpus), so that the query is the limit.",
         ),
         (
             {"limit": "none", "high": math.inf, "exhausted": True},
-            "the probes ran out before a rate was too high, so the query carries at least {low:,.0f} records/s.",
+            "the probes ran out before a rate was too high, so the query carries at least {low}.",
             "Raise the tolerance, so that the probes suffice.",
         ),
         (
@@ -172,12 +173,12 @@ def test_what_is_no_capacity_is_not_fitted_and_is_said(planned, changes, said, a
     runs[1] = replace(runs[1], estimate=replace(runs[1].estimate, **changes))
     found = conclude(runs, "ended", choice="edge")
     assert 1 not in found.fitted
-    assert dict(found.left_out) == {1: said.format(low=low)}
+    assert dict(found.left_out) == {1: said.format(low=units.rate(low))}
     without = conclude([*runs[:1], *runs[2:]], "ended", choice="edge")
     assert found.model.predict([[512, 40]]) == pytest.approx(without.model.predict([[512, 40]]))
     one = plan(found, 2e6, memory_mb=(512, 1024))
     card = concerns(one.cards)["runs left out"]
-    assert f"Run 2 (16 slots of 512 MB): {said.format(low=low)}" in card.finding
+    assert f"Run 2 (16 slots of 512 MB): {said.format(low=units.rate(low))}" in card.finding
     assert card.advice == advice
 
 
