@@ -173,7 +173,7 @@ def test_a_price_list_as_a_spreadsheet_writes_it_is_read(tmp_path):
     [
         (
             (HEADER + ROW).encode() + b"\x80uro,b,c,2,4096,0.1,EUR,x,2024\n",
-            r"no text in UTF-8: byte 0x80 at \d+\. Save it as",
+            r"no text in UTF-8: byte 0x80 at \d+\. Save",
         ),
         (HEADER.encode(), r"prices.csv has a heading and no instance types; add one a line"),
         (
