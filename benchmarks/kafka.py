@@ -125,7 +125,13 @@ def cost(queries, name, query, options, folder):
     else:
         rows = prepare(query.dataset, query.event_time, folder)
     spec = SimpleNamespace(
-        name=name, folder=folder, generator=rows, source_partitions=PARTITIONS, build=query.build, output_mode="append"
+        name=name,
+        folder=folder,
+        generator=rows,
+        source_partitions=PARTITIONS,
+        build=query.build,
+        output_mode="append",
+        checkpoints="",
     )
     live = queries.start(spec, name)
     live.fixed_batches(options.batch)

@@ -98,7 +98,7 @@ def running(spark, topics, folder):
         spec = SimpleNamespace(
             name="q1", folder=folder, generator=rows_of(query), source_partitions=1, build=query.build
         )
-        spec.output_mode = "append"
+        spec.output_mode, spec.checkpoints = "append", ""
         live = queries.start(spec, "live", interval_s=1.0)
         live.expect(50_000)
         committed, release = [], live.feed.release
