@@ -25,8 +25,8 @@ LEAST_RATE = 1e-3
 """Lowest target rate, records/s."""
 TASKS = 100_000
 """Most slots or tasks of one deployment that is measured, simulated or placed."""
-MEMORY_MB = 1 << 24
-"""Most memory of a slot, MiB: 16 TiB."""
+MEMORY_MB, WORKER_MEMORY_MB = 1 << 24, 1 << 27
+"""Most memory of a slot, and of a worker, MiB: 16 and 128 TiB."""
 CPUS = 1_024
 """Most cores of a slot."""
 LEAST_CPUS = 0.001
@@ -53,5 +53,5 @@ NUMBER = 10**18
 """Largest number of a measurement or plan."""
 WORKER_CPUS = 10_000
 """Most cores of a priced worker."""
-PRICE = 1e6
-"""Highest price of a worker for an hour; the lowest is 1 / `PRICE`."""
+LEAST_PRICE, PRICE = 1e-6, 1e9
+"""Lowest and highest price of a worker for an hour, in any currency."""

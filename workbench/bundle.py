@@ -25,8 +25,9 @@ import yaml
 from workbench import __version__
 from workbench.doctor import examine
 from workbench.errors import WorkbenchError
+from workbench.reading import parse_json
 from workbench.records import write_whole
-from workbench.redaction import redacted
+from workbench.redaction import redacted, redacted_values
 
 FAILURE = "last-failure.json"
 _DISTRIBUTION = "streaming-capacity-workbench"
@@ -54,12 +55,12 @@ def record_failure(error: BaseException, command: Sequence[str], folder: Path) -
     """Write what failed to `folder`, for a later bundle, and return where; None where that cannot be written."""
     record = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": list(command),
-        "error": "".join(traceback.format_exception(error)),
+        "command": [anonymous(one) for one in command],
+        "error": anonymous("".join(traceback.format_exception(error))),
     }
     target = folder / FAILURE
     try:
-        write_whole(target, anonymous(json.dumps(record, indent=1, ensure_ascii=False)) + "\n")
+        write_whole(target, _json(record))
     except WorkbenchError:  # the disk may be full: the error itself must be seen
         return None
     return target
@@ -112,7 +113,10 @@ def write(parts: Sequence[Part], target: Path) -> None:
 
 def anonymous(text: str) -> str:
     """Return `text` without secrets, without your home folder, and without the names of you and of your machine."""
-    text = redacted(text).replace(str(Path.home()), "~") if Path.home() != Path("/") else redacted(text)
+    text = redacted(text)
+    with suppress(RuntimeError):  # a container's user may have no home
+        if (home := Path.home()) != Path("/"):
+            text = text.replace(str(home), "~")
     for name, instead in ((socket.gethostname(), "HOST"), (_user(), "USER")):
         if len(name) >= _SHORTEST and name not in {"root", "localhost"}:
             text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", instead, text)
@@ -164,7 +168,8 @@ def _study_of(failure: Mapping[str, object] | None) -> Path | None:
     """Find the study in the command that failed."""
     command = failure.get("command") if failure is not None else None
     words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
-    return next((Path(word) for word in words if word.endswith((".yaml", ".yml")) and Path(word).is_file()), None)
+    named = (Path(word).expanduser() for word in words if word.endswith((".yaml", ".yml")))
+    return next((path for path in named if path.is_file()), None)
 
 
 def _study(path: Path) -> str:
@@ -192,4 +197,12 @@ def _end_of(journal: Path) -> str:
         file.seek(0, 2)
         file.seek(max(0, file.tell() - _MOST_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
-    return "".join(f"{line}\n" for line in lines[-_MOST_LINES:])
+    return "".join(f"{_redacted_line(line)}\n" for line in lines[-_MOST_LINES:])
+
+
+def _redacted_line(line: str) -> str:
+    """Redact the values of a line, which its JSON may have written in another way; a torn one as it is."""
+    try:
+        return json.dumps(redacted_values(parse_json(line)), ensure_ascii=False)
+    except ValueError:
+        return line

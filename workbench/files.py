@@ -2,6 +2,8 @@
 
 import glob
 import os
+import re
+import socket
 import tempfile
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import psutil
 
 from workbench.errors import WorkbenchError
 
+_HOST = re.sub(r"\W", "", socket.gethostname())[:40]
 _STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
 
 
@@ -42,7 +45,7 @@ def write_whole(path: str | os.PathLike[str], text: str | bytes) -> None:
 
 def _replace(target: Path, data: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{target.name[:40]}."
+    prefix = f".{target.name[:40]}.{_HOST}."  # another host's processes are not known here
     _remove_torn(target.parent, prefix)
     handle, name = tempfile.mkstemp(prefix=f"{prefix}{os.getpid()}-", suffix=".tmp", dir=target.parent)
     temporary = Path(name)

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -33,14 +33,16 @@ class _TwiceError(ValueError):
 
 
 class _StrictLoader(yaml.SafeLoader):
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:  # noqa: ANN401 - the base class's
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:  # noqa: ANN401 - the base class's
+        """Compose a mapping as it is written: a merge key, which adds keys to it, is followed later."""
+        node = super().compose_mapping_node(anchor)
         seen = set()
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+        for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     raise _TwiceError(key.value)
                 seen.add(key.value)
-        return super().construct_mapping(node, deep)
+        return node
 
 
 _StrictLoader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))
@@ -89,7 +91,7 @@ def parse_json(text: str | bytes, *, by_hand: bool = False) -> Any:  # noqa: ANN
     try:
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         if _deep(data):
-            _check_nesting(json.loads(text))
+            _check_nesting(json.loads(text), math.inf)
         return json.loads(text, object_pairs_hook=_once if by_hand else None)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
@@ -203,8 +205,8 @@ def _deep(data: bytes) -> bool:
     return len(brackets) > bounds.NESTING and max(accumulate(2 * one - 1 for one in brackets)) > bounds.NESTING
 
 
-def _check_nesting(value: object) -> None:
-    """Refuse what is nested too deeply, or has too many values once its aliases are unfolded."""
+def _check_nesting(value: object, most: float = bounds.VALUES) -> None:
+    """Refuse what is nested too deeply, or has more than `most` values once its aliases are unfolded."""
     level, depth, count = [one for one in [value] if isinstance(one, dict | list)], 0, 1
     while level:
         depth += 1
@@ -212,8 +214,8 @@ def _check_nesting(value: object) -> None:
             raise ValueError(_TOO_DEEP)
         children = [child for one in level for child in (one.values() if isinstance(one, dict) else one)]
         count += len(children)
-        if count > bounds.VALUES:
-            raise ValueError(f"it has more than {bounds.VALUES:,} values")
+        if count > most:
+            raise ValueError(f"it has more than {most:,} values")
         level = [child for child in children if isinstance(child, dict | list)]
 
 

@@ -9,18 +9,25 @@ import re
 from collections.abc import Iterator
 
 HIDDEN = "***"
-_NAMES = (
-    r"passw(?:or)?d|passphrase|secret|token|credential|jaas|oauth|authorization|"
-    r"(?:api|access|account|private|shared|encryption|signing|sas)[._-]?key|key[._-]?pem"
+_WORDS = (
+    r"(?i:passw(?:or)?d|passphrase|secret|token|credential|jaas|oauth|authorization|"
+    r"(?:api|access|account|private|shared|encryption|signing|sas)[._-]?key|key[._-]?pem)"
 )
-_NAME = re.compile(_NAMES, re.IGNORECASE)
+_NAME = re.compile(rf"{_WORDS}s?(?![a-z])")  # tokenize is none, secretKey is one
+_PART = r"[\w.\[\]-]{0,80}"  # of a setting's name, before and after the word
+# A setting (password=...), but no folder of a partition (/tokens=2024/); and a key of JSON or YAML (password: ...), but
+# no module:function and no host:port.
 _NAMED = re.compile(
-    rf"(?P<name>(?:{_NAMES})[\w.\[\]-]{{0,80}}[\"']?\s{{0,4}}[=:]\s{{0,4}})"
-    r"(?P<value>\"[^\"]*\"|'[^']*'|(?:(?:basic|bearer)\s)?[^\s&;,)}\]\"']+)",
-    re.IGNORECASE,
+    rf"(?P<name>(?<![\w.\[\]/-]){_PART}?{_WORDS}s?(?![a-z]){_PART}[\"']?\s{{0,4}}=\s{{0,4}}"
+    rf"|{_WORDS}(?![a-z]){_PART}\\?[\"']?\s{{0,4}}:(?=\s|\\?[\"'])\s{{0,4}})"
+    r"(?P<value>\\?\"[^\"]*\"|'[^']*'|(?:(?i:basic|bearer)\s)?"
+    r"(?:[^\s&;,)}\]\"']|[;,)}\]](?!\s|$|[\"']|[\w.-]+=))+)"
 )
 _BEARER = re.compile(r"(?P<name>\bbearer\s)[\w.~+/=-]{8,}", re.IGNORECASE)
-_LOGIN = re.compile(r"(?P<name>://)(?:[^\s/@:\"'<>]{0,100}:[^\s/\"'<>]{0,400}|[^\s/@\"'<>]{1,500})@")
+_LOGIN = re.compile(
+    r"(?P<name>://)(?:[^\s/@:\"'<>]{0,100}:[^\s/\"'<>]{0,400}"
+    r"|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@\"'<>]{1,500})@"  # Azure's container is no login
+)
 _OF_NO_SECRET = re.compile(r"_(?:file|path|dir|folder|home|url|type|name|mode)$", re.IGNORECASE)
 _SHORTEST = 8  # of a secret in the environment; a shorter one could be any word
 

@@ -4,7 +4,7 @@ import subprocess
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.files import write_whole
+from workbench.files import _HOST, write_whole
 
 
 @pytest.fixture
@@ -17,14 +17,16 @@ def ended():
 
 def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path, ended):
     target = tmp_path / "plan[1].json"
-    torn = tmp_path / f".plan[1].json.{ended}-x1y2.tmp"
-    under_way = tmp_path / f".plan[1].json.{os.getppid()}-x1y2.tmp"
-    another = tmp_path / f".plan.json.{ended}-x1y2.tmp"
-    for file in (torn, under_way, another):
+    torn = tmp_path / f".plan[1].json.{_HOST}.{ended}-x1y2.tmp"
+    under_way = tmp_path / f".plan[1].json.{_HOST}.{os.getppid()}-x1y2.tmp"
+    another = tmp_path / f".plan.json.{_HOST}.{ended}-x1y2.tmp"
+    elsewhere = tmp_path / f".plan[1].json.another{_HOST}.{ended}-x1y2.tmp"  # whose processes are not known here
+    for file in (torn, under_way, another, elsewhere):
         file.write_text("half")
     write_whole(target, "whole")
     assert target.read_text() == "whole"
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([target.name, under_way.name, another.name])
+    left = {target.name, under_way.name, another.name, elsewhere.name}
+    assert {path.name for path in tmp_path.iterdir()} == left
 
 
 @pytest.mark.fault(

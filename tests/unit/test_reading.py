@@ -79,3 +79,13 @@ def test_a_table_that_is_none_is_refused(tmp_path, text, message):
 def test_a_cell_that_is_no_finite_number_is_refused(text):
     with pytest.raises(WorkbenchError, match=r"^Line 3 of t\.csv has .* in column 'rate'; it must be a finite number"):
         finite_cell(text, "Line 3 of t.csv", "rate")
+
+
+def test_a_merge_key_may_override_what_it_merges():
+    text = "defs:\n  a: &a {x: 1}\n  b: &b\n    <<: *a\n    x: 2\nc:\n  <<: *b\n  y: 3\n"
+    assert parse_yaml(text)["c"] == {"x": 2, "y": 3}
+
+
+def test_json_with_brackets_in_its_texts_may_be_as_long_as_any_other():
+    document = {"names": ["["] * 70, "values": [0] * 1_000_001}
+    assert parse_json(json.dumps(document)) == document

@@ -254,6 +254,9 @@ def _size(lines: Sequence[Line], places: Iterable[int]) -> int:
     return sum(lines[place].size for place in places)
 
 
+_TEXTS = ("query", "testbed", "started_at")  # texts of every measurement
+
+
 def _runs(file: Path) -> Iterable[Mapping[str, Any]]:
     """Read the runs in a file of plans, or the run in a file of a measurement; none from any other file."""
     try:
@@ -262,8 +265,9 @@ def _runs(file: Path) -> Iterable[Mapping[str, Any]]:
         return ()
     if not isinstance(document, Mapping):
         return ()
-    runs = [document, *(run for name in ("runs", "sweep") for run in document.get(name) or ())]
-    return [run for run in runs if isinstance(run, Mapping) and "started_at" in run]
+    lists = [found for name in ("runs", "sweep") if isinstance(found := document.get(name), list)]
+    runs = [document, *(run for found in lists for run in found)]
+    return [run for run in runs if isinstance(run, Mapping) and all(isinstance(run.get(name), str) for name in _TEXTS)]
 
 
 def _identity(run: Mapping[str, Any]) -> tuple[object, ...]:

@@ -140,18 +140,26 @@ def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | 
 def recorded(journal: Journal, key: str | None = None) -> Iterator[Event]:
     """Read the events of `key`, or of all measurements, in the order in which they were recorded."""
     for entry in journal.entries(key=key):
-        try:
-            event = event_of(entry)
-        except WorkbenchError as error:
-            raise WorkbenchError(
-                f"Line {entry.line} of the journal {journal.path}: {error} Or delete that line."
-            ) from error
+        event = event_of(entry, f"the journal {journal.path}")
         if event is not None:
             yield event
 
 
-def event_of(entry: Entry) -> Event | None:
-    """Read the event of a journal's line; None for a kind that is not an event of measuring."""
+def event_of(entry: Entry, journal: str = "the journal") -> Event | None:
+    """Read the event of a line of `journal`, so named in errors; None for a kind that is not an event of measuring.
+
+    Raises
+    ------
+    WorkbenchError
+        When the line lacks something, or has a wrong value.
+    """
+    try:
+        return _event_of(entry)
+    except WorkbenchError as error:
+        raise WorkbenchError(f"Line {entry.line} of {journal}: {error} Or delete that line.") from error
+
+
+def _event_of(entry: Entry) -> Event | None:
     key, data = entry.key, entry.data
     if entry.kind in _KINDS and not isinstance(data, Mapping):
         raise WorkbenchError(f"the content of {entry.kind!r} is {shown(data)}; it must be an object.")

@@ -164,8 +164,8 @@ class InstanceType:
     def __post_init__(self) -> None:
         for name, low, high in (
             ("vcpus", bounds.LEAST_CPUS, bounds.WORKER_CPUS),
-            ("memory_mb", 1, bounds.MEMORY_MB),
-            ("price_per_hour", 1 / bounds.PRICE, bounds.PRICE),
+            ("memory_mb", 1, bounds.WORKER_MEMORY_MB),
+            ("price_per_hour", bounds.LEAST_PRICE, bounds.PRICE),
         ):
             within(f"{name} of the instance type {shown(self.name)}", getattr(self, name), low, high, ends="[]")
 

@@ -12,7 +12,7 @@ from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, reading_s, recorded_together, reusable
 from workbench.records import Measurement
 from workbench.study.carry_out import Find, explored_log, prepare, shares_deployments
-from workbench.study.catalogue import read_query, require_captured
+from workbench.study.catalogue import read_query
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, Testbed
 from workbench.workload import Query, Unread
@@ -81,7 +81,6 @@ def dry_run(
     if study.log is not None:  # it is read, and nothing is measured
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
-    require_captured(study.dataset)
     journal = journal or Journal(os.devnull)
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
     return replace(_listed(study, query, explorer, journal), doubt=_doubt(query))

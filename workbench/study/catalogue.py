@@ -74,8 +74,10 @@ def read_query(
 ) -> Query:
     """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
 
-    A name that its module's text does not define as a function may be a `Query`, of which nothing else is known then.
+    No topic is read either: a sample of it must be here. A name that its module's text does not define as a function
+    may be a `Query`, of which nothing else is known then.
     """
+    require_captured(dataset)
     module, _, attribute = name.partition(":")
     if not module or not attribute or module == "nexmark":
         return find_query(name, dataset, event_time, output_mode, source)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, measure, replay, result_of
-from workbench.measuring.contents import prune_journal, read_contents
+from workbench.measuring.contents import prune_journal, read_contents, read_references
 from workbench.testbed import FluidTestbed
 from workbench.workload import nexmark
 
@@ -68,3 +68,19 @@ def test_pruning_changes_nothing_that_is_read(tmp_path_factory, runs):
     assert [one.state for one in after] == before == [replay(journal, one.key) for one in after]
     assert [one.size for one in after] == [one.size - one.spare for one in held]
     assert not prune_journal(journal, remove=True).size
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"runs": 5}',
+        '{"started_at": []}',
+        '{"started_at": "x", "query": {}, "testbed": "t"}',
+        "[1]",
+        "{",
+        '{"runs": [7]}',
+    ],
+)
+def test_a_stray_file_next_to_the_journal_refers_to_nothing(tmp_path, text):
+    (tmp_path / "other.json").write_text(text)
+    assert not read_references([tmp_path / "other.json"])

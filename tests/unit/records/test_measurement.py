@@ -117,6 +117,14 @@ def test_probes_round_trip_through_json(estimate):
         assert probe_from_dict(json.loads(json.dumps(probe_to_dict(full), allow_nan=False))) == full
 
 
+def test_a_rate_over_hardly_any_time_is_as_large_as_a_number_may_be(estimate):
+    operator = OperatorMetrics("scan", "scan", 1, 10, 10, 1e-30, 0.1, 1e31, 0.1, 0)
+    probe = estimate.probes[0]
+    full = replace(probe, observation=replace(probe.observation, operators=(operator,)))
+    read = probe_from_dict(json.loads(json.dumps(probe_to_dict(full))))
+    assert read.observation.operators[0].true_processing_rate == 1e18
+
+
 def test_numpy_numbers_become_plain(estimate):
     probe = replace(estimate.probes[1], started_s=np.float64(1.5), number=np.int64(4))
     assert probe_from_dict(json.loads(json.dumps(probe_to_dict(probe)))).number == 4

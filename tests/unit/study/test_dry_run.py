@@ -9,6 +9,7 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.study import Study, dry_run, run_study
 from workbench.testbed import FluidTestbed
+from workbench.workload import nexmark
 
 FLUID = Study("nexmark:q1", (2e6,), (4, 6, 9), (512, 1024), testbed="fluid", slot_cpus=1.0)
 SPARK = Study("nexmark:q1", (2e4,), (1, 2, 3), (1024,), slot_cpus=0.4, most_runs=3, deployment="separate")
@@ -187,3 +188,18 @@ def test_what_the_text_of_a_module_lacks_is_said(jobs, tmp_path, query, message)
     (tmp_path / "torn.py").write_text("def orders(")
     with pytest.raises(WorkbenchError, match=message):
         dry_run(replace(jobs, query=query))
+
+
+def test_a_topic_without_a_sample_is_refused_unless_one_may_be_captured(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = replace(SPARK, dataset="kafka://localhost:1/orders")
+    with pytest.raises(WorkbenchError, match=r"No sample of kafka://localhost:1/orders is in"):
+        dry_run(study)
+    asked = []
+
+    def capturing(*given):
+        asked.append(given)
+        return nexmark.query("q5")
+
+    assert dry_run(study, find=capturing).runs[1] > 0
+    assert asked[0][1] == study.dataset

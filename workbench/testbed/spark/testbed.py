@@ -226,6 +226,12 @@ class SparkTestbed:
             Has no effect.
         """
         self.check(budget)
+        if query.topic is not None and self.cluster:
+            raise WorkbenchError(
+                f"Query {query.name!r} reads a topic through Spark's Kafka source, which is measured on this machine "
+                "alone. Leave the master out, or replay a sample of the topic on the cluster.",
+                settings=("source",),
+            )
         partitions = _partitions(layout or {}, budget)
         remove_stale_groups()
         quota = self._quota(budget)

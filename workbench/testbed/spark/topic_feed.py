@@ -22,7 +22,7 @@ import pyarrow as pa
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import BatchLog
 from workbench.workload import Command, Release
-from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, java_settings, offsets_of
+from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings, offsets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -168,8 +168,9 @@ def _decoded(schema: pa.Schema) -> "list[Column]":
     if [one.name for one in inside] == [VALUE]:  # the values are no JSON
         columns[VALUE] = f.col("value").cast(kinds[VALUE])
     else:
-        value = f.from_json(f.col("value").cast("string"), from_arrow_schema(pa.schema(inside)))
-        columns |= {one.name: value[one.name] for one in inside}
+        fields = pa.schema([one.with_name(field_of(one.name)) for one in inside])
+        value = f.from_json(f.col("value").cast("string"), from_arrow_schema(fields))
+        columns |= {one.name: value[field_of(one.name)] for one in inside}
     return [columns[name].alias(name) for name in kinds]
 
 

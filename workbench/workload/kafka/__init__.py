@@ -2,7 +2,7 @@
 
 from workbench.workload.kafka._capture import Captured, Limits, capture, offsets_of
 from workbench.workload.kafka._fill import Filled, fill
-from workbench.workload.kafka._sample import COLUMNS, HEADERS, VALUE
+from workbench.workload.kafka._sample import COLUMNS, HEADERS, VALUE, field_of
 from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings, java_settings
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Topic",
     "capture",
     "client_settings",
+    "field_of",
     "fill",
     "java_settings",
     "offsets_of",

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from confluent_kafka import Message
 
 KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS, VALUE = "_key", "_timestamp", "_partition", "_offset", "_headers", "value"
+_RESERVED = (KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS, VALUE)
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {KEY: "key", TIMESTAMP: "timestamp", PARTITION: "partition", OFFSET: "offset"}
 )
@@ -80,6 +81,11 @@ def _values(parts: Iterable[Path]) -> Iterator[list[bytes | None]]:
         yield pq.read_table(part, columns=[VALUE])[VALUE].to_pylist()
 
 
+def field_of(column: str) -> str:
+    """Return the name of the JSON field that a sample's `column` holds: one with a name that is ours has got a "_"."""
+    return column.removesuffix("_") if column.removesuffix("_") in _RESERVED else column
+
+
 def _columns(parts: Sequence[Path], kinds: Mapping[str, set[str]]) -> dict[str, pa.ChunkedArray]:
     """Read JSON objects into columns, those of several kinds as text."""
     plain = [name for name, seen in kinds.items() if len(seen - {"null"}) <= 1]
@@ -91,7 +97,7 @@ def _columns(parts: Sequence[Path], kinds: Mapping[str, set[str]]) -> dict[str, 
             if name not in typed:
                 typed[name] = pa.array([_as_json(one[name]) if name in one else None for one in found], pa.string())
         tables.append(pa.table({name: typed[name] for name in kinds}))
-    taken = {KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS}
+    taken = set(_RESERVED)
     named = {}
     for name in kinds:
         free = name

@@ -1,0 +1,78 @@
+"""What is a secret in a text, and what only looks like one."""
+
+import pytest
+
+from workbench.redaction import HIDDEN, is_secret, may_hold_secret, redacted, redacted_values
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("password=hunter2xyz", "hunter2xyz"),
+        ("sasl.password = hunter2xyz, next=1", "hunter2xyz"),
+        ("--conf spark.hadoop.fs.s3a.secret.key=abc123", "abc123"),
+        ('{"password": "hunter2xyz"}', "hunter2xyz"),
+        (r"bad conf {\"password\": \"hunter2xyz\"}", "hunter2xyz"),
+        ('bad conf {"api_key":"hunter2xyz"}', "hunter2xyz"),
+        ("api_key: hunter2xyz", "hunter2xyz"),
+        ('org.apache.kafka.LoginModule required username="a" password="hunter2 xyz";', "hunter2 xyz"),
+        ("Authorization: Bearer abcdefghijk", "abcdefghijk"),
+        ("https://me:hunter2@host/x", "hunter2"),
+        ("https://ghp_abcdefghijk@host/x", "ghp_abcdefghijk"),
+        ("https://host/x?token=hunter2xyz&rate=5", "hunter2xyz"),
+        ("secretKey=hunter2xyz", "hunter2xyz"),
+        ("password=ab,cd;ef", "cd"),
+        ("password=ab,cd;ef", "ef"),
+    ],
+)
+def test_a_secret_is_replaced(text, secret):
+    assert may_hold_secret(text)
+    assert secret not in redacted(text)
+    assert HIDDEN in redacted(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tokenize:count",
+        "The query 'tokenize:count' is unknown",
+        "secrets:orders",
+        "kafka://token-broker:9092/orders",
+        "spark://secret-host:7077",
+        "/data/tokens=2024/part",
+        "abfss://data@account.dfs.core.windows.net/x",
+        "without data or secrets, with: workbench doctor",
+        "tokenizer=fast",
+        "60 k records/s of q5",
+    ],
+)
+def test_what_only_looks_like_one_stays(text):
+    assert redacted(text) == text
+
+
+def test_settings_after_a_secret_stay():
+    assert redacted("password=abc, rate=5") == f"password={HIDDEN}, rate=5"
+    assert redacted("https://host/x?token=abc&rate=5") == f"https://host/x?token={HIDDEN}&rate=5"
+
+
+def test_values_are_redacted_by_their_names_and_their_texts():
+    found = redacted_values({"query": "tokenize:count", "password": "x", "facts": ["a", "token=abc"], "rate": 5.0})
+    assert found == {"query": "tokenize:count", "password": HIDDEN, "facts": ["a", f"token={HIDDEN}"], "rate": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", True),
+        ("sasl.password", True),
+        ("accessKey", True),
+        ("tokenizer", False),
+    ],
+)
+def test_names_of_secrets(name, secret):
+    assert is_secret(name) == secret
+
+
+def test_a_secret_of_the_environment_is_replaced_wherever_it_stands(monkeypatch):
+    monkeypatch.setenv("MY_SECRET", 'abc"def\\ghi12')
+    assert redacted('it says abc"def\\ghi12 here') == f"it says {HIDDEN} here"
