@@ -21,7 +21,7 @@ from workbench.cli.console import (
     check_file,
     tell_partial,
 )
-from workbench.cli.masters import cluster_of, on_cluster
+from workbench.cli.masters import changes, cluster_of
 from workbench.cli.progress import progress
 from workbench.cli.show_measurement import probes, sentence
 from workbench.dataflow import Budget, SlotProfile
@@ -120,7 +120,7 @@ def run_verify(options: argparse.Namespace) -> int:
 def _verify_plan(options: argparse.Namespace) -> int:
     _refuse_others(options)
     planned = read_planned(Path(options.query))
-    cluster = on_cluster(planned.study, options).cluster
+    cluster = replace(planned.study, **changes(options)).cluster
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores")
     plan = plan_to_verify(planned, testbed, options.rate)
     with progress() as say:

@@ -11,7 +11,7 @@ from pathlib import Path
 from workbench import report, units
 from workbench.cli import look, show_plan
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, complain, show, tell_partial
-from workbench.cli.masters import on_cluster
+from workbench.cli.masters import changes
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -40,7 +40,7 @@ def run_plan(options: argparse.Namespace) -> int:
     """Carry the study out, and plan each target."""
     for path in (options.report, options.output, options.journal):
         check_file(path)
-    study = on_cluster(read_study(options.study), options)
+    study = read_study(options.study, changes(options))
     if options.dry_run:
         return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)
     journal = Journal(options.journal)

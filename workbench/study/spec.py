@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from workbench import bounds, defaults
@@ -295,8 +296,13 @@ class Study:
                 )
 
 
-def read_study(path: str | Path) -> Study:
+def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({})) -> Study:
     """Read a study file.
+
+    Parameters
+    ----------
+    changes
+        Values that count instead of those in the file, by their keys.
 
     Raises
     ------
@@ -314,7 +320,7 @@ def read_study(path: str | Path) -> Study:
         raise WorkbenchError(
             f"{what} is {type(data).__name__}, not a mapping of keys; begin with a line such as 'query: nexmark:q5'."
         )
-    return study_from(data, what)
+    return study_from({**data, **changes}, what)
 
 
 def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
@@ -335,7 +341,7 @@ def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     try:
         return Study(**data)
     except WorkbenchError as error:
-        raise WorkbenchError(f"{what}: {error}") from error
+        raise WorkbenchError(f"{what}: {error.message}", settings=error.settings) from error
 
 
 def _of_day(data: Mapping[str, Any]) -> Mapping[str, Any]:

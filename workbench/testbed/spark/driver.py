@@ -26,6 +26,7 @@ from workbench.metrics import Observation, SourceProfile, Timing
 from workbench.records import Machine
 from workbench.testbed.spark.cluster import (
     await_executors,
+    check_log_folder,
     check_shared,
     copy_into,
     describe_workers,
@@ -292,6 +293,11 @@ class Driver:
             else:
                 self._connection.send(("result", result))
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether the slots are not on this machine."""
+        return self._spec.cluster is not None
+
     def jvm_said(self) -> str:
         """Return the last line that Spark's JVM has written."""
         log = self._spec.folder / "jvm.log"
@@ -305,6 +311,8 @@ class Driver:
         self._say("looking at the executors")
         self._machine = describe_workers(spark, spec.cluster, spec.budget)
         check_shared(spark, spec.checkpoints, spec.budget.slots)
+        if spec.cluster.event_log:
+            check_log_folder(spark, spec.cluster.event_log)
         spark.sparkContext.addPyFile(str(pack(spec.folder)))
         if isinstance(spec.generator, Replay):
             spark.sparkContext.addFile(spec.generator.path)
@@ -322,7 +330,7 @@ class Driver:
             return
         remove(spark, self._spec.checkpoints)
         configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - py4j's only door
-        with suppress(Py4JError, OSError):  # nothing measured depends on it
+        with suppress(Py4JError, OSError):  # nothing measured depends on it; its folder was written before
             end_session(spark, lambda jvm: self._keep_log(jvm, configuration))
 
     def _keep_log(self, jvm: Any, configuration: Any) -> None:  # noqa: ANN401 - py4j is not typed
@@ -450,6 +458,16 @@ def _load(data: bytes) -> DeploymentSpec:
     return spec
 
 
+def _refused(said: str, *, on_cluster: bool) -> WorkbenchError:
+    """Return the error for a JVM that ended or refused; on a cluster, the slots' memory is not this machine's."""
+    remedy = (
+        "Run the same again; 'workbench doctor --master' shows what may be missing"
+        if on_cluster
+        else "Free memory, then run the same again; 'workbench doctor' shows what else may be missing"
+    )
+    return WorkbenchError(f"Spark's driver JVM ended or refused: {said}. {remedy}.")
+
+
 def main(descriptor: int) -> None:
     """Serve the deployment that is specified over the pipe `descriptor`."""
     connection = Connection(descriptor)
@@ -466,8 +484,7 @@ def main(descriptor: int) -> None:
     except (Py4JError, PySparkRuntimeError, ConnectionRefusedError) as error:
         last = driver.jvm_said() if driver is not None else ""  # the query's module may have started a separate Spark
         said = " ".join(filter(None, (str(error).split("\n", 1)[0].rstrip("."), last)))
-        text = f"Spark's driver JVM ended or refused: {said}. Free memory, then run the same again"
-        connection.send(("error", WorkbenchError(f"{text}; 'workbench doctor' shows what else may be missing.")))
+        connection.send(("error", _refused(said, on_cluster=driver is not None and driver.on_cluster)))
     except Exception:  # noqa: BLE001 - the owner shows it
         connection.send(("crash", traceback.format_exc()))
     finally:

@@ -22,6 +22,7 @@ from workbench.errors import WorkbenchError
 from workbench.testbed.spark.cluster import (
     Cluster,
     await_executors,
+    check_log_folder,
     check_shared,
     describe_workers,
     remove,
@@ -55,35 +56,41 @@ def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
     """
     try:
         count, _ = cluster.executors(budget)
+    except WorkbenchError as error:
+        return (Seen("executors", "not fit", str(error)),)
+    try:
         cluster.reach()
     except WorkbenchError as error:
         return (Seen("cluster", "not reached", str(error)),)
     with tempfile.TemporaryDirectory(prefix="workbench-look-") as folder:
         asked = Path(folder) / "asked.json"
         asked.write_text(json.dumps({"cluster": asdict(cluster), "budget": asdict(budget)}))
-        with (Path(folder) / "errors.log").open("w+") as errors:
+        with (Path(folder) / "seen.jsonl").open("w+") as said, (Path(folder) / "errors.log").open("w+") as errors:
             process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, str(asked)],
+                [sys.executable, "-P", "-c", _MAIN, str(asked)],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=said,
                 stderr=errors,
-                text=True,
                 start_new_session=True,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )
+            longest_s = _START_S + 2 * cluster.allocation_s
+            ended = "Spark ended without a reason"
             try:
-                said, _ = process.communicate(timeout=_START_S + 2 * cluster.allocation_s)
+                process.wait(longest_s)
             except subprocess.TimeoutExpired:
-                said = ""
+                ended = f"Spark did not finish within {longest_s:g} s"
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+            said.seek(0)
+            seen = tuple(Seen(**json.loads(line)) for line in said)
             errors.seek(0)
             cause = last_line(errors.read()).rstrip(".")
-    seen = tuple(Seen(**json.loads(line)) for line in said.splitlines())
     if not seen or (len(seen) < _THINGS and not any(one.fix for one in seen)):
-        seen += (Seen("cluster", f"no answer for {count} executors", f"Spark ended without a reason: {cause}."),)
+        fix = f"{ended}{': ' * bool(cause)}{cause}."
+        seen += (Seen("cluster", f"no answer for {count} executors", fix),)
     return (Seen("cluster", "reached"), *seen)
 
 
@@ -121,6 +128,8 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
 
     def share() -> str:
         check_shared(held[0], checkpoints, budget.slots)
+        if cluster.event_log:
+            check_log_folder(held[0], cluster.event_log)
         return "written here, read by the executors"
 
     try:

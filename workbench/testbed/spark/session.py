@@ -259,12 +259,27 @@ def end_session(spark: "SparkSession", stopped: Callable[[Any], None] = lambda _
 
 
 @contextmanager
+def _environment(**variables: str) -> "Iterator[None]":
+    """Set variables of this process's environment, and give back at the end what they were before."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
 def batch_session() -> "Iterator[SparkSession]":
     """Give a session in this process, on all cores, for data at rest; its output goes to a file."""
-    with tempfile.TemporaryDirectory(prefix="workbench-batch-") as folder:
-        os.environ.update(
-            JAVA_HOME=find_java(Path(folder)).home, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
-        )
+    with (
+        tempfile.TemporaryDirectory(prefix="workbench-batch-") as folder,
+        _environment(JAVA_HOME=find_java(Path(folder)).home, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"),
+    ):
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing the workbench must not import pyspark
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415

@@ -1,23 +1,31 @@
 """What is asked of a cluster, what is refused before anything starts, and what errors say."""
 
+import math
+import os
 import socket
+import subprocess
 import sys
 import types
 import zipfile
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError
 
 from workbench import cli
+from workbench.cli import planning
 from workbench.dataflow import Budget, SlotProfile
+from workbench.defaults import SLOT_CPUS
 from workbench.errors import WorkbenchError
 from workbench.records import Executor
 from workbench.study import study_from
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import Cluster, look_at
+from workbench.testbed.spark import Cluster, driver, look, look_at
 from workbench.testbed.spark.cluster import cluster_conf, pack, refused
 from workbench.testbed.spark.cluster.kubernetes import conf as kubernetes_conf
-from workbench.testbed.spark.cluster.standalone import Offer, Worker, refuse, waiting
+from workbench.testbed.spark.cluster.standalone import Offer, Worker, offer_of, refuse, waiting
 from workbench.testbed.spark.cluster.yarn import conf as yarn_conf
 from workbench.testbed.spark.session import python_of, spark_conf
 
@@ -33,7 +41,23 @@ COMMON = {
 }
 
 
-@pytest.mark.parametrize("master", ["mesos://m", "spark://", "spark://m", "spark:/m:7077", "yarn-client", "locl"])
+@pytest.mark.parametrize(
+    "master",
+    [
+        "mesos://m",
+        "spark://",
+        "spark://m",
+        "spark:/m:7077",
+        "spark://m:7077,n:65536",
+        "yarn-client",
+        "locl",
+        "k8s://",
+        "k8s://api:6443",
+        "k8s://ftp://api",
+        "k8s://https://",
+        "k8s://https://api:99999",
+    ],
+)
 def test_a_master_that_is_none_is_refused_with_those_there_are(master):
     with pytest.raises(WorkbenchError, match="must be local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn"):
         Cluster(master, SHARED)
@@ -45,6 +69,25 @@ def test_checkpoints_need_a_folder_that_all_reach():
     with pytest.raises(WorkbenchError, match=r"checkpoint is '/tmp/here'; it must be the URI of a folder") as error:
         Cluster(MASTER, "/tmp/here")
     assert error.value.settings == ("checkpoint",)
+
+
+def test_an_address_that_is_no_uri_is_named_without_its_credentials():
+    with pytest.raises(WorkbenchError, match=r"checkpoint is '\[x/y', which is no URI\. Correct it") as error:
+        Cluster(MASTER, "hdfs://key:hidden@[x/y")
+    assert "hidden" not in str(error.value)
+    assert error.value.settings == ("checkpoint",)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0, 0.0, 1e6])
+def test_a_wait_ends_and_is_one(seconds):
+    with pytest.raises(WorkbenchError, match=r"allocation_s is .*; it must be at least 0\.001 and at most 604800"):
+        Cluster(MASTER, SHARED, allocation_s=seconds)
+
+
+@pytest.mark.parametrize(("seconds", "written"), [(90.5, "91s"), (604_800.0, "604800s"), (0.2, "1s")])
+def test_spark_reads_a_wait_in_whole_seconds(seconds, written):
+    made = cluster_conf(replace(STANDALONE, allocation_s=seconds), FOUR, None)
+    assert made["spark.python.authenticate.socketTimeout"] == written
 
 
 def test_no_password_is_taken_because_it_would_be_kept():
@@ -110,6 +153,8 @@ def test_executors_get_nothing_of_this_machines_folders(tmp_path):
 def test_addresses_are_those_of_every_master():
     assert Cluster("spark://a:7077,b:7078", SHARED).addresses == (("a", 7077), ("b", 7078))
     assert KUBERNETES.addresses == (("api", 6443),)
+    assert replace(KUBERNETES, master="k8s://https://api").addresses == (("api", 443),)
+    assert replace(KUBERNETES, master="k8s://http://[::1]/clusters/c1").addresses == (("::1", 80),)
     assert YARN.addresses == ()
 
 
@@ -121,6 +166,41 @@ def test_a_master_that_does_not_answer_is_named():
             nobody.reach()
         (seen,) = look_at(nobody, FOUR)
         assert (seen.thing, seen.found) == ("cluster", "not reached")
+    with pytest.raises(WorkbenchError, match=r"cannot be reached \(a\.\.b:7077: .*label"):
+        Cluster("spark://a..b:7077", SHARED).reach()
+
+
+def test_a_budget_that_fills_no_executors_is_no_matter_of_the_master():
+    (seen,) = look_at(replace(STANDALONE, executor_slots=2), replace(FOUR, slots=1))
+    assert (seen.thing, seen.found) == ("executors", "not fit")
+    assert "1 slots do not fill executors of 2 slots" in seen.fix
+
+
+class Stopped(subprocess.Popen):
+    """A process that stops itself, and whose time is over then."""
+
+    def wait(self, timeout=None):
+        if timeout is None:
+            return super().wait()
+        os.waitpid(self.pid, os.WUNTRACED)
+        raise subprocess.TimeoutExpired(self.args, timeout)
+
+
+def test_what_was_seen_before_the_time_was_over_is_kept_and_the_users_folder_hides_nothing(tmp_path, monkeypatch):
+    (tmp_path / "signal.py").write_text("raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    line = '{"thing": "application", "found": "has room"}'
+    stop = "os.kill(os.getpid(), signal.SIGSTOP)"
+    monkeypatch.setattr(look, "_MAIN", f"import os, signal; print({line!r}, flush=True); {stop}")
+    monkeypatch.setattr(subprocess, "Popen", Stopped)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        seen = look_at(Cluster(f"spark://127.0.0.1:{server.getsockname()[1]}", SHARED), FOUR)
+    assert [(one.thing, one.found) for one in seen] == [
+        ("cluster", "reached"),
+        ("application", "has room"),
+        ("cluster", "no answer for 4 executors"),
+    ]
+    assert seen[-1].fix == "Spark did not finish within 540 s."
 
 
 def test_the_address_on_the_way_to_the_master_is_the_drivers():
@@ -139,6 +219,42 @@ def test_what_the_cluster_could_never_hold_is_refused_at_once():
         refuse(STANDALONE, FOUR, workers((2, 2048)))
     with pytest.raises(WorkbenchError, match="The master has no live worker: start workers"):
         refuse(STANDALONE, FOUR, Offer(()))
+    with pytest.raises(WorkbenchError, match=r"free\): use smaller ones, or add workers"):
+        refuse(STANDALONE, Budget(4, SlotProfile(1, 8192)), workers((2, 2048)))
+
+
+def test_of_several_masters_one_may_be_down():
+    both, jvm, standby = Cluster("spark://a:7077,b:7077", SHARED), MagicMock(), MagicMock()
+    network = getattr(getattr(jvm.org.apache.spark.rpc, "RpcEnv$"), "MODULE$").create.return_value
+    network.setupEndpointRef.side_effect = [Py4JError("a is down"), standby]
+    standby.askSync.return_value.workers.return_value = [MagicMock(**{"cores.return_value": 8})]
+    assert [worker.cores for worker in offer_of(jvm, both, "").workers] == [8]
+    network.setupEndpointRef.side_effect = Py4JError("both are down")
+    with pytest.raises(Py4JError, match="both are down"):
+        offer_of(jvm, both, "")
+    assert network.shutdown.call_count == 2
+
+
+def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(monkeypatch):
+    for name in ("await_executors", "describe_workers", "check_shared", "pack"):
+        monkeypatch.setattr(driver, name, MagicMock())
+    spark = MagicMock()
+    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
+    system.create.side_effect = Py4JError("Permission denied")
+    cluster = replace(STANDALONE, event_log="hdfs://n/logs")
+    spec = SimpleNamespace(budget=FOUR, cluster=cluster, generator=None, checkpoints="", folder=None)
+    serving = driver.Driver(MagicMock(), spec)
+    serving._spark = spark
+    with pytest.raises(WorkbenchError, match="event log cannot be kept in hdfs://n/logs: Permission denied") as error:
+        serving._await_cluster()
+    assert error.value.settings == ("event_log",)
+
+
+def test_a_cluster_needs_no_memory_of_this_machine():
+    assert "Free memory" in str(driver._refused("gone", on_cluster=False))
+    assert str(driver._refused("gone", on_cluster=True)).endswith(
+        "refused: gone. Run the same again; 'workbench doctor --master' shows what may be missing."
+    )
 
 
 def test_a_cluster_that_is_busy_is_told_from_one_whose_executors_do_not_come():
@@ -171,6 +287,7 @@ def test_the_users_modules_are_shipped_and_nothing_installed(tmp_path):
     for name in ("jobs.py", "shop/__init__.py", "shop/late.py", "shop/deep/__init__.py"):
         (tmp_path / name).write_text("")
     modules = [types.ModuleType("jobs"), types.ModuleType("shop"), types.ModuleType("builtin"), pytest, socket]
+    os.utime(tmp_path / "jobs.py", (0, 0))  # before zip files know the time
     modules[0].__file__, modules[1].__file__ = str(tmp_path / "jobs.py"), str(tmp_path / "shop" / "__init__.py")
     names = zipfile.ZipFile(pack(tmp_path, modules)).namelist()
     ours = {name for name in names if not name.startswith("workbench/")}
@@ -217,6 +334,22 @@ def test_a_study_moves_to_a_cluster_by_its_master():
     assert study.cluster == STANDALONE
     assert (study.slot_cpus, study.shared) == (1.0, False)
     assert study_from({key: value for key, value in STUDY.items() if key != "master"}).cluster is None
+
+
+@pytest.mark.parametrize(("given", "cpus"), [("", SLOT_CPUS), ("slot_cpus: 1\n", 1.0)])
+def test_a_study_of_a_cluster_moves_to_this_machine_by_its_master(given, cpus, tmp_path, monkeypatch):
+    (tmp_path / "study.yaml").write_text(
+        f"query: nexmark:q1\ntargets: [1000]\nslots: [1, 2]\nmemory_mb: [1024]\n{given}"
+        f"master: {MASTER}\ncheckpoint: {SHARED}\nexecutor_slots: 2\nallocation_s: 60\n"
+    )
+    found = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(planning, "dry_run", lambda study, _: found.append(study))
+    monkeypatch.setattr(planning, "_show_dry_run", lambda *_, **__: 0)
+    assert cli.main(["plan", "study.yaml", "--dry-run", "--master", "local"]) == 0
+    assert (found[0].master, found[0].cluster, found[0].slot_cpus) == ("local", None, cpus)
+    assert cli.main(["plan", "study.yaml", "--dry-run", "--allocation-s", "90"]) == 0
+    assert (found[1].cluster.allocation_s, found[1].slot_cpus) == (90, 1)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from workbench.testbed.spark.cluster.code import pack
 from workbench.testbed.spark.cluster.conf import cluster_conf
 from workbench.testbed.spark.cluster.executors import await_executors, check_room, describe_workers, refused
 from workbench.testbed.spark.cluster.settings import LOCAL, Cluster
-from workbench.testbed.spark.cluster.storage import check_shared, copy_into, remove
+from workbench.testbed.spark.cluster.storage import check_log_folder, check_shared, copy_into, remove
 
 __all__ = [
     "LOCAL",
     "Cluster",
     "await_executors",
+    "check_log_folder",
     "check_room",
     "check_shared",
     "cluster_conf",

@@ -26,7 +26,7 @@ def pack(folder: Path, modules: Iterable[ModuleType] | None = None) -> Path:
         Modules to choose from; default: all that this process has loaded.
     """
     target = folder / NAME
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
         for file in sorted(_HOME.rglob("*.py")):
             archive.write(file, f"{_HOME.name}/{file.relative_to(_HOME).as_posix()}")
         for name, file in sorted(set(_own(list(sys.modules.values()) if modules is None else modules))):

@@ -1,5 +1,6 @@
 """Spark's configuration on a cluster: a pure function of the cluster and the budget."""
 
+import math
 from types import ModuleType
 
 from workbench.dataflow import Budget
@@ -35,6 +36,7 @@ def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[
         "spark.task.cpus": str(int(budget.profile.cpus)),
         "spark.dynamicAllocation.enabled": "false",
         "spark.speculation": "false",
-        "spark.python.authenticate.socketTimeout": f"{cluster.allocation_s:g}s",  # a busy worker starts Python slowly
+        # A busy worker starts Python slowly; Spark reads whole seconds only.
+        "spark.python.authenticate.socketTimeout": f"{math.ceil(cluster.allocation_s)}s",
         **settings,
     }

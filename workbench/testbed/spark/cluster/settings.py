@@ -6,13 +6,17 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from workbench import bounds
+from workbench.checks import within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.records import Executor
 
 LOCAL = "local"
 _KINDS = {"spark://": "standalone", "k8s://": "kubernetes", "yarn": "yarn"}
-_ADDRESS = re.compile(r"spark://[\w.\-]+:\d+(,[\w.\-]+:\d+)*")
+_ADDRESS = re.compile(r"spark://[\w.\-]+:\d{1,5}(,[\w.\-]+:\d{1,5})*")
+_SERVER = re.compile(r"k8s://(?P<scheme>https?)://(?P<host>[\w.\-]+|\[[\da-fA-F:.]+\])(:(?P<port>\d{1,5}))?(/\S*)?")
+_HIGHEST_PORT = 65_535
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]+:/")
 _CONNECT_S = 5.0
 _EXAMPLES = "hdfs://HOST/DIR, s3a://BUCKET/DIR, or file:///MOUNT/DIR for a shared mount"
@@ -27,16 +31,31 @@ def kind_of(master: str) -> str:
         If it is no master that the workbench knows.
     """
     found = next((kind for start, kind in _KINDS.items() if master.startswith(start)), None)
-    well_formed = {"standalone": _ADDRESS.fullmatch(master), "yarn": master == "yarn"}
+    well_formed = {
+        "standalone": _ADDRESS.fullmatch(master),
+        "kubernetes": _SERVER.fullmatch(master),
+        "yarn": master == "yarn",
+    }
     if master == LOCAL:
         return LOCAL
-    if found is None or not well_formed.get(found, True):
+    if found is None or not well_formed[found] or any(port > _HIGHEST_PORT for _, port in _addresses(found, master)):
         raise WorkbenchError(
-            f"The master is {master!r}; it must be local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn. "
-            "Correct it.",
+            f"The master is {master!r}; it must be local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn, with a "
+            f"PORT of at most {_HIGHEST_PORT}. Correct it.",
             settings=("master",),
         )
     return found
+
+
+def _addresses(kind: str, master: str) -> tuple[tuple[str, int], ...]:
+    """Hosts and ports of a well-formed master."""
+    if server := _SERVER.fullmatch(master):
+        port = server["port"] or (80 if server["scheme"] == "http" else 443)
+        return ((server["host"].strip("[]"), int(port)),)
+    if kind != "standalone":
+        return ()
+    places = (one.rpartition(":") for one in master.removeprefix("spark://").split(","))
+    return tuple((host, int(port)) for host, _, port in places)
 
 
 @dataclass(frozen=True)
@@ -90,7 +109,7 @@ class Cluster:
             )
         for name in ("checkpoint", "event_log"):
             value = getattr(self, name)
-            if value is not None and urlsplit(value).password:
+            if value is not None and _password(name, value):
                 raise WorkbenchError(
                     f"{name} has a password in its address, which would be kept in journals and plans. Put credentials "
                     "into your spark-defaults.conf.",
@@ -106,6 +125,7 @@ class Cluster:
             raise WorkbenchError(
                 f"An executor has {self.executor_slots} slots; it must have at least 1.", settings=("executor_slots",)
             )
+        within("allocation_s", self.allocation_s, bounds.LEAST_S, bounds.SECONDS, "seconds", ends="[]")
 
     @property
     def kind(self) -> str:
@@ -122,13 +142,7 @@ class Cluster:
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
         """Hosts and ports of the master; none for YARN, whose address is in Hadoop's configuration."""
-        if self.kind == "yarn":
-            return ()
-        if self.kind == "kubernetes":
-            url = urlsplit(self.master.removeprefix("k8s://"))
-            return ((url.hostname or "", url.port or 443),)
-        places = (one.rpartition(":") for one in self.master.removeprefix("spark://").split(","))
-        return tuple((host, int(port)) for host, _, port in places)
+        return _addresses(self.kind, self.master)
 
     def executors(self, budget: Budget) -> tuple[int, Executor]:
         """Return how many executors `budget` needs, and one of them.
@@ -165,8 +179,8 @@ class Cluster:
             try:
                 with socket.create_connection((host, port), _CONNECT_S) as way:
                     return str(way.getsockname()[0])
-            except OSError as error:
-                failed.append(f"{host}:{port}: {error.strerror or error}")
+            except (OSError, UnicodeError) as error:  # UnicodeError: of a name such as a..b
+                failed.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
         if failed:
             raise WorkbenchError(
                 f"The master {self.master} cannot be reached ({'; '.join(failed)}). Check that it runs, and that its "
@@ -174,6 +188,17 @@ class Cluster:
                 settings=("master",),
             )
         return None
+
+
+def _password(name: str, uri: str) -> str | None:
+    """Return the password in a URI, if it has one."""
+    try:
+        return urlsplit(uri).password
+    except ValueError as error:  # its text may show a password
+        raise WorkbenchError(
+            f"{name} is {uri.rpartition('@')[2]!r}, which is no URI. Correct it; examples are {_EXAMPLES}.",
+            settings=(name,),
+        ) from error
 
 
 def asked(count: int, executor: Executor) -> str:

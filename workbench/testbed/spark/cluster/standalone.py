@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
+
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.records import Executor
@@ -65,7 +67,8 @@ def refuse(cluster: Cluster, budget: Budget, offer: Offer) -> None:
     room = offer.room(executor)
     if room >= count:
         return
-    remedy = "start workers" if not offer.workers else f"use {room} or fewer, or smaller ones, or add workers"
+    fewer = f"use {room} or fewer, or smaller ones" if room else "use smaller ones"
+    remedy = f"{fewer}, or add workers" if offer.workers else "start workers"
     raise WorkbenchError(
         f"The cluster {cluster.master} has no room for {asked(count, executor)}. {offer.sentence()}: {remedy}.",
         settings=("slots", "memory_mb"),
@@ -95,8 +98,8 @@ def offer_of(jvm: Any, cluster: Cluster, host: str) -> Offer:  # noqa: ANN401 - 
 
     Raises
     ------
-    py4j.protocol.Py4JJavaError
-        If it does not answer, or runs another version of Spark.
+    py4j.protocol.Py4JError
+        If none of several masters answers, or they run another version of Spark.
     """
     spark = jvm.org.apache.spark
     settings = spark.SparkConf()
@@ -107,12 +110,18 @@ def offer_of(jvm: Any, cluster: Cluster, host: str) -> Offer:  # noqa: ANN401 - 
     network = getattr(getattr(spark.rpc, "RpcEnv$"), single).create("workbench", host, 0, settings, security, True)  # noqa: FBT003 - a client
     try:
         states = []
+        failed: Py4JError | None = None
         for name, port in cluster.addresses:
-            master = network.setupEndpointRef(spark.rpc.RpcAddress(name, port), "Master")
             answer = jvm.java.lang.Class.forName("org.apache.spark.deploy.DeployMessages$MasterStateResponse")
             tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), single).apply(answer)
             question = getattr(getattr(spark.deploy, "DeployMessages$RequestMasterState$"), single)
-            states.append(master.askSync(question, tag))
+            try:
+                master = network.setupEndpointRef(spark.rpc.RpcAddress(name, port), "Master")
+                states.append(master.askSync(question, tag))
+            except Py4JError as error:  # of several masters, one may be down
+                failed = error
+        if failed is not None and not states:
+            raise failed
         state = next((one for one in states if one.status().toString() == "ALIVE"), states[0])
         return Offer(
             tuple(

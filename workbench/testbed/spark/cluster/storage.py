@@ -3,6 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 
@@ -49,6 +50,26 @@ def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
             "reach: hdfs:, s3a:, or file: on a shared mount.",
             settings=("checkpoint",),
         )
+
+
+def check_log_folder(spark: "SparkSession", folder: str) -> None:
+    """Check, before anything is measured, that this machine can write the event log into `folder`, a URI, at the end.
+
+    Raises
+    ------
+    WorkbenchError
+        If it cannot.
+    """
+    try:
+        system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), f"{folder.rstrip('/')}/reached-{uuid4().hex}")  # noqa: SLF001
+        system.create(path).close()  # makes the folder where it is missing, as copying does
+        system.delete(path, False)  # noqa: FBT003 - one file
+    except Py4JError as error:
+        raise WorkbenchError(
+            f"The event log cannot be kept in {folder}: {cause_of(str(error))}. Name a folder that this machine can "
+            "write to, or leave it out.",
+            settings=("event_log",),
+        ) from error
 
 
 def remove(spark: "SparkSession", folder: str) -> None:
