@@ -74,7 +74,7 @@ def test_executors_that_are_not_given_are_a_wait_and_no_failure(seen):
     last = seen[2][-1]
     assert last.thing == "executors"
     assert "gave 1 of 2 executors of 1 core and 615 MB of heap within 5 s; nothing was measured" in last.fix
-    assert "1 other applications run or wait. Wait until other applications end" in last.fix
+    assert "1 other application runs or waits. Wait until other applications end" in last.fix
 
 
 def test_nothing_is_left_but_the_log(seen, cluster):

@@ -208,19 +208,19 @@ def test_the_address_on_the_way_to_the_master_is_the_drivers():
         assert Cluster(f"spark://127.0.0.1:{server.getsockname()[1]}", SHARED).reach() == "127.0.0.1"
 
 
-def workers(*free):
-    return Offer(tuple(Worker(2, 2048, cores, memory) for cores, memory in free))
+def workers(count, applications=()):
+    return Offer((Worker(2, 2048),) * count, applications)
 
 
 def test_what_the_cluster_could_never_hold_is_refused_at_once():
-    refuse(STANDALONE, FOUR, workers((0, 0), (0, 0)))  # it is only busy
+    refuse(STANDALONE, FOUR, workers(2, ("other", "this")))  # it is only busy
     with pytest.raises(WorkbenchError, match=r"no room for 4 executors of 1 core and 615 MB of heap\. The master has 1 "
-                       r"live worker \(2 of 2 cores and 2048 of 2048 MB free\): use 2 or fewer"):  # fmt: skip
-        refuse(STANDALONE, FOUR, workers((2, 2048)))
+                       r"live worker \(2 cores and 2048 MB\): use 2 or fewer"):  # fmt: skip
+        refuse(STANDALONE, FOUR, workers(1))
     with pytest.raises(WorkbenchError, match="The master has no live worker: start workers"):
         refuse(STANDALONE, FOUR, Offer(()))
-    with pytest.raises(WorkbenchError, match=r"free\): use smaller ones, or add workers"):
-        refuse(STANDALONE, Budget(4, SlotProfile(1, 8192)), workers((2, 2048)))
+    with pytest.raises(WorkbenchError, match=r"MB\): use smaller ones, or add workers"):
+        refuse(STANDALONE, Budget(4, SlotProfile(1, 8192)), workers(1))
 
 
 def test_of_several_masters_one_may_be_down():
@@ -258,10 +258,10 @@ def test_a_cluster_needs_no_memory_of_this_machine():
 
 
 def test_a_cluster_that_is_busy_is_told_from_one_whose_executors_do_not_come():
-    busy = waiting(STANDALONE, FOUR, Offer(workers((0, 800), (1, 800)).workers, ("other", "third")), 1)
+    busy = waiting(STANDALONE, FOUR, workers(2, ("other", "third", "this")), 1)
     assert "gave 1 of 4 executors of 1 core and 615 MB of heap within 120 s; nothing was measured" in str(busy)
     assert "2 other applications run or wait. Wait until other applications end" in str(busy)
-    lost = waiting(STANDALONE, FOUR, workers((2, 2048), (2, 2048)), 0)
+    lost = waiting(STANDALONE, FOUR, workers(2, ("this",)), 0)
     assert "did not register: look into the workers' logs" in str(lost)
     assert busy.settings == lost.settings == ("slots", "allocation_s")
 

@@ -16,35 +16,29 @@ SLOTS = "cores that a standalone cluster counts but does not limit"
 
 @dataclass(frozen=True)
 class Worker:
-    """A live worker: what it has, and what is free of it."""
+    """A live worker and what it has. What is free of it, the master's answer does not hold."""
 
     cores: int
     memory_mb: int
-    free_cores: int
-    free_memory_mb: int
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a master has: its live workers, and the names of the applications that run or wait."""
+    """What a master has: its live workers, and the names of the applications that run or wait, this one included."""
 
     workers: tuple[Worker, ...]
     applications: tuple[str, ...] = ()
 
-    def room(self, executor: Executor, *, free: bool = False) -> int:
-        """How many of `executor` the workers have room for: when nothing else runs, or (`free`) now."""
+    def room(self, executor: Executor) -> int:
+        """How many of `executor` the workers have room for when nothing else runs."""
         cores = executor.millicores // 1000
-        have = [(one.free_cores, one.free_memory_mb) if free else (one.cores, one.memory_mb) for one in self.workers]
-        return sum(min(one_cores // cores, memory // executor.heap_mb) for one_cores, memory in have)
+        return sum(min(one.cores // cores, one.memory_mb // executor.heap_mb) for one in self.workers)
 
     def sentence(self) -> str:
         """Say what the master has."""
         if not self.workers:
             return "The master has no live worker"
-        listed = "; ".join(
-            f"{one.free_cores} of {one.cores} cores and {one.free_memory_mb} of {one.memory_mb} MB free"
-            for one in self.workers
-        )
+        listed = "; ".join(f"{one.cores} cores and {one.memory_mb} MB" for one in self.workers)
         many = len(self.workers)
         return f"The master has {many} live worker{'s' * (many > 1)} ({listed})"
 
@@ -78,11 +72,11 @@ def refuse(cluster: Cluster, budget: Budget, offer: Offer) -> None:
 def waiting(cluster: Cluster, budget: Budget, offer: Offer, got: int) -> WorkbenchError:
     """Return the error for executors that were not given in time although the cluster could hold them."""
     count, executor = cluster.executors(budget)
-    others = f", and {len(offer.applications)} other applications run or wait" if offer.applications else ""
-    free = offer.room(executor, free=True)
+    other = len(offer.applications) - 1  # one is this
+    others = f", and {other} other application{'s run or wait' if other > 1 else ' runs or waits'}" if other > 0 else ""
     remedy = (
         "Wait until other applications end, or ask for less"
-        if free < count - got
+        if other > 0
         else "Executors were assigned but did not register: look into the workers' logs, and check that the workers "
         "reach this machine (driver_host)"
     )
@@ -124,11 +118,7 @@ def offer_of(jvm: Any, cluster: Cluster, host: str) -> Offer:  # noqa: ANN401 - 
             raise failed
         state = next((one for one in states if one.status().toString() == "ALIVE"), states[0])
         return Offer(
-            tuple(
-                Worker(one.cores(), one.memory(), one.coresFree(), one.memoryFree())
-                for one in state.workers()
-                if one.isAlive()
-            ),
+            tuple(Worker(one.cores(), one.memory()) for one in state.workers() if one.isAlive()),
             tuple(str(one.desc().name()) for one in state.activeApps()),
         )
     finally:
