@@ -27,6 +27,7 @@ from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, fie
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_SEVERAL = 4  # batches of one command: the first of them pays for the start, and a few are compared
 _PROBE_S = 60.0
 _LOOK_S, _ANSWER_S = 1.0, 2.0
 
@@ -110,13 +111,14 @@ class TopicFeed:
         self._ends = offsets_of(self._topic, self._settings)
         whole = sum(high - low for low, high in self._ends.values())
         if self._command.rate is None:  # no rate is promised, so smaller batches are as good
-            self._wanted = min(self._wanted, max(1, whole // 2))
+            self._wanted = min(self._wanted, max(1, whole // (2 * _SEVERAL)))
         if whole < self._wanted:
             raise WorkbenchError(
                 f"The topic {self._topic.url} holds {whole:,} records, fewer than one batch of {self._wanted:,} that "
                 "is asked of it. Fill it with enough for a minute (workbench fill), or use a shorter interval."
             )
-        enough = max(self._wanted, min(_PROBE_S * (self._command.rate or 0.0), whole / 2))
+        several = _SEVERAL * self._wanted if self._command.rate is None else self._wanted
+        enough = max(several, min(_PROBE_S * (self._command.rate or 0.0), whole / 2))
         fresh = self.exhausted or not self._reached or self._left() < enough
         if fresh:
             self._reached = {number: low for number, (low, _) in self._ends.items()}

@@ -102,9 +102,9 @@ def test_a_command_finds_that_no_broker_answers(feed, monkeypatch):
         offered(feed, 100.0, 100)
 
 
-def test_batches_without_a_rate_are_as_large_as_a_small_topic_permits(feed):
+def test_of_a_small_topic_several_batches_without_a_rate_are_read_before_it_begins_again(feed):
     offered(feed, None, 3000)
-    assert feed._wanted == 1000
+    assert feed._wanted == 250
 
 
 def test_a_broker_that_no_longer_answers_is_noticed():
