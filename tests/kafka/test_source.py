@@ -29,7 +29,7 @@ from workbench.workload.kafka import HEADERS, Topic, fill
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
 
-ROWS, SHORT = 200_000, 12_000
+ROWS, SHORT = 600_000, 12_000
 SECRET = "hunter2-in-no-file"  # noqa: S105 - it must be found nowhere
 
 
@@ -167,7 +167,7 @@ def test_the_columns_are_those_of_the_sample(spark, topics):
 @pytest.mark.usefixtures("connector")
 def test_a_broker_that_stops_in_a_probe_is_named_and_the_measurement_goes_on(broker, topics, folder, monkeypatch):
     quota = quota_permitted()
-    budget = Budget(1, SlotProfile(0.5 if quota else 1.0, 1024), 1.0)
+    budget = Budget(1, SlotProfile(0.2 if quota else 1.0, 1024), 1.0)
     query = find_query("nexmark:q1", topics["long"], "dateTime", source="kafka")
     estimator = CapacityEstimator(
         0.2,
