@@ -54,7 +54,7 @@ class Standalone:
 
     def executors(self):
         """Processes of executors on the workers."""
-        listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(["ps", "-wweo", "args"], capture_output=True, text=True, check=True).stdout
         ours = tuple(f"--worker-url spark://Worker@{address}:" for address in self.addresses)
         return [line for line in listed.splitlines() if any(worker in line for worker in ours)]
 

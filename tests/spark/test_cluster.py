@@ -54,8 +54,9 @@ def seen(workers, cluster):
         run.set_rate(1_000.0)
         run.settle(2)
         observed = run.observe(5)
-        doctor = look_at(replace(cluster, allocation_s=5.0), TWO)
         executors = workers.executors()
+        doctor = look_at(replace(cluster, allocation_s=5.0), TWO)
+        assert run.observe(3).consumed_records > 0  # the doctor took nothing away
     return run.machine, observed, doctor, executors, left(workers, cluster)
 
 

@@ -113,6 +113,7 @@ def _conf_here(budget: Budget, memory: Memory, folder: Path, disk: Path) -> dict
         "spark.executor.memory": f"{memory.heap_mb}m",
         "spark.executor.cores": str(budget.slots),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "spark.executorEnv.PYTHONSAFEPATH": "1",  # a file in the current folder takes no library's place
         "spark.executor.extraJavaOptions": (
             f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON} -XX:-UseDynamicNumberOfCompilerThreads'
         ),

@@ -346,9 +346,12 @@ def _environment() -> dict[str, str]:
     """Environment in which the driver and Spark's Python workers find the same modules as this process, and no others.
 
     So a file in the current folder is imported only where a query of yours, or a notebook, has put that folder on the
-    path.
+    path; Spark's workers, which Python starts as modules, would have it there too.
     """
-    return os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
+    return os.environ | {
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
+    }
 
 
 class _Driver:
