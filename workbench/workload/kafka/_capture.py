@@ -30,6 +30,8 @@ from workbench.workload.kafka.topic import Topic
 
 _PART_ROWS, _PART_BYTES = 50_000, 32 << 20
 _POLL_ROWS, _POLL_S = 1_000, 1.0
+_AGAIN_S = 0.2
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _ASK_S, _SILENT_S = 10.0, 30.0  # for metadata; without a record although some are left
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0
 
@@ -292,10 +294,21 @@ def _ends(consumer: Consumer, topic: Topic) -> dict[int, tuple[int, int]]:
         raise KafkaException(known.error)
     if known is None or known.error is not None or not known.partitions:
         raise WorkbenchError(f"The topic {topic.url} does not exist. Check its name.")
-    return {
-        number: consumer.get_watermark_offsets(TopicPartition(topic.name, number), timeout=_ASK_S)
-        for number in sorted(known.partitions)
-    }
+    return {number: _ends_of(consumer, topic, number) for number in sorted(known.partitions)}
+
+
+def _ends_of(consumer: Consumer, topic: Topic, number: int) -> tuple[int, int]:
+    """Give the first offset of a partition and the one after its last; a broker that has just started has no leader."""
+    until = time.monotonic() + _ASK_S
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic.name, number), timeout=_ASK_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_LEADER or time.monotonic() > until:
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            return low, high
 
 
 def _shared(rows: int, there: Mapping[int, int]) -> dict[int, int]:
@@ -321,7 +334,7 @@ def _resumed(consumer: Consumer, parts: Path, topic: Topic, limits: Limits) -> _
     if state.topic != topic.url or state.limits != asdict(limits):
         return None
     for name, end in state.ends.items():
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic.name, int(name)), timeout=_ASK_S)
+        low, high = _ends_of(consumer, topic, int(name))
         if high < end:
             return None
         expired = max(0, min(low, end) - state.following[name])
