@@ -77,7 +77,7 @@ def _write_float(value: float) -> float | str:
     number = float(value)
     if math.isnan(number):
         raise WorkbenchError("A number of the result is NaN, which is never a result; report this as a defect.")
-    # What was measured must be readable: a rate over hardly any time is as large as a number may be.
+    # What was measured must be readable: a rate over very little time is as large as a number may be.
     return str(number) if math.isinf(number) else max(-float(bounds.NUMBER), min(float(bounds.NUMBER), number))
 
 
