@@ -25,7 +25,18 @@ from workbench.testbed.spark.spec import DeploymentSpec
 
 folder = Path.cwd()
 spec = DeploymentSpec(
-    "count", None, None, "update", Budget(1, SlotProfile(1.0, 1200), 1.0), "local", folder, folder, None, 0.0, 1, 2
+    name="count",
+    build=None,
+    generator=None,
+    output_mode="update",
+    budget=Budget(1, SlotProfile(1.0, 1200), 1.0),
+    cluster=None,
+    folder=folder,
+    disk=folder,
+    quota=None,
+    warmup_cap_s=0.0,
+    source_partitions=1,
+    state_partitions=2,
 )
 spark = start_session(spec)
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1000).option("numPartitions", 2).load()

@@ -101,18 +101,18 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
 
     def start() -> str:
         spec = DeploymentSpec(
-            "doctor",
-            _unchanged,
-            cast("Generator", None),  # nothing is read
-            "append",
-            budget,
-            cluster,
-            folder,
-            folder,
-            None,
-            0.0,
-            budget.slots,
-            budget.slots,
+            name="doctor",
+            build=_unchanged,
+            generator=cast("Generator", None),  # nothing is read
+            output_mode="append",
+            budget=budget,
+            cluster=cluster,
+            folder=folder,
+            disk=folder,
+            quota=None,
+            warmup_cap_s=0.0,
+            source_partitions=budget.slots,
+            state_partitions=budget.slots,
         )
         held.append(start_session(spec))
         return "understands this machine's Spark and has room"
