@@ -154,6 +154,19 @@ def test_all_that_is_no_evidence_fits_a_page(page, reports, name):
     assert page.locator(".workbench-cares").first.locator("li").count() <= 4
 
 
+@pytest.mark.parametrize("name", ["capacity", "placement", "scaling"])
+def test_reasons_for_care_stand_beside_the_chart_where_there_is_room(page, reports, name):
+    beside = []
+    for width in (1440, 900):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(reports[name].as_uri())
+        page.wait_for_function(DRAWN, timeout=30_000)
+        chart = page.locator(".report-pair .report-chart").bounding_box()
+        cares = page.locator(".report-pair .workbench-cares").bounding_box()
+        beside.append(cares["x"] >= chart["x"] + chart["width"] and cares["y"] < chart["y"] + chart["height"])
+    assert beside == [True, False]
+
+
 def test_tabs_show_one_target_without_a_script(browser, reports):
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(reports["plan"].as_uri())

@@ -37,6 +37,7 @@ PLACES = (Path(tempfile.gettempdir()), Path("/dev/shm"), *Path("/sys/fs/cgroup")
 def left_behind():
     """Everything a deployment makes: folders, control groups and processes."""
     found = {str(path) for place in PLACES if place.is_dir() for path in place.glob("workbench-*")}
+    found = {path for path in found if "workbench-report-" not in path}  # of a page that is rendered meanwhile
     for process in psutil.process_iter(["cmdline", "status"]):
         line = " ".join(process.info["cmdline"] or [])
         ours = "workbench.testbed.spark" in line or "CoarseGrainedExecutorBackend" in line

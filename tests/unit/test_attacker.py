@@ -34,7 +34,7 @@ from workbench.records import Measurement
 from workbench.redaction import redacted
 from workbench.report import export_executed, render
 from workbench.study import StudyHistory, draft, read_planned, read_study, write_planned
-from workbench.testbed.spark.testbed import _environment
+from workbench.testbed.spark.process import environment_of_modules
 from workbench.views import measurement_cards, plan_cards
 
 EARLIER = Path(__file__).parents[1] / "earlier"
@@ -184,7 +184,7 @@ def test_file_beside_a_study_of_ours_with_the_name_of_a_library_in_spark(came_to
     for name in ("json", "numpy", "pyspark", "psutil"):
         Path(f"{name}.py").write_text(DEED)
     imports = [sys.executable, "-P", "-c", "import json, numpy, psutil, workbench.testbed"]  # as the driver is started
-    subprocess.run(imports, env=_environment(), check=True)
+    subprocess.run(imports, env=environment_of_modules(), check=True)
     came_to("the driver of Spark does not look there unless the query is from there")
 
 

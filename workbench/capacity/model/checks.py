@@ -208,8 +208,8 @@ def _memory_not_measured(points: np.ndarray, memory_mb: float) -> ModelFinding |
     return ModelFinding(
         "memory not measured",
         max(memory_mb / most, least / memory_mb),
-        f"The memory of {memory_mb:g} per slot lies outside the {measured} measured: what it does to capacity is "
-        "guessed.",
+        f"The memory of {memory_mb:g} MB per slot lies outside the {measured} MB measured: what it does to capacity "
+        "is guessed.",
         "Measure with this memory, or plan with a memory that was measured.",
     )
 
@@ -225,8 +225,8 @@ def _memory_edge(model: Model, points: np.ndarray, slots: float) -> ModelFinding
     return ModelFinding(
         "memory at the edge",
         gain,
-        f"The largest memory measured, {memory[-1]:g}, carries {gain:.1%} more than the second largest: the optimum "
-        "may lie beyond.",
+        f"The largest memory tried, {memory[-1]:,g} MB, carries {100 * gain:.1f} % more than the second largest: the "
+        "optimum may lie beyond.",
         "Measure with more memory.",
     )
 

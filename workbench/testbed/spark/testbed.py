@@ -1,20 +1,16 @@
 """``SparkTestbed``: deploys queries on Spark, each in a separate driver process."""
 
 import os
-import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from importlib.metadata import packages_distributions, version
-from multiprocessing import Pipe
+from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import cloudpickle
 import pyarrow as pa
@@ -28,8 +24,9 @@ from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.connector import connector_jars, connector_version
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
+from workbench.testbed.spark.process import DriverProcess, answer, ended, go_on
 from workbench.testbed.spark.quota import CpuQuota
-from workbench.testbed.spark.session import divide_memory, last_line
+from workbench.testbed.spark.session import divide_memory
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.testbed.spark.turns import Turn
@@ -42,12 +39,6 @@ LEAST_CORES = 0.05
 _GROUP_PREFIX = "workbench-"
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - Linux's shared memory; mkdtemp makes a private folder in it
 _MEMORY_NEEDED = 1 << 30
-_CHECK_S = 0.25
-_NOTED = 50  # lines of each log that an error takes along
-
-
-def _go_on() -> None:
-    """Let the deployment continue."""
 
 
 @dataclass
@@ -58,7 +49,7 @@ class SparkRun:
     machine: Machine
     source: SourceProfile
     _connection: Connection
-    _check: Callable[[], None] = _go_on
+    _check: Callable[[], None] = go_on
     _said: Callable[[], str] = str
 
     def __post_init__(self) -> None:
@@ -110,8 +101,8 @@ class SparkRun:
         try:
             self._connection.send((verb, value))
         except BrokenPipeError as error:
-            raise _ended(self._said()) from error
-        return _answer(self._connection, check=self._check, said=self._said)
+            raise ended(self._said()) from error
+        return answer(self._connection, check=self._check, said=self._said)
 
 
 @dataclass(frozen=True)
@@ -137,7 +128,7 @@ class SparkTestbed:
     slot_cpus: Literal["auto", "cores"] = "auto"
     warmup_cap_s: float = WARMUP_CAP_S
     progress: Callable[[str], None] = field(default=lambda _: None)
-    check_owner: Callable[[], None] = field(default=_go_on)
+    check_owner: Callable[[], None] = field(default=go_on)
 
     @property
     def kind(self) -> str:
@@ -238,7 +229,7 @@ class SparkTestbed:
         disk = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
         folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER)) if _memory_folder() else disk / "run"
         folder.mkdir(exist_ok=True)
-        with _Driver(folder, disk, quota) as driver:
+        with DriverProcess(folder, disk, quota) as driver:
             generator: Generator | TopicRows | Dataset = query.dataset
             if query.topic is not None:
                 generator = _topic_rows(query, self.progress)
@@ -261,8 +252,8 @@ class SparkTestbed:
             try:
                 driver.connection.send_bytes(cloudpickle.dumps(spec))
             except BrokenPipeError as error:
-                raise _ended(driver.said()) from error
-            facts = _answer(driver.connection, self.progress, self.check_owner, driver.said)
+                raise ended(driver.said()) from error
+            facts = answer(driver.connection, self.progress, self.check_owner, driver.said)
             source, there = facts.pop("source"), facts.pop("machine", None)
             driver_apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
             slots = (
@@ -340,141 +331,6 @@ def _partitions(layout: Mapping[str, int], budget: Budget) -> tuple[int, int]:
             "numbers of at least 1. Leave out the rest."
         )
     return layout.get("source", budget.slots), layout.get("state", budget.slots)
-
-
-def _environment() -> dict[str, str]:
-    """Environment in which the driver and Spark's Python workers find the same modules as this process, and no others.
-
-    So a file in the current folder is imported only where a query of yours, or a notebook, has put that folder on the
-    path; Spark's workers, which Python starts as modules, would have it there too.
-    """
-    return os.environ | {
-        "PYTHONSAFEPATH": "1",
-        "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
-    }
-
-
-class _Driver:
-    """The driver process and its reaper; both end when the context is left."""
-
-    def __init__(self, folder: Path, disk: Path, quota: CpuQuota | None) -> None:
-        self.connection, theirs = Pipe()
-        alive_read, alive_write = os.pipe()
-        environment = _environment()
-        with (folder / "driver.log").open("ab") as log:
-            self._log = (folder / "driver.log").open(errors="replace")  # stays readable after the reaper removed it
-            (folder / "jvm.log").touch()
-            self._jvm_log = (folder / "jvm.log").open(errors="replace")
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "workbench.testbed.spark.driver", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(theirs.fileno(), alive_write),
-                start_new_session=True,
-                env=environment,
-            )
-            groups = [str(group) for group in quota.all_folders] if quota else []
-            if quota:
-                quota.add_driver(self._process.pid)
-            self._reaper = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-I",  # so that nothing in the user's folder or path can break it
-                    str(Path(__file__).with_name("reaper.py")),
-                    str(alive_read),
-                    str(self._process.pid),
-                    str(folder),
-                    str(disk),
-                    *groups,
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(alive_read,),
-                start_new_session=True,
-                env=environment,
-            )
-        theirs.close()
-        os.close(alive_read)
-        os.close(alive_write)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def said(self) -> str:
-        """Return the output of the process, also after it has ended."""
-        self._log.seek(0)
-        return self._log.read()
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        self.connection.close()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._reaper.wait(60)
-        with self._log, self._jvm_log:
-            if isinstance(error, Exception):  # for a bundle: the folder with the logs is gone
-                for name, said in (("driver", self.said()), ("Java", self._jvm_log.read())):
-                    error.add_note("\n".join([f"The last lines of {name}'s log:", *said.splitlines()[-_NOTED:]]))
-
-
-def _ended(said: str) -> WorkbenchError:
-    """Return the error for a driver process that has ended, with the cause if its output `said` names one."""
-    last = last_line(said)
-    hidden = _hidden(Path.cwd())
-    if hidden and re.match(r"\w+Error\b", last):
-        return WorkbenchError(
-            f"Spark's driver process ended by itself: {last.rstrip('.')}. Python may take {', '.join(hidden)} in the "
-            "current folder for a module of the same name: rename it, then run the same command again."
-        )
-    cause = f" ({last.rstrip('.')})" if re.match(r"[\w.]+Error\b", last) else ""
-    return WorkbenchError(
-        f"Spark's driver process ended by itself{cause}, most likely for lack of memory; "
-        "close other programs or use smaller slots, then run the same command again.",
-        settings=("memory_mb",),
-    )
-
-
-def _hidden(folder: Path) -> list[str]:
-    """Files and packages in `folder` with the name of a standard module or of an installed package."""
-    names = sys.stdlib_module_names | packages_distributions().keys() - {"workbench"}
-    found = (path for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists())
-    return sorted(path.name for path in found if path.stem in names)
-
-
-def _answer(
-    connection: Connection,
-    progress: Callable[[str], None] = lambda _: None,
-    check: Callable[[], None] = _go_on,
-    said: Callable[[], str] = str,
-) -> Any:  # noqa: ANN401
-    """Wait for the driver's answer.
-
-    Raises
-    ------
-    WorkbenchError
-        With the driver's message, or if the driver process has died.
-    """
-    while True:
-        try:
-            while not connection.poll(_CHECK_S):
-                check()
-            kind, value = connection.recv()
-        except (EOFError, ConnectionResetError) as error:
-            raise _ended(said()) from error
-        if kind == "progress":
-            progress(value)
-        elif kind == "error":
-            raise value
-        elif kind == "crash":
-            if any(repr(name.partition(".")[0]) in last_line(value) for name in _hidden(Path.cwd())):
-                raise _ended(value)
-            raise RuntimeError(f"The Spark driver failed unexpectedly:\n{value}")
-        else:
-            return value
 
 
 def _memory_folder() -> bool:

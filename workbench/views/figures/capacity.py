@@ -13,6 +13,7 @@ from workbench.capacity import CapacityPlan, Exploration, Model
 from workbench.measuring import LEVEL
 from workbench.records import Measurement
 from workbench.views import theme
+from workbench.views.first_screen import origin as origin_word
 
 _POINTS = 60
 _KNOTS, _FINE = 9, 24  # points at which the model is asked, in a hurry and not; between them curves are interpolated
@@ -53,7 +54,7 @@ class MemoryCurve:
 class Capacity:
     """What the figure shows; `runs` are (memory MB, slots, records/s, fitted), `targets` (slots, rate, memory MB).
 
-    `memory_curves` are there where more than one memory was measured.
+    `memory_curves` are there where more than one memory was measured; `origin` says what the runs are.
     """
 
     finding: str
@@ -62,6 +63,7 @@ class Capacity:
     targets: tuple[tuple[int, float, int], ...]
     most_measured: int
     memory_curves: tuple[MemoryCurve, ...] = ()
+    origin: str = "measured"
 
     @property
     def last(self) -> float:
@@ -91,7 +93,13 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
         )
     else:
         finding = f"Capacity of {query} over {units.count(len(runs))} runs; no target could be planned"
-    return capacity_of(exploration.model, runs, targets, memories, finding, knots=_FINE)
+    return capacity_of(exploration.model, runs, targets, memories, finding, knots=_FINE, origin=origin_of(exploration))
+
+
+def origin_of(exploration: Exploration) -> str:
+    """Say what the points of its runs are: measured, simulated, recorded or observed."""
+    runs = exploration.measurements
+    return origin_word(runs[0].testbed_kind if runs else "").lower()
 
 
 def measured_runs(exploration: Exploration) -> tuple[tuple[int, int, float, bool], ...]:
@@ -113,6 +121,7 @@ def capacity_of(
     reach: int = 0,
     knots: int = _KNOTS,
     across: tuple[MemoryCurve, ...] | None = None,
+    origin: str = "measured",
 ) -> Capacity:
     """Collect the curves of a fitted model up to the targets, and up to `reach` slots at least.
 
@@ -134,7 +143,7 @@ def capacity_of(
         for slots in sorted({measured[0], measured[len(measured) // 2], most}):
             rate, low, high = _predicted(model, memory_grid, knots, slots=slots)
             memory_curves.append(MemoryCurve(slots, tuple(memory_grid.tolist()), rate, low, high))
-    return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves))
+    return Capacity(finding, tuple(curves), tuple(runs), tuple(targets), most, tuple(memory_curves), origin)
 
 
 def aimed_at(data: Capacity, targets: Sequence[tuple[int, float, int]], finding: str) -> Capacity:
@@ -256,7 +265,7 @@ def _runs(data: Capacity, axis: str, *, fitted: bool) -> Properties:
     return {
         "type": "scatter",
         "uid": f"capacity-runs-{'fitted' if fitted else 'left-out'}-{'1' if axis == 'x' else '2'}",
-        "name": "measured" if fitted else "measured, not fitted",
+        "name": data.origin if fitted else f"{data.origin}, not fitted",
         "x": [run[1] if axis == "x" else run[0] for run in runs],
         "xaxis": axis,
         "yaxis": axis.replace("x", "y"),

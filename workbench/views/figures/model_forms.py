@@ -14,6 +14,7 @@ from workbench.capacity.model import SCALING, STREAMBED_FORMS
 from workbench.errors import WorkbenchError
 from workbench.records import Measurement
 from workbench.views import theme
+from workbench.views.figures.capacity import origin_of
 
 _POINTS = 50
 _BEYOND = 3.0
@@ -44,6 +45,8 @@ class ModelForms:
         (slots, records/s, whether at `memory_mb`) of the fitted runs.
     most_measured
         Most slots of a fitted run.
+    origin
+        What the runs are: measured, simulated, recorded or observed.
     """
 
     finding: str
@@ -52,6 +55,7 @@ class ModelForms:
     curves: tuple[FormCurve, ...]
     runs: tuple[tuple[float, float, bool], ...]
     most_measured: float
+    origin: str = "measured"
 
 
 def model_forms(exploration: Exploration, memory_mb: float | None = None, *, beyond: float = _BEYOND) -> ModelForms:
@@ -78,7 +82,8 @@ def model_forms(exploration: Exploration, memory_mb: float | None = None, *, bey
         error = _error(form, points, rates, runs, model)
         curves.append(FormCurve(form, tuple(map(float, fitted.predict(where))), error))
     measured = tuple((float(n), float(rate), bool(m == memory)) for (m, n), rate in zip(points, rates, strict=True))
-    return ModelForms(_finding(curves, most, beyond), memory, tuple(slots.tolist()), tuple(curves), measured, most)
+    finding, origin = _finding(curves, most, beyond), origin_of(exploration)
+    return ModelForms(finding, memory, tuple(slots.tolist()), tuple(curves), measured, most, origin)
 
 
 def draw_model_forms(data: ModelForms) -> go.Figure:
@@ -105,7 +110,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
             row=1,
             col=1,
         )
-    for here, symbol, word in ((True, "circle", "measured"), (False, "circle-open", "measured at other memory")):
+    for here, symbol, word in ((True, "circle", data.origin), (False, "circle-open", f"{data.origin} at other memory")):
         runs = [run for run in data.runs if run[2] == here]
         panels.add_scatter(
             uid=f"forms-runs-{'here' if here else 'elsewhere'}",
@@ -114,7 +119,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
             y=[run[1] for run in runs],
             mode="markers",
             marker={"color": theme.BLACK, "symbol": symbol, "size": 8},
-            hovertemplate="%{x} slots: %{y:.4~s} records/s measured<extra></extra>",
+            hovertemplate="%{x} slots: %{y:.4~s} records/s<extra></extra>",
             showlegend=bool(runs),
             row=1,
             col=1,

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from workbench.capacity import Exploration
 from workbench.capacity.planning import Answer
 from workbench.views import theme
-from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity, measured_runs
+from workbench.views.figures.capacity import Capacity, aimed_at, capacity_of, draw_capacity, measured_runs, origin_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Curves:
         room = max(int(model.slots_[-1]), 2 ** math.ceil(math.log2(answer.workers * answer.question.worker_slots)))
         if (memory, room, interval_s) not in self.kept:
             runs = measured_runs(self.exploration)
-            found = capacity_of(model, runs, (), [memory], "", reach=room, across=())
+            origin = origin_of(self.exploration)
+            found = capacity_of(model, runs, (), [memory], "", reach=room, across=(), origin=origin)
             self.kept[memory, room, interval_s] = found
         targets = ((plan.budget.slots, plan.rate, memory),)
         return aimed_at(self.kept[memory, room, interval_s], targets, finding)

@@ -79,6 +79,13 @@ def test_memory_has_a_scale_of_its_own(exploration):
     assert figure.layout.yaxis2.title.text == "Capacity (records/s)"
 
 
+def test_no_point_is_called_measured_that_was_simulated(exploration):
+    names = [one.name for one in draw_capacity(capacity(exploration, [])).data if one.showlegend]
+    names += [one.name for one in draw_model_forms(model_forms(exploration)).data]
+    assert "simulated" in names
+    assert [name for name in names if "measured" in name] == []
+
+
 def test_far_targets_leave_room_for_what_was_measured(exploration):
     near = draw_capacity(capacity_of(exploration.model, (), [(60, 2e6, 512)], [512], "A finding")).layout
     assert (near.xaxis.type, near.yaxis.type) == ("linear", "linear")
