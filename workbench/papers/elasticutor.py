@@ -1,229 +1,17 @@
-"""Elasticutor (SIGMOD 2019), section 5, in the simulation of its paradigms.
+"""Elasticutor (SIGMOD 2019), section 5, drawn from the recorded runs of `workbench.papers.elasticutor_runs`.
 
-The paper prints its figures without numbers, so most comparisons are with what its text says. The assumptions beyond
-the paper are in `ElasticSettings` and `KeyedOperator`. Two matter most. A key is never split, so the most frequent key
-bounds the throughput of every paradigm. And one synchronisation of the upstream executors serves all shards of a
-repartitioning, which favours the resource-centric paradigm (RC); "RC, 8 per sync" has one for every 8 shards.
+The paper prints its figures without numbers, so most comparisons are with what its text says.
 """
 
 import dataclasses
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable
 
+from workbench.papers import elasticutor_runs as runs
+from workbench.papers.elasticutor_runs import LATENCY, P99, THROUGHPUT, WORKLOADS
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.recorded import recorded
-from workbench.scaling.elastic import (
-    ElasticCluster,
-    ElasticSettings,
-    KeyedOperator,
-    Paradigm,
-    ParadigmRun,
-    simulate_paradigm,
-)
-from workbench.simulation import KeyTrace, RateTrace
 
 NAME = "elasticutor"
-_CLUSTER, _OPERATOR = ElasticCluster(), KeyedOperator()
-_KEYS, _SKEW, _SHUFFLES, _SECONDS, _SHORT = 10_000, 0.5, 2.0, 70.0, 30.0
-_PARADIGMS: Mapping[str, tuple[Paradigm, ElasticSettings]] = MappingProxyType(
-    {
-        "static": ("static", ElasticSettings()),
-        "RC": ("resource-centric", ElasticSettings()),
-        "Elasticutor": ("executor-centric", ElasticSettings()),
-        "RC, 8 per sync": ("resource-centric", ElasticSettings(moves_per_sync=8)),
-        "naive executor-centric": ("naive-executor-centric", ElasticSettings()),
-    }
-)
-_THREE = ("static", "RC", "Elasticutor")
-_FOUR = (*_THREE, "RC, 8 per sync")
-
-WORKLOADS: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {"default": (128.0, 2.0), "data-intensive": (8192.0, 2.0), "highly dynamic": (128.0, 16.0)}
-)
-"""Bytes of a record and shuffles per minute of the workloads of section 5.3."""
-
-_THROUGHPUT = Panel("Throughput", "", "Throughput (records/s)")
-_LATENCY = Panel("Mean latency", "", "Mean latency (ms)", log_y=True)
-_P99 = Panel("99th percentile of latency", "", "p99 latency (ms)", log_y=True)
-
-
-def _run(
-    name: str, operator: KeyedOperator = _OPERATOR, *, skew: float = _SKEW, shuffles: float = _SHUFFLES, **how: object
-) -> ParadigmRun:
-    """Run a paradigm once, seeded, in the paper's set-up."""
-    paradigm, settings = _PARADIGMS[name]
-    given = {"seconds": _SECONDS, "cluster": _CLUSTER, **how}
-    keys = KeyTrace.zipf(_KEYS, skew, shuffles, seed=1)
-    return simulate_paradigm(paradigm, operator, keys=keys, settings=settings, seed=1, **given)  # type: ignore[arg-type]
-
-
-def _changed(**fields: float) -> KeyedOperator:
-    return dataclasses.replace(_OPERATOR, **fields)  # type: ignore[arg-type]
-
-
-def _totals(name: str, xs: Sequence[float | str], runs: Iterable[ParadigmRun], *panels: Panel) -> list[Series]:
-    """Series of the runs' totals, one for each panel."""
-    done = list(runs)
-    values = {
-        _THROUGHPUT: [run.throughput_per_s for run in done],
-        _LATENCY: [1e3 * run.mean_latency_s for run in done],
-        _P99: [1e3 * run.p99_latency_s for run in done],
-    }
-    return [
-        Series(panel.title, name, tuple(xs), tuple(value if math.isfinite(value) else None for value in values[panel]))
-        for panel in panels
-    ]
-
-
-def _over_time(name: str, run: ParadigmRun, first: int, last: int, *panels: Panel) -> list[Series]:
-    """Series of the seconds `first` to `last` of a run."""
-    values = {_THROUGHPUT: run.throughput_series, _LATENCY: 1e3 * run.latency_series}
-    return [
-        Series(
-            panel.title,
-            name,
-            tuple(float(second) for second in run.time_s[first:last]),
-            tuple(float(value) if math.isfinite(value) else None for value in values[panel][first:last]),
-        )
-        for panel in panels
-    ]
-
-
-def _slow_6(_: str) -> Iterator[Series]:
-    shuffles = (0, 2, 4, 8, 16)
-    for name in _FOUR:
-        yield from _totals(name, shuffles, (_run(name, shuffles=each) for each in shuffles), _THROUGHPUT, _LATENCY)
-
-
-def _slow_7(workload: str) -> Iterator[Series]:
-    size, shuffles = WORKLOADS[workload]
-    for name in _FOUR:
-        run = _run(name, _changed(record_bytes=size), shuffles=shuffles, seconds=60.0)
-        yield from _over_time(name, run, 25, 60, _THROUGHPUT)
-
-
-def _slow_8(_: str) -> Iterator[Series]:
-    sizes = (128, 2048, 8192)
-    for cpu_s in (1e-2, 1e-3, 1e-4, 1e-5):
-        # at 10 ms a queue of 1024 records lasts 10 s, so back-pressure takes longer to become steady
-        length = {"seconds": 150.0, "warm_up_s": 50.0} if cpu_s >= 1e-2 else {"seconds": _SHORT}
-        for name in _THREE:
-            runs = [_run(name, _changed(cpu_s=cpu_s, record_bytes=size), **length) for size in sizes]
-            (series,) = _totals(name, sizes, runs, _THROUGHPUT)
-            yield dataclasses.replace(series, panel=f"{1e3 * cpu_s:g} ms per record")
-
-
-def _slow_9(_: str) -> Iterator[Series]:
-    sizes = (32, 2048, 32768)
-    for name in _THREE:
-        runs = [_run(name, _changed(shard_bytes=size * 1024.0)) for size in sizes]
-        yield from _totals(name, sizes, runs, _THROUGHPUT, _LATENCY)
-
-
-def _slow_10(_: str) -> Iterator[Series]:
-    skews = (0.0, 0.3, 0.5, 0.7, 0.9)
-    for name in _THREE:
-        yield from _totals(name, skews, (_run(name, skew=skew) for skew in skews), _THROUGHPUT, _LATENCY)
-    bounds = tuple(_key_bound(skew) for skew in skews)
-    yield Series(_THROUGHPUT.title, "bound of the most frequent key", skews, bounds)
-
-
-def _key_bound(skew: float) -> float:
-    """Records/s at which the core of the most frequent key is full, or all cores are."""
-    share = KeyTrace.zipf(_KEYS, skew).shares[0]
-    return float(min(1 / (_OPERATOR.cpu_s * share), _CLUSTER.cores / _OPERATOR.cpu_s))
-
-
-def _one_executor(cores: int, **fields: float) -> ParadigmRun:
-    """Run one executor on that number of cores; the sources stay outside, so its network card carries all records."""
-    cluster = ElasticCluster(nodes=max(1, cores // 8), node_cores=min(8, cores))
-    shuffles = fields.pop("shuffles", _SHUFFLES)
-    operator = _changed(executors=1, shards=8192, **fields)
-    return _run("Elasticutor", operator, cluster=cluster, seconds=30.0, skew=0.0, shuffles=shuffles)
-
-
-_CORES = (1, 8, 16, 64, 256)
-_CASES: Mapping[str, dict[str, float]] = MappingProxyType(
-    {
-        "1 ms, 128 B": {},
-        "0.1 ms": {"cpu_s": 1e-4},
-        "0.01 ms": {"cpu_s": 1e-5},
-        "2 KB": {"record_bytes": 2048.0},
-        "8 KB": {"record_bytes": 8192.0},
-    }
-)
-
-
-def _slow_13(_: str) -> Iterator[Series]:
-    for name, fields in _CASES.items():
-        runs = [_one_executor(cores, **fields) for cores in _CORES]
-        one, first = runs[0].throughput_per_s, runs[0].p99_latency_s
-        yield Series("Speed-up", name, _CORES, tuple(run.throughput_per_s / one for run in runs))
-        yield Series("Latency", name, _CORES, tuple(run.p99_latency_s / first for run in runs))
-
-
-def _slow_15(_: str) -> Iterator[Series]:
-    cores = (1, 16, 256)
-    for shuffles in (2.0, 16.0):
-        for label, size in (("32 KB", 32 * 1024.0), ("32 MB", 32768 * 1024.0)):
-            runs = [_one_executor(count, shard_bytes=size, shuffles=shuffles) for count in cores]
-            (series,) = _totals(label, cores, runs, _THROUGHPUT)
-            yield dataclasses.replace(series, panel=f"{shuffles:g} shuffles per minute")
-
-
-_SHARDS, _EXECUTORS = (64, 256, 1024), (1, 8, 32, 256)
-
-
-def _slow_16(workload: str) -> Iterator[Series]:
-    size, shuffles = WORKLOADS[workload]
-    for executors in _EXECUTORS:
-        runs = [
-            _run(
-                "Elasticutor",
-                # the state of the operator stays 256 MB
-                _changed(executors=executors, shards=z, shard_bytes=2**28 / (executors * z), record_bytes=size),
-                shuffles=shuffles,
-                seconds=_SHORT,
-            )
-            for z in _SHARDS
-        ]
-        yield from _totals(f"y = {executors}", _SHARDS, runs, _THROUGHPUT)
-    for name in ("static", "RC"):
-        run = _run(name, _changed(record_bytes=size), shuffles=shuffles, seconds=_SHORT)
-        yield from _totals(name, _SHARDS, [run] * len(_SHARDS), _THROUGHPUT)
-
-
-_EXCHANGE = ("static", "RC", "naive executor-centric", "Elasticutor")
-
-
-def _exchange(name: str) -> ParadigmRun:
-    """Run a load that moves as the stock exchange's does, whose orders are private.
-
-    Table 3 has 218,600 orders/s through 12 operators on 256 cores: about 0.1 ms each; records of 160 B, 300 MB state.
-    """
-    rate = RateTrace.steps([(15.0, r) for r in (1.2e6, 1.8e6, 1.0e6)])
-    operator = _changed(cpu_s=1e-4, record_bytes=160.0, shard_bytes=300e6 / 8192)
-    return _run(name, operator, rate=rate, seconds=None)
-
-
-def _slow_19(_: str) -> Iterator[Series]:
-    moved: dict[str, list[float]] = {"State migration": [], "Remote data transfer": []}
-    for name in _EXCHANGE:
-        run = _exchange(name)
-        yield from _over_time(name, run, 0, 45, _THROUGHPUT, _LATENCY)
-        yield from _totals(name, ("whole run",), [run], _P99)
-        moved["State migration"].append(run.migrated_bytes_per_s / 1e6)
-        moved["Remote data transfer"].append(run.remote_bytes_per_s / 1e6)
-    for what, rates in moved.items():
-        yield Series("Moved", what, _EXCHANGE, tuple(rates))
-
-
-def _slow_table_3(_: str) -> Iterator[Series]:
-    nodes = (8, 16, 32)
-    operator = _changed(cpu_s=1e-4, record_bytes=160.0, shard_bytes=300e6 / 8192)
-    runs = [_run("Elasticutor", operator, cluster=ElasticCluster(nodes=count), seconds=_SHORT) for count in nodes]
-    yield from _totals("Elasticutor", nodes, runs, _THROUGHPUT)
 
 
 def _drawn(number: str, finding: str, *panels: Panel, chosen: str = "", more: Iterable[Series] = ()) -> Reproduction:
@@ -247,7 +35,7 @@ def _thousands(rate: float) -> str:
 
 
 def _make_6(_: str) -> Reproduction:
-    rates = _named("Figure 6", _THROUGHPUT)
+    rates = _named("Figure 6", THROUGHPUT)
     x = "Shuffles per minute"
     return _drawn(
         "Figure 6",
@@ -255,13 +43,13 @@ def _make_6(_: str) -> Reproduction:
         f"{_thousands(rates['Elasticutor'].at(16))} records/s, RC from {_thousands(rates['RC'].at(0))} to "
         f"{_thousands(rates['RC'].at(16))}, or with a synchronisation for every 8 shards to "
         f"{_thousands(rates['RC, 8 per sync'].at(16))}",
-        _with_x(_THROUGHPUT, x),
-        _with_x(_LATENCY, x),
+        _with_x(THROUGHPUT, x),
+        _with_x(LATENCY, x),
     )
 
 
 def _make_7(workload: str) -> Reproduction:
-    rates = _named("Figure 7", _THROUGHPUT, workload)
+    rates = _named("Figure 7", THROUGHPUT, workload)
 
     def lowest(name: str) -> str:
         return _thousands(min(value for value in rates[name].y if value is not None))
@@ -271,7 +59,7 @@ def _make_7(workload: str) -> Reproduction:
         f"In the {workload} workload the throughput falls in a second after a shuffle to {lowest('Elasticutor')} "
         f"records/s under Elasticutor, {lowest('RC')} under RC, and {lowest('RC, 8 per sync')} with a synchronisation "
         "for every 8 shards",
-        _with_x(_THROUGHPUT, "Time (s)"),
+        _with_x(THROUGHPUT, "Time (s)"),
         chosen=workload,
     )
 
@@ -296,20 +84,20 @@ def _make_8(_: str) -> Reproduction:
 
 
 def _make_9(_: str) -> Reproduction:
-    rates = _named("Figure 9", _THROUGHPUT)
+    rates = _named("Figure 9", THROUGHPUT)
     x = "State of a shard (KB)"
     return _drawn(
         "Figure 9",
         f"From 32 KB to 32 MB per shard Elasticutor goes from {_thousands(rates['Elasticutor'].at(32))} to "
         f"{_thousands(rates['Elasticutor'].at(32768))} records/s, RC from {_thousands(rates['RC'].at(32))} to "
         f"{_thousands(rates['RC'].at(32768))}; static has {_thousands(rates['static'].at(32768))}",
-        _with_x(_THROUGHPUT, x, log=True),
-        _with_x(_LATENCY, x, log=True),
+        _with_x(THROUGHPUT, x, log=True),
+        _with_x(LATENCY, x, log=True),
     )
 
 
 def _make_10(_: str) -> Reproduction:
-    rates = _named("Figure 10", _THROUGHPUT)
+    rates = _named("Figure 10", THROUGHPUT)
     x = "Skew of the keys (exponent of Zipf's law)"
     return _drawn(
         "Figure 10",
@@ -317,8 +105,8 @@ def _make_10(_: str) -> Reproduction:
         f"{_thousands(rates['RC'].at(0.5))} and static {_thousands(rates['static'].at(0.5))}; at 0.7 RC "
         f"has {_thousands(rates['RC'].at(0.7))} and Elasticutor {_thousands(rates['Elasticutor'].at(0.7))}, the "
         "bound of the most frequent key",
-        _with_x(_THROUGHPUT, x),
-        _with_x(_LATENCY, x),
+        _with_x(THROUGHPUT, x),
+        _with_x(LATENCY, x),
     )
 
 
@@ -369,14 +157,14 @@ def _make_15(_: str) -> Reproduction:
 
 
 def _make_16(workload: str) -> Reproduction:
-    rates = _named("Figure 16", _THROUGHPUT, workload)
+    rates = _named("Figure 16", THROUGHPUT, workload)
     return _drawn(
         "Figure 16",
         f"In the {workload} workload 32 executors of 256 shards sustain {_thousands(rates['y = 32'].at(256))} "
         "records/s, "
         f"one executor {_thousands(rates['y = 1'].at(256))}, 256 executors {_thousands(rates['y = 256'].at(256))}; "
         f"static has {_thousands(rates['static'].at(256))}",
-        _with_x(_THROUGHPUT, "Shards per executor (z)", log=True),
+        _with_x(THROUGHPUT, "Shards per executor (z)", log=True),
         chosen=workload,
     )
 
@@ -385,19 +173,19 @@ _MOVED = Panel("Moved", "Paradigm", "Over the network (MB/s)", "bars", log_y=Tru
 
 
 def _make_19(_: str) -> Reproduction:
-    tails = {name: series.at("whole run") for name, series in _named("Figure 19", _P99).items()}
-    series = [one for one in recorded(NAME, "Figure 19") if one.panel == _THROUGHPUT.title]
-    bars = Series(_P99.title, "whole run", tuple(tails), tuple(tails.values()))
+    tails = {name: series.at("whole run") for name, series in _named("Figure 19", P99).items()}
+    series = [one for one in recorded(NAME, "Figure 19") if one.panel == THROUGHPUT.title]
+    bars = Series(P99.title, "whole run", tuple(tails), tuple(tails.values()))
     return Reproduction(
         "The p99 latency of the changing load is "
         + ", ".join(f"{tail:,.0f} ms with {name}" for name, tail in tails.items()),
-        (_with_x(_THROUGHPUT, "Time (s)"), _with_x(_P99, "Paradigm", shape="bars")),
+        (_with_x(THROUGHPUT, "Time (s)"), _with_x(P99, "Paradigm", shape="bars")),
         (*series, bars),
     )
 
 
 def _make_20(_: str) -> Reproduction:
-    means = _named("Figure 19", _LATENCY)
+    means = _named("Figure 19", LATENCY)
     series = tuple(means.values())
 
     def mean(name: str) -> float:
@@ -408,7 +196,7 @@ def _make_20(_: str) -> Reproduction:
         f"The mean latency, averaged over the seconds, is {mean('Elasticutor'):.3g} ms with Elasticutor, "
         f"{mean('naive executor-centric'):.3g} ms with the naive scheduler, {mean('RC'):.3g} ms with RC and "
         f"{mean('static'):,.0f} ms with static",
-        (_with_x(_LATENCY, "Time (s)"),),
+        (_with_x(LATENCY, "Time (s)"),),
         series,
     )
 
@@ -464,7 +252,7 @@ PAPER = Paper(
             "for "
             "every 8 shards it becomes useless, but loses throughput without shuffles too.",
             _make_6,
-            slow=_slow_6,
+            slow=runs.figure_6,
         ),
         PaperFigure(
             "Figure 7",
@@ -474,7 +262,7 @@ PAPER = Paper(
             _NO_NUMBERS,
             _make_7,
             tuple(WORKLOADS),
-            _slow_7,
+            runs.figure_7,
         ),
         PaperFigure(
             "Figure 8",
@@ -484,7 +272,7 @@ PAPER = Paper(
             "simulated",
             _NO_NUMBERS,
             _make_8,
-            slow=_slow_8,
+            slow=runs.figure_8,
         ),
         PaperFigure(
             "Figure 9",
@@ -494,7 +282,7 @@ PAPER = Paper(
             f"{_NO_NUMBERS} At 32 MB RC stays above static here: it moves ten shards at once over idle network cards, "
             "whereas a core that changes its executor makes an eighth of that executor's 8 GB move.",
             _make_9,
-            slow=_slow_9,
+            slow=runs.figure_9,
         ),
         PaperFigure(
             "Figure 10",
@@ -505,7 +293,7 @@ PAPER = Paper(
             f"{_NO_NUMBERS} From 0.7 on RC and Elasticutor are equal here, at the bound of the most frequent key: its "
             "records of 128 B take a fraction of the network.",
             _make_10,
-            slow=_slow_10,
+            slow=runs.figure_10,
         ),
         PaperFigure(
             "Figure 11",
@@ -528,7 +316,7 @@ PAPER = Paper(
             "simulated",
             "Recorded. The sources stay outside the executor, so that all records reach it through its network card.",
             _make_13,
-            slow=_slow_13,
+            slow=runs.figure_13,
         ),
         PaperFigure(
             "Figure 14",
@@ -547,7 +335,7 @@ PAPER = Paper(
             "simulated",
             f"{_NO_NUMBERS} The keys are not skewed here, so few shards move and their size matters little.",
             _make_15,
-            slow=_slow_15,
+            slow=runs.figure_15,
         ),
         PaperFigure(
             "Figure 16",
@@ -559,7 +347,7 @@ PAPER = Paper(
             f"{_NO_NUMBERS} With frequent shuffles one executor falls behind static only at 64 shards and fewer.",
             _make_16,
             tuple(WORKLOADS),
-            _slow_16,
+            runs.figure_16,
         ),
         PaperFigure(
             "Figure 18",
@@ -578,7 +366,7 @@ PAPER = Paper(
             "published "
             "cluster, costs and sizes.",
             _make_19,
-            slow=_slow_19,
+            slow=runs.figure_19,
         ),
         PaperFigure(
             "Figure 20",
@@ -609,7 +397,7 @@ PAPER = Paper(
             "times the "
             "scheduler.",
             _make_table_3,
-            slow=_slow_table_3,
+            slow=runs.table_3,
         ),
     ),
 )

@@ -1,0 +1,235 @@
+"""The runs behind the figures of Elasticutor (SIGMOD 2019), section 5, in the simulation of its paradigms.
+
+Each function gives the series of one figure or table; `workbench.papers.elasticutor` draws what was recorded of them.
+The assumptions beyond the paper are in `ElasticSettings` and `KeyedOperator`. Two matter most. A key is never split, so
+the most frequent key bounds the throughput of every paradigm. And one synchronisation of the upstream executors serves
+all shards of a repartitioning, which favours the resource-centric paradigm (RC); "RC, 8 per sync" has one for every 8
+shards.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from workbench.papers.figure import Panel, Series
+from workbench.scaling.elastic import (
+    ElasticCluster,
+    ElasticSettings,
+    KeyedOperator,
+    Paradigm,
+    ParadigmRun,
+    simulate_paradigm,
+)
+from workbench.simulation import KeyTrace, RateTrace
+
+_CLUSTER, _OPERATOR = ElasticCluster(), KeyedOperator()
+_KEYS, _SKEW, _SHUFFLES, _SECONDS, _SHORT = 10_000, 0.5, 2.0, 70.0, 30.0
+_PARADIGMS: Mapping[str, tuple[Paradigm, ElasticSettings]] = MappingProxyType(
+    {
+        "static": ("static", ElasticSettings()),
+        "RC": ("resource-centric", ElasticSettings()),
+        "Elasticutor": ("executor-centric", ElasticSettings()),
+        "RC, 8 per sync": ("resource-centric", ElasticSettings(moves_per_sync=8)),
+        "naive executor-centric": ("naive-executor-centric", ElasticSettings()),
+    }
+)
+_THREE = ("static", "RC", "Elasticutor")
+_FOUR = (*_THREE, "RC, 8 per sync")
+
+WORKLOADS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"default": (128.0, 2.0), "data-intensive": (8192.0, 2.0), "highly dynamic": (128.0, 16.0)}
+)
+"""Bytes of a record and shuffles per minute of the workloads of section 5.3."""
+
+THROUGHPUT = Panel("Throughput", "", "Throughput (records/s)")
+LATENCY = Panel("Mean latency", "", "Mean latency (ms)", log_y=True)
+P99 = Panel("99th percentile of latency", "", "p99 latency (ms)", log_y=True)
+
+
+def _run(
+    name: str, operator: KeyedOperator = _OPERATOR, *, skew: float = _SKEW, shuffles: float = _SHUFFLES, **how: object
+) -> ParadigmRun:
+    """Run a paradigm once, seeded, in the paper's set-up."""
+    paradigm, settings = _PARADIGMS[name]
+    given = {"seconds": _SECONDS, "cluster": _CLUSTER, **how}
+    keys = KeyTrace.zipf(_KEYS, skew, shuffles, seed=1)
+    return simulate_paradigm(paradigm, operator, keys=keys, settings=settings, seed=1, **given)  # type: ignore[arg-type]
+
+
+def _changed(**fields: float) -> KeyedOperator:
+    return dataclasses.replace(_OPERATOR, **fields)  # type: ignore[arg-type]
+
+
+def _totals(name: str, xs: Sequence[float | str], runs: Iterable[ParadigmRun], *panels: Panel) -> list[Series]:
+    """Series of the runs' totals, one for each panel."""
+    done = list(runs)
+    values = {
+        THROUGHPUT: [run.throughput_per_s for run in done],
+        LATENCY: [1e3 * run.mean_latency_s for run in done],
+        P99: [1e3 * run.p99_latency_s for run in done],
+    }
+    return [
+        Series(panel.title, name, tuple(xs), tuple(value if math.isfinite(value) else None for value in values[panel]))
+        for panel in panels
+    ]
+
+
+def _over_time(name: str, run: ParadigmRun, first: int, last: int, *panels: Panel) -> list[Series]:
+    """Series of the seconds `first` to `last` of a run."""
+    values = {THROUGHPUT: run.throughput_series, LATENCY: 1e3 * run.latency_series}
+    return [
+        Series(
+            panel.title,
+            name,
+            tuple(float(second) for second in run.time_s[first:last]),
+            tuple(float(value) if math.isfinite(value) else None for value in values[panel][first:last]),
+        )
+        for panel in panels
+    ]
+
+
+def figure_6(_: str) -> Iterator[Series]:
+    """Throughput and latency over shuffles of the keys per minute."""
+    shuffles = (0, 2, 4, 8, 16)
+    for name in _FOUR:
+        yield from _totals(name, shuffles, (_run(name, shuffles=each) for each in shuffles), THROUGHPUT, LATENCY)
+
+
+def figure_7(workload: str) -> Iterator[Series]:
+    """Throughput of every second around shuffles, for one of `WORKLOADS`."""
+    size, shuffles = WORKLOADS[workload]
+    for name in _FOUR:
+        run = _run(name, _changed(record_bytes=size), shuffles=shuffles, seconds=60.0)
+        yield from _over_time(name, run, 25, 60, THROUGHPUT)
+
+
+def figure_8(_: str) -> Iterator[Series]:
+    """Throughput over the size of a record, at four CPU times per record."""
+    sizes = (128, 2048, 8192)
+    for cpu_s in (1e-2, 1e-3, 1e-4, 1e-5):
+        # at 10 ms a queue of 1024 records lasts 10 s, so back-pressure takes longer to become steady
+        length = {"seconds": 150.0, "warm_up_s": 50.0} if cpu_s >= 1e-2 else {"seconds": _SHORT}
+        for name in _THREE:
+            runs = [_run(name, _changed(cpu_s=cpu_s, record_bytes=size), **length) for size in sizes]
+            (series,) = _totals(name, sizes, runs, THROUGHPUT)
+            yield dataclasses.replace(series, panel=f"{1e3 * cpu_s:g} ms per record")
+
+
+def figure_9(_: str) -> Iterator[Series]:
+    """Throughput and latency over the size of a shard, KB."""
+    sizes = (32, 2048, 32768)
+    for name in _THREE:
+        runs = [_run(name, _changed(shard_bytes=size * 1024.0)) for size in sizes]
+        yield from _totals(name, sizes, runs, THROUGHPUT, LATENCY)
+
+
+def figure_10(_: str) -> Iterator[Series]:
+    """Throughput and latency over the skew of the keys, and the bound of the most frequent key."""
+    skews = (0.0, 0.3, 0.5, 0.7, 0.9)
+    for name in _THREE:
+        yield from _totals(name, skews, (_run(name, skew=skew) for skew in skews), THROUGHPUT, LATENCY)
+    bounds = tuple(_key_bound(skew) for skew in skews)
+    yield Series(THROUGHPUT.title, "bound of the most frequent key", skews, bounds)
+
+
+def _key_bound(skew: float) -> float:
+    """Records/s at which the core of the most frequent key is full, or all cores are."""
+    share = KeyTrace.zipf(_KEYS, skew).shares[0]
+    return float(min(1 / (_OPERATOR.cpu_s * share), _CLUSTER.cores / _OPERATOR.cpu_s))
+
+
+def _one_executor(cores: int, **fields: float) -> ParadigmRun:
+    """Run one executor on that number of cores; the sources stay outside, so its network card carries all records."""
+    cluster = ElasticCluster(nodes=max(1, cores // 8), node_cores=min(8, cores))
+    shuffles = fields.pop("shuffles", _SHUFFLES)
+    operator = _changed(executors=1, shards=8192, **fields)
+    return _run("Elasticutor", operator, cluster=cluster, seconds=30.0, skew=0.0, shuffles=shuffles)
+
+
+_CORES = (1, 8, 16, 64, 256)
+_CASES: Mapping[str, dict[str, float]] = MappingProxyType(
+    {
+        "1 ms, 128 B": {},
+        "0.1 ms": {"cpu_s": 1e-4},
+        "0.01 ms": {"cpu_s": 1e-5},
+        "2 KB": {"record_bytes": 2048.0},
+        "8 KB": {"record_bytes": 8192.0},
+    }
+)
+
+
+def figure_13(_: str) -> Iterator[Series]:
+    """Speed-up and tail latency of one executor over its cores, for five operators."""
+    for name, fields in _CASES.items():
+        runs = [_one_executor(cores, **fields) for cores in _CORES]
+        one, first = runs[0].throughput_per_s, runs[0].p99_latency_s
+        yield Series("Speed-up", name, _CORES, tuple(run.throughput_per_s / one for run in runs))
+        yield Series("Latency", name, _CORES, tuple(run.p99_latency_s / first for run in runs))
+
+
+def figure_15(_: str) -> Iterator[Series]:
+    """Throughput of one executor over its cores, by size of a shard and shuffles per minute."""
+    cores = (1, 16, 256)
+    for shuffles in (2.0, 16.0):
+        for label, size in (("32 KB", 32 * 1024.0), ("32 MB", 32768 * 1024.0)):
+            runs = [_one_executor(count, shard_bytes=size, shuffles=shuffles) for count in cores]
+            (series,) = _totals(label, cores, runs, THROUGHPUT)
+            yield dataclasses.replace(series, panel=f"{shuffles:g} shuffles per minute")
+
+
+_SHARDS, _EXECUTORS = (64, 256, 1024), (1, 8, 32, 256)
+
+
+def figure_16(workload: str) -> Iterator[Series]:
+    """Throughput over shards per executor and executors, for one of `WORKLOADS`."""
+    size, shuffles = WORKLOADS[workload]
+    for executors in _EXECUTORS:
+        runs = [
+            _run(
+                "Elasticutor",
+                # the state of the operator stays 256 MB
+                _changed(executors=executors, shards=z, shard_bytes=2**28 / (executors * z), record_bytes=size),
+                shuffles=shuffles,
+                seconds=_SHORT,
+            )
+            for z in _SHARDS
+        ]
+        yield from _totals(f"y = {executors}", _SHARDS, runs, THROUGHPUT)
+    for name in ("static", "RC"):
+        run = _run(name, _changed(record_bytes=size), shuffles=shuffles, seconds=_SHORT)
+        yield from _totals(name, _SHARDS, [run] * len(_SHARDS), THROUGHPUT)
+
+
+_EXCHANGE = ("static", "RC", "naive executor-centric", "Elasticutor")
+
+
+def _exchange(name: str) -> ParadigmRun:
+    """Run a load that moves as the stock exchange's does, whose orders are private.
+
+    Table 3 has 218,600 orders/s through 12 operators on 256 cores: about 0.1 ms each; records of 160 B, 300 MB state.
+    """
+    rate = RateTrace.steps([(15.0, r) for r in (1.2e6, 1.8e6, 1.0e6)])
+    operator = _changed(cpu_s=1e-4, record_bytes=160.0, shard_bytes=300e6 / 8192)
+    return _run(name, operator, rate=rate, seconds=None)
+
+
+def figure_19(_: str) -> Iterator[Series]:
+    """Throughput, latency and bytes moved under a load that moves as the stock exchange's does."""
+    moved: dict[str, list[float]] = {"State migration": [], "Remote data transfer": []}
+    for name in _EXCHANGE:
+        run = _exchange(name)
+        yield from _over_time(name, run, 0, 45, THROUGHPUT, LATENCY)
+        yield from _totals(name, ("whole run",), [run], P99)
+        moved["State migration"].append(run.migrated_bytes_per_s / 1e6)
+        moved["Remote data transfer"].append(run.remote_bytes_per_s / 1e6)
+    for what, rates in moved.items():
+        yield Series("Moved", what, _EXCHANGE, tuple(rates))
+
+
+def table_3(_: str) -> Iterator[Series]:
+    """Throughput of the exchange's operator over nodes."""
+    nodes = (8, 16, 32)
+    operator = _changed(cpu_s=1e-4, record_bytes=160.0, shard_bytes=300e6 / 8192)
+    runs = [_run("Elasticutor", operator, cluster=ElasticCluster(nodes=count), seconds=_SHORT) for count in nodes]
+    yield from _totals("Elasticutor", nodes, runs, THROUGHPUT)
