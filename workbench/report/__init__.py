@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.report._render import Report, export_executed, render
     from workbench.report.html import fetched_urls
+    from workbench.report.paper_steps import show_papers
     from workbench.report.parameters import Parameter, parameters_of
     from workbench.report.steps import (
         ask,
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         show_capacity,
         show_measurement,
         show_observed,
-        show_papers,
         show_placement,
         show_planned,
         show_scaling,
@@ -58,7 +58,7 @@ _PLACES = {
     "show_capacity": "steps",
     "show_measurement": "steps",
     "show_observed": "steps",
-    "show_papers": "steps",
+    "show_papers": "paper_steps",
     "show_placement": "steps",
     "show_planned": "steps",
     "show_scaling": "steps",

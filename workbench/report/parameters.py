@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from papermill import inspect_notebook
 
@@ -31,6 +32,14 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "dict": (dict,),
 }
 _FILE = " file"
+
+
+def _ask_papers(**asked: Any) -> object:  # noqa: ANN401 - the parameters of a notebook
+    from workbench.report.paper_steps import ask_papers  # noqa: PLC0415 - it loads the papers' simulators
+
+    return ask_papers(**asked)
+
+
 _READERS: Mapping[str, Callable[[Path], object]] = {
     "study file": read_study,
     "plans file": read_planned,
@@ -39,7 +48,7 @@ _READERS: Mapping[str, Callable[[Path], object]] = {
 }
 _TOGETHER: Mapping[str, Callable[..., object]] = {
     "capacity": lambda study, history, **_: StudyHistory.of(Path(study), Path(history)),
-    "papers": steps.ask_papers,
+    "papers": _ask_papers,
     "placement": steps.ask_placement,
     "scaling": steps.try_scaling,
 }

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.papers import PAPERS, Paper, find_paper
 from workbench.placement import PlacementInput, Setting, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
 from workbench.simulation import RateTrace
@@ -36,7 +35,6 @@ from workbench.views import (
     elastic_cards,
     measurement_cards,
     observed_cards,
-    paper_cards,
     placement_cards,
     plan_cards,
     run_cards,
@@ -46,7 +44,6 @@ from workbench.views.cards import Card, fold, show
 from workbench.views.study_cards import asked_card, so_far_card
 
 _LEFT_OUT = frozenset({"slots", "workers", "response", "hot_key", "shuffle_keys", "keys", "policies", "settings"})
-ALL, ANY = "all", "any"  # papers; queries of them
 _MOMENT_S = 1.0  # of a load, to try what to replay
 
 
@@ -247,30 +244,6 @@ def show_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     scenario = ask_scaling(query, rates, **asked)
     found = scenario.replay(scenario.trace())
     show(scaling_cards.cards(found) if isinstance(found, Replayed) else elastic_cards.paradigm_cards(found))
-
-
-def ask_papers(paper: str = ALL, query: str = ANY) -> tuple[Paper, ...]:
-    """Find the papers whose figures to show: the named one or all, and with a query those that have it.
-
-    Raises
-    ------
-    WorkbenchError
-        When there is no such paper, or no figure of it can be made for the query.
-    """
-    chosen = tuple(PAPERS.values()) if paper == ALL else (find_paper(paper),)
-    known = tuple(dict.fromkeys(name for one in chosen for name in one.inputs))
-    if query not in {ANY, *known}:
-        raise WorkbenchError(
-            f"No figure can be made for the query {query!r}; use one of {', '.join(known)}, or {ANY}.",
-            settings=("query",),
-        )
-    return tuple(one for one in chosen if query == ANY or query in one.inputs)
-
-
-def show_papers(paper: str = ALL, query: str = ANY) -> None:
-    """Show the figures of a paper, or of all, next to ours; see `ask_papers`."""
-    for one in ask_papers(paper, query):
-        show(paper_cards.cards(one, None if query == ANY else query))
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:
