@@ -8,9 +8,10 @@ from rich.text import Text
 from workbench import units
 from workbench.cli import look
 from workbench.records import CapacityPlan
-from workbench.views.front import capacity, deployment
+from workbench.views.front import CAPACITY, capacity, deployment
 
 _STYLES: Mapping[str, str] = {"safe": "green", "risky": "yellow", "don't rely on it yet": "bold red"}
+_CAPACITY = CAPACITY.replace(", ", ",\n")  # so that the heading takes no room from what is to be deployed
 
 
 def verdict_of(plan: CapacityPlan) -> Text:
@@ -23,10 +24,10 @@ def verdict_of(plan: CapacityPlan) -> Text:
 def targets(plans: Sequence[CapacityPlan]) -> Table:
     """Make the table of targets: verdict, deployment, capacity with its interval, cost."""
     priced = any(plan.price is not None for plan in plans)
-    names = ("target", "verdict", "deploy", "capacity (90 %)")
-    table = look.table({**dict.fromkeys(names, "left"), **({"cost": "right"} if priced else {})})
+    names = ("target", "verdict", "deploy")
+    table = look.table({**dict.fromkeys(names, "left"), **dict.fromkeys((_CAPACITY, *["cost"] * priced), "right")})
     for plan in plans:
-        cells: list[str | Text] = [units.rate(plan.rate), verdict_of(plan), deployment(plan), capacity(plan)]
+        cells: list[str | Text] = [units.rate(plan.rate), verdict_of(plan), deployment(plan), capacity(plan, "")]
         if priced:
             cells.append(cost(plan))
         table.add_row(*cells)

@@ -9,6 +9,8 @@ from workbench.views.choices import choices
 from workbench.views.first_screen import Chip, beside_html, cares_html, header_html, origin, table_html, tabs_html
 
 _CLASSES = {"safe": "safe", "risky": "risky", "don't rely on it yet": "unsure"}
+CAPACITY = "capacity, records/s (90 %)"
+"""Heading of the column in which `capacity` needs no unit."""
 _ALREADY_SAID = frozenset({"extrapolation", "wide interval", "few runs"})  # the verdict weighs them
 
 
@@ -29,9 +31,10 @@ def deployment(plan: CapacityPlan) -> str:
     return slots if plan.price is None else f"{slots} on {plan.price.workers} x {plan.price.instance.name}"
 
 
-def capacity(plan: CapacityPlan) -> str:
-    """Give the capacity and its interval, with the digits one can stand for."""
-    return f"{units.rate(plan.expected_rate, 2)} ({units.scaled(plan.low, '', 2)} to {units.scaled(plan.high, '', 2)})"
+def capacity(plan: CapacityPlan, unit: str = "records/s") -> str:
+    """Give the capacity and its interval, with the digits one can stand for; without `unit` where a heading has it."""
+    low, high = (units.scaled(end, "", 2) for end in (plan.low, plan.high))
+    return f"{units.scaled(plan.expected_rate, unit, 2)} ({low} to {high})"
 
 
 def risk(plan: CapacityPlan) -> str:
@@ -83,7 +86,8 @@ def _targets(plans: Sequence[CapacityPlan]) -> str:
     if not plans:
         return ""
     priced = any(plan.price is not None for plan in plans)
-    names = ("Target", "Verdict", "Deploy", "Capacity (90 %)", "Risk of falling short", *["Cost a month"] * priced)
+    columns = ("Target", "Verdict", "Deploy", CAPACITY.capitalize(), "Risk of falling short")
+    names = (*columns, *["Cost a month"] * priced)
     return table_html(names, (_target(plan, priced=priced) for plan in plans))
 
 
@@ -93,7 +97,7 @@ def _target(plan: CapacityPlan, *, priced: bool) -> list[str | Chip]:
         units.rate(plan.rate),
         "" if verdict is None else Chip(verdict.level, _CLASSES[verdict.level]),
         deployment(plan),
-        capacity(plan),
+        capacity(plan, ""),
         risk(plan),
     ]
     return [*cells, _money(plan.price)] if priced else cells
