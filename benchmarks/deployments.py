@@ -20,6 +20,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 from extrapolation import QUERIES, query_of
 
 from workbench import units

@@ -18,7 +18,7 @@ from workbench.simulation import preset
 from workbench.study import Runner, Study, measuring, planning, run_study
 from workbench.study.runner import CancelledError, time_left
 from workbench.testbed import FluidTestbed
-from workbench.testbed.spark.testbed import _answer
+from workbench.testbed.spark.process import answer
 
 BUDGET = Budget(8, SlotProfile(1.0, 1024), 5.0)
 ESTIMATOR = CapacityEstimator(tolerance=0.02)
@@ -207,5 +207,5 @@ def test_spark_looks_for_a_cancellation_while_it_waits():
         raise CancelledError
 
     with pytest.raises(CancelledError):
-        _answer(mine, check=check)
+        answer(mine, check=check)
     assert asked == [1]

@@ -3,19 +3,18 @@
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark import testbed
-from workbench.testbed.spark.testbed import _ended
+from workbench.testbed.spark.process import DriverProcess, answer, ended
 
 
 def test_without_a_word_memory_is_the_likely_cause(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert str(_ended("")).startswith("Spark's driver process ended by itself, most likely for lack of memory; close")
+    assert str(ended("")).startswith("Spark's driver process ended by itself, most likely for lack of memory; close")
 
 
 def test_its_last_error_is_told_and_memory_still_advised(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = "at x\njava.lang.OutOfMemoryError: Java heap space\n"
-    assert "itself (java.lang.OutOfMemoryError: Java heap space), most likely for lack of memory" in str(_ended(said))
+    assert "itself (java.lang.OutOfMemoryError: Java heap space), most likely for lack of memory" in str(ended(said))
 
 
 def test_a_package_of_the_folder_that_hides_an_installed_one_is_named(tmp_path, monkeypatch):
@@ -23,7 +22,7 @@ def test_a_package_of_the_folder_that_hides_an_installed_one_is_named(tmp_path, 
     (tmp_path / "numpy" / "__init__.py").touch()
     (tmp_path / "jobs.py").touch()
     monkeypatch.chdir(tmp_path)
-    told = str(_ended("ImportError: cannot import name 'array' from 'numpy'"))
+    told = str(ended("ImportError: cannot import name 'array' from 'numpy'"))
     assert "take numpy in the current folder for a module of the same name: rename it" in told
     assert "jobs.py" not in told
 
@@ -38,7 +37,7 @@ def folders(tmp_path):
 
 def test_the_logs_of_a_failed_deployment_go_with_its_error(folders):
     def fail():
-        with testbed._Driver(*folders, None):
+        with DriverProcess(*folders, None):
             (folders[0] / "jvm.log").write_text("java.lang.OutOfMemoryError: Java heap space\n")
             raise WorkbenchError("It failed.")
 
@@ -50,10 +49,10 @@ def test_the_logs_of_a_failed_deployment_go_with_its_error(folders):
 
 @pytest.mark.fault("the driver process of a deployment is killed before it answers")
 def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
-    with testbed._Driver(*folders, None) as driver:
+    with DriverProcess(*folders, None) as driver:
         driver._process.kill()
         with pytest.raises(WorkbenchError, match="ended by itself") as seen:
-            testbed._answer(driver.connection, said=driver.said)
+            answer(driver.connection, said=driver.said)
     injected.seen(str(seen.value))
     assert driver._reaper.returncode == 0
     assert not any(folder.exists() for folder in folders)
