@@ -32,7 +32,9 @@ def test_a_young_one_may_still_be_in_the_making(folder):
 
 
 def test_one_that_a_process_names_is_in_use(folder):
-    with subprocess.Popen([sys.executable, "-c", "input()", str(folder)], stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "print('begun', flush=True); input()", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"begun\n"
         assert found(folder) == ()
         process.communicate(b"\n")
     assert found(folder) == (folder,)
