@@ -48,3 +48,7 @@ class WorkbenchError(Exception):
     def _render_traceback_(self) -> list[str]:
         """Show in a notebook what the command line shows: IPython prints these lines instead of a traceback."""
         return [f"✖ {self}"]
+
+
+class TooFewBatchesError(WorkbenchError):
+    """Too few batches were complete in the time allowed: they take too long, and nothing else is wrong."""

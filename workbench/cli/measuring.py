@@ -242,7 +242,7 @@ def _summary(measurement: Measurement, output: Path, report: str | None) -> dict
         "slot_cpus": measurement.budget.profile.cpus,
         "memory_mb": measurement.budget.profile.memory_mb,
         "interval_s": measurement.budget.interval_s,
-        "source_rate_limit": measurement.source.rate_limit if measurement.source else None,
+        "source_rate_limit": measurement.source_limit,
         "measurement": str(output),
         "report": report,
     }

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from workbench.escaping import for_terminal
-from workbench.measuring import Event, Failed, GivenUp, Rounded, describe
+from workbench.measuring import CutShort, Event, Failed, GivenUp, Rounded, describe
 
 _IN_MINUTES = 90  # seconds, from which on they are given in minutes
 
@@ -32,7 +32,7 @@ class Progress:
         """Say what happened while something was measured; complete rounds and failures stay in sight."""
         text = describe(event)
         if text is not None:
-            (self.keep if isinstance(event, Rounded | Failed | GivenUp) else self.show)(text)
+            (self.keep if isinstance(event, CutShort | Failed | GivenUp | Rounded) else self.show)(text)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from workbench.measuring.contents import (
 from workbench.measuring.costs import MIN_LEVELS, Line, count_levels, fit_costs, fit_line
 from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import (
+    CutShort,
     Deployed,
     Event,
     Failed,
@@ -61,6 +62,7 @@ __all__ = [
     "AdaptiveSchedule",
     "CapacityEstimator",
     "Configuration",
+    "CutShort",
     "Deployed",
     "Event",
     "Failed",

@@ -232,7 +232,7 @@ class CapacityEstimator:
         allowed = _NOT_OFFERED_REPEATS
         if len(refused) > allowed and all(refused[-allowed - 1 :]) and last.judgement is not None:
             raise WorkbenchError(
-                f"The rate {last.rate:,.0f} records/s was not offered in {len(refused)} attempts: "
+                f"The rate {last.rate:,.0f} records/s was not offered in {sum(refused)} attempts: "
                 f"{last.judgement.reason} Within 1 % is allowed. Check the source's rate limiter, or lower max_rate."
             )
 

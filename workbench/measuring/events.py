@@ -15,6 +15,7 @@ event          kind in the journal  data
 `Failed`       not recorded         the next run tries again
 `Turned`       not recorded         a budget's turn in a shared deployment
 `Rounded`      not recorded         what complete rounds say so far
+`CutShort`     not recorded         runs for the costs failed; the rates stand
 =============  ===================  ==========================================
 """
 
@@ -119,7 +120,14 @@ class Rounded:
     measurements: tuple[Measurement, ...]
 
 
-Event = Deployed | Probed | LoadProbed | Finished | Reused | GivenUp | Failed | Turned | Rounded
+@dataclass(frozen=True)
+class CutShort:
+    """The rates of a shared deployment are known, but a run for the costs failed: why."""
+
+    reason: str
+
+
+Event = Deployed | Probed | LoadProbed | Finished | Reused | GivenUp | Failed | Turned | Rounded | CutShort
 
 
 def record(journal: Journal, event: Deployed | Probed | LoadProbed | Finished | GivenUp) -> None:

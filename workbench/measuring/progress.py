@@ -3,11 +3,11 @@
 import math
 
 from workbench.dataflow import Budget
-from workbench.measuring.events import Deployed, Event, Failed, GivenUp, LoadProbed, Probed, Rounded, Turned
+from workbench.measuring.events import CutShort, Deployed, Event, Failed, GivenUp, LoadProbed, Probed, Rounded, Turned
 from workbench.records import Probe
 
 
-def describe(event: Event) -> str | None:
+def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
     """One line on `event`; None for an event that needs none."""
     text = None
     match event:
@@ -30,6 +30,8 @@ def describe(event: Event) -> str | None:
             text = f"for the costs: {probe.observation.consumed_rate:,.0f} records/s{divided}"
         case Failed(run=run):
             text = f"{_slots(run.budget)} failed: {run.failure}"
+        case CutShort(reason=reason):
+            text = f"the rates are known, the costs are not: {reason}"
         case GivenUp(reason=reason):
             text = f"starting again: {reason}"
     return text

@@ -191,16 +191,18 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
     budgets, rounds = len(rates), len(complete)
     logs = np.array([[math.log(own[number]) for number in complete] for own in rates]).ravel()
     weight = np.array([[own[number] for number in complete] for own in weights]).ravel()
-    design = np.zeros((budgets * rounds, budgets + rounds - 1))  # the effects of the rounds add up to 0
+    by_round = weight.reshape(budgets, rounds).sum(axis=0)
+    last = -by_round[:-1] / by_round[-1]  # the weighted effects of the rounds add up to 0: a disturbed one counts less
+    design = np.zeros((budgets * rounds, budgets + rounds - 1))
     for row, (budget, place) in enumerate((b, r) for b in range(budgets) for r in range(rounds)):
         design[row, budget] = 1.0
-        design[row, budgets:] = -1.0 if place == rounds - 1 else np.eye(rounds - 1)[place]
+        design[row, budgets:] = last if place == rounds - 1 else np.eye(rounds - 1)[place]
     spread = np.linalg.inv(design.T @ (weight[:, None] * design))
     found = spread @ (design.T @ (weight * logs))
     left = logs - design @ found
     seen, degrees = with_prior(float(weight @ left**2), (budgets - 1) * (rounds - 1), deviation)
     reach = float(student.ppf((1 + LEVEL) / 2, degrees)) * seen
-    effects = [*found[budgets:], -found[budgets:].sum()]
+    effects = [*found[budgets:], last @ found[budgets:]]
     return Levels(
         tuple(np.exp(found[:budgets]).tolist()),
         tuple((reach * np.sqrt(np.diag(spread)[:budgets])).tolist()),

@@ -1,20 +1,21 @@
 """Measure several budgets of one query in one warm deployment, in turns.
 
-Each budget takes a turn in every round: the query starts again on it, its source offers all that fits, and one reading
-is taken once state and batch size have settled. Odd rounds go from the fewest slots to the most, even ones back, so
-that what drifts steadily cancels; and where few slots run, most of the machine is left to a driver that is still cold.
+Each budget takes a turn in every round: the query starts again, its state empty, its source offers all that fits, and
+one reading is taken once state and batch size have settled. Odd rounds go from the fewest slots to the most, even ones
+back, so that what drifts steadily cancels; and where few slots run, most of the machine is left to a driver that is
+still cold.
 Every reading is in the journal before it is used; a round that a kill cut short is made again, because its readings met
 two machines.
 """
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from workbench.dataflow import Budget
-from workbench.errors import WorkbenchError
-from workbench.journal import Journal
+from workbench.errors import TooFewBatchesError, WorkbenchError
+from workbench.journal import Journal, JournalError
 from workbench.measuring._measure import (
     Configuration,
     complete,
@@ -24,7 +25,7 @@ from workbench.measuring._measure import (
     recorded_now,
 )
 from workbench.measuring.estimator import CapacityEstimator
-from workbench.measuring.events import Deployed, Event, Finished, LoadProbed, Probed, Reused, Rounded, Turned
+from workbench.measuring.events import CutShort, Deployed, Event, Finished, LoadProbed, Probed, Reused, Rounded, Turned
 from workbench.measuring.fingerprint import definition_of
 from workbench.measuring.readings import Levels, Rounds, enough, estimate, levels, steady
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, expected_deviation, mst_interval
@@ -117,9 +118,15 @@ def measure_together(
     assert isinstance(testbed, Sharing)  # noqa: S101 - a study asks before it calls
     with testbed.deploy_shared(together.query, together.budgets) as live:
         yield from shared.take_turns(live)
-        loads = (yield from shared.observe_costs(live)) if costs else ()
-        yield from shared.divide(live)
-    measured = shared.measurements(loads)
+        try:
+            if costs:
+                yield from shared.observe_costs(live)
+            yield from shared.divide(live)
+        except JournalError:
+            raise
+        except WorkbenchError as error:  # the rates are known without
+            yield CutShort(str(error))
+    measured = shared.measurements()
     for budget, measurement in zip(together.budgets, measured, strict=True):
         yield recorded_now(journal, Finished(shared.keys[budget], measurement))
     return measured
@@ -137,9 +144,11 @@ class _Shared:
         whole = set.intersection(*({probe.number for probe in found} for found in self.readings.values()))
         for found in self.readings.values():  # a round that was cut short is made again
             found[:] = [probe for probe in found if probe.number in whole]
+        self.before = {budget: tuple(found) for budget, found in self.readings.items()}
+        self.loads: list[Probe] = []
         self.divided: dict[Budget, list[Probe]] = {budget: [] for budget in together.budgets}
         self.sources: dict[Budget, SourceProfile | None] = {}
-        self.present, self.partitions = together.budgets[-1], _AS_SLOTS
+        self.present, self.partitions, self.begun = together.budgets[-1], _AS_SLOTS, False
         self.machine, self.waited_s = Machine(), 0.0
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -171,17 +180,15 @@ class _Shared:
                 )
             yield Rounded(number, self.measurements())
 
-    def observe_costs(self, live: SharedRun) -> Generator[Event, None, tuple[Probe, ...]]:
+    def observe_costs(self, live: SharedRun) -> Generator[Event, None, None]:
         """Run the largest budget at lower rates."""
         largest, found = self.together.budgets[-1], self.found
         assert found is not None  # noqa: S101 - the rounds are complete
         yield from self._turn(live, largest, found.rounds)
-        loads = []
         for number, share in enumerate(_LOADS):
             load = observe_at(live, share * found.rates[-1], number, *(n * largest.interval_s for n in _LOAD_INTERVALS))
             yield recorded_now(self.journal, LoadProbed(self.keys[largest], load))
-            loads.append(load)
-        return tuple(loads)
+            self.loads.append(load)
 
     def divide(self, live: SharedRun) -> Generator[Event, None, None]:
         """Read budgets with more partitions than slots, as far as these complete batches."""
@@ -191,26 +198,27 @@ class _Shared:
             yield from self._turn(live, budget, found.rounds, partitions)
             try:
                 probe = self._read(live, found.rounds, begun, partitions)
-            except WorkbenchError:  # that many tasks take too long here; the rates are known without
+            except TooFewBatchesError:  # that many tasks take too long here; the model does without
                 return
             yield recorded_now(self.journal, LoadProbed(self.keys[budget], probe))
             self.divided[budget].append(probe)
 
-    def measurements(self, loads: Sequence[Probe] = ()) -> tuple[Measurement, ...]:
-        """Make the measurement of every budget from the rounds so far; `loads` are the largest one's."""
+    def measurements(self) -> tuple[Measurement, ...]:
+        """Make the measurement of every budget from what was observed so far."""
         found, deviation = self.found, expected_deviation(self.machine)
         assert found is not None  # noqa: S101 - asked after a complete round
         made = []
         for place, budget in enumerate(self.together.budgets):
             known = estimate(self.readings[budget], found, place, self.together.rounds)
-            own = tuple(loads) if budget == self.together.budgets[-1] else ()
-            divided = tuple(self.divided[budget])
+            own = tuple(self.loads) if budget == self.together.budgets[-1] else ()
+            before, divided = self.before[budget], tuple(self.divided[budget])
+            now = tuple(probe for probe in known.probes if probe not in before)
             made.append(
                 Measurement(
                     query=self.together.query.name,
                     budget=budget,
                     estimate=known,
-                    costs=costs_of([Deployment(known.probes, (*own, *divided))]),
+                    costs=costs_of([Deployment(before), Deployment(now, (*own, *divided))]),
                     source=self.sources.get(budget),
                     testbed=self.testbed.identity,
                     started_at=self.started,
@@ -233,9 +241,10 @@ class _Shared:
                 self.journal, Deployed(self.keys[budget], live.machine, budget, tuple(self.readings[budget]))
             )
         yield Turned(self.keys[budget], budget, number, tuple(self.readings[budget]))
-        if (budget, partitions) != (self.present, self.partitions):
+        if self.begun or (budget, partitions) != (self.present, self.partitions):
             live.turn(budget, None if partitions is None else {"source": partitions, "state": partitions})
             self.present, self.partitions = budget, partitions
+        self.begun = True
         self.sources[budget] = live.source
 
     def _read(self, live: SharedRun, number: int, begun: float, partitions: int | None = None) -> Probe:

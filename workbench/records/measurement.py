@@ -98,6 +98,17 @@ class Measurement:
             ) from error
 
     @property
+    def source_limit(self) -> float | None:
+        """Highest rate of the source alone by which the last probe was judged, records/s; None: not profiled.
+
+        It may be above that of `source`: one that seems to limit a query is profiled again, and divided by its scans.
+        """
+        seen = [probe.observation.source_rate_limit for probe in self.estimate.probes[-1:]]
+        if seen and math.isfinite(seen[0]):
+            return seen[0]
+        return None if self.source is None else self.source.rate_limit
+
+    @property
     def used_cores(self) -> float | None:
         """Cores that the tasks of one slot used at the rate, by the testbed's CPU seconds; None: unknown."""
         seen = self.estimate.observation

@@ -222,7 +222,7 @@ def _contradictions(measurement: Measurement) -> Check:
 def _source_bound(measurement: Measurement) -> Check:
     question = "Did the query, and not the source, limit the rate?"
     estimate = measurement.estimate
-    limit = measurement.source.rate_limit if measurement.source else None
+    limit = measurement.source_limit
     if estimate.limit == "source":
         near = "the readings came" if estimate.from_readings else "the next probe would have come"
         return Check(

@@ -108,7 +108,9 @@ def _source(measurement: Measurement) -> list[Card]:
     title = "What does the source cost?"
     source = measurement.source
     if source is None:
-        return [Card("source", title, "The source was not profiled, so its share is not known.", kind="not-yet")]
+        return [
+            Card("source", title, "The source's profile is not recorded, so its share is not known.", kind="not-yet")
+        ]
     finding = (
         f"Releasing one record takes the source {units.seconds(source.per_record_s)} of CPU time; alone it "
         f"releases {units.rate(source.rate_limit)} at most."

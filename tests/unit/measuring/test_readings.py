@@ -110,6 +110,15 @@ def test_a_disturbed_reading_counts_little_and_a_cut_round_not_at_all():
     assert found.half_widths[1] > found.half_widths[0] * 0.99
 
 
+@pytest.mark.parametrize("rates", [(100,), (100, 200, 400)])
+def test_a_round_in_which_every_budget_was_disturbed_lowers_no_rate(rates):
+    readings = [[reading(1, rate), reading(2, 0.6 * rate, slower=0.4), reading(3, rate)] for rate in rates]
+    found = levels(readings, INTERVAL, 0.05)
+    assert found.rates == pytest.approx(rates, rel=0.02)
+    quiet = levels([[reading(n, rate) for n in (1, 2)] for rate in rates], INTERVAL, 0.05)
+    assert found.half_widths == pytest.approx(quiet.half_widths, rel=0.2)
+
+
 def test_rounds_end_when_the_ratios_are_known():
     rounds = Rounds(least=2, most=3, precision=0.1)
     one = levels([[reading(1, 100)], [reading(1, 200)]], INTERVAL, 0.001)

@@ -6,10 +6,11 @@ import pytest
 from warm_machine import WarmMachine
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.errors import WorkbenchError
+from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import (
     CapacityEstimator,
+    CutShort,
     Deployed,
     Finished,
     LoadProbed,
@@ -51,7 +52,7 @@ def test_every_budget_is_measured_in_one_deployment(journal):
         assert run.estimate.middle == pytest.approx(1000 * run.budget.slots, rel=0.05)
         assert run.estimate.low < 1000 * run.budget.slots < run.estimate.high
         assert (run.estimate.limit, run.estimate.steady) == ("query", True)
-    assert machine.turns == [1, 2, 4, 2, 1]  # there and back; what is deployed needs no turn
+    assert machine.turns == [1, 2, 4, 4, 2, 1]  # there and back; every reading begins with an empty state
     kinds = [type(event) for event in seen]
     assert kinds[:3] == [Deployed, Turned, Probed]
     assert kinds[-3:] == [Finished] * 3
@@ -131,7 +132,7 @@ def test_what_shares_a_deployment_is_another_measurement_than_what_has_its_own()
 
 def test_a_disturbed_window_is_made_again_within_the_patience(journal):
     machine = WarmMachine()
-    machine.disturbance = {4: 0.3}  # two slots in the second round
+    machine.disturbance = {5: 0.3}  # two slots in the second round
     patient = CapacityEstimator(patience_s=30)
     begun = machine.clock.now_s
     runs = result_of(measure_together(Together(QUERY, BUDGETS), machine, patient, journal, costs=False))
@@ -196,10 +197,32 @@ def test_partitions_too_many_to_complete_batches_do_not_cost_the_rates(tmp_path)
     class Choking(WarmMachine):
         def observe(self, seconds):
             if self.partitions:
-                raise WorkbenchError("completed 2 batches in 60 s")
+                raise TooFewBatchesError("completed 2 batches in 60 s")
             return super().observe(seconds)
 
     together = Together(QUERY, BUDGETS, divided=((BUDGETS[-1], 400),))
     runs = result_of(measure_together(together, Choking(), ESTIMATOR, Journal(tmp_path / "j.jsonl"), costs=False))
     assert runs[-1].divided == ()
     assert all(run.estimate.rate for run in runs)
+
+
+@pytest.mark.parametrize("breaks", ["in a load", "with more partitions"])
+def test_an_executor_that_is_lost_after_the_rounds_does_not_cost_the_rates(tmp_path, breaks):
+    class Breaking(WarmMachine):
+        def observe(self, seconds):
+            if self.partitions if breaks == "with more partitions" else math.isfinite(self.rate):
+                raise WorkbenchError("Spark's executor was lost")
+            return super().observe(seconds)
+
+    journal, seen = Journal(tmp_path / "j.jsonl"), []
+    together = Together(QUERY, BUDGETS, divided=((BUDGETS[-1], 8),))
+    runs = result_of(measure_together(together, Breaking(), ESTIMATOR, journal, costs=True), seen.append)
+    assert [run.estimate.middle for run in runs] == pytest.approx([1000, 2000, 4000], rel=0.05)
+    assert len(runs[-1].load_curve) == (2 if breaks == "with more partitions" else 0)
+    assert [describe(event) for event in seen if isinstance(event, CutShort)] == [
+        "the rates are known, the costs are not: Spark's executor was lost"
+    ]
+    machine = WarmMachine()
+    again = result_of(measure_together(together, machine, ESTIMATOR, journal, costs=True))
+    assert len(again[-1].load_curve) == 2
+    assert sum(probe.phase == "reading" for probe in again[0].estimate.probes) == 2

@@ -21,7 +21,7 @@ import psutil
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
-from workbench.errors import WorkbenchError
+from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.metrics import Observation, SourceProfile, Timing
 from workbench.records import Machine
 from workbench.testbed.spark.cluster import (
@@ -86,6 +86,7 @@ class Driver:
         self._most = spec.budget
         self._first_rows = FirstRows()
         self._turns = 0
+        self._timers: dict[frozenset[int], CoreTimer] = {}
         self._probes: dict[Turn, InterferenceProbe] = {}
         self._interference = InterferenceProbe(self._core_timer(), now_s)
         self._executor: int | None = None
@@ -164,7 +165,8 @@ class Driver:
 
     def rate(self, rate: float) -> None:
         """Command `rate` records/s."""
-        if self._source.doubtful(rate, self._spec.budget, self._scans()):
+        wanted = self._fastest if math.isinf(rate) else rate
+        if self._source.doubtful(wanted, self._spec.budget, self._scans()):
             self._queries.drain(self._live)
             self._profile_again(self._live.rows_fitting)
         if math.isinf(rate) and self._live.feed.restarts:
@@ -218,7 +220,7 @@ class Driver:
         least = LEAST_BATCHES + 1 if math.isinf(live.commanded_rate) else 1  # a finite rate may be far too high
         if len(chosen) < least and live.epoch > 0 and not self._idle():
             took = now_s() - begin
-            raise WorkbenchError(
+            raise TooFewBatchesError(
                 f"Query {spec.name!r} completed {len(chosen)} batches in {took:.0f} s; at least {least} "
                 "are needed. Its batches take too long: give it more slots, or a longer interval.",
                 settings=("slots", "interval_s"),
@@ -420,12 +422,18 @@ class Driver:
     @contextmanager
     def _unlimited(self) -> Iterator[None]:
         self._limit(quota=False)
-        yield
-        self._limit(quota=True)
+        try:
+            yield
+        finally:
+            self._limit(quota=True)
 
     def _core_timer(self) -> Callable[[], Timing]:
         """Time the slots' cores; those of a cluster cannot be reached."""
-        return (lambda: Timing(0.0, 0.0)) if self._spec.cluster else CoreTimer(self._slot_cores).time
+        if self._spec.cluster:
+            return lambda: Timing(0.0, 0.0)
+        if self._slot_cores not in self._timers:  # each has a table larger than the caches
+            self._timers[self._slot_cores] = CoreTimer(self._slot_cores)
+        return self._timers[self._slot_cores].time
 
     def _compiler_s(self) -> float:
         return 0.0 if self._executor is None else threads_cpu_s(self._executor, COMPILERS)

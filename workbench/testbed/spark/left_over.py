@@ -25,7 +25,8 @@ def left_over(now_s: float | None = None, places: Iterable[Path] | None = None) 
     now_s = time.time() if now_s is None else now_s
     found = []
     used = "\0".join(_commands())
-    for place in _places() if places is None else places:
+    known = tuple(_places() if places is None else places)
+    for place in {place.resolve(): place for place in reversed(known)}.values():  # cpu and cpuacct may be one
         for folder in sorted(place.glob(f"{PREFIX}*")):
             with suppress(OSError):  # gone in the meantime
                 seen = folder.lstat()

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import packages_distributions
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -95,7 +96,8 @@ class DriverProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._reaper.wait(60)
+        with suppress(subprocess.TimeoutExpired):  # it goes on by itself
+            self._reaper.wait(60)
         with self._log, self._jvm_log:
             if isinstance(error, Exception):  # for a bundle: the folder with the logs is gone
                 for name, said in (("driver", self.said()), ("Java", self._jvm_log.read())):

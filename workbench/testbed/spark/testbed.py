@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from multiprocessing.connection import Connection
@@ -100,7 +100,7 @@ class SparkRun:
     def _ask(self, verb: str, value: float | Turn) -> Any:  # noqa: ANN401
         try:
             self._connection.send((verb, value))
-        except BrokenPipeError as error:
+        except (BrokenPipeError, ConnectionResetError) as error:
             raise ended(self._said()) from error
         return answer(self._connection, check=self._check, said=self._said)
 
@@ -225,11 +225,20 @@ class SparkTestbed:
             )
         partitions = _partitions(layout or {}, budget)
         remove_stale_groups()
-        quota = self._quota(budget)
-        disk = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
-        folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER)) if _memory_folder() else disk / "run"
-        folder.mkdir(exist_ok=True)
-        with DriverProcess(folder, disk, quota) as driver:
+        with ExitStack() as ours:  # until the driver's reaper owns them
+            quota = self._quota(budget)
+            if quota:
+                ours.callback(quota.remove)
+            disk = folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX))
+            ours.callback(shutil.rmtree, disk, ignore_errors=True)
+            if _memory_folder():
+                folder = Path(tempfile.mkdtemp(prefix=_GROUP_PREFIX, dir=_MEMORY_FOLDER))
+                ours.callback(shutil.rmtree, folder, ignore_errors=True)
+            else:
+                (folder := disk / "run").mkdir()
+            process = DriverProcess(folder, disk, quota)
+            ours.pop_all()
+        with process as driver:
             generator: Generator | TopicRows | Dataset = query.dataset
             if query.topic is not None:
                 generator = _topic_rows(query, self.progress)
@@ -251,7 +260,7 @@ class SparkTestbed:
             )
             try:
                 driver.connection.send_bytes(cloudpickle.dumps(spec))
-            except BrokenPipeError as error:
+            except (BrokenPipeError, ConnectionResetError) as error:
                 raise ended(driver.said()) from error
             facts = answer(driver.connection, self.progress, self.check_owner, driver.said)
             source, there = facts.pop("source"), facts.pop("machine", None)

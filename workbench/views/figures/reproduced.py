@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -11,6 +11,8 @@ from workbench.papers import Panel, Reproduction, Series
 from workbench.views import theme
 
 _HEIGHT, _SUBTITLE = 330, 26  # pixels of a row of panels, and of the titles above them
+_GAP, _TURNED = 100, 65  # pixels between rows, and more where names are so long that they are turned
+_CHARACTER, _WIDTH, _HALF = 7, 700, 310  # pixels: of a character, of the names under a panel on a narrow page
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "triangle-up", "x", "pentagon", "star")
 _PUBLISHED = ("diamond-open", "square-open", "circle-open")
@@ -25,9 +27,11 @@ def draw_reproduced(data: Reproduction) -> go.Figure:
     crowded = any(one.panel in bars and len(one.x) > _MOST_BARS for one in data.series)
     columns = 1 if crowded else min(2, len(data.panels))
     rows = math.ceil(len(data.panels) / columns)
+    turned = _TURNED if any(_turned(one.x, columns) for one in data.series) else 0
+    row_height = _HEIGHT + turned
     drawn = theme.figure(
         data.finding,
-        _HEIGHT * rows + 60,
+        row_height * rows + 60,
         f"{len(data.panels)} panels: {'; '.join(f'{one.title}, {one.y} over {one.x}' for one in data.panels)}. "
         "Values of the paper are grey, hatched or open.",
     )
@@ -36,7 +40,7 @@ def draw_reproduced(data: Reproduction) -> go.Figure:
         cols=columns,
         subplot_titles=[theme.plain(one.title) for one in data.panels],
         horizontal_spacing=0.12,
-        vertical_spacing=0.3 / rows,
+        vertical_spacing=(_GAP + turned) / (row_height * rows),
         figure=drawn,
     )
     drawn.update_annotations(font_size=13)
@@ -57,6 +61,12 @@ def draw_reproduced(data: Reproduction) -> go.Figure:
     theme.room_for_legend(drawn)
     _legend_above_titles(drawn)
     return drawn
+
+
+def _turned(names: Sequence[float | str], columns: int) -> bool:
+    """Whether names are too long to stand side by side under a panel."""
+    characters = sum(len(name) + 2 for name in names if isinstance(name, str))
+    return _CHARACTER * characters > (_WIDTH if columns == 1 else _HALF)
 
 
 def _uid(panel: Panel, one: Series) -> str:
@@ -109,7 +119,7 @@ def _range(one: Series) -> dict[str, object] | None:
         return None
     above = [0.0 if value is None or end is None else end - value for value, end in zip(one.y, one.high, strict=True)]
     below = [0.0 if value is None or end is None else value - end for value, end in zip(one.y, one.low, strict=True)]
-    return {"array": above, "arrayminus": below, "thickness": 1.2, "width": 4, "color": theme.BLACK}
+    return {"array": above, "arrayminus": below, "thickness": 1.2, "width": 4, "color": theme.GREY}
 
 
 def _x_axis(panel: Panel, inside: Iterable[Series]) -> dict[str, object]:

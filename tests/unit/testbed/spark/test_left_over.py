@@ -40,6 +40,11 @@ def test_one_that_a_process_names_is_in_use(folder):
     assert found(folder) == (folder,)
 
 
+def test_a_place_with_two_names_is_looked_at_once(folder):
+    (folder.parent / "same").symlink_to(folder.parent)
+    assert left_over(folder.stat().st_mtime + HOUR_AGO, [folder.parent, folder.parent / "same"]) == (folder,)
+
+
 def test_one_of_another_user_is_not_yours_to_remove(folder, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     assert found(folder) == ()
