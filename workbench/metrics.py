@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
 
+from workbench import units
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -163,8 +165,9 @@ class Disturbance:
     def sentence(self) -> str:
         """The largest share, as the start of a sentence."""
         if self.slowdown == self.worst > 0:
-            return f"The slots' cores were {self.slowdown:.1%} slower than in the deployment's fastest observation"
-        return f"Others took {self.worst:.1%} of the machine"
+            slower = units.percent(self.slowdown, 1)
+            return f"The slots' cores were {slower} slower than in the deployment's fastest observation"
+        return f"Others took {units.percent(self.worst, 1)} of the machine"
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,11 @@ def share(value: float | None) -> str:
     return f"{number(value * 100)} %"
 
 
+def percent(share: float, decimals: int = 0) -> str:
+    """Write a fraction of 1 as a percentage, rounded to `decimals`."""
+    return f"{share * 100:.{decimals}f} %"
+
+
 def _word(value: float | None) -> str:
     """Say what is no number; empty for finite numbers."""
     if value is None or math.isnan(value):

@@ -113,7 +113,7 @@ def test_the_papers_figures_are_made_again_for_another_query(run_notebook):
 
 def test_a_running_query_is_observed(run_notebook):
     page = run_notebook("06_observe")
-    page.get_by_role("heading", name="What head-room has").wait_for(timeout=PATIENCE_MS)
+    page.get_by_role("heading", name="How much head-room does").wait_for(timeout=PATIENCE_MS)
     panel = panel_with(page, "Target rate (records/s)")
     panel.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     assert page.locator(".workbench-card.error").count() == 0

@@ -108,7 +108,7 @@ def test_runs_and_shows_no_error_card(ran, name):
         ("03_place", "choices were tried"),
         ("03_place", "Where do the tasks go?"),
         ("04_scale", "consumed by"),
-        ("06_observe", "What head-room has q5?"),
+        ("06_observe", "How much head-room does q5 have?"),
         ("06_observe", "Which operator does the work?"),
         ("05_elastic", "How many cores?"),
         ("05_elastic", "the optimal one"),

@@ -3,9 +3,9 @@
 A command's work is loaded when it is carried out, so that help comes at once.
 
 Exit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, 2 bad input or an
-unfit machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted,
+unsuitable machine, 3 the source was the limit, 70 a defect of the workbench, 130 interrupted,
 141 the reader of a pipe left before the command was done.
-Progress goes to standard error, and only to a terminal; results go to standard output.
+Progress goes to standard error: to a terminal in one line, elsewhere line by line; results go to standard output.
 """
 
 import argparse
@@ -33,18 +33,18 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "measure": ("measuring", "the maximum sustainable throughput of a query on a budget"),
             "verify": ("measuring", "run a query at a rate: sustained or not"),
             "keys": ("keys", "how often each key of your data occurs, its skew, and the advice"),
-            "observe": ("observing", "what a query that runs sustains, from its event log"),
+            "observe": ("observing", "what a running query sustains, from its event log"),
             "capture": ("topics", "a sample of a Kafka topic as a data set"),
             "fill": ("topics", "a Kafka topic filled from a data set or from Nexmark"),
             "journal": ("journals", "what was measured: list, show, compare and prune it"),
         },
         "plan": {
             "init": ("drafting", "a first study for your query and your data"),
-            "plan": ("planning", "how many slots of which memory for which rate: measure, model, plan"),
+            "plan": ("planning", "how many slots, with how much memory, for which rate: measure, model, plan"),
             "cluster": ("clusters", "several plans at their own rates on one priced cluster"),
         },
         "place and scale": {
-            "place": ("placing", "which task on which worker, and how much throughput a placement decides"),
+            "place": ("placing", "which task on which worker, and how much throughput depends on the placement"),
             "replay": ("scaling", "what autoscaling policies would do on a load that changes, simulated"),
         },
         "report": {"report": ("reporting", "a report as one HTML file that opens offline")},
@@ -59,7 +59,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S = 5.0  # within which a command ends after a signal, so that a second one has nothing to add
 
 _EXAMPLES = """examples:
-  workbench measure nexmark:q5                        about five minutes on this machine
+  workbench measure nexmark:q5                        five to nine minutes on this machine
   workbench plan data/q5.yaml --report q5.html        what to deploy for three rates
   workbench place .workbench/data-q5-plan.json        where its tasks go
 """
@@ -176,10 +176,11 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="workbench",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="How many slots of which memory does my streaming query need? Measure it, model it, plan it.\n\n"
-        + "\n".join(_listed()),
+        description="How many slots, with how much memory, does my streaming query need? Measure it, model it, plan "
+        "it.\n\n" + "\n".join(_listed()),
         epilog=f"{_EXAMPLES}\nExit codes: 0 done (verify: sustained), 1 not sustained, no plan or a partial report, "
-        "2 bad input or\nan unfit machine, 3 source-bound, 70 a defect, 130 interrupted.",
+        "2 bad input or\nan unsuitable machine, 3 source-bound, 70 a defect, 130 interrupted, 141 the reader of a pipe "
+        "left early.",
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="asked", help="see above; COMMAND --help")

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from workbench import units
 from workbench.cli.console import DONE, check_file, show
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
@@ -19,6 +20,6 @@ def run_init(options: argparse.Namespace) -> int:
     show(f"{options.output} is written for {made.query}.")
     show(f"event time: {made.event_time or 'none was found; name it with --event-time if the query has a watermark'}")
     for column, share in made.hot.items():
-        show(f"column {column!r} has {share:.0%} of its rows with one value")
+        show(f"column {column!r} has {units.percent(share)} of its rows with one value")
     show(f"Next: put your rates into it, then run: workbench plan {options.output} --dry-run")
     return DONE

@@ -50,6 +50,7 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
     count = f"{units.count(len(held))} measurement{'' if len(held) == 1 else 's'}"
     look.answer(out, f"{count} in {journal.path}, {units.size(size)}.")
     if not held:
+        look.line(out, "Run workbench measure or workbench plan first, or name another file with --journal.")
         return
     table = look.table(
         {

@@ -58,7 +58,11 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
         f"The most frequent key has {units.share(found.hottest_share)} of the rows{slope}: "
         f"more than {units.number(found.useful_tasks)} tasks do not raise the rate.",
     )
-    about = "" if found.distinct_deviation == 0 else f" (within {2 * found.distinct_deviation:.0%}, nearly always)"
+    about = (
+        ""
+        if found.distinct_deviation == 0
+        else f" (within {units.percent(2 * found.distinct_deviation)}, nearly always)"
+    )
     empty = f", {found.missing:,} without a key" if found.missing else ""
     look.line(
         out, f"{found.column}: {found.records:,} rows{empty}, {found.distinct:,} keys{about}, counted by {found.method}"

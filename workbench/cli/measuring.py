@@ -100,7 +100,7 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.query.endswith(".json"):
         return _verify_plan(options)
     if options.rate is None:
-        raise WorkbenchError("verify needs a rate to run the query at. Add --rate, in records/s.", settings=("rate",))
+        raise WorkbenchError("verify needs a rate to run the query at. Give one, in records/s.", settings=("rate",))
     query, budget, testbed = _asked(options)
     for name, value in (("--rate", options.rate), *(("--percent", percent) for percent in options.percent)):
         if not (math.isfinite(value) and value > 0):

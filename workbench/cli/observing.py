@@ -1,4 +1,4 @@
-"""``workbench observe``: what a query that runs sustains, from its log."""
+"""``workbench observe``: what a running query sustains, from its log."""
 
 import argparse
 import json

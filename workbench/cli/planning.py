@@ -87,10 +87,14 @@ def _show_recorded(path: Path) -> None:
             out.print(show_plan.targets(stored.plans))
 
 
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
 def _show(planned: Planned) -> None:
     plans, out = planned.plans, look.console()
     if plans:
-        look.answer(out, f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {plans[0].runs} runs")
+        look.answer(out, f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {_some(plans[0].runs, 'run')}")
         out.print(show_plan.targets(plans))
     for reason in show_plan.reasons(plans):
         look.line(out, reason)
@@ -98,9 +102,9 @@ def _show(planned: Planned) -> None:
         executor = plan.executor
         look.line(
             out,
-            f"{units.rate(plan.rate)}: {plan.executors} executor{'s' * (plan.executors != 1)} of {executor.slots} "
-            f"slots, {executor.millicores / 1000:g} cores and {executor.memory_mb} MB each, and a driver, which is not "
-            "priced.",
+            f"{units.rate(plan.rate)}: {_some(plan.executors, 'executor')} of {_some(executor.slots, 'slot')}, "
+            f"{executor.millicores / 1000:g} cores and {units.count(executor.memory_mb)} MB each, and a driver, which "
+            "is not priced.",
         )
         if plan.allocation is not None:
             look.line(out, f"  tasks: {_counts(plan.allocation.tasks)}")
@@ -150,9 +154,9 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
     if would.recorded:
         print(f"{would.recorded} runs are recorded and are not repeated")
     for budget in would.first:
-        print(f"measure {budget.slots} slots of {budget.profile.memory_mb} MB")
+        print(f"measure {_some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB")
     for budget in would.sweep:
-        shape = f"{budget.slots} slots of {budget.profile.memory_mb} MB"
+        shape = f"{_some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB"
         print(f"measure {shape} at a trigger interval of {budget.interval_s:g} s")
     least, most = would.runs
     print(f"{most} runs in all" if least == most else f"then up to {most} runs in all, {least} at least")

@@ -11,7 +11,7 @@ from workbench.records import CapacityPlan
 from workbench.views.front import CAPACITY, capacity, deployment
 
 _STYLES: Mapping[str, str] = {"safe": "green", "risky": "yellow", "don't rely on it yet": "bold red"}
-_CAPACITY = CAPACITY.replace(", ", ",\n")  # so that the heading takes no room from what is to be deployed
+_CAPACITY = CAPACITY.replace(", ", ",\n")  # so that the heading takes no room from the deployment
 
 
 def verdict_of(plan: CapacityPlan) -> Text:

@@ -2,6 +2,7 @@
 
 import math
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.measuring.events import CutShort, Deployed, Event, Failed, GivenUp, LoadProbed, Probed, Rounded, Turned
 from workbench.records import Probe
@@ -22,7 +23,7 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
         case Rounded(number=number, measurements=measured):
             rates = ", ".join(f"{one.estimate.middle:,.0f} on {one.budget.slots}" for one in measured)
             known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
-            text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{known:.0%}"
+            text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{units.percent(known)}"
         case Probed(probe=probe):
             text = _describe_probe(probe)
         case LoadProbed(probe=probe):

@@ -8,6 +8,7 @@ grow (the trend test of Theodolite's lag slope), because a run at 99.5 % of its 
 
 import math
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.metrics import MAX_DISTURBANCE, SOURCE_MARGIN, Observation
 from workbench.records import Judgement, Verdict
@@ -108,29 +109,34 @@ def judge(
         return answer(
             "overloaded",
             f"No more than {len(observation.batches)} batches were completed, of up to {longest:,.1f} s each, though "
-            f"their rows became due in {share:.1%} of that time.",
+            f"their rows became due in {units.percent(share, 1)} of that time.",
         )
     rounding = _rounding(observation)
     if observation.consumed_records + _ROUNDING_ROWS < success * due:
         return answer(
-            "overloaded", f"Only {share:.1%} of the {due:,.0f} due rows were consumed; {success:.1%} are needed."
+            "overloaded",
+            f"Only {units.percent(share, 1)} of the {due:,.0f} due rows were consumed; "
+            f"{units.percent(success, 1)} are needed.",
         )
     slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * rounding
     if check_trend and slope > _SLOPE_ERRORS * error + slack:
         return answer(
             "overloaded",
-            f"{share:.1%} of the due rows were consumed, but the backlog grew by {slope:,.1f} records/s "
-            f"(standard error {error:,.1f}).",
+            f"{units.percent(share, 1)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
+            f"(standard error {units.rate(error)}).",
         )
     trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
-    return answer("sustained", f"{share:.1%} of the {due:,.0f} due rows were consumed and {trend}.")
+    return answer("sustained", f"{units.percent(share, 1)} of the {due:,.0f} due rows were consumed and {trend}.")
 
 
 def _invalid(observation: Observation, max_disturbance: float, *, few: bool) -> tuple[Verdict, str] | None:
     """Why the observation does not count; None if it does."""
     worst, commanded, offered = observation.disturbance.worst, observation.commanded_rate, observation.offered_rate
     if worst > max_disturbance:
-        return "disturbed", f"{observation.disturbance.sentence}; at most {max_disturbance:.1%} is allowed."
+        return (
+            "disturbed",
+            f"{observation.disturbance.sentence}; at most {units.percent(max_disturbance, 1)} is allowed.",
+        )
     if observation.source_rate_limit < SOURCE_MARGIN * commanded:
         limit = observation.source_rate_limit
         reason = f"The source alone releases {limit:,.0f} records/s, less than {SOURCE_MARGIN} x the commanded"

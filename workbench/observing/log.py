@@ -1,4 +1,4 @@
-"""What an event log says of a streaming query that runs: its slots, its batches, the work of its operators.
+"""What an event log says of a running streaming query: its slots, its batches, the work of its operators.
 
 Nothing is measured here: the load is what it was. Batches are kept as a few numbers each; the work of operators is
 summed over blocks of consecutive batches, of which a selection over all loads is kept. So memory does not grow with the

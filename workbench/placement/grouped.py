@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.placement.groups import GroupAllocation, Job, best_allocation, naive, task_level, top_down
 from workbench.placement.plan import Counts
@@ -85,4 +86,4 @@ def placed_in_groups(problem: PlacementProblem, method: str) -> tuple[Counts, st
 
 def _kept(job: Job, found: GroupAllocation) -> str:
     total = math.fsum(c for _, _, c in job.edges)
-    return f"{found.gain / total:.0%} of the traffic stays on workers" if total else "no traffic"
+    return f"{units.percent(found.gain / total)} of the traffic stays on workers" if total else "no traffic"

@@ -10,6 +10,7 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
+from workbench import units
 from workbench.checks import integer, shown
 from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -360,7 +361,10 @@ def _fastest(given: PlacementInput, timeout_s: float | None) -> tuple[Counts, st
     if math.isinf(found.bound):
         return found.counts, "nothing limits the rate"
     more = found.bound / found.rate.rate - 1
-    return found.counts, "no plan sustains more" if more < _TIGHT else f"no plan sustains over {more:.1%} more"
+    return (
+        found.counts,
+        "no plan sustains more" if more < _TIGHT else f"no plan sustains over {units.percent(more, 1)} more",
+    )
 
 
 def _caps(

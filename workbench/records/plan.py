@@ -249,7 +249,7 @@ class CapacityPlan:
         budget, price = self.budget, self.price
         slots = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
         interval = "" if not self.has_interval else f" at a trigger interval of {budget.interval_s:g} s"
-        beyond = f", {self.extrapolation:.1f} times the most slots measured" if self.extrapolation > 1 else ""
+        beyond = f", {self.extrapolation:.1f} times the largest slot count measured" if self.extrapolation > 1 else ""
         workers = "" if price is None else (
             f", on {price.workers} x {price.instance.name} with room for {price.slots_per_worker} each at "
             f"{_money(price.per_hour)} {price.instance.currency}/h"
@@ -260,7 +260,7 @@ class CapacityPlan:
             f"{_duration(self.catch_up_s(outage.outage_s))}."
         )  # fmt: skip
         return (
-            f"{units.rate(self.rate)} of {self.query} take {slots} of {budget.profile.cpus:g} core and "
+            f"{self.query} at {units.rate(self.rate)} needs {slots} of {budget.profile.cpus:g} core and "
             f"{budget.profile.memory_mb} MB{interval} (capacity {units.rate(self.expected_rate)}, 90 % interval "
             f"{units.rate(self.low)} to {units.rate(self.high)}{beyond}){workers}.{after}"
         )
@@ -283,7 +283,9 @@ class CapacityPlan:
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
         share = self.source_share
         source = (
-            "" if share is None else f"; the source that replayed the data took {share:.0%} of the slots' busy time"
+            ""
+            if share is None
+            else f"; the source that replayed the data took {units.percent(share)} of the slots' busy time"
         )
         return f"It rests on {runs} {how} {self.testbed}{source}."
 

@@ -138,7 +138,7 @@ def show_observed(
     outage_min: float = 10.0,
     **asked: Any,  # noqa: ANN401
 ) -> Observed:
-    """Show what a query that runs sustains, from its event log, and plans from it.
+    """Show what a running query sustains, from its event log, and plans from it.
 
     Parameters
     ----------

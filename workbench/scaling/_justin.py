@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
+from workbench import units
 from workbench.checks import SLACK, not_negative, require, whole
 
 BASE_MEMORY_MB = 158.0
@@ -332,8 +333,8 @@ def _gives_back(state: MemoryState, decision: MemoryState, hits: float, least: f
 def _against_limits(seen: StateMetrics, hit_rate: float, latency_s: float) -> str:
     latency = "unknown" if seen.latency_s is None else f"{seen.latency_s * 1e3:.3g} ms"
     return (
-        f"hit rate {seen.hits:.1%} against at least {hit_rate:.0%}, latency {latency} against at most "
-        f"{latency_s * 1e3:.3g} ms"
+        f"hit rate {units.percent(seen.hits, 1)} against at least {units.percent(hit_rate)}, latency {latency} "
+        f"against at most {latency_s * 1e3:.3g} ms"
     )
 
 
@@ -342,7 +343,8 @@ def _comparison(seen: StateMetrics, earlier: StateMetrics | None) -> str:
         return "no window before the last decision to compare with"
     latencies = [None if one.latency_s is None else one.latency_s * 1e3 for one in (earlier, seen)]
     latency = "unknown" if None in latencies else f"{latencies[0]:.3g} to {latencies[1]:.3g} ms"
-    return f"hit rate {earlier.hits:.1%} to {seen.hits:.1%}, latency {latency}, since the last decision"
+    hits = f"{units.percent(earlier.hits, 1)} to {units.percent(seen.hits, 1)}"
+    return f"hit rate {hits}, latency {latency}, since the last decision"
 
 
 def _check_names(

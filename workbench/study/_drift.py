@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from workbench import units
 from workbench.capacity import Exploration
 from workbench.capacity.model import why_no_capacity
 from workbench.dataflow import Budget
@@ -196,10 +197,10 @@ def refuse_loss(found: Drift) -> None:
         return
     worst = found.losses[0]
     where = "" if worst is found.overall else f" on one budget ({worst.thing})"
-    fell = f"{'' if worst.ratio is not None else 'at least '}{1 - worst.bounds[1]:.1%}"
+    fell = f"{'' if worst.ratio is not None else 'at least '}{units.percent(1 - worst.bounds[1], 1)}"
     raise CapacityFellError(
         f"The capacity of {found.query}{where} fell by {fell} since {found.before_at}; chance explains a fall of up to "
-        f"{worst.fall_by_chance:.1%}. Look at what else changed, and measure again."
+        f"{units.percent(worst.fall_by_chance, 1)}. Look at what else changed, and measure again."
     )
 
 

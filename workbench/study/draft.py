@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import yaml
 
-from workbench import defaults
+from workbench import defaults, units
 from workbench.errors import WorkbenchError
 from workbench.study.catalogue import find_query
 from workbench.study.own import module_of
@@ -135,7 +135,8 @@ def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float]) 
     yield "# outage_s: 600                   # make up for an outage of 10 minutes ..."
     yield "# catch_up_s: 1200                # ... within 20 minutes"
     for column, share in hot.items():
-        yield f"# One value of {_written(column)} has {share:.0%} of the rows. If a join or state goes by it, count it:"
+        often = units.percent(share)
+        yield f"# One value of {_written(column)} has {often} of the rows. If a join or state goes by it, count it:"
         yield f"#   workbench keys {_quoted(data)} {_quoted(column)} --json > keys.json"
         yield "# keys: keys.json"
 

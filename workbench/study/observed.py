@@ -1,4 +1,4 @@
-"""A query that runs, as its log shows it: what it sustains, what limits it, what an outage costs, and plans from it."""
+"""A running query, as its log shows it: what it sustains, what limits it, what an outage costs, and plans from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -323,7 +323,7 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     plans = [one for one in planned.plans if rate is None or math.isclose(one.rate, rate, rel_tol=1e-6)]
     if not plans:
         rates = ", ".join(f"{one.rate:g}" for one in planned.plans) or "none"
-        raise WorkbenchError(f"{path} has no plan for {rate} records/s; there are plans for {rates}.")
+        raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
     chosen = plans[-1]
     memory, cpus = float(chosen.budget.profile.memory_mb), chosen.budget.profile.cpus
     name = short_name(chosen.query)

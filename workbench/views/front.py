@@ -20,7 +20,7 @@ def sentence(planned: Planned) -> str:
         return "No target could be planned; the reasons are below."
     plan = max(planned.plans, key=lambda one: one.rate)
     verdict = "" if plan.verdict is None else f": {plan.verdict.level}"
-    return f"{units.rate(plan.rate)} of {plan.query} take {deployment(plan)}{verdict}."
+    return f"{plan.query} at {units.rate(plan.rate)} needs {deployment(plan)}{verdict}."
 
 
 def deployment(plan: CapacityPlan) -> str:

@@ -1,4 +1,4 @@
-"""The cards of a query that runs: its head-room, its load, its operators, and the plans from it."""
+"""The cards of a running query: its head-room, its load, its operators, and the plans from it."""
 
 from workbench import units
 from workbench.study import Observed
@@ -29,7 +29,7 @@ def _headroom(found: Observed, outage_s: float) -> list[Card]:
         (Column("Begun after", "s"), Column("Rows"), Column("Batch time", "s"), Column("Slots")),
         rows,
     )
-    title = f"What head-room has {found.running.name}?"
+    title = f"How much head-room does {found.running.name} have?"
     return [Card("head-room", title, said, draw_head_room(data), table, html=front_html(found, outage_s))]
 
 

@@ -50,13 +50,13 @@ def limit(found: Observed) -> str:
     if not shares:
         return ""
     most = max(shares, key=lambda name: shares[name])
-    said = f"At that rate {units.share(round(shares[most], 2))} of a batch go to {_PARTS[most]}"
+    said = f"At that rate {units.share(round(shares[most], 2))} of a batch goes to {_PARTS[most]}"
     if most == "rows" and found.parts is not None and len(found.parts.stages) > 1:
         room = found.headroom
         each = (room.rate or 0.0) * room.interval_s / max(block.partitions for block in found.running.blocks)
         costs = {stage.name: float(stage.rows_s(np.array(each))) for stage in found.parts.stages}
         worst = max(costs, key=lambda name: costs[name])
-        said += f", most of them in {worst}"
+        said += f", most of it in {worst}"
     return f"{said}."
 
 
@@ -109,7 +109,7 @@ def front_html(found: Observed, outage_s: float) -> str:
         "90 % interval",
         "Peak",
         "Left at the peak",
-        f"Catches up {units.seconds(outage_s)}",
+        f"Catches up after {units.seconds(outage_s)} down",
     )
     row: tuple[str | Chip, ...] = (
         verdict(found),

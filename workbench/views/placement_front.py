@@ -68,7 +68,7 @@ def cares(study: PlacementStudy) -> dict[str, str]:
         listed = ", ".join(study.refused)
         reasons[f"Found no plan: {listed}."] = "The reasons are under 'What would others do?'."
     if not study.front.exhausted:
-        reasons["The search for plans to choose between ran out of time."] = "Give it more: timeout_s."
+        reasons["The search for plans to choose between ran out of time."] = "Give it more time (timeout_s)."
     return reasons
 
 

@@ -27,7 +27,7 @@ def test_the_answer_comes_first(log, capsys):
     assert re.match(
         r"orders on 4 slots sustains 8\d k records/s \(90 %: \d\d k to 1\d\d k\); its peak asked for 40 k", first
     )
-    assert limit.startswith("At that rate 89 % of a batch go to the rows themselves, most of them in 1 scan")
+    assert limit.startswith("At that rate 89 % of a batch goes to the rows themselves, most of it in 1 scan")
     assert outage.startswith("After an outage of 10 min at the peak it has caught up in ")
 
 
@@ -119,7 +119,7 @@ def test_the_page_leads_with_the_head_room(log, tmp_path):
     page = tmp_path / "page.html"
     assert main(["observe", str(log), "--target", "50000", "--report", str(page)]) == 0
     html = page.read_text()
-    assert "What head-room has orders?" in html
+    assert "How much head-room does orders have?" in html
     assert ">OBSERVED<" in html
     assert "What do I deploy for orders?" in html
     assert "This result is missing" not in html

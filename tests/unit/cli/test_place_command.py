@@ -141,7 +141,7 @@ def test_out_of_time_says_so(problem, monkeypatch, thresholds, message):
 def test_the_plan_is_shown_and_exported(capsys, problem, tmp_path):
     code, output = run(capsys, problem, "--flink", tmp_path / "plan.csv")
     assert code == 0
-    assert "cpu 0.111, io 0.333, net 0.697; no plan sustains over 0.1% more\n" in output.out
+    assert "cpu 0.111, io 0.333, net 0.697; no plan sustains over 0.1 % more\n" in output.out
     assert output.out.startswith("fastest sustains 143 records/s; then the cores of worker w0 are used up.\n")
     with (tmp_path / "plan.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -197,7 +197,10 @@ def test_the_table_is_readable(rates, capsys):
             ["q11", "RATES", "--slots", "9", "--policy", "capsys", "--workers", "0"],
             "number of workers is 0; it must be above 0 (--workers)",
         ),
-        (["PLANS", "RATES", "--plan-rate", "5"], "has no plan for 5.0 records/s; there are plans for 2e+06, 1e+07."),
+        (
+            ["PLANS", "RATES", "--plan-rate", "5"],
+            "has no plan for 5 records/s; give one of its rates (records/s): 2e+06, 1e+07.",
+        ),
     ],
 )
 def test_what_cannot_be_replayed_is_refused(rates, plans, capsys, arguments, message):

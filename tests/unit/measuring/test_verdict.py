@@ -25,7 +25,7 @@ def test_flat_backlog_is_sustained():
     judgement = judge(seen([0] * 11))
     assert judgement.verdict == "sustained"
     assert judgement.consumed_share == 1.0
-    assert judgement.reason == "100.0% of the 20,000 due rows were consumed and the backlog did not grow."
+    assert judgement.reason == "100.0 % of the 20,000 due rows were consumed and the backlog did not grow."
 
 
 def test_exact_line_that_grows_fails_although_its_error_is_zero():
@@ -52,7 +52,7 @@ def test_noisy_backlog_without_a_trend_is_sustained():
 def test_too_few_rows_consumed():
     judgement = judge(seen([40 * n for n in range(11)]))
     assert judgement.verdict == "overloaded"
-    assert judgement.reason == "Only 98.0% of the 20,000 due rows were consumed; 99.0% are needed."
+    assert judgement.reason == "Only 98.0 % of the 20,000 due rows were consumed; 99.0 % are needed."
 
 
 def test_success_is_a_parameter():
@@ -75,10 +75,10 @@ def test_validity_comes_before_the_verdict():
 def test_reasons_of_invalid_observations_have_numbers():
     base = seen([0] * 11)
     assert judge(replace(base, disturbance=Disturbance(throttled=0.3))).reason == (
-        "Others took 30.0% of the machine; at most 5.0% is allowed."
+        "Others took 30.0 % of the machine; at most 5.0 % is allowed."
     )
     assert judge(replace(base, disturbance=Disturbance(steal=0.01, slowdown=0.12))).reason == (
-        "The slots' cores were 12.0% slower than in the deployment's fastest observation; at most 5.0% is allowed."
+        "The slots' cores were 12.0 % slower than in the deployment's fastest observation; at most 5.0 % is allowed."
     )
     assert judge(replace(base, source_rate_limit=1100.0)).reason == (
         "The source alone releases 1,100 records/s, less than 1.2 x the commanded 1,000."
@@ -91,10 +91,10 @@ def test_reasons_of_invalid_observations_have_numbers():
 def test_disturbed_but_judged_is_flagged():
     judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(other_load=0.3)), accept_disturbed=True)
     assert (judgement.verdict, judgement.disturbed) == ("sustained", True)
-    assert "judged although others took 30.0%" in judgement.reason
+    assert "judged although others took 30.0 %" in judgement.reason
     assert not judge(seen([0] * 11), accept_disturbed=True).disturbed
     judgement = judge(replace(seen([0] * 11), disturbance=Disturbance(slowdown=0.12)), accept_disturbed=True)
-    assert "judged although the slots' cores were 12.0% slower" in judgement.reason
+    assert "judged although the slots' cores were 12.0 % slower" in judgement.reason
 
 
 def test_cores_that_are_hardly_slower_do_not_disturb():
@@ -137,7 +137,7 @@ def test_batches_that_take_far_too_long_are_overloaded():
     assert judge(slow).verdict == "overloaded"
     assert judge(slow).consumed_share == pytest.approx(0.1)
     assert judge(slow).reason == (
-        "No more than 2 batches were completed, of up to 20.0 s each, though their rows became due in 10.0% of "
+        "No more than 2 batches were completed, of up to 20.0 s each, though their rows became due in 10.0 % of "
         "that time."
     )
     assert judge(replace(slow, source_rate_limit=1100.0)).verdict == "source-bound"

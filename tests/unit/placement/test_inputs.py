@@ -248,7 +248,9 @@ def test_a_plan_is_placed_as_it_was_allocated(planned):
         assert given.worker.cpus == 4
         assert len(problem.edges) == 9 - 1  # the graph of q8 without its source
     assert read_placement_input(path, workers=9, slots=16).rate == made.plans[0].rate
-    with pytest.raises(WorkbenchError, match=r"no plan for 5 records/s; there are plans for 2e\+06, 4e\+06"):
+    with pytest.raises(
+        WorkbenchError, match=r"no plan for 5 records/s; give one of its rates \(records/s\): 2e\+06, 4e\+06"
+    ):
         read_placement_input(path, workers=9, slots=16, rate=5)
 
 

@@ -103,4 +103,4 @@ def test_a_planned_study_is_the_same_after_writing_and_reading(name, tmp_path):
 
 def test_a_report_shows_a_file_of_an_earlier_version(tmp_path):
     shutil.copy(EARLIER / "plan-spark.json", tmp_path / "plan.json")
-    assert read_planned(tmp_path / "plan.json").plans[0].sentence().startswith("50 k records/s of q5 take 19 slots")
+    assert read_planned(tmp_path / "plan.json").plans[0].sentence().startswith("q5 at 50 k records/s needs 19 slots")

@@ -87,7 +87,7 @@ def test_a_loss_of_capacity_ends_with_an_error_where_that_is_asked_for(run, tmp_
     earlier.write_text(json.dumps(document))
     code, output = run("capacity", "two.html", *given)
     assert code == NOT_SUSTAINED
-    assert "The capacity of nexmark:q1 fell by 50.0%" in output.err
+    assert "The capacity of nexmark:q1 fell by 50.0 %" in output.err
     text = words(tmp_path / "two.html")
     assert "What do I deploy for" in text
     assert "✖ Error The capacity fell, so this report ends with an error as asked" in text

@@ -57,11 +57,11 @@ def test_numbers_are_in_the_tests():
     found = explained(MemoryState(4, 1), 7, StateMetrics(0.72, 3e-4))
     assert found.tests == (
         "DS2 proposes 7 tasks, it has 4",
-        "hit rate 72.0% against at least 80%, latency 0.3 ms against at most 1 ms",
+        "hit rate 72.0 % against at least 80 %, latency 0.3 ms against at most 1 ms",
         "level 2 of at most 2",
     )
     again = explained(MemoryState(4, 1, scaled_up=True), 7, FINE, SLOW)
-    assert again.tests[1] == "hit rate 30.0% to 95.0%, latency 0.01 to 0.01 ms, since the last decision"
+    assert again.tests[1] == "hit rate 30.0 % to 95.0 %, latency 0.01 to 0.01 ms, since the last decision"
 
 
 METRICS = st.builds(

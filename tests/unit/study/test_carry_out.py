@@ -116,7 +116,7 @@ def test_a_risk_takes_the_place_of_the_margin(planned):
 
 def test_one_slot_is_no_slots(planned):
     one = replace(planned.plans[0], budget=replace(planned.plans[0].budget, slots=1))
-    assert " take 1 slot of 1 core " in one.sentence()
+    assert " needs 1 slot of 1 core " in one.sentence()
 
 
 def test_no_number_of_a_plan_is_nan(planned):

@@ -27,7 +27,7 @@ def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
     assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == DONE
     said = capsys.readouterr().out
     assert "event time: placed_at" in said
-    assert "column 'shop' has 25% of its rows with one value" in said
+    assert "column 'shop' has 25 % of its rows with one value" in said
     assert "workbench plan study.yaml --dry-run" in said
     study = read_study(tmp_path / "study.yaml")
     assert (study.query, study.dataset, study.event_time) == ("jobs:orders", "orders.csv", "placed_at")

@@ -159,7 +159,7 @@ def test_a_loss_can_end_a_schedule(planned):
     refuse_loss(study_drift(planned, planned))
     refuse_loss(study_drift(planned, scaled(planned, 1.5)))
     with pytest.raises(
-        CapacityFellError, match=r"of nexmark:q1 fell by 40.0% since .*; chance explains a fall of up to \d"
+        CapacityFellError, match=r"of nexmark:q1 fell by 40.0 % since .*; chance explains a fall of up to \d"
     ):
         refuse_loss(study_drift(planned, scaled(planned, 0.6)))
 

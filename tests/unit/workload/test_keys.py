@@ -47,7 +47,7 @@ def test_the_report_names_hot_keys_skew_and_advice(capsys):
 def test_the_report_of_a_sketch_states_its_error(capsys):
     keys._show(SKETCH, advise_executors(1, 8))
     text = capsys.readouterr().out
-    assert "61 keys (within 4%, nearly always), counted by sketch" in text
+    assert "61 keys (within 4 %, nearly always), counted by sketch" in text
     assert "counts may be too high by up to 7 rows (0.7 %)" in text
 
 

@@ -131,7 +131,10 @@ def _doubt(estimate: MstEstimate) -> str:
         (estimate.disturbed, "others slowed the machine"),
         (
             estimate.exhausted,
-            f"the {'rounds' if read else 'probes'} ran out with a bracket {estimate.high / estimate.low - 1:.0%} wide",
+            (
+                f"the {'rounds' if read else 'probes'} ran out with a bracket "
+                f"{units.percent(estimate.high / estimate.low - 1)} wide"
+            ),
         ),
     )
     reasons = ", ".join(text for holds, text in doubts if holds)
@@ -146,7 +149,7 @@ def _few_runs(points: np.ndarray, fewest: int) -> ModelFinding | None:
         "few runs",
         len(points),
         f"The model rests on {_counted(len(points), 'run')} at {_counted(counts, 'slot count')}.",
-        f"Measure at least {fewest} runs at {FEWEST_SLOT_COUNTS} slot counts or more.",
+        f"Make at least {fewest} runs, at {FEWEST_SLOT_COUNTS} or more slot counts.",
     )
 
 
@@ -177,10 +180,9 @@ def _disagreement(
     return ModelFinding(
         "forms disagree",
         spread,
-        f"Forms that fit the runs about equally well differ by {spread:.0%} of the prediction at the target: "
-        + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked)
-        + ".",
-        "Measure at more slots: only there do the forms part.",
+        f"Models that fit the runs about equally well differ by {units.percent(spread)} of the prediction at the "
+        "target: " + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked) + ".",
+        "Measure at more slots: the models differ only there.",
     )
 
 
@@ -195,7 +197,7 @@ def _wide(model: Model, target: np.ndarray) -> ModelFinding | None:
     return ModelFinding(
         "wide interval",
         width,
-        f"The 90 % interval is {width:.0%} of the prediction wide.",
+        f"The 90 % interval is {units.percent(width)} of the prediction wide.",
         "Repeat runs of the largest budget, or plan by risk instead of by margin.",
     )
 
@@ -208,8 +210,8 @@ def _memory_not_measured(points: np.ndarray, memory_mb: float) -> ModelFinding |
     return ModelFinding(
         "memory not measured",
         max(memory_mb / most, least / memory_mb),
-        f"The memory of {memory_mb:g} MB per slot lies outside the {measured} MB measured: what it does to capacity "
-        "is guessed.",
+        f"The memory of {units.count(memory_mb)} MB per slot lies outside the {measured} MB measured: what it does to "
+        "capacity is guessed.",
         "Measure with this memory, or plan with a memory that was measured.",
     )
 
@@ -225,8 +227,8 @@ def _memory_edge(model: Model, points: np.ndarray, slots: float) -> ModelFinding
     return ModelFinding(
         "memory at the edge",
         gain,
-        f"The largest memory tried, {memory[-1]:,g} MB, carries {100 * gain:.1f} % more than the second largest: the "
-        "optimum may lie beyond.",
+        f"The largest memory tried, {units.count(memory[-1])} MB, carries {units.percent(gain, 1)} more than the "
+        "second largest: the optimum may lie beyond.",
         "Measure with more memory.",
     )
 
@@ -238,8 +240,8 @@ def _parts(model: Model) -> ModelFinding | None:
     return ModelFinding(
         "batch not explained",
         parts.error,
-        f"What a batch is made of (driver, tasks, rows) misses the {parts.readings} readings by {parts.error:.0%}, so "
-        "capacity is continued as a curve over slots.",
+        f"What a batch is made of (driver, tasks, rows) misses the {parts.readings} readings by "
+        f"{units.percent(parts.error)}, so capacity is continued as a curve over slots.",
         "Measure again when the machine is quieter, or at a longer trigger interval.",
     )
 
@@ -251,7 +253,7 @@ def _levels_off(model: Model) -> ModelFinding | None:
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {law.levelling:.0%} capacity levels off by {law.levelling_slots:g} slots: "
+        f"With probability {units.percent(law.levelling)} capacity levels off by {law.levelling_slots:g} slots: "
         "slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )

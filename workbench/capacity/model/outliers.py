@@ -62,8 +62,9 @@ class Outliers:
     def __str__(self) -> str:
         low, high = self.expected
         return (
-            f"{len(self.runs)} runs on {self.budgets} budgets read {units.rate(self.rate)} within {AGREEMENT:.1%}, "
-            f"where {units.rate(low)} to {units.rate(high)} is expected: a limit outside the query was measured."
+            f"{len(self.runs)} runs on {self.budgets} budgets read {units.rate(self.rate)} within "
+            f"{units.percent(AGREEMENT, 1)}, where {units.rate(low)} to {units.rate(high)} is expected: a limit outside "
+            "the query was measured."
         )
 
 

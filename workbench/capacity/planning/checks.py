@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from workbench import units
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
@@ -153,7 +154,8 @@ def check_counted_keys(
     ]
     share, uneven = keys.hottest_share, keys.likely_imbalance(partitions)
     counted = (
-        f"The most frequent key of {keys.column!r} has {share:.2%} of the rows; by rows, the fullest of {partitions} "
+        f"The most frequent key of {keys.column!r} has {units.percent(share, 2)} of the rows; by rows, the fullest of "
+        f"{partitions} "
         f"partitions has {uneven:.1f} times the mean."
     )
     remedy = "Split a hot key (add a salt to it), or aggregate before the shuffle."
@@ -175,9 +177,9 @@ def check_counted_keys(
         )
     limit = 1 / (share * cost_s) if cost_s > 0 else math.inf
     if limit < rate:
-        found_limit = f"{counted} The key alone fills a slot of {busiest.operator!r} at {limit:,.3g} records/s."
+        found_limit = f"{counted} The key alone fills a slot of {busiest.operator!r} at {units.rate(limit)}."
         return (ModelFinding("hot key", rate / limit, found_limit, remedy),)
-    fills = f" The key fills a slot of {busiest.operator!r} at {limit:,.3g} records/s." * (cost_s > 0)
+    fills = f" The key fills a slot of {busiest.operator!r} at {units.rate(limit)}." * (cost_s > 0)
     return (ModelFinding("keys", uneven, counted + fills, remedy if uneven >= UNEVEN else "Nothing to do."),)
 
 
@@ -218,7 +220,8 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
             "hot key",
             uneven,
             f"The fullest of the {most} partitions of {name!r} had {1 + hot[name] * (most - 1):.2f} times the mean. If "
-            f"one key is the cause, it has {hot[name]:.0%} of the rows: of {partitions} partitions the fullest has "
+            f"one key is the cause, it has {units.percent(hot[name])} of the rows: of {partitions} partitions the "
+            "fullest has "
             f"{uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} do not speed it up.",
             "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
         ),
@@ -233,7 +236,8 @@ def check_source(share: float | None, slots: int) -> tuple[ModelFinding, ...]:
         ModelFinding(
             "source share",
             share,
-            f"The source that replayed the data took {share:.0%} of the slots' busy time, and the plan gives it as "
+            f"The source that replayed the data took {units.percent(share)} of the slots' busy time, and the plan "
+            "gives it as "
             f"much. With a source that costs nothing about {fewer} of the {slots} slots would do.",
             "Measure the deployment with the source it will have before taking slots away.",
         ),

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from workbench import units
 from workbench.records import Concern, ModelFinding, PlanVerdict
 
 GRAVE_RISK, SOME_RISK, LITTLE_RISK = 0.25, 0.05, 0.01
@@ -59,12 +60,17 @@ def judge(doubts: Doubts) -> PlanVerdict:
     larger = "Measure more slots: add larger counts to the study's slots, then run workbench plan again."
     quieter = "Run workbench plan again with another --journal while the machine has less to do."
     safer = "Ask for less risk: add 'risk: 0.05' to the study, then run workbench plan again."
-    short = f"With a probability of {_percent(doubts.risk)} its capacity is below the rate."
-    far = f"It has {doubts.extrapolation:.1f} times the most slots measured."
+    short = f"The probability that its capacity is below the rate is {_percent(doubts.risk)}."
+    far = f"It has {doubts.extrapolation:.1f} times as many slots as the largest deployment measured."
+    wide = (
+        f"Its capacity is known only to within a factor of {width:.1f}."
+        if math.isfinite(width)
+        else "Its capacity has no known lower bound."
+    )
     grave = (
         (doubts.risk > GRAVE_RISK, short, safer),
         (doubts.extrapolation > VERY_FAR, far, larger),
-        (width > GRAVE_WIDTH, f"Its capacity is known to a factor of {width:.1f} only.", larger),
+        (width > GRAVE_WIDTH, wide, larger),
         (spread > GRAVE_SPREAD, f"Models that fit the runs alike differ by {_percent(spread)} here.", larger),
     )
     some = (
@@ -81,8 +87,7 @@ def judge(doubts: Doubts) -> PlanVerdict:
     for concern in _NOTABLE:
         if concern in found:
             return PlanVerdict("risky", doubts.risk, found[concern].finding, found[concern].advice)
-    reason = f"The probability that its capacity is below the rate is {_percent(doubts.risk)}."
-    return PlanVerdict("safe", doubts.risk, reason, "")
+    return PlanVerdict("safe", doubts.risk, short, "")
 
 
 def fill(least: int, paid: int, most_measured: int, risks_of: Callable[[Sequence[int]], Sequence[float]]) -> int:
@@ -108,5 +113,5 @@ def fill(least: int, paid: int, most_measured: int, risks_of: Callable[[Sequence
 def _percent(share: float) -> str:
     """Whole percent; below one with one digit, and never 0 for what is not."""
     if share >= 0.01:
-        return f"{share:.0%}"
-    return f"{share:.1%}" if share >= 0.001 else "less than 0.1%"
+        return units.percent(share)
+    return units.percent(share, 1) if share >= 0.001 else "under 0.1 %"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench import units
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import MARGIN, check_model
 from workbench.capacity.planning.verdict import Doubts, fill, judge
@@ -128,7 +129,7 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     try:
         slots = model.slots_for(question.rate * worse, question.memory_mb, margin, min_slots=least, risk=question.risk)
     except WorkbenchError as error:
-        skewed = f"With {question.more_skew:.0%} more skew every record counts {worse:g} times. "
+        skewed = f"With {units.percent(question.more_skew)} more skew every record counts {worse:g} times. "
         raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
     fewest, most = slots, int(exploration.points[:, 1].max())
     executors = math.ceil(slots / question.worker_slots)

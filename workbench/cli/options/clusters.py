@@ -8,7 +8,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     clusters = commands.add_parser(
         "cluster",
         description="Find the cheapest workers of one type that hold the executors and drivers of several plans.",
-        epilog="For example: workbench cluster .workbench/q5-plan.json@60000 .workbench/q8-plan.json --prices "
+        epilog="For example: workbench cluster .workbench/data-q5-plan.json@60000 .workbench/q8-plan.json --prices "
         "data/instances.csv",
     )
     clusters.add_argument(

@@ -7,7 +7,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     observe = commands.add_parser(
         "observe",
-        description="Read the event log of a query that runs, and say what it sustains, what limits it, what it has "
+        description="Read the event log of a running query, and say what it sustains, what limits it, what it has "
         "left at its peak, and what an outage costs. Nothing is started and nothing is measured. With --target, it is "
         "also planned for other rates.",
         epilog="example: workbench observe eventlog_v2_app-20260131 --target 500000 --report head-room.html",

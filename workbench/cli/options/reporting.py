@@ -8,8 +8,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     reported = commands.add_parser(
         "report",
         description="Render a report as one HTML file that opens offline. NAME is capacity (carries a study out and "
-        "compares it with its previous run), placement, scaling, the path of a report notebook, or a JSON file that "
-        "measure or plan wrote.",
+        "compares it with its previous run), plan, measure, observe, papers, placement, scaling, the path of a report "
+        "notebook, or a JSON file that measure or plan wrote.",
         epilog="A failed step gives a partial report that says what failed, and exit code 1. For example: "
         "workbench report capacity capacity.html -p study data/q5.yaml",
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics
 from workbench.testbed.spark.event_log import BatchLog
@@ -55,7 +56,7 @@ def dropped_late(name: str, batches: Sequence[BatchLog], operators: Sequence[Ope
     share = dropped / (dropped + sum(operator.state_rows_updated or 0 for operator in operators))
     if share > MOST_LATE:
         raise WorkbenchError(
-            f"Query {name!r} drops {share:.0%} of what reaches its state as later than its "
+            f"Query {name!r} drops {units.percent(share)} of what reaches its state as later than its "
             "watermark allows, so its rate has no meaning. Name the event-time column, sort the data by it, or "
             "allow more delay in withWatermark.",
             settings=("event_time",),

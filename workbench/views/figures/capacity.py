@@ -86,8 +86,8 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
     query = exploration.runs[0].query
     if plans:
         largest = max(plans, key=lambda plan: plan.rate)
-        finding = f"{units.rate(largest.rate)} of {query} take {largest.budget.slots} slots" + (
-            f", {largest.extrapolation:.1f} times the most that was measured"
+        finding = f"{query} at {units.rate(largest.rate)} needs {largest.budget.slots} slots" + (
+            f", {largest.extrapolation:.1f} times the largest slot count measured"
             if largest.extrapolation > 1
             else ", within what was measured"
         )
@@ -238,7 +238,7 @@ def _curve(uid: str, label: str, number: int, lines: Lines, axis: str) -> list[P
         {
             **band,
             "uid": f"capacity-low-{uid}",
-            "name": f"{LEVEL:.0%} interval",
+            "name": f"{units.percent(LEVEL)} interval",
             "y": low,
             "fill": "tonexty",
             "fillcolor": theme.BAND,

@@ -107,13 +107,14 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
     question, plan, budget = answer.question, answer.plan, answer.plan.budget
     paid = answer.workers * question.worker_slots
     beyond = (
-        f" That is {plan.extrapolation:.1f} times the most slots measured: measure larger before you rely on it."
+        f" That is {plan.extrapolation:.1f} times the largest slot count measured: measure a larger one before you "
+        "rely on it."
         if plan.extrapolation > 1
         else ""
     )
     on = f"{workers(answer.workers)}{per_hour(answer, currency)}"
     finding = (
-        f"{units.rate(plan.rate)} take {budget.slots} slots on {on}.{beyond} All {paid} slots of these carry "
+        f"{units.rate(plan.rate)} need {budget.slots} slots on {on}.{beyond} All {paid} slots of these carry "
         f"{units.rate(answer.paid_rate)}; with one worker lost {_left(answer)}."
     )
     rows: list[tuple[str, str]] = [

@@ -200,7 +200,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
         budget = plan.budget
         finding = (
-            f"{units.rate(plan.rate)} of {plan.query} take {budget.slots} slots of {budget.profile.memory_mb} MB on "
+            f"{plan.query} at {units.rate(plan.rate)} needs {budget.slots} slots of {budget.profile.memory_mb} MB on "
             f"{workers(answer.workers)}{per_hour(answer, scenario.currency)}"
         )
         data = self._curves.at(answer, finding)

@@ -24,7 +24,7 @@ def test_stuck_readings_are_found():
     assert group.expected == (pytest.approx(8 * 50_000, rel=0.15), pytest.approx(29 * 50_000, rel=0.15))
     assert [row for row, valid in enumerate(review.valid) if not valid] == [2, 5, 7]
     assert review.low == ()
-    assert str(group).startswith("3 runs on 3 budgets read 100 k records/s within 0.5%, where 38")
+    assert str(group).startswith("3 runs on 3 budgets read 100 k records/s within 0.5 %, where 38")
     assert str(group).endswith("is expected: a limit outside the query was measured.")
 
 
@@ -110,7 +110,7 @@ def test_a_memory_that_was_not_measured_is_a_doubt():
     model = ScalingModel().fit(runs, y)
     found = findings(model, runs, y, 30, memory=16384)["memory not measured"]
     assert found.value == 4
-    assert found.finding.startswith("The memory of 16384 MB per slot lies outside the 512 to 4096 MB measured")
+    assert found.finding.startswith("The memory of 16,384 MB per slot lies outside the 512 to 4096 MB measured")
     assert findings(model, runs, y, 30, memory=256)["memory not measured"].value == 2
     for memory in (512, 700, 4096):
         assert "memory not measured" not in findings(model, runs, y, 30, memory=memory)

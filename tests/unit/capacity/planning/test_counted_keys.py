@@ -28,7 +28,7 @@ def runs_with(skew):
 def test_a_hot_key_that_reaches_the_tasks_says_where_it_fills_a_slot():
     runs = runs_with(2.1)
     (found,) = check_counted_keys(runs, ONE_HOT, 40, 1.0)
-    assert "'auction' has 30.00% of the rows" in found.finding
+    assert "'auction' has 30.00 % of the rows" in found.finding
     assert found.value == pytest.approx(ONE_HOT.likely_imbalance(40)) == pytest.approx(12.4, abs=0.5)
     most = max(run.budget.slots for run in runs)
     seen = [run.estimate.observation for run in runs if run.budget.slots == most]
@@ -66,7 +66,7 @@ def test_the_likely_imbalance_is_that_of_a_spark_hash_within_its_scatter():
 def test_a_plan_has_it():
     found = staged_exploration()
     chosen = plan(replace(found, runs=tuple(runs_with(2.1))), 60_000, memory_mb=[600], keys=ONE_HOT)
-    assert any("'auction' has 30.00% of the rows" in card.finding for card in chosen.cards)
+    assert any("'auction' has 30.00 % of the rows" in card.finding for card in chosen.cards)
 
 
 def test_a_key_that_fills_a_slot_below_the_rate_makes_the_plan_risky():

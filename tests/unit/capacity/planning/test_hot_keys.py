@@ -40,7 +40,7 @@ def runs_with(hot, others):
 def test_an_injected_hot_key_is_found_with_its_share():
     (found,) = check_keys(runs_with(0.3, 20_000), 40)
     assert found.concern == "hot key"
-    assert "it has 30% of the rows" in found.finding or "it has 31% of the rows" in found.finding
+    assert "it has 30 % of the rows" in found.finding or "it has 31 % of the rows" in found.finding
     assert found.value == pytest.approx(fullest(0.3, 20_000, 40), rel=0.05)
     assert "more than 3 slots do not speed it up" in found.finding
 

@@ -177,7 +177,7 @@ def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
 def test_the_share_of_the_source_is_said():
     made = plan(staged_exploration(source=0.4), 1.5e4, memory_mb=[600])
     assert made.source_share == pytest.approx(0.4)
-    assert "the source that replayed the data took 40% of the slots' busy time" in made.basis()
+    assert "the source that replayed the data took 40 % of the slots' busy time" in made.basis()
     note = next(card for card in made.cards if card.concern == "source share")
     assert note.value == pytest.approx(0.4)
     assert f"about {math.ceil(0.6 * made.budget.slots)} of the {made.budget.slots} slots would do" in note.finding

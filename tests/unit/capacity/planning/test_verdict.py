@@ -19,27 +19,31 @@ def finding(concern, value):
 def test_a_plan_without_doubts_is_safe_and_says_its_risk():
     verdict = judge(CALM)
     assert (verdict.level, verdict.remedy) == ("safe", "")
-    assert verdict.reason == "The probability that its capacity is below the rate is 0.4%."
-    assert "less than 0.1%" in judge(replace(CALM, risk=0.0)).reason
+    assert verdict.reason == "The probability that its capacity is below the rate is 0.4 %."
+    assert "under 0.1 %" in judge(replace(CALM, risk=0.0)).reason
 
 
 @pytest.mark.parametrize(
     ("change", "level", "reason"),
     [
-        ({"risk": 0.3}, "don't rely on it yet", "With a probability of 30% its capacity is below the rate."),
-        ({"extrapolation": 5.0}, "don't rely on it yet", "It has 5.0 times the most slots measured."),
-        ({"high": 3e5}, "don't rely on it yet", "Its capacity is known to a factor of 2.7 only."),
-        ({"low": 0.0}, "don't rely on it yet", "Its capacity is known to a factor of inf only."),
-        ({"findings": (finding("doubtful runs", 3),)}, "risky", "100% of the runs are doubtful."),
-        ({"risk": 0.1}, "risky", "With a probability of 10% its capacity is below the rate."),
-        ({"extrapolation": 3.0}, "risky", "It has 3.0 times the most slots measured."),
-        ({"findings": (finding("doubtful runs", 2),)}, "risky", "67% of the runs are doubtful."),
+        ({"risk": 0.3}, "don't rely on it yet", "The probability that its capacity is below the rate is 30 %."),
+        (
+            {"extrapolation": 5.0},
+            "don't rely on it yet",
+            "It has 5.0 times as many slots as the largest deployment measured.",
+        ),
+        ({"high": 3e5}, "don't rely on it yet", "Its capacity is known only to within a factor of 2.7."),
+        ({"low": 0.0}, "don't rely on it yet", "Its capacity has no known lower bound."),
+        ({"findings": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
+        ({"risk": 0.1}, "risky", "The probability that its capacity is below the rate is 10 %."),
+        ({"extrapolation": 3.0}, "risky", "It has 3.0 times as many slots as the largest deployment measured."),
+        ({"findings": (finding("doubtful runs", 2),)}, "risky", "67 % of the runs are doubtful."),
         ({"findings": (finding("hot key", 3.0),)}, "risky", "about hot key"),
         ({"findings": (finding("forms disagree", 0.9),)}, "safe", "The probability"),
         (
             {"findings": (finding("forms disagree", 0.9),), "extrapolation": 3.0},
             "don't rely on it yet",
-            "Models that fit the runs alike differ by 90% here.",
+            "Models that fit the runs alike differ by 90 % here.",
         ),
     ],
 )

@@ -39,5 +39,5 @@ def test_the_share_that_came_late_is_told(dropped, share):
 
 
 def test_when_most_rows_are_late_there_is_no_rate():
-    with pytest.raises(WorkbenchError, match=r"'q' drops 90% of what reaches its state"):
+    with pytest.raises(WorkbenchError, match=r"'q' drops 90 % of what reaches its state"):
         dropped_late("q", [batch(100, 100, dropped=90)], [SimpleNamespace(state_rows_updated=10)])

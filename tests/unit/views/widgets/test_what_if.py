@@ -141,7 +141,7 @@ def test_a_rate_beyond_where_capacity_levels_off_is_refused_with_the_number(plan
     with pytest.raises(WorkbenchError, match=r"No number of slots .* that many sustain [0-9.e+,]+ records/s"):
         ask(planned.exploration, Question(1e15, 1024))
     with pytest.raises(
-        WorkbenchError, match=r"^With 20% more skew every record counts 1\.2 times\. No number of slots"
+        WorkbenchError, match=r"^With 20 % more skew every record counts 1\.2 times\. No number of slots"
     ):
         ask(planned.exploration, Question(1e15, 1024, more_skew=0.2))
 
