@@ -333,7 +333,9 @@ class _Reader:
         plan = next((one for one in planned.plans if self.rate is None or _same(one.rate, self.rate)), None)
         if plan is None:
             rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
-            raise WorkbenchError(f"{self.what} has no plan for {self.rate} records/s; there are plans for {rates}.")
+            raise WorkbenchError(
+                f"{self.what} has no plan for {self.rate:g} records/s; give one of its rates (records/s): {rates}."
+            )
         nearest = nearest_run(planned.measurements, plan.budget)
         if nearest is None and plan.testbed_kind == "recorded":
             raise WorkbenchError(

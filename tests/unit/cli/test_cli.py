@@ -11,7 +11,7 @@ from example_measurement import example_measurement
 
 from workbench import cli
 from workbench.cli import checking, measuring, planning, progress, reporting
-from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, SOURCE_BOUND
+from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, PIPE_CLOSED, SOURCE_BOUND
 from workbench.doctor import Finding
 from workbench.errors import WorkbenchError
 
@@ -130,7 +130,9 @@ def test_help_names_every_command(capsys):
     text = capsys.readouterr().out
     assert all(command in text for command in COMMANDS)
     codes = re.findall(r"\b\d+\b", text.split("Exit codes:")[1])
-    assert codes == [str(code) for code in (DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED)]
+    assert codes == [
+        str(code) for code in (DONE, NOT_SUSTAINED, BAD_INPUT, SOURCE_BOUND, DEFECT, INTERRUPTED, PIPE_CLOSED)
+    ]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -33,7 +33,7 @@ def test_exact_line_that_grows_fails_although_its_error_is_zero():
     assert judgement.verdict == "overloaded"
     assert judgement.slope_error == pytest.approx(0, abs=1e-9)
     assert judgement.backlog_slope == pytest.approx(5.0)
-    assert "the backlog grew by 5.0 records/s" in judgement.reason
+    assert "the backlog grew by 5 records/s" in judgement.reason
     assert judge(seen([10 * n for n in range(11)]), check_trend=False).verdict == "sustained"
 
 

@@ -63,8 +63,8 @@ class Outliers:
         low, high = self.expected
         return (
             f"{len(self.runs)} runs on {self.budgets} budgets read {units.rate(self.rate)} within "
-            f"{units.percent(AGREEMENT, 1)}, where {units.rate(low)} to {units.rate(high)} is expected: a limit outside "
-            "the query was measured."
+            f"{units.percent(AGREEMENT, 1)}, where {units.rate(low)} to {units.rate(high)} is expected: a limit "
+            "outside the query was measured."
         )
 
 

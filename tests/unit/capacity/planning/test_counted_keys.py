@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from staged_runs import staged_exploration
 
+from workbench import units
 from workbench.capacity import plan
 from workbench.capacity.planning.checks import check_counted_keys
 from workbench.workload import KeyFrequencies
@@ -36,7 +37,7 @@ def test_a_hot_key_that_reaches_the_tasks_says_where_it_fills_a_slot():
         one.useful_s / observation.consumed_records for observation in seen for one in observation.operators
         if one.keeps_state
     ]  # fmt: skip
-    assert f"at {1 / (0.3 * max(costs)):,.3g} records/s" in found.finding
+    assert f"at {units.rate(1 / (0.3 * max(costs)))}" in found.finding
 
 
 def test_rows_aggregated_before_the_shuffle_hide_a_hot_key():
