@@ -29,7 +29,7 @@ def test_every_target_has_a_row_with_its_verdict():
     page = front_html(planned())
     for one in planned().plans:
         assert f">{one.verdict.level.replace(chr(39), '&#x27;')}</span>" in page
-        assert f"<td>{capacity(one, "")}</td>" in page
+        assert f"<td>{capacity(one, '')}</td>" in page
         assert f"<td>{risk(one)}</td>" in page
     targets = page.partition("</table>")[0]
     assert targets.count("<tr>") == 3
