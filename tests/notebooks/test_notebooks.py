@@ -160,7 +160,7 @@ def test_the_tour_leads_from_an_own_query_to_a_page(newcomer):
         "sales.csv is replayed over and over at the rates that are tried; its column at becomes the time",
         "items_per_till",
         "✔ done",
-        "records/s of mine:items_per_till take",
+        "mine:items_per_till at ",
         "How sure is that?",
         "3 short runs on up to 8 slots give a first idea.",
         "What does mine:items_per_till take?",

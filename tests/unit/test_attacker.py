@@ -155,7 +155,7 @@ def test_study_with_a_yaml_tag_that_calls_a_function(came_to, folder):
 def test_study_that_names_a_module_which_acts_when_it_is_imported(came_to, capsys):
     Path("jobs.py").write_text(f"{DEED}def orders(rows):\n    return rows\n")
     assert command("plan", "study.yaml", "--dry-run") == 0
-    assert "measure 1 slots" in capsys.readouterr().out
+    assert "measure 1 slot of" in capsys.readouterr().out
     assert "jobs" not in sys.modules
     came_to("a dry run reads its text and imports nothing")
 

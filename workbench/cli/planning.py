@@ -159,7 +159,7 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
         shape = f"{_some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB"
         print(f"measure {shape} at a trigger interval of {budget.interval_s:g} s")
     least, most = would.runs
-    print(f"{most} runs in all" if least == most else f"then up to {most} runs in all, {least} at least")
+    print(f"{_some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
     print(f"about {_range(*would.seconds)}")
     if would.doubt:
         show(would.doubt)

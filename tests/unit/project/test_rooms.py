@@ -40,6 +40,7 @@ LOOKED_INTO = {
     "workbench.testbed.spark.machine",
     "workbench.testbed.spark.queries",
     "workbench.testbed.spark.session",
+    "workbench.testbed.spark.process",
     "workbench.testbed.spark.testbed",
     "workbench.testbed.spark.topic_feed",
     "workbench.views.widgets.live_log",
