@@ -31,6 +31,17 @@ def test_a_hatching_has_a_name_that_a_page_can_refer_to():
     assert drawn.uid == "Runs-that-met-all-paper-CAPSys"
 
 
+def test_names_that_are_turned_have_room_below_them():
+    def gap(names):
+        panels = tuple(Panel(title, "Method", "Rate (records/s)", "bars") for title in ("A", "B", "C"))
+        series = tuple(Series(panel.title, "ours", names, tuple(1.0 for _ in names)) for panel in panels)
+        layout = draw_reproduced(Reproduction("All alike", panels, series)).layout
+        inner = layout.height - layout.margin.t - layout.margin.b
+        return inner * (layout.yaxis.domain[0] - layout.yaxis3.domain[1])  # pixels between the rows
+
+    assert gap(("ODRP-default", "ODRP-weighted", "ODRP-latency")) > gap(("a", "b", "c")) + 40
+
+
 def small(make):
     figure = PaperFigure("Figure 1", "Rates", "It says <b>twice</b>.", "simulated", "In the engine.", make, ("a", "b"))
     missing = PaperFigure("Table 1", "Nothing", "It says nothing.", "not here", "The data are private.")
