@@ -187,7 +187,7 @@ def test_a_query_that_drops_its_rows_has_no_throughput():
     with TESTBED.deploy(toy_query.query(toy_query.mostly_late), BUDGET) as run:
         run.set_rate(2_000.0)
         run.settle(8)
-        with pytest.raises(WorkbenchError, match=r"drops \d\d% of what reaches its state.*event_time"):
+        with pytest.raises(WorkbenchError, match=r"drops \d\d % of what reaches its state.*event_time"):
             run.observe(6)
 
 
