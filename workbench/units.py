@@ -124,6 +124,13 @@ def percent(share: float, decimals: int = 0) -> str:
     return f"{share * 100:.{decimals}f} %"
 
 
+def chance(probability: float) -> str:
+    """Write a probability in whole percent; below one with one decimal, and never as 0."""
+    if probability < 0.001:
+        return "under 0.1 %"
+    return percent(probability, int(probability < 0.01))
+
+
 def _word(value: float | None) -> str:
     """Say what is no number; empty for finite numbers."""
     if value is None or math.isnan(value):

@@ -148,7 +148,7 @@ class _Shared:
         self.loads: list[Probe] = []
         self.divided: dict[Budget, list[Probe]] = {budget: [] for budget in together.budgets}
         self.sources: dict[Budget, SourceProfile | None] = {}
-        self.present, self.partitions, self.begun = together.budgets[-1], _AS_SLOTS, False
+        self.present, self.partitions, self.turned = together.budgets[-1], _AS_SLOTS, False
         self.machine, self.waited_s = Machine(), 0.0
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -241,10 +241,10 @@ class _Shared:
                 self.journal, Deployed(self.keys[budget], live.machine, budget, tuple(self.readings[budget]))
             )
         yield Turned(self.keys[budget], budget, number, tuple(self.readings[budget]))
-        if self.begun or (budget, partitions) != (self.present, self.partitions):
+        if self.turned or (budget, partitions) != (self.present, self.partitions):
             live.turn(budget, None if partitions is None else {"source": partitions, "state": partitions})
             self.present, self.partitions = budget, partitions
-        self.begun = True
+        self.turned = True
         self.sources[budget] = live.source
 
     def _read(self, live: SharedRun, number: int, begun: float, partitions: int | None = None) -> Probe:

@@ -41,12 +41,7 @@ def risk(plan: CapacityPlan) -> str:
     """Give the probability of falling short; empty where it is not known."""
     if plan.verdict is None or plan.verdict.risk is None:
         return ""
-    return chance(plan.verdict.risk)
-
-
-def chance(shown: float) -> str:
-    """Write a probability with the digits one can stand for."""
-    return "under 0.1 %" if shown < 0.001 else units.share(round(shown, 3) if shown < 0.01 else round(shown, 2))
+    return units.chance(plan.verdict.risk)
 
 
 def front_html(planned: Planned) -> str:
@@ -118,7 +113,7 @@ def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
             *([f"{one.workers}"] if priced else []),
             f"{one.slots}",
             *([f"{units.number(one.per_month)}"] if one.per_month is not None else []),
-            chance(one.risk) + " ◀ planned" * one.planned,
+            units.chance(one.risk) + " ◀ planned" * one.planned,
         )
         for one in found
     ]

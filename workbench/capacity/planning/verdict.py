@@ -60,7 +60,7 @@ def judge(doubts: Doubts) -> PlanVerdict:
     larger = "Measure more slots: add larger counts to the study's slots, then run workbench plan again."
     quieter = "Run workbench plan again with another --journal while the machine has less to do."
     safer = "Ask for less risk: add 'risk: 0.05' to the study, then run workbench plan again."
-    short = f"The probability that its capacity is below the rate is {_percent(doubts.risk)}."
+    short = f"The probability that its capacity is below the rate is {units.chance(doubts.risk)}."
     far = f"It has {doubts.extrapolation:.1f} times as many slots as the largest deployment measured."
     wide = (
         f"Its capacity is known only to within a factor of {width:.1f}."
@@ -71,12 +71,12 @@ def judge(doubts: Doubts) -> PlanVerdict:
         (doubts.risk > GRAVE_RISK, short, safer),
         (doubts.extrapolation > VERY_FAR, far, larger),
         (width > GRAVE_WIDTH, wide, larger),
-        (spread > GRAVE_SPREAD, f"Models that fit the runs alike differ by {_percent(spread)} here.", larger),
+        (spread > GRAVE_SPREAD, f"Models that fit the runs alike differ by {units.chance(spread)} here.", larger),
     )
     some = (
         (falls_short(doubts.risk), short, safer),
         (doubts.extrapolation > FAR, far, larger),
-        (doubtful > 0.5, f"{_percent(doubtful)} of the runs are doubtful.", quieter),
+        (doubtful > 0.5, f"{units.chance(doubtful)} of the runs are doubtful.", quieter),
     )
     for doubted, reason, remedy in grave:
         if doubted:
@@ -108,10 +108,3 @@ def fill(least: int, paid: int, most_measured: int, risks_of: Callable[[Sequence
     risks = dict(zip(counts, risks_of(counts), strict=True))
     enough = next((slots for slots, risk in risks.items() if risk <= LITTLE_RISK), None)
     return min(risks, key=lambda slots: risks[slots]) if enough is None else enough
-
-
-def _percent(share: float) -> str:
-    """Whole percent; below one with one digit, and never 0 for what is not."""
-    if share >= 0.01:
-        return units.percent(share)
-    return units.percent(share, 1) if share >= 0.001 else "under 0.1 %"

@@ -223,7 +223,7 @@ class SparkTestbed:
                 "alone. Leave the master out, or replay a sample of the topic on the cluster.",
                 settings=("source",),
             )
-        partitions = _partitions(layout or {}, budget)
+        source_partitions, state_partitions = _partitions(layout or {}, budget)
         remove_stale_groups()
         with ExitStack() as ours:  # until the driver's reaper owns them
             quota = self._quota(budget)
@@ -245,18 +245,21 @@ class SparkTestbed:
             elif isinstance(generator, Dataset):
                 generator = prepare(generator, query.event_time, disk)
             spec = DeploymentSpec(
-                query.name,
-                query.build,
-                generator,
-                query.output_mode,
-                budget,
-                self.cluster,
-                folder,
-                disk,
-                quota,
-                self.warmup_cap_s,
-                *partitions,
-                f"{self.cluster.checkpoint.rstrip('/')}/workbench-{uuid.uuid4().hex[:12]}" if self.cluster else "",
+                name=query.name,
+                build=query.build,
+                generator=generator,
+                output_mode=query.output_mode,
+                budget=budget,
+                cluster=self.cluster,
+                folder=folder,
+                disk=disk,
+                quota=quota,
+                warmup_cap_s=self.warmup_cap_s,
+                source_partitions=source_partitions,
+                state_partitions=state_partitions,
+                checkpoints=(
+                    f"{self.cluster.checkpoint.rstrip('/')}/workbench-{uuid.uuid4().hex[:12]}" if self.cluster else ""
+                ),
             )
             try:
                 driver.connection.send_bytes(cloudpickle.dumps(spec))
