@@ -17,8 +17,8 @@ def healthy(page):
     assert page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
     assert page.get_by_role("alert").count() == 0
     assert page.locator(".workbench-card.error").count() == 0
-    assert page.outside == []
-    assert page.problems == []
+    assert page.outside == [], page.outside
+    assert page.problems == [], page.problems
 
 
 def shown(chart):
@@ -181,12 +181,14 @@ def to_the_top(element):
 
 
 def in_theme(page, theme):
-    """Choose JupyterLab's theme, Light or Dark."""
+    """Choose JupyterLab's theme, Light or Dark, and let its splash go: of two at once, JupyterLab removes one twice."""
     page.evaluate(
         "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", f"JupyterLab {theme}"
     )
     page.wait_for_function(
-        "light => document.body.dataset.jpThemeLight === light", arg=str(theme == "Light").lower(), timeout=PATIENCE_MS
+        "light => document.body.dataset.jpThemeLight === light && !document.getElementById('jupyterlab-splash')",
+        arg=str(theme == "Light").lower(),
+        timeout=PATIENCE_MS,
     )
 
 

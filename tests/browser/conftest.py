@@ -28,7 +28,7 @@ def page(browser):
     page = browser.new_page(viewport={"width": 1200, "height": 900})
     page.requested, page.problems = [], []
     page.on("request", lambda request: page.requested.append(request.url))
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("pageerror", lambda error: page.problems.append(error.stack or str(error)))
     page.on("console", lambda message: page.problems.append(message.text))
     yield page
     page.close()
@@ -116,7 +116,7 @@ def run_notebook(browser, lab):
         page.add_init_script(script)
         pages.append(page)
         page.outside, page.problems = [], []
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("pageerror", lambda error: page.problems.append(error.stack or str(error)))
         page.on("dialog", lambda dialog: dialog.accept())
         page.on(
             "request",

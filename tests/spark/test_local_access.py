@@ -15,6 +15,7 @@ SCRIPT = """
 import json
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -44,10 +45,14 @@ counted = rows.groupBy((rows["value"] % 7).alias("key")).count()
 query = counted.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(folder / "state"))
 query = query.trigger(availableNow=True).start()
 query.awaitTermination()
-processes = psutil.Process().children(recursive=True)
-commands = [process.cmdline() for process in processes]
+processes, commands, places = [], [], []
+for process in psutil.Process().children(recursive=True):
+    with suppress(psutil.NoSuchProcess):  # a Python worker that ended since, or that nobody has waited for yet
+        command, listening = process.cmdline(), process.net_connections("inet")
+        processes.append(process)
+        commands.append(command)
+        places += listening
 (executor,) = (one for one, line in zip(processes, commands) if "CoarseGrainedExecutorBackend" in " ".join(line))
-places = [place for process in processes for place in process.net_connections("inet")]
 secret = executor.environ().get("_SPARK_AUTH_SECRET", "")
 found = {
     "rows": query.lastProgress.numInputRows,
