@@ -32,12 +32,15 @@ class Fleet:
         Cores of a task.
     price_per_hour
         Price of one worker; None if unknown.
+    currency
+        Of the price; empty if unknown.
     """
 
     shape: WorkerShape
     task_memory_mb: float = 0.0
     task_cpus: float = 1.0
     price_per_hour: float | None = None
+    currency: str = ""
 
     def __post_init__(self) -> None:
         not_negative("task_memory_mb", self.task_memory_mb)

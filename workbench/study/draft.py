@@ -129,7 +129,7 @@ def _lines(name: str, data: str, event_time: str | None, hot: dict[str, float]) 
         yield f"event_time: {_written(event_time)}"
     yield f"targets: [{', '.join(str(1000 * rate) for rate in _RATES)}]        # records/s: put your rates here"
     yield f"slots: {slots}                    # slot counts to measure; all of them fit this machine"
-    yield f"memory_mb: [{defaults.MEMORY_MB}]               # MiB per slot"
+    yield f"memory_mb: [{defaults.MEMORY_MB}]               # MB per slot"
     yield f"slot_cpus: {cpus:g}"
     yield "# prices: data/instances.csv      # instance types, for the cost"
     yield "# outage_s: 600                   # make up for an outage of 10 minutes ..."

@@ -116,12 +116,16 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """A load replayed under policies: the simulated query, the load, the tasks at the beginning, and the timelines."""
+    """A load replayed under policies: the simulated query, the load, the tasks at the beginning, and the timelines.
+
+    `currency` is that of the workers' price; empty without one.
+    """
 
     query: str
     trace: RateTrace
     tasks: Mapping[str, int]
     timelines: Mapping[str, Timeline]
+    currency: str = ""
 
     @property
     def rows(self) -> dict[str, dict[str, float]]:
@@ -214,7 +218,7 @@ def replay_start(
             keys=keys,
             batch_s=start.batch_s,
         )
-    return Replayed(start.model.name, trace, start.tasks, lines)
+    return Replayed(start.model.name, trace, start.tasks, lines, "" if fleet is None else fleet.currency)
 
 
 def named_policies(

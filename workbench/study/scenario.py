@@ -225,7 +225,11 @@ class Scenario:
             )
         chosen = listed[self.instance]
         return Fleet(
-            WorkerShape(chosen.vcpus, chosen.memory_mb), start.memory_mb, start.slot_cpus, chosen.price_per_hour
+            WorkerShape(chosen.vcpus, chosen.memory_mb),
+            start.memory_mb,
+            start.slot_cpus,
+            chosen.price_per_hour,
+            chosen.currency,
         )
 
     def _keys(self) -> dict[str, KeyTrace]:

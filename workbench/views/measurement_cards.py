@@ -135,7 +135,7 @@ def _circumstances(measurement: Measurement) -> list[Card]:
         "Started": measurement.started_at,
         "Slots": budget.slots,
         "Cores per slot": budget.profile.cpus,
-        "Memory per slot (MiB)": budget.profile.memory_mb,
+        "Memory per slot (MB)": budget.profile.memory_mb,
         "Trigger interval (s)": budget.interval_s,
         **{f"Machine: {name}": value for name, value in measurement.machine.described().items()},
         **{f"Setting: {name}": value for name, value in measurement.settings.items()},
@@ -143,7 +143,7 @@ def _circumstances(measurement: Measurement) -> list[Card]:
     }
     finding = (
         f"{measurement.query} ran on the testbed {measurement.testbed} with {findings.where(budget)} and "
-        f"{budget.profile.memory_mb} MiB per slot; nothing here is extrapolated."
+        f"{budget.profile.memory_mb} MB per slot; nothing here is extrapolated."
     )
     table = facts_table("Circumstances of the measurement", facts)
     return [Card("circumstances", "How was it measured?", finding, table=table)]

@@ -57,6 +57,7 @@ def _answer(planned: Planned) -> list[Card]:
     ]
     if not planned.plans:
         return refused
+    currency = next((plan.price.instance.currency for plan in planned.plans if plan.price is not None), "")
     table = Table(
         "One row per target rate",
         (
@@ -69,8 +70,8 @@ def _answer(planned: Planned) -> list[Card]:
             Column("Interval high", "records/s"),
             Column("Workers"),
             Column("Slots per worker, at most"),
-            Column("Cost", "per hour"),
-            Column("Cost", "per month"),
+            Column("Cost", f"{currency} per hour".strip()),
+            Column("Cost", f"{currency} per month".strip()),
             Column("Extrapolation", "x"),
         ),
         tuple(_row(plan) for plan in planned.plans),

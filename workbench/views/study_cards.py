@@ -32,7 +32,7 @@ def asked_card(study: Study) -> Card:
         "Testbed": study.testbed,
         "Table": Path(study.table).name if study.table else None,
         "Slots measured": ", ".join(map(str, study.slots)),
-        "Memory per slot (MiB)": ", ".join(map(str, study.memory_mb)),
+        "Memory per slot (MB)": ", ".join(map(str, study.memory_mb)),
         "Cores per slot": study.slot_cpus,
         "Trigger interval (s)": study.interval_s,
         "Margin": study.margin,

@@ -25,6 +25,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--slots", type=int, default=1, help="slots that a cluster is asked for (1)")
     doctor.add_argument(
-        "--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of each of these slots, MiB (1024)"
+        "--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of each of these slots, MB (1024)"
     )
     add_master(doctor)

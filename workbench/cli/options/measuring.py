@@ -52,7 +52,7 @@ def _deployment_options() -> argparse.ArgumentParser:
     options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
     options.add_argument("--slots", type=int, help="tasks that run at once (2; whole cores: all but one)")
     options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
-    options.add_argument("--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of one slot, MiB (1024)")
+    options.add_argument("--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of one slot, MB (1024)")
     options.add_argument("--interval", type=float, default=defaults.INTERVAL_S, help="trigger interval, seconds (2)")
     options.add_argument(
         "--dataset",

@@ -34,7 +34,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "a CAPSys query)",
     )
     replayed.add_argument("--plan-rate", type=float, metavar="RATE", help="target rate of the plan (the last plan)")
-    replayed.add_argument("--memory-mb", type=float, default=2048.0, help="memory of one slot, MiB (2048)")
+    replayed.add_argument("--memory-mb", type=float, default=2048.0, help="memory of one slot, MB (2048)")
     replayed.add_argument(
         "--managed-mb",
         type=float,
