@@ -1,15 +1,20 @@
-"""A standalone cluster of two workers compared with the same budgets on this machine: the rates, and their ratio.
+"""A standalone cluster of two workers compared with the same budgets on this machine, and what a slow worker does.
 
-    python benchmarks/clusters.py [nexmark:q1 nexmark:q5]
+    python benchmarks/clusters.py [nexmark:q1 nexmark:q5] [--cpus .4] [--whole]
 
-The cluster comes from the PySpark package: a master and two workers of one core each, on loopback addresses of their
-own. Each query is measured on one executor and on two, of one core each, and on one and two whole cores of this machine
-(budgets that leave the driver no core are left out). Prints figures, asserts nothing. A figure of a cluster rests on
-cores that are counted and not limited: on a machine with few cores, the driver shares them with the executors.
+The cluster comes from the PySpark package: a master and two workers of one counted core each, in network namespaces of
+their own. Each worker is limited to ``--cpus`` of a core once the query's code is warm, as the slots of this machine
+are, so that both sides have the same cores and the driver has its own. Each query is measured on one executor and on
+two, and on one and two slots here; the sides take turns. A model fitted to each side's rate on one slot predicts two.
+Last, one worker is slowed to half while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers
+whole cores, which the driver then shares, as it does wherever a cluster only counts.
 """
 
+import argparse
+import math
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -20,42 +25,103 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Configuration, measure, result_of
+from workbench.metrics import slow_executors
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster
 
-SLOTS, PROFILE, INTERVAL_S = (1, 2), SlotProfile(1, 1024), 2.0
+SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
 WAIT_S = 300.0
+WARM = "measuring the source alone"  # what a deployment says when its code is warm
 
 
-def rate(name, slots, testbed, journal):
-    """Middle of the bracket, records/s; None with the reason printed where it cannot be measured."""
-    budget = Budget(slots, PROFILE, INTERVAL_S)
+class Workers:
+    """The cluster's workers, whose quotas begin with a deployment's measuring and end with it."""
+
+    def __init__(self, running, cpus):
+        self._running, self._cpus = running, cpus
+
+    def limit(self, cpus, names=("worker-0", "worker-1")):
+        for name in names:
+            self._running.limit(name, cpus)
+
+    def heard(self, text):
+        if self._cpus and text == WARM:
+            self.limit(self._cpus)
+
+
+def measured(name, budget, testbed, journal):
+    """Bracket the maximum; None with the reason printed where it cannot be measured."""
     try:
         testbed.check(budget)
         found = result_of(
-            measure(Configuration(find_query(name), budget), testbed, CapacityEstimator(0.1), journal, costs=False)
+            measure(Configuration(find_query(name), budget), testbed, CapacityEstimator(0.05), journal, costs=False)
         )
     except WorkbenchError as error:
-        print(f"  {name} on {slots}: {error}", flush=True)
+        print(f"  {name} on {budget.slots}: {error}", flush=True)
         return None
-    return found.estimate.middle
+    return found
 
 
-def main(queries):
-    with tempfile.TemporaryDirectory() as folder, standalone(folder) as running:
+def compared(name, slots, sides, journal):
+    """Measure on each of `sides`, (testbed, cores of a slot), and print the ratio."""
+    cluster, desk = (
+        measured(name, Budget(slots, SlotProfile(cpus, MEMORY_MB), INTERVAL_S), testbed, journal)
+        for testbed, cpus in sides
+    )
+    rates = [one.estimate.middle if one else math.nan for one in (cluster, desk)]
+    used = [one.used_cores if one else None for one in (cluster, desk)]
+    cores = " and ".join("-" if one is None else f"{one:.2f}" for one in used)
+    print(
+        f"{name} on {slots} slots: {rates[0]:,.0f} records/s on the cluster, {rates[1]:,.0f} here, ratio "
+        f"{rates[0] / rates[1]:.3f}; cores that the tasks of a slot used: {cores}",
+        flush=True,
+    )
+    return rates
+
+
+def slowed(name, there, workers, cpus):
+    """Slow one of two workers to half while the query runs as fast as it can."""
+    with there.deploy(find_query(name), Budget(2, SlotProfile(1, MEMORY_MB), INTERVAL_S)) as run:
+        run.set_rate(math.inf)
+        run.settle(20)
+        for text, limit in (("both the same", cpus), ("one at half", cpus / 2), ("both the same again", cpus)):
+            workers.limit(limit, ("worker-1",))
+            run.settle(20)
+            seen = run.observe(20)
+            slow = [pace.sentence for pace in slow_executors(seen.executors)]
+            said = slow[0] if slow else "no executor is said to be slow"
+            print(f"{name}, {text}: {seen.consumed_rate:,.0f} records/s; {said}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("queries", nargs="*", default=["nexmark:q1", "nexmark:q5"])
+    parser.add_argument("--cpus", type=float, default=0.4)
+    parser.add_argument("--whole", action="store_true", help="leave the workers and the slots here whole cores")
+    options = parser.parse_args()
+    cpus = None if options.whole else options.cpus
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        running = stack.enter_context(standalone(folder, apart=True))
+        workers = Workers(running, cpus)
         there = SparkTestbed(
-            cluster=Cluster(running.master, f"{Path(folder).as_uri()}/checkpoints", allocation_s=WAIT_S)
+            cluster=Cluster(running.master, f"{Path(folder).as_uri()}/checkpoints", allocation_s=WAIT_S),
+            progress=workers.heard,
         )
-        here = SparkTestbed(slot_cpus="cores")
-        for name in queries:
+        here = SparkTestbed(slot_cpus="cores" if options.whole else "auto")
+        sides = ((there, 1.0), (here, cpus or 1.0))
+        for name in options.queries:
+            rates = []
             for slots in SLOTS:
-                journal = Journal(Path(folder) / "journal.jsonl")
-                cluster, desk = (rate(name, slots, testbed, journal) for testbed in (there, here))
-                ratio = f"{cluster / desk:.2f}" if cluster and desk else "-"
-                rates = " and ".join("-" if one is None else f"{one:,.0f}" for one in (cluster, desk))
-                print(f"{name} on {slots} slots: {rates} records/s on the cluster and here, ratio {ratio}", flush=True)
+                workers.limit(None)
+                rates.append(compared(name, slots, sides, Journal(Path(folder) / "journal.jsonl")))
+            growth = [two / one for one, two in zip(*rates, strict=True)]
+            print(f"{name}: two slots have {growth[0]:.2f} times the rate of one on the cluster, {growth[1]:.2f} here")
+            if cpus:
+                workers.limit(None)
+                slowed(name, there, workers, cpus)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["nexmark:q1", "nexmark:q5"])
+    main()

@@ -1,4 +1,8 @@
-"""Spark's own cluster manager from the PySpark wheel: a master and workers, each worker on a loopback address."""
+"""Spark's own cluster manager from the PySpark wheel: a master and workers, each worker on an address of its own.
+
+The addresses are of the loopback network or, where ``apart``, of network namespaces: then a worker reaches the driver
+and the other workers over a bridge only, as over a network, and shares no port with them.
+"""
 
 import json
 import os
@@ -7,24 +11,58 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.request import urlopen
 
 import pyspark
 
-from workbench.testbed.spark import find_java
+from workbench.testbed.spark import CpuQuota, find_java
 
 HOME = Path(pyspark.__file__).parent
 STARTS_S = 180.0
-HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
 def free_port():
     with socket.socket() as probe:
-        probe.bind((HOST, 0))
+        probe.bind((LOOPBACK, 0))
         return probe.getsockname()[1]
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True, text=True)
+
+
+@contextmanager
+def namespaces(count):
+    """Make `count` network namespaces on a bridge; give the bridge's address, and theirs by name.
+
+    Raises
+    ------
+    OSError, CalledProcessError
+        If this machine has no ``ip``, or does not permit it.
+    """
+    number = os.getpid() % 250
+    bridge, network = f"workbench{number}", f"10.213.{number}"
+    with ExitStack() as made:
+        ip("link", "add", bridge, "type", "bridge")
+        made.callback(ip, "link", "del", bridge)
+        ip("addr", "add", f"{network}.1/24", "dev", bridge)
+        ip("link", "set", bridge, "up")
+        addresses = {}
+        for place in range(count):
+            name, link = f"{bridge}-{place}", f"wb{number}-{place}"
+            ip("netns", "add", name)
+            made.callback(ip, "netns", "del", name)  # and its end of the link with it
+            ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip("link", "set", link, "master", bridge, "up")
+            addresses[name] = f"{network}.{place + 2}"
+            ip("-n", name, "addr", "add", f"{addresses[name]}/24", "dev", "eth0")
+            for one in ("lo", "eth0"):
+                ip("-n", name, "link", "set", one, "up")
+        yield f"{network}.1", addresses
 
 
 @dataclass
@@ -32,18 +70,20 @@ class Standalone:
     """A running cluster."""
 
     folder: Path
+    host: str
     port: int
     page: int
     processes: dict = field(default_factory=dict)
     addresses: list = field(default_factory=list)
+    quotas: dict = field(default_factory=dict)
 
     @property
     def master(self):
-        return f"spark://{HOST}:{self.port}"
+        return f"spark://{self.host}:{self.port}"
 
     def state(self):
         """What the master says of its workers and applications."""
-        with urlopen(f"http://{HOST}:{self.page}/json/", timeout=30) as answer:
+        with urlopen(f"http://{self.host}:{self.page}/json/", timeout=30) as answer:
             return json.load(answer)
 
     def alive(self):
@@ -58,8 +98,9 @@ class Standalone:
         ours = tuple(f"--worker-url spark://Worker@{address}:" for address in self.addresses)
         return [line for line in listed.splitlines() if any(worker in line for worker in ours)]
 
-    def start(self, name, *arguments, address=HOST):
+    def start(self, name, *arguments, address, namespace=None):
         """Start a daemon in a session of its own, so that all of a machine can be ended at once."""
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
         environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
         environment |= {
             "SPARK_HOME": str(HOME),
@@ -69,7 +110,7 @@ class Standalone:
         }
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [str(HOME / "bin" / "spark-class"), *map(str, arguments)],
+                [*inside, str(HOME / "bin" / "spark-class"), *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -78,27 +119,42 @@ class Standalone:
                 start_new_session=True,
             )
 
+    def limit(self, name, cpus):
+        """Let a worker, and the executors that it starts from now on, use `cpus` cores; again: change that."""
+        if name not in self.quotas:
+            self.quotas[name] = CpuQuota.create(f"{self.folder.name}-{name}")
+            self.quotas[name].add(self.processes[name].pid)
+        self.quotas[name].limit(cpus)
+
     def kill(self, name):
         """End a daemon and everything that it started, as when its machine is lost."""
         process = self.processes.pop(name)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        if name in self.quotas:
+            self.quotas.pop(name).remove()
 
 
 @contextmanager
-def standalone(folder, *, workers=2, cores=1, memory="2g"):
-    """Run a master and `workers` on 127.0.0.2 and so on, each with `cores` and `memory`."""
-    cluster = Standalone(Path(folder), free_port(), free_port())
-    try:
-        cluster.start("master", "org.apache.spark.deploy.master.Master", "--host", HOST, "--port", cluster.port,
-                      "--webui-port", cluster.page)  # fmt: skip
-        for number in range(workers):
-            address = f"127.0.0.{number + 2}"
+def standalone(folder, *, workers=2, cores=1, memory="2g", apart=False, cpus=None):
+    """Run a master and `workers`, each with `cores` that are counted, and limited to `cpus` where these are given."""
+    with ExitStack() as stack:
+        if apart:
+            host, addresses = stack.enter_context(namespaces(workers))
+        else:
+            host, addresses = LOOPBACK, {number: f"127.0.0.{number + 2}" for number in range(workers)}
+        cluster = Standalone(Path(folder), host, free_port(), free_port())
+        stack.callback(lambda: [cluster.kill(name) for name in list(cluster.processes)])
+        cluster.start("master", "org.apache.spark.deploy.master.Master", "--host", host, "--port", cluster.port,
+                      "--webui-port", cluster.page, address=host)  # fmt: skip
+        for number, (name, address) in enumerate(addresses.items()):
             cluster.addresses.append(address)
             cluster.start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", address, "--cores",
                           cores, "--memory", memory, "--webui-port", 0, "-d", cluster.folder / f"work-{number}",
-                          cluster.master, address=address)  # fmt: skip
+                          cluster.master, address=address, namespace=name if apart else None)  # fmt: skip
+            if cpus is not None:
+                cluster.limit(f"worker-{number}", cpus)
         end = time.monotonic() + STARTS_S
         while cluster.alive() < workers:
             if time.monotonic() > end:
@@ -106,9 +162,6 @@ def standalone(folder, *, workers=2, cores=1, memory="2g"):
             with suppress(subprocess.TimeoutExpired):
                 cluster.processes["master"].wait(0.5)
         yield cluster
-    finally:
-        for name in list(cluster.processes):
-            cluster.kill(name)
 
 
 if __name__ == "__main__":  # a cluster to try by hand: python tests/standalone_cluster.py FOLDER

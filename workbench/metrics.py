@@ -199,6 +199,37 @@ def slowness(cores: Sequence[Timing | None]) -> list[float]:
     return [one / typical for one in timed]
 
 
+SLOW_EXECUTOR = 1.3
+"""Times as long as the others for the same records from which an executor is slow."""
+
+
+@dataclass(frozen=True)
+class ExecutorPace:
+    """How long an executor's tasks took.
+
+    Parameters
+    ----------
+    executor, host
+        Spark's number of the executor, and where it ran.
+    times
+        Their seconds / the seconds that the other executors took for as many records of the same stages.
+    """
+
+    executor: str
+    host: str
+    times: float
+
+    @property
+    def sentence(self) -> str:
+        """How slow it was."""
+        return f"Executor {self.executor} on {self.host} took {self.times:.1f} times as long as the others per record"
+
+
+def slow_executors(paces: Sequence[ExecutorPace]) -> list[ExecutorPace]:
+    """Give the executors that were slow, the slowest first."""
+    return sorted((one for one in paces if one.times >= SLOW_EXECUTOR), key=lambda one: (-one.times, one.executor))
+
+
 @dataclass(frozen=True)
 class Observation:
     """Everything a testbed recorded at one commanded rate.
@@ -230,6 +261,8 @@ class Observation:
         How fast the slots' cores were, the median of many timings; None if that was not timed.
     edges
         Edges between operators by name, (upstream, downstream); empty if the testbed does not report them.
+    executors
+        How fast each executor was; empty if there was one, or if the testbed does not report it.
     """
 
     commanded_rate: float
@@ -243,6 +276,7 @@ class Observation:
     dropped_late: float = 0.0
     cores: Timing | None = None
     edges: tuple[tuple[str, str], ...] = ()
+    executors: tuple[ExecutorPace, ...] = ()
 
     @property
     def due_records(self) -> float:

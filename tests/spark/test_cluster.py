@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from standalone_cluster import standalone
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
+from workbench.metrics import slow_executors
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import Cluster, look_at
+from workbench.testbed.spark import Cluster, look_at, quota_permitted
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
@@ -98,8 +100,12 @@ def test_the_doctor_refuses_what_the_cluster_could_never_hold(cluster):
     assert "has no room for 5 executors of 1 core and 615 MB of heap. The master has 2 live workers" in last.fix
 
 
-def test_a_worker_that_is_lost_during_a_probe_ends_it_with_the_reason(workers, cluster):
-    """The query is of a module that the workers do not have, and keeps state that moves between executors."""
+@pytest.fixture(scope="module")
+def two(workers, cluster):
+    """A query on two executors, of a module that the workers do not have, whose state moves between executors.
+
+    Yields the run, a list that is filled to lose a worker at the tenth look after that, and what ends the deployment.
+    """
     calls = itertools.count()
     armed = []
 
@@ -108,12 +114,31 @@ def test_a_worker_that_is_lost_during_a_probe_ends_it_with_the_reason(workers, c
             workers.kill("worker-1")
 
     testbed = SparkTestbed(cluster=cluster, warmup_cap_s=5, check_owner=lose)
-    with testbed.deploy(toy_query.query(), TWO) as run:
+    with ExitStack() as stack:
+        run = stack.enter_context(testbed.deploy(toy_query.query(), TWO))
         run.set_rate(math.inf)
-        assert run.observe(4).operators[-1].state_rows_updated >= toy_query.KEYS
-        armed.append(True)
-        with pytest.raises(
-            WorkbenchError, match=r"Executor \d was lost while 'toy_query:count' ran: .+ log of its wor"
-        ):
-            run.observe(60)
+        yield run, armed, stack.close
+
+
+@pytest.mark.skipif(not quota_permitted(), reason="no control group with a CPU quota can be made here")
+def test_a_slow_worker_is_named(two, workers):
+    run = two[0]
+    workers.limit("worker-1", 0.1)
+    run.settle(5)
+    (slow,) = slow_executors(run.observe(8).executors)
+    assert slow.host == "127.0.0.3"
+    workers.limit("worker-1", None)
+
+
+@pytest.mark.fault("a worker of a cluster is lost within a probe")
+def test_a_worker_that_is_lost_during_a_probe_ends_it_with_the_reason(two, workers, cluster, injected):
+    run, armed, end = two
+    assert run.observe(4).operators[-1].state_rows_updated >= toy_query.KEYS
+    armed.append(True)
+    with pytest.raises(
+        WorkbenchError, match=r"Executor \d was lost while 'toy_query:count' ran: .+ log of its wor"
+    ) as lost:
+        run.observe(60)
+    injected.seen(str(lost.value))
+    end()
     assert left(workers, cluster) == ([], [], [])

@@ -166,10 +166,13 @@ def _show(measurement: Measurement) -> None:
     out, estimate = look.console(), measurement.estimate
     look.answer(out, sentence(measurement))
     out.print(probes(estimate.probes))
-    if measurement.unbounded_state and estimate.rate is not None:
-        look.line(out, findings.growing_state(estimate))
     if measurement.interval is not None:
         look.line(out, findings.interval(measurement.interval))
+    from workbench.views import health  # noqa: PLC0415 - it draws, and plotly takes as long to load as all else
+
+    for check in health.checks(measurement):
+        if check.advice:
+            look.line(out, f"note: {check.finding} {check.advice}")
 
 
 def _show_verified(query: str, made: Sequence[Probe], percents: Sequence[float]) -> None:

@@ -18,7 +18,16 @@ from workbench.metrics import Batch, Observation
 from workbench.observing.files import read_events
 from workbench.observing.trigger import trigger_interval
 from workbench.redaction import redacted
-from workbench.testbed.spark import BatchLog, BatchWork, Events, SourceCost, operator_edges, operator_metrics, rows_of
+from workbench.testbed.spark import (
+    BatchLog,
+    BatchWork,
+    Events,
+    SourceCost,
+    executor_paces,
+    operator_edges,
+    operator_metrics,
+    rows_of,
+)
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4
@@ -401,7 +410,7 @@ def _block(logs: Sequence[BatchLog], slots: int) -> Block:
     operators = tuple(operator for operator in operators if not operator.is_source)
     edges = operator_edges(whole, [operator.operator for operator in operators])
     seen = Observation(elapsed_s=elapsed_s, commanded_rate=due / elapsed_s, batches=tuple(batches),
-                       operators=operators, samples=samples, edges=edges)  # fmt: skip
+                       operators=operators, samples=samples, edges=edges, executors=executor_paces(whole))  # fmt: skip
     partitions = max(len(stage.tasks) for log in whole for stage in log.stages)
     return Block(slots, partitions, seen)
 

@@ -33,6 +33,7 @@ Concern = Literal[
     "runs left out",
     "doubtful runs",
     "cores not dedicated",
+    "slow executor",
 ]
 
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384

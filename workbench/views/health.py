@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from workbench import units
 from workbench.measuring import SOURCE_MARGIN
-from workbench.metrics import MAX_DISTURBANCE
+from workbench.metrics import MAX_DISTURBANCE, slow_executors
 from workbench.records import Measurement
 from workbench.views import findings
 from workbench.views.cards import Card, Column, Table
@@ -53,7 +53,7 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
         _source_bound,
         _no_upper_end,
         _quota,
-        *(() if measurement.machine.dedicated else (_counted,)),
+        *(() if measurement.machine.dedicated else (_counted, _executors)),
     )
     return tuple(check(measurement) for check in every)
 
@@ -275,4 +275,21 @@ def _counted(measurement: Measurement) -> Check:
         f"The cluster counts cores but does not limit them, so a slot may have had more or less than its own.{cores}",
         "Measure while nothing else runs on the workers, and compare with a plan for cores that are limited "
         "(Kubernetes, or a virtual machine per executor) with care.",
+    )
+
+
+def _executors(measurement: Measurement) -> Check:
+    question = "Were the executors equally fast?"
+    observation = measurement.estimate.observation
+    if observation is None or not observation.executors:
+        return Check(question, None)
+    slow = slow_executors(observation.executors)
+    if not slow:
+        most = max(pace.times for pace in observation.executors)
+        return Check(question, f"The slowest took {most:.2f} times as long as the others per record.")
+    return Check(
+        question,
+        f"{slow[0].sentence}.",
+        "A batch ends with its slowest task, so the other slots waited for it: look at what else its worker does, and "
+        "measure again without it.",
     )

@@ -7,6 +7,8 @@ import pytest
 from example_measurement import example_measurement
 
 from workbench.errors import WorkbenchError
+from workbench.metrics import ExecutorPace
+from workbench.records import Measurement
 from workbench.report import render, show_measurement
 from workbench.views import measurement_cards
 from workbench.views.health import advice_cards, checks, summary_card
@@ -117,6 +119,24 @@ def test_disturbed_probes_and_an_idle_quota_are_named(measurement):
     found = {check.question: check.finding for check in checks(sick) if check.advice}
     assert found["Was the machine left alone?"].startswith("Probe 1 had to be judged although")
     assert "held the slots back in 0 % of its periods" in found["Did the slots' CPU quota bind?"]
+
+
+def test_a_slow_executor_of_a_cluster_is_named(measurement, tmp_path):
+    """On one machine nobody asks; a JSON file of the measurement keeps what was seen."""
+    question = "Were the executors equally fast?"
+    assert question not in [check.question for check in checks(measurement)]
+    counted = replace(measurement, machine=replace(measurement.machine, dedicated=False))
+    (unknown,) = (check for check in checks(counted) if check.question == question)
+    assert unknown.finding is None
+    for times, advised in ((1.2, False), (1.3, True)):
+        paces = (ExecutorPace("0", "10.0.0.2", 1 / times), ExecutorPace("1", "10.0.0.3", times))
+        seen = replace(measurement.estimate.observation, executors=paces)
+        run = replace(counted, estimate=replace(counted.estimate, observation=seen))
+        run.to_json(tmp_path / "run.json")
+        assert Measurement.from_json(tmp_path / "run.json").estimate.observation.executors == paces
+        (found,) = (check for check in checks(run) if check.question == question)
+        assert bool(found.advice) == advised
+        assert ("Executor 1 on 10.0.0.3 took 1.3 times as long" in found.finding) == advised
 
 
 def test_no_path_is_refused():

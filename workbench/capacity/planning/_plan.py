@@ -23,6 +23,7 @@ from workbench.capacity.planning.checks import (
     check_allocation,
     check_cores,
     check_counted_keys,
+    check_executors,
     check_interval,
     check_keys,
     check_layouts,
@@ -145,6 +146,7 @@ def plan(
         *check_keys(runs, partitions),
         *check_counted_keys(runs, keys, partitions, rate),
         *check_cores(runs),
+        *check_executors(runs),
         *check_state(known=saw_operators(exploration.runs)),
         *exploration.findings,
     )

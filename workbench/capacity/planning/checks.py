@@ -7,7 +7,7 @@ from workbench import units
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
-from workbench.metrics import OperatorMetrics
+from workbench.metrics import OperatorMetrics, slow_executors
 from workbench.records import Allocation, BatchLayout, Measurement, ModelFinding
 from workbench.workload import KeyFrequencies
 
@@ -110,7 +110,7 @@ def check_python(runs: Iterable[Measurement], slots: int) -> tuple[ModelFinding,
         ModelFinding(
             "python workers",
             PYTHON_WORKER_MB,
-            f"The query runs Python functions. Their workers take about {PYTHON_WORKER_MB} MiB a slot, for which the "
+            f"The query runs Python functions. Their workers take about {PYTHON_WORKER_MB} MB a slot, for which the "
             "executors' containers have no room of their own.",
             f"Raise spark.executor.memoryOverhead by about {slots * PYTHON_WORKER_MB}m, and the container with it, if "
             "executors are ended for their memory.",
@@ -132,6 +132,24 @@ def check_cores(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
             f"{len(counted)} runs were made on cores that their cluster counts but does not limit, so a slot may have "
             f"had more or less than its own.{seen}",
             "Keep other work off the workers while you measure, and deploy on cores of the same kind.",
+        ),
+    )
+
+
+def check_executors(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
+    """Say that an executor of a run was slow: a batch ends with its slowest task, so all slots waited for it."""
+    seen = [run.estimate.observation for run in runs]
+    found = [pace for one in seen if one is not None for pace in slow_executors(one.executors)[:1]]
+    if not found:
+        return ()
+    worst = max(found, key=lambda pace: pace.times)
+    return (
+        ModelFinding(
+            "slow executor",
+            worst.times,
+            f"{worst.sentence}, and a batch ends with its slowest task, so the other slots waited for it.",
+            "Look at what else its worker does, and measure again without it; otherwise the plan is for workers of "
+            "which some are as slow.",
         ),
     )
 

@@ -9,6 +9,7 @@ from workbench.testbed.spark.live import Meter
 from workbench.testbed.spark.look import look_at
 from workbench.testbed.spark.machine import usable_cores
 from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
+from workbench.testbed.spark.paces import executor_paces
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.quota import CpuQuota, quota_permitted
 from workbench.testbed.spark.session import batch_session
@@ -32,6 +33,7 @@ __all__ = [
     "TopicRows",
     "batch_session",
     "connector_jars",
+    "executor_paces",
     "find_java",
     "left_over",
     "look_at",

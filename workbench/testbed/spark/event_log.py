@@ -36,7 +36,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Task:
-    """One task: its partition, the records it read and its cost."""
+    """One task: its partition, the records it read, its cost, and the executor that ran it."""
 
     partition: int
     records_in: int
@@ -45,6 +45,8 @@ class Task:
     cpu_s: float
     shuffle_bytes: int
     shuffle_wait_s: float
+    executor: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -320,4 +322,6 @@ def _task(event: dict[str, Any], scans: frozenset[int]) -> Task:
         cpu_s=values["cpu_ns"] / 1e9,
         shuffle_bytes=values["shuffle_out_bytes"],
         shuffle_wait_s=values["shuffle_wait_ms"] / 1000,
+        executor=str(info.get("Executor ID", "")),
+        host=str(info.get("Host", "")),
     )

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import psutil
 from py4j.protocol import Py4JError
 
 from workbench.dataflow import Budget
@@ -222,21 +221,6 @@ def python_of(cluster: Cluster | None, folder: Path) -> str:
     (place / cluster.python).chmod(0o755)
     os.environ["PATH"] = f"{place}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return cluster.python
-
-
-def executor_process(spark: "SparkSession | None") -> int | None:
-    """Process id of the executor's JVM; None if there is none."""
-    if spark is None:
-        return None
-    jvm = spark._jvm  # noqa: SLF001 - py4j's only door
-    driver = psutil.Process(int(jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
-    for process in driver.children(recursive=True):
-        try:
-            if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
-                return process.pid
-        except psutil.Error:
-            continue
-    return None
 
 
 def last_line(text: str) -> str:

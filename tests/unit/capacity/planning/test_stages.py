@@ -13,6 +13,7 @@ from workbench.capacity.planning.checks import check_allocation, check_layouts, 
 from workbench.capacity.planning.stages import source_share, stages_of, unstaged_s
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
+from workbench.metrics import ExecutorPace
 from workbench.records import OperatorCost
 from workbench.study import Study, run_study
 
@@ -172,6 +173,18 @@ def test_python_workers_of_the_query_need_room_that_is_not_in_the_container():
     made = plan(replace(exploration, runs=(first, *others)), 1.5e4, memory_mb=[600])
     note = next(card for card in made.cards if card.concern == "python workers")
     assert f"memoryOverhead by about {150 * made.executor.slots}m" in note.advice
+
+
+def test_a_slow_executor_is_said_of_every_plan_that_rests_on_it():
+    exploration = staged_exploration()
+    first, *others = exploration.measurements
+    paces = (ExecutorPace("0", "10.0.0.2", 0.4), ExecutorPace("1", "10.0.0.3", 2.5))
+    seen = replace(first.estimate.observation, executors=paces)
+    first = replace(first, estimate=replace(first.estimate, observation=seen))
+    made = plan(replace(exploration, runs=(first, *others)), 1.5e4, memory_mb=[600])
+    note = next(card for card in made.cards if card.concern == "slow executor")
+    assert note.finding.startswith("Executor 1 on 10.0.0.3 took 2.5 times as long as the others per record, and a")
+    assert "slow executor" not in [card.concern for card in plan(exploration, 1.5e4, memory_mb=[600]).cards]
 
 
 def test_the_share_of_the_source_is_said():
