@@ -1,0 +1,62 @@
+"""A broker that stops within a probe of Spark's own Kafka source, and is started again."""
+
+import itertools
+
+import pytest
+
+from workbench.dataflow import Budget, SlotProfile
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.measuring import CapacityEstimator, Configuration, Probed, measure, result_of
+from workbench.study import find_query
+from workbench.testbed import SparkTestbed
+from workbench.workload import nexmark
+from workbench.workload.kafka import Topic, fill
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
+
+ROWS = 600_000
+BUDGET = Budget(1, SlotProfile(1.0, 1024), 1.0)
+LOOKS = 20  # of the owner at its deployment, between the first probe and the broker's end
+
+
+@pytest.mark.fault("a broker stops within a probe of Spark's Kafka source")
+@pytest.mark.usefixtures("connector")
+def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, monkeypatch, injected):
+    monkeypatch.chdir(tmp_path)
+    url = broker.url("bids-probed")
+    fill(Topic.parse(url), nexmark.query("q1").dataset, ROWS, partitions=2, event_rate=20_000)
+    configuration = Configuration(find_query("nexmark:q1", url, "dateTime", source="kafka"), BUDGET)
+    journal = Journal(tmp_path / "journal.jsonl")
+    estimator = CapacityEstimator(
+        0.3, max_probes=3, max_rate=20_000.0, warmup_min_s=3.0, warmup_cap_s=5.0, patience_s=0.0, max_repeats=1
+    )
+    looks, armed = itertools.count(), []
+
+    def stop():
+        if armed and next(looks) == LOOKS:
+            broker.stop()
+
+    def measured(check_owner):
+        testbed = SparkTestbed(slot_cpus="cores", warmup_cap_s=5.0, check_owner=check_owner)
+        return measure(configuration, testbed, estimator, journal, costs=False)
+
+    probed = []
+
+    def listen(event):
+        if isinstance(event, Probed):
+            probed.append(event.probe)
+            armed.extend([True] * (event.probe.phase != "warm-up"))
+
+    with pytest.raises(WorkbenchError, match=r"^No broker of kafka://.+ answers any longer\. Start it, then") as told:
+        result_of(measured(stop), listen)
+    injected.seen(str(told.value))
+    assert next(looks) > LOOKS
+    assert len(journal.entries("probe")) == len(probed)  # of the interrupted probe nothing is counted
+
+    broker.start()
+    again = result_of(measured(lambda: None)).estimate
+    assert list(again.probes[: len(probed)]) == probed
+    assert len(again.probes) > len(probed)
+    assert [probe.number for probe in again.probes] == list(range(len(again.probes)))
+    assert again.rate is not None
