@@ -93,8 +93,8 @@ def divided(name, budget):
             for partitions in (*rates, *reversed(rates), *rates):
                 run.turn(budget, {"source": partitions, "state": partitions})
                 run.set_rate(math.inf)
-                run.settle(max(12.0, 3 * interval_s))
-                rates[partitions].append(filling_rate(run.observe(max(16.0, 4 * interval_s)).batches[1:], interval_s))
+                run.fill(max(12.0, 3 * interval_s), max(45.0, 6 * interval_s))
+                rates[partitions].append(filling_rate(run.observe(max(30.0, 4 * interval_s)).batches[1:], interval_s))
         kept.write_text(json.dumps(list(rates.values())))
     as_many, twice = (statistics.median(some) for some in json.loads(kept.read_text()))
     return twice / as_many

@@ -24,11 +24,15 @@ class WarmMachine:
     `drift(second)` multiplies the rate of whatever runs; `noise` is the relative deviation of one batch. The source
     doubles or shrinks its batches towards the interval as the real one does. `fails_at` is the turn that fails. Each
     wave of tasks takes `fixed_s` again.
+
+    After a turn the state is empty for `fills_s` seconds, and the query `light` times as fast as later.
     """
 
     kind, identity, source = "spark", "a warm machine", None
 
-    def __init__(self, per_slot=1000.0, *, fixed_s=0.3, drift=lambda _: 1.0, noise=0.02, seed=0, fails_at=None):
+    def __init__(self, per_slot=1000.0, *, fixed_s=0.3, drift=lambda _: 1.0, noise=0.02, seed=0, fails_at=None,
+                 fills_s=0.0, light=1.0):  # fmt: skip
+        self.fills_s, self.light, self.empty_s = fills_s, light, 0.0
         self.per_slot, self.fixed_s, self.drift, self.noise = per_slot, fixed_s, drift, noise
         self.random, self.clock, self.fails_at = random.Random(seed), Clock(), fails_at
         self.turns, self.deployments, self.machine = [], 0, Machine(virtual=True)
@@ -57,6 +61,7 @@ class WarmMachine:
             raise KeyboardInterrupt
         self.budget = budget
         self.clock.now_s += 4
+        self.empty_s = self.clock.now_s
 
     def set_rate(self, rate):
         self.rate = rate
@@ -64,13 +69,19 @@ class WarmMachine:
     def settle(self, seconds):
         self.clock.now_s += seconds
 
+    def fill(self, least_s, most_s):
+        full = self.empty_s + self.fills_s
+        self.clock.now_s += min(most_s, max(least_s, full - self.clock.now_s))
+        return self.clock.now_s >= full
+
     def await_quiet(self, most_s):
         self.clock.now_s += most_s
         self.waited_s += most_s
 
     def capacity(self):
         """Records of a batch that lasts one interval now."""
-        return self.per_slot * self.budget.slots * self.budget.interval_s * self.drift(self.clock.now_s)
+        light = self.light if self.clock.now_s < self.empty_s + self.fills_s else 1.0
+        return self.per_slot * self.budget.slots * self.budget.interval_s * self.drift(self.clock.now_s) * light
 
     def observe(self, seconds):
         interval, batches, due, begun, waiting = self.budget.interval_s, [], 0.0, self.clock.now_s, 0.0

@@ -48,7 +48,7 @@ class Rounds:
     most: int = 3
     precision: float = 0.1
     change: float = 0.05
-    most_windows: int = 3
+    most_windows: int = 2
 
     def __post_init__(self) -> None:
         whole("least", self.least, 1)
@@ -88,16 +88,16 @@ def fixed_seconds(readings: Iterable[Sequence[Batch]], interval_s: float) -> flo
 
 
 def filling_rate(batches: Sequence[Batch], interval_s: float, fixed_s: float = 0.0) -> float:
-    """Rate at which batches last one interval, records/s: the median over `batches`; 0 without a batch with rows.
+    """Rate at which `batches` last one interval on average, records/s; 0 without a batch with rows.
 
-    A batch of r rows that took d seconds, f of them whatever its size, would have held r (I - f) / (d - f) rows.
+    Batches of r rows that took d seconds, f of them whatever their size, would have held r (I - f) / (d - f) rows. Sums
+    are taken and no median: a batch that is slow because a store compacts comes again and again, and costs its time.
     """
-    full = [
-        batch.records * (interval_s - fixed_s) / (batch.duration_s - fixed_s) / interval_s
-        for batch in batches
-        if batch.records and batch.duration_s > fixed_s
-    ]
-    return max(0.0, float(np.median(full))) if full else 0.0
+    counted = [batch for batch in batches if batch.records and batch.duration_s > fixed_s]
+    seconds = sum(batch.duration_s - fixed_s for batch in counted)
+    if seconds <= 0:
+        return 0.0
+    return max(0.0, sum(batch.records for batch in counted) * (interval_s - fixed_s) / seconds / interval_s)
 
 
 def steady(observation: Observation, change: float) -> bool:

@@ -35,14 +35,18 @@ from workbench.records import Machine, Measurement, Probe
 from workbench.testbed import SharedRun, Sharing, Simulated, Testbed
 from workbench.workload import Query
 
-# State has left the first windows by then, and the batch size has been adapted several times.
-_SETTLE_S = 8.0
-_SETTLE_INTERVALS = 3
-_WINDOW_S = 14.0
-_WINDOW_INTERVALS = 4, 7  # at least, at most
+_SETTLE_S, _SETTLE_INTERVALS = 8.0, 3  # until the batch size has been adapted several times
+_FILL_S, _FILL_INTERVALS = 45.0, 6  # most for a state to fill; q5's begins to lose rows after 12 s
+# Of the rate that is known, for the state to fill: q5 with an empty state is up to 1.4 times as fast as later.
+_FILL_AFTER_LOOK, _FILL_AGAIN = 0.75, 0.95
+# What q5 does in 8 s scatters by 11 % from its mean over minutes, because compactions take turns with calm; in 30 s by
+# half of that. A first look is shorter.
+_WINDOW_S, _LOOK_S = 30.0, 14.0
+_WINDOW_INTERVALS = 4
+_TURNOVER_S = 14.0  # until q5's state is that of another rate
 _AS_SLOTS: int | None = None
 _LOADS = (0.2, 0.5)  # of the rate: with the readings, three clearly different batch sizes
-_LOAD_INTERVALS = 3, 5  # to settle, to observe
+_LOAD_INTERVALS = 3, 5  # to settle at least, to observe
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Together:
 
 def reading_s(interval_s: float) -> float:
     """Seconds that one reading takes at least."""
-    return _settle_s(interval_s) + _window_s(interval_s)
+    return _settle_s(interval_s) + _window_s(interval_s, _LOOK_S)
 
 
 def recorded_together(
@@ -164,8 +168,7 @@ class _Shared:
         self.machine = live.machine
         while not enough(self.found, rounds):
             number = max((probe.number for found in self.readings.values() for probe in found), default=0) + 1
-            back = number % 2 == 0
-            for budget in sorted(self.together.budgets, key=lambda one: one.slots, reverse=back):
+            for budget in sorted(self.together.budgets, key=lambda one: one.slots, reverse=number % 2 == 1):
                 yield from self._turn(live, budget, number)
                 probe = self._read(live, number, begun)
                 yield recorded_now(self.journal, Probed(self.keys[budget], probe))
@@ -184,9 +187,13 @@ class _Shared:
         """Run the largest budget at lower rates."""
         largest, found = self.together.budgets[-1], self.found
         assert found is not None  # noqa: S101 - the rounds are complete
-        yield from self._turn(live, largest, found.rounds)
+        settle_s, window_s = (n * largest.interval_s for n in _LOAD_INTERVALS)
+        if self.present != largest:  # else its state has its working size from the reading before
+            yield from self._turn(live, largest, found.rounds)
+            live.set_rate(_LOADS[0] * found.rates[-1])
+            live.fill(0.0, _fill_s(largest.interval_s))
         for number, share in enumerate(_LOADS):
-            load = observe_at(live, share * found.rates[-1], number, *(n * largest.interval_s for n in _LOAD_INTERVALS))
+            load = observe_at(live, share * found.rates[-1], number, max(settle_s, _TURNOVER_S), window_s)
             yield recorded_now(self.journal, LoadProbed(self.keys[largest], load))
             self.loads.append(load)
 
@@ -248,19 +255,27 @@ class _Shared:
         self.sources[budget] = live.source
 
     def _read(self, live: SharedRun, number: int, begun: float, partitions: int | None = None) -> Probe:
-        """Take one reading: windows until one is steady from half to half, and undisturbed while patience lasts."""
+        """Take one reading: windows until one is steady from half to half, and undisturbed while patience lasts.
+
+        The state is filled before, at a rate near the one that lasts: a reading from before compares with no other. But
+        in the first of several rounds an answer soon counts more, and the later ones correct it.
+        """
         rounds, interval_s, clock = self.together.rounds, self.present.interval_s, self.estimator.clock
         started = clock()
+        look = number == 1 and rounds.least > 1
+        if not look:
+            live.set_rate(self._lasting_rate(partitions))
+            live.fill(0.0, _fill_s(interval_s))
         live.set_rate(math.inf)
-        live.settle(_settle_s(interval_s))
-        first_of_many = number == 1 and rounds.least > 1  # an answer soon counts more; later rounds correct it
-        most_windows = 1 if first_of_many else rounds.most_windows
+        filled = live.fill(_settle_s(interval_s), _settle_s(interval_s))
+        window_s = _window_s(interval_s, _LOOK_S if look else _WINDOW_S)
+        most_windows = 1 if look else rounds.most_windows
         for window in range(1, most_windows + 1):
-            last = live.observe(_window_s(interval_s))
-            settled = steady(last, rounds.change)
+            last = live.observe(window_s)
+            settled = filled and steady(last, rounds.change)
             patience_s = self.estimator.patience_s - self.waited_s
             disturbed = last.disturbance.worst > self.estimator.max_disturbance and patience_s > 0
-            if (settled and not disturbed) or window == most_windows:
+            if ((settled or not filled) and not disturbed) or window == most_windows:
                 break
             if disturbed:
                 asked = clock()
@@ -268,6 +283,14 @@ class _Shared:
                 self.waited_s += clock() - asked
         took = started - begun, clock() - started
         return Probe(number, "reading", math.inf, 1, last, None, *took, settled, partitions)
+
+    def _lasting_rate(self, partitions: int | None) -> float:
+        """Rate at which a state fills that is near the one that lasts, records/s; inf if nothing is known."""
+        if not self.readings[self.present]:
+            return math.inf
+        last = self.readings[self.present][-1]
+        share = _FILL_AGAIN if last.steady and partitions is None else _FILL_AFTER_LOOK
+        return share * last.observation.consumed_rate
 
 
 def _recorded_readings(journal: Journal, key: str) -> list[Probe]:
@@ -278,9 +301,12 @@ def _recorded_readings(journal: Journal, key: str) -> list[Probe]:
     return [last[number] for number in sorted(last)]
 
 
-def _window_s(interval_s: float) -> float:
-    least, most = _WINDOW_INTERVALS
-    return max(least * interval_s, min(most * interval_s, _WINDOW_S))
+def _window_s(interval_s: float, seconds: float) -> float:
+    return max(_WINDOW_INTERVALS * interval_s, seconds)
+
+
+def _fill_s(interval_s: float) -> float:
+    return max(_FILL_S, _FILL_INTERVALS * interval_s)
 
 
 def _settle_s(interval_s: float) -> float:

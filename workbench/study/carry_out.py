@@ -88,7 +88,7 @@ def study_steps(
     progress
         Called with one line of text at each step of a deployment.
     answered
-        Called with the first answer, from one round, of each target; by default `progress`.
+        Called with the answer for each target after each round; by default `progress`.
     testbed, estimator
         Where and how to measure; by default as the study says.
 
@@ -105,7 +105,7 @@ def study_steps(
         together = explore_together(
             query, groups_of(query, study.space.budgets), explorer.optimizer, form=study.form, growth=study.grows
         )
-        exploration = yield from _with_first_answer(together, study, instances, answered or progress)
+        exploration = yield from _with_answers(together, study, instances, answered or progress)
     else:
         exploration = yield from explorer.steps(query)
     swept: tuple[Run, ...] = ()
@@ -160,14 +160,13 @@ def shares_deployments(study: Study, testbed: Testbed) -> bool:
     return study.shared and isinstance(testbed, Sharing)
 
 
-def _with_first_answer(
+def _with_answers(
     events: Generator[Event, None, Exploration],
     study: Study,
     instances: Sequence[InstanceType],
     answered: Callable[[str], None],
 ) -> Generator[Event, None, Exploration]:
-    """Pass `events` on; once a first round is complete, say what it would plan."""
-    said = False
+    """Pass `events` on; once a round is complete, say what would be planned from what is known."""
     while True:
         try:
             event = next(events)
@@ -175,14 +174,14 @@ def _with_first_answer(
             found: Exploration = end.value
             return found
         yield event
-        if isinstance(event, Rounded) and not said:
-            said = True
+        if isinstance(event, Rounded):
+            rounds, which = ("one round", "first answer") if event.number == 1 else (f"{event.number} rounds", "answer")
             with suppress(WorkbenchError):  # too few budgets for a model
-                first = conclude(
-                    event.measurements, "one round was made", form=study.form, choice="edge", growth=study.grows
+                known = conclude(
+                    event.measurements, f"{rounds} ended", form=study.form, choice="edge", growth=study.grows
                 )
-                for one in plan_targets(study, first, (), instances).plans:
-                    answered(f"first answer, from one round: {one.sentence()}")
+                for one in plan_targets(study, known, (), instances).plans:
+                    answered(f"{which}, from {rounds}: {one.sentence()}")
 
 
 def prepare(

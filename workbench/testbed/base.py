@@ -110,6 +110,13 @@ class SharedRun(Run, Protocol):
         """Start the query again on `budget`, which has at most the slots deployed; its state begins empty."""
         ...
 
+    def fill(self, least_s: float, most_s: float) -> bool:
+        """Let the state reach its working size, within `least_s` to `most_s` seconds; return whether it has.
+
+        Until rows leave a state, it grows, and a query is faster than it will be. A query without state has reached it.
+        """
+        ...
+
 
 @runtime_checkable
 class Sharing(Protocol):

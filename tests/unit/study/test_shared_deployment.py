@@ -20,6 +20,7 @@ def test_the_first_round_answers_and_the_plans_are_read_again(tmp_path):
     planned = run_study(STUDY, journal, progress=said.append, testbed=WarmMachine(), estimator=ESTIMATOR)
     first = [text for text in said if text.startswith("first answer, from one round: ")]
     assert len(first) == 2
+    assert len([text for text in said if text.startswith("answer, from 2 rounds: ")]) == 2
     assert planned.exploration.reason == "3 budgets were measured in 1 warm deployment"
     assert [plan.budget.slots for plan in planned.plans] == [4, 22] or planned.plans[0].budget.slots <= 4
     write_planned(planned, path)

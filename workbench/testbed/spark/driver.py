@@ -1,8 +1,8 @@
 """The driver process of one deployment: ``python -m workbench.testbed.spark.driver FD``.
 
 It holds the Spark session and takes commands from its owner over a pipe: ``("rate", records/s)``,
-``("settle", seconds)``, ``("await quiet", seconds)``, ``("observe", seconds)``, ``("turn", Turn)``. When the pipe
-closes, for any reason, the deployment ends.
+``("settle", seconds)``, ``("fill", (least, most seconds))``, ``("await quiet", seconds)``, ``("observe", seconds)``,
+``("turn", Turn)``. When the pipe closes, for any reason, the deployment ends.
 """
 
 import math
@@ -34,6 +34,7 @@ from workbench.testbed.spark.cluster import (
     remove,
 )
 from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.executors import await_executor, executor_process, lost_executor
 from workbench.testbed.spark.held import HeldSlots
 from workbench.testbed.spark.live import POLL_S, CompletedBatch, Meter, now_s
 from workbench.testbed.spark.machine import Load, load, session_processes
@@ -45,10 +46,11 @@ from workbench.testbed.spark.operators import (
     overhead,
     scans,
 )
+from workbench.testbed.spark.paces import executor_paces
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
-from workbench.testbed.spark.session import end_session, executor_process, last_line, start_session
+from workbench.testbed.spark.session import end_session, last_line, start_session
 from workbench.testbed.spark.source_alone import SourceAlone
 from workbench.testbed.spark.spec import DeploymentSpec, slot_cores
 from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
 
 LEAST_BATCHES = 3
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
-EXECUTOR_S = 60.0
 
 
 class OwnerGoneError(Exception):
@@ -100,7 +101,7 @@ class Driver:
         if spec.cluster:
             self._await_cluster()
         else:
-            self._executor = self._find_executor()
+            self._executor = await_executor(spark, self._let_pass)
         if spec.quota and self._executor:
             spec.quota.add(self._executor)
         log_file = next((spec.folder / "eventlog").iterdir())
@@ -180,6 +181,10 @@ class Driver:
         """Let `seconds` pass."""
         self._queries.settle(seconds)
 
+    def fill(self, seconds: tuple[float, float]) -> bool:
+        """Let the state reach its working size; return whether it has."""
+        return self._queries.fill(self._live, *seconds)
+
     def await_quiet(self, most_s: float) -> None:
         """Wait for other load on the machine to end, about `most_s` seconds at most; on a cluster it is not seen."""
         if self._spec.cluster:
@@ -249,6 +254,7 @@ class Driver:
             dropped_late=dropped_late(spec.name, logs, operators),
             cores=cores,
             edges=operator_edges(logs, operator_names(labels or ())),
+            executors=executor_paces(logs),
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
         limit = self._source.profile(spec.budget, self._scans()).rate_limit
@@ -282,10 +288,11 @@ class Driver:
                 self._queries.pump()
             verb, value = self._receive()
             try:
-                obey: Mapping[str, Callable[[Any], Observation | SourceProfile | None]] = {
+                obey: Mapping[str, Callable[[Any], Observation | SourceProfile | bool | None]] = {
                     "turn": self.turn,
                     "rate": self.rate,
                     "settle": self.settle,
+                    "fill": self.fill,
                     "await quiet": self.await_quiet,
                     "observe": self.observe,
                 }
@@ -366,49 +373,23 @@ class Driver:
         self._say("measuring the source alone again")
         self._source.measure(self._queries, self._spec, rows, self._unlimited)
 
-    def _find_executor(self) -> int:
-        """Process id of the executor, which may start shortly after the session."""
-        end = now_s() + EXECUTOR_S
-        while now_s() < end:
-            if self._connection.poll(POLL_S):
-                raise OwnerGoneError
-            executor = executor_process(self._spark)
-            if executor is not None:
-                return executor
-        raise WorkbenchError(
-            f"Spark started no executor within {EXECUTOR_S:.0f} s, most likely for lack of memory; "
-            "free memory or use smaller slots.",
-            settings=("memory_mb",),
-        )
-
     def _check_executor(self) -> None:
         """Refuse the observation if an executor was replaced: the new one is cold and outside the quota."""
         if self._gone() or (self._executor is not None and executor_process(self._spark) != self._executor):
-            raise self._executor_lost()
+            raise self._lost()
 
     def _gone(self) -> bool:
         """Whether the executor, or one of the cluster's, has ended."""
         return bool(self._events.lost) if self._executor is None else not psutil.pid_exists(self._executor)
 
-    def _executor_lost(self) -> WorkbenchError:
-        if self._spec.cluster:
-            number, reason = next(iter(self._events.lost.items()))
-            return WorkbenchError(
-                f"Executor {number} was lost while {self._spec.name!r} ran: {reason.strip().rstrip('.')}. What is "
-                "measured on the others is no measurement of this budget. The log of its worker shows why it ended; "
-                "then run the same command again."
-            )
-        return WorkbenchError(
-            f"Spark's executor was lost while {self._spec.name!r} ran, most likely for lack of memory; "
-            "give the slots more of it, then run the same command again.",
-            settings=("memory_mb",),
-        )
+    def _lost(self) -> WorkbenchError:
+        return lost_executor(self._spec.name, self._events.lost, on_cluster=self.on_cluster)
 
     def _wait(self) -> None:
         if self._connection.poll(POLL_S):
             raise OwnerGoneError  # during an observation the owner sends nothing and only closes the pipe
         if self._gone():
-            raise self._executor_lost()
+            raise self._lost()
         if self._broker is not None:
             self._broker.check()
 

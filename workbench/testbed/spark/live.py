@@ -109,6 +109,7 @@ class LiveQuery:
     _starts: int = 1
     _mode: str = "append"
     _runs: int = 0
+    _emptied: int = 0
 
     def start(
         self,
@@ -196,6 +197,7 @@ class LiveQuery:
         if self.feed.starts(max(begun, default=-1)):
             self._drop_checkpoint()
             self._runs += 1
+            self._emptied = len(self.done)
         self._run(self._frame())
 
     def pause(self) -> None:
@@ -247,6 +249,11 @@ class LiveQuery:
         return self._rows
 
     @property
+    def since_empty(self) -> list[CompletedBatch]:
+        """Batches since the state was empty."""
+        return self.done[self._emptied :]
+
+    @property
     def _interval_ms(self) -> int:
         return round(self.interval_s * 1000)  # Spark's triggers are in milliseconds
 
@@ -262,8 +269,9 @@ class LiveQuery:
             return
         self.done.append(CompletedBatch(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
         if self._fitting and release.epoch == self._epoch:
-            seen = [done for done in self.done[-_MEMORY:] if done.release.epoch == self._epoch]
-            self.expect(fitting_rows([(done.batch.records, done.batch.duration_s) for done in seen], self.interval_s))
+            seen = [(one.batch.records, one.batch.duration_s) for one in self.done if one.release.epoch == self._epoch]
+            growth = _DAMPED if max(seconds for _, seconds in seen) >= self.interval_s else _GROWTH
+            self.expect(fitting_rows(seen[-_MEMORY:], self.interval_s, growth))
             if not self.feed.restarts:
                 self._offer(Command(self._epoch, None, self._rows))
 
@@ -306,7 +314,7 @@ class LiveQuery:
         self._drop_checkpoint()
 
 
-def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
+def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float, growth: float = _GROWTH) -> int:
     """Return the number of rows with which the next batch lasts one interval.
 
     Parameters
@@ -317,20 +325,23 @@ def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float) -> int:
         damped. The size doubles if the last batch took no longer than clearly smaller ones (their median), left a
         fifth of the interval free, and no larger batch has filled the interval. In that case the scatter of a still
         hides b, or the code is getting faster.
+    growth
+        Largest growth from one batch to the next. Once a batch has filled the interval it is small: what a leap adds to
+        the state makes the query slow when it leaves again.
     """
     records, seconds = seen[-1]
     fewer = [earlier_s for rows, earlier_s in seen if _CLEARLY * rows < records]
     more = [earlier_s for rows, earlier_s in seen if rows > records]
     if fewer and seconds <= median(fewer) and max([_DAMPED * seconds, *more]) < interval_s:
-        return max(LEAST_BATCH_ROWS, int(_GROWTH * records))
+        return max(LEAST_BATCH_ROWS, int(growth * records))
     smallest, largest = min(rows for rows, _ in seen), max(rows for rows, _ in seen)
     if largest > _CLEARLY * smallest:
         cost = line(seen)
         if cost.per_record_s > 0 and cost.fixed_s < interval_s:
             wanted = (interval_s - cost.fixed_s) / cost.per_record_s
-            return max(LEAST_BATCH_ROWS, int(min(_GROWTH * records, max(records / _GROWTH, wanted))))
+            return max(LEAST_BATCH_ROWS, int(min(growth * records, max(records / _GROWTH, wanted))))
     factor = interval_s / max(seconds, 1e-3)
-    bound = _GROWTH if factor > _GROWTH else _DAMPED
+    bound = growth if factor > _GROWTH else _DAMPED
     return max(LEAST_BATCH_ROWS, int(records * min(bound, max(1 / _DAMPED, factor))))
 
 

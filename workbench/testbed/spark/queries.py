@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.feed import ReplayFeed
+from workbench.testbed.spark.filling import full
 from workbench.testbed.spark.live import CompletedBatch, LiveQuery, Meter, fitting_rows, now_s, pump
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicFeed, TopicRows
@@ -67,6 +68,16 @@ class Queries:
         end = now_s() + seconds
         while now_s() < end:
             self.tick()
+
+    def fill(self, live: LiveQuery, least_s: float, most_s: float) -> bool:
+        """Let the state of `live` reach its working size, within `least_s` to `most_s` seconds; say whether it has."""
+        begun = now_s()
+        while True:
+            self.tick()
+            filled = full(live.since_empty, now_s())
+            passed = now_s() - begun
+            if passed >= most_s or (passed >= least_s and filled):
+                return filled
 
     def batches(self, live: LiveQuery, count: int) -> list[CompletedBatch]:
         """Wait until `count` more batches of the current command are committed.

@@ -88,6 +88,11 @@ class SparkRun:
         """Let `seconds` pass unobserved."""
         self._ask("settle", seconds)
 
+    def fill(self, least_s: float, most_s: float) -> bool:
+        """Let the state reach its working size, within `least_s` to `most_s` seconds; return whether it has."""
+        filled: bool = self._ask("fill", (least_s, most_s))
+        return filled
+
     def await_quiet(self, most_s: float) -> None:
         """Wait for disturbing load on the machine to end, about `most_s` seconds at most."""
         self._ask("await quiet", most_s)
@@ -97,7 +102,7 @@ class SparkRun:
         observation: Observation = self._ask("observe", seconds)
         return observation
 
-    def _ask(self, verb: str, value: float | Turn) -> Any:  # noqa: ANN401
+    def _ask(self, verb: str, value: float | Turn | tuple[float, float]) -> Any:  # noqa: ANN401
         try:
             self._connection.send((verb, value))
         except (BrokenPipeError, ConnectionResetError) as error:
