@@ -5,9 +5,9 @@
 The cluster comes from the PySpark package: a master and two workers of one counted core each, in network namespaces of
 their own. Each worker is limited to ``--cpus`` of a core once the query's code is warm, as the slots of this machine
 are, so that both sides have the same cores and the driver has its own. Each query is measured on one executor and on
-two, and on one and two slots here; the sides take turns. A model fitted to each side's rate on one slot predicts two.
-Last, one worker is slowed to half while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers
-whole cores, which the driver then shares, as it does wherever a cluster only counts.
+two, and on one and two slots here; the sides take turns. Last, one worker is slowed to half while the query runs.
+Prints figures, asserts nothing. ``--whole`` leaves the workers whole cores, which the driver then shares, as it does
+wherever a cluster only counts.
 """
 
 import argparse
@@ -69,12 +69,12 @@ def compared(name, slots, sides, journal):
         measured(name, Budget(slots, SlotProfile(cpus, MEMORY_MB), INTERVAL_S), testbed, journal)
         for testbed, cpus in sides
     )
-    rates = [one.estimate.middle if one else math.nan for one in (cluster, desk)]
+    rates = [one.estimate.middle if one else math.nan for one in (cluster, desk)]  # 0: none was sustained
     used = [one.used_cores if one else None for one in (cluster, desk)]
     cores = " and ".join("-" if one is None else f"{one:.2f}" for one in used)
     print(
         f"{name} on {slots} slots: {rates[0]:,.0f} records/s on the cluster, {rates[1]:,.0f} here, ratio "
-        f"{rates[0] / rates[1]:.3f}; cores that the tasks of a slot used: {cores}",
+        f"{rates[0] / (rates[1] or math.nan):.3f}; cores that the tasks of a slot used: {cores}",
         flush=True,
     )
     return rates

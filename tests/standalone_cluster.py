@@ -120,7 +120,7 @@ class Standalone:
             )
 
     def limit(self, name, cpus):
-        """Let a worker, and the executors that it starts from now on, use `cpus` cores; again: change that."""
+        """Let a worker and its executors use `cpus` cores; None: all."""
         if name not in self.quotas:
             self.quotas[name] = CpuQuota.create(f"{self.folder.name}-{name}")
             self.quotas[name].add(self.processes[name].pid)

@@ -123,7 +123,7 @@ class SlotProfile:
 
     def __post_init__(self) -> None:
         positive("A slot's cpus", self.cpus, "cores")
-        positive("A slot's memory_mb", self.memory_mb, "MiB")
+        positive("A slot's memory_mb", self.memory_mb, "MB")
 
 
 @dataclass(frozen=True)

@@ -124,10 +124,12 @@ def two(workers, cluster):
 def test_a_slow_worker_is_named(two, workers):
     run = two[0]
     workers.limit("worker-1", 0.1)
-    run.settle(5)
-    (slow,) = slow_executors(run.observe(8).executors)
+    try:
+        run.settle(5)
+        (slow,) = slow_executors(run.observe(8).executors)
+    finally:
+        workers.limit("worker-1", None)
     assert slow.host == "127.0.0.3"
-    workers.limit("worker-1", None)
 
 
 @pytest.mark.fault("a worker of a cluster is lost within a probe")

@@ -27,7 +27,7 @@ def show_replay(found: Replayed | ReplayedParadigms) -> None:
 def _policies(found: Replayed) -> Table:
     rows = found.rows
     priced = any("cost" in row for row in rows.values())
-    paid = [f"cost,\n{found.currency}"] if priced else ["slot-\nhours", "GB-\nhours"]
+    paid = [f"cost\n{found.currency}".strip()] if priced else ["slot-\nhours", "GB-\nhours"]
     table = look.table(
         {"policy": "left", **dict.fromkeys(("keeps\nup", "p99\nlatency", "left\nwaiting", "changes", *paid), "right")}
     )

@@ -43,7 +43,7 @@ from workbench.measuring.events import (
 from workbench.measuring.progress import describe
 from workbench.measuring.readings import Rounds, filling_rate, reading_estimate
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, LEVEL, expected_deviation, with_prior
-from workbench.measuring.rounds import Together, measure_together, reading_s, recorded_together
+from workbench.measuring.rounds import Together, loads_s, look_s, measure_together, reading_s, recorded_together
 from workbench.measuring.schedule import Schedule, Step, Times
 from workbench.measuring.state import State, replay
 from workbench.measuring.streambed import SIMPLE_QUERIES, STATEFUL_QUERIES, StreamBedSchedule
@@ -96,6 +96,8 @@ __all__ = [
     "ignore",
     "judge",
     "load_curve_s",
+    "loads_s",
+    "look_s",
     "measure",
     "measure_together",
     "measurement_key",

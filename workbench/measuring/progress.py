@@ -44,7 +44,7 @@ def _slots(budget: Budget) -> str:
 
 def _describe_probe(probe: Probe) -> str:
     if probe.phase == "reading":
-        steady = "steady" if probe.steady else "not steady yet"
+        steady = "its state not filled yet" if probe.filled is False else "steady" if probe.steady else "not steady yet"
         return f"maximum rate: {probe.observation.consumed_rate:,.0f} records/s, {steady} after {probe.seconds:.0f} s"
     if probe.judgement is None:
         steady = "steady" if probe.steady else "not steady yet, but at its cap"

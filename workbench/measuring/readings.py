@@ -93,7 +93,7 @@ def filling_rate(batches: Sequence[Batch], interval_s: float, fixed_s: float = 0
     Batches of r rows that took d seconds, f of them whatever their size, would have held r (I - f) / (d - f) rows. Sums
     are taken and no median: a batch that is slow because a store compacts comes again and again, and costs its time.
     """
-    counted = [batch for batch in batches if batch.records and batch.duration_s > fixed_s]
+    counted = [batch for batch in batches if batch.records]
     seconds = sum(batch.duration_s - fixed_s for batch in counted)
     if seconds <= 0:
         return 0.0
@@ -124,10 +124,14 @@ def weights_of(readings: Sequence[Probe], deviation: float) -> dict[int, float]:
     """Weight of each round's reading: 1 on a quiet machine, less the more its cores were slowed or shared.
 
     A disturbance adds its own size to the deviation of a reading, so it lowers the weight and never the rate. So does
-    a reading that was not steady.
+    a reading that was not steady, or whose state was not filled where that of another reading was.
     """
+    some_filled = any(probe.filled for probe in readings)
     shares = {
-        probe.number: max(probe.observation.disturbance.worst, _UNSTEADY * (probe.steady is False))
+        probe.number: max(
+            probe.observation.disturbance.worst,
+            _UNSTEADY * (probe.steady is False or (some_filled and probe.filled is False)),
+        )
         for probe in readings
     }
     return {number: deviation**2 / (deviation**2 + share**2) for number, share in shares.items()}

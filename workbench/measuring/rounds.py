@@ -1,9 +1,9 @@
 """Measure several budgets of one query in one warm deployment, in turns.
 
-Each budget takes a turn in every round: the query starts again, its state empty, its source offers all that fits, and
-one reading is taken once state and batch size have settled. Odd rounds go from the fewest slots to the most, even ones
-back, so that what drifts steadily cancels; and where few slots run, most of the machine is left to a driver that is
-still cold.
+Each budget takes a turn in every round: the query starts again, its state empty, and one reading is taken at all
+that fits once the state has its working size; in the first round, soon. Odd rounds go from the fewest slots to the
+most, even ones back, so that what drifts steadily cancels; and where few slots run, most of the machine is left to a
+driver that is still cold.
 Every reading is in the journal before it is used; a round that a kill cut short is made again, because its readings met
 two machines.
 """
@@ -73,9 +73,22 @@ class Together:
         return Configuration(self.query, budget, together=(self.budgets, self.rounds, self.divided))
 
 
-def reading_s(interval_s: float) -> float:
-    """Seconds that one reading takes at least."""
+def look_s(interval_s: float) -> float:
+    """Seconds of a first look."""
     return _settle_s(interval_s) + _window_s(interval_s, _LOOK_S)
+
+
+def reading_s(interval_s: float) -> tuple[float, float]:
+    """Seconds that a reading takes at least, where there is no state to fill, and at most on a quiet machine."""
+    least = interval_s + _settle_s(interval_s) + _window_s(interval_s, _WINDOW_S)
+    return least, least + _fill_s(interval_s) + _window_s(interval_s, _WINDOW_S)
+
+
+def loads_s(interval_s: float) -> tuple[float, float]:
+    """Seconds at least and at most for the lower rates of the largest budget."""
+    settle, window = (n * interval_s for n in _LOAD_INTERVALS)
+    least = len(_LOADS) * (max(settle, _TURNOVER_S) + window)
+    return least, least + _fill_s(interval_s)
 
 
 def recorded_together(
@@ -168,7 +181,7 @@ class _Shared:
         self.machine = live.machine
         while not enough(self.found, rounds):
             number = max((probe.number for found in self.readings.values() for probe in found), default=0) + 1
-            for budget in sorted(self.together.budgets, key=lambda one: one.slots, reverse=number % 2 == 1):
+            for budget in sorted(self.together.budgets, key=lambda one: one.slots, reverse=number % 2 == 0):
                 yield from self._turn(live, budget, number)
                 probe = self._read(live, number, begun)
                 yield recorded_now(self.journal, Probed(self.keys[budget], probe))
@@ -177,7 +190,7 @@ class _Shared:
                 raise WorkbenchError(
                     f"Query {self.together.query.name!r} consumed no rows on some of "
                     f"{', '.join(str(budget.slots) for budget in self.together.budgets)} slots within "
-                    f"{reading_s(self.present.interval_s):.0f} s. Measure each in a deployment of its "
+                    f"{look_s(self.present.interval_s):.0f} s. Measure each in a deployment of its "
                     "own, or give them more slots or a longer interval.",
                     settings=("slots", "interval_s"),
                 )
@@ -188,7 +201,7 @@ class _Shared:
         largest, found = self.together.budgets[-1], self.found
         assert found is not None  # noqa: S101 - the rounds are complete
         settle_s, window_s = (n * largest.interval_s for n in _LOAD_INTERVALS)
-        if self.present != largest:  # else its state has its working size from the reading before
+        if not self.turned or self.present != largest:  # else its state has its working size from the reading before
             yield from self._turn(live, largest, found.rounds)
             live.set_rate(_LOADS[0] * found.rates[-1])
             live.fill(0.0, _fill_s(largest.interval_s))
@@ -264,7 +277,7 @@ class _Shared:
         started = clock()
         look = number == 1 and rounds.least > 1
         if not look:
-            live.set_rate(self._lasting_rate(partitions))
+            live.set_rate(self._lasting_rate(live, partitions))
             live.fill(0.0, _fill_s(interval_s))
         live.set_rate(math.inf)
         filled = live.fill(_settle_s(interval_s), _settle_s(interval_s))
@@ -272,25 +285,27 @@ class _Shared:
         most_windows = 1 if look else rounds.most_windows
         for window in range(1, most_windows + 1):
             last = live.observe(window_s)
-            settled = filled and steady(last, rounds.change)
+            settled = steady(last, rounds.change)
             patience_s = self.estimator.patience_s - self.waited_s
             disturbed = last.disturbance.worst > self.estimator.max_disturbance and patience_s > 0
-            if ((settled or not filled) and not disturbed) or window == most_windows:
+            if (settled and not disturbed) or window == most_windows:
                 break
             if disturbed:
                 asked = clock()
                 live.await_quiet(patience_s)
                 self.waited_s += clock() - asked
         took = started - begun, clock() - started
-        return Probe(number, "reading", math.inf, 1, last, None, *took, settled, partitions)
+        return Probe(number, "reading", math.inf, 1, last, None, *took, settled, partitions, filled)
 
-    def _lasting_rate(self, partitions: int | None) -> float:
-        """Rate at which a state fills that is near the one that lasts, records/s; inf if nothing is known."""
-        if not self.readings[self.present]:
-            return math.inf
-        last = self.readings[self.present][-1]
-        share = _FILL_AGAIN if last.steady and partitions is None else _FILL_AFTER_LOOK
-        return share * last.observation.consumed_rate
+    def _lasting_rate(self, live: SharedRun, partitions: int | None) -> float:
+        """Give a rate near the one that lasts, records/s: of the reading before, or of a look that is not recorded."""
+        if self.readings[self.present]:
+            last = self.readings[self.present][-1]
+            share = _FILL_AGAIN if last.filled and partitions is None else _FILL_AFTER_LOOK
+            return share * last.observation.consumed_rate
+        live.set_rate(math.inf)
+        live.settle(_settle_s(self.present.interval_s))
+        return _FILL_AFTER_LOOK * live.observe(_window_s(self.present.interval_s, _LOOK_S)).consumed_rate
 
 
 def _recorded_readings(journal: Journal, key: str) -> list[Probe]:

@@ -66,6 +66,8 @@ class Probe:
         Whether the warm-up or the reading became steady before its cap; None for a probe.
     partitions
         Of the source and of the state; None: as many as there are slots.
+    filled
+        Whether a reading began when the state had its working size, or there is none; None for other probes.
     """
 
     number: int
@@ -78,6 +80,7 @@ class Probe:
     seconds: float = 0.0
     steady: bool | None = None
     partitions: int | None = None
+    filled: bool | None = None
 
     def answered(self, verdict: str) -> bool:
         """Whether the verdict is `verdict`."""
@@ -131,6 +134,12 @@ class MstEstimate:
     def from_readings(self) -> bool:
         """Whether it rests on readings at the maximum rate instead of probes at chosen rates."""
         return any(probe.phase == "reading" for probe in self.probes)
+
+    @property
+    def filled(self) -> bool | None:
+        """Whether a reading began when the state had its working size; None if that is not known."""
+        known = [probe.filled for probe in self.probes if probe.filled is not None]
+        return any(known) if known else None
 
     @property
     def disturbed(self) -> bool:

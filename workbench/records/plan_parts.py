@@ -34,6 +34,7 @@ Concern = Literal[
     "doubtful runs",
     "cores not dedicated",
     "slow executor",
+    "young state",
 ]
 
 OVERHEAD_SHARE, LEAST_OVERHEAD_MB = 0.1, 384

@@ -9,7 +9,16 @@ from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
 from workbench.capacity.explore import LEAST_RUNS, groups_of, minimal_first
 from workbench.dataflow import Budget
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, load_curve_s, reading_s, recorded_together, reusable
+from workbench.measuring import (
+    CapacityEstimator,
+    Configuration,
+    load_curve_s,
+    loads_s,
+    look_s,
+    reading_s,
+    recorded_together,
+    reusable,
+)
 from workbench.records import Measurement
 from workbench.study.carry_out import Find, explored_log, prepare, shares_deployments
 from workbench.study.catalogue import read_query
@@ -135,11 +144,12 @@ def _together(study: Study, query: Query, optimizer: ConfigurationOptimizer, jou
         if recorded_together(group, optimizer.testbed, optimizer.estimator, journal, costs=costs) is not None:
             continue
         first += group.budgets
-        turn_s = TURN_S + reading_s(study.interval_s)
+        looks = 1 if group.rounds.least > 1 else 0
         for end, rounds in enumerate((group.rounds.least, group.rounds.most)):
-            seconds[end] += WARM_S[end] + rounds * len(group.budgets) * turn_s
-            seconds[end] += 2 * reading_s(study.interval_s) if costs else 0.0
-            seconds[end] += len(group.divided) * turn_s
+            turn_s = TURN_S + reading_s(study.interval_s)[end]
+            seconds[end] += WARM_S[end] + looks * len(group.budgets) * (TURN_S + look_s(study.interval_s))
+            seconds[end] += ((rounds - looks) * len(group.budgets) + len(group.divided)) * turn_s
+            seconds[end] += TURN_S + loads_s(study.interval_s)[end] if costs else 0.0
     runs = len(study.space.budgets)
     return DryRun(tuple(first), (runs, runs), (seconds[0], seconds[1]), runs - len(first))
 

@@ -166,7 +166,8 @@ def _with_answers(
     instances: Sequence[InstanceType],
     answered: Callable[[str], None],
 ) -> Generator[Event, None, Exploration]:
-    """Pass `events` on; once a round is complete, say what would be planned from what is known."""
+    """Pass `events` on; once a round is complete, say what would be planned from it: in the first deployment only."""
+    said = 0
     while True:
         try:
             event = next(events)
@@ -174,7 +175,8 @@ def _with_answers(
             found: Exploration = end.value
             return found
         yield event
-        if isinstance(event, Rounded):
+        if isinstance(event, Rounded) and event.number > said:
+            said = event.number
             rounds, which = ("one round", "first answer") if event.number == 1 else (f"{event.number} rounds", "answer")
             with suppress(WorkbenchError):  # too few budgets for a model
                 known = conclude(

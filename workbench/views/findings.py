@@ -54,7 +54,8 @@ def marked(estimate: MstEstimate) -> tuple[float | None, str]:
 
 def growing_state(estimate: MstEstimate) -> str:
     """Say at what size of a state that grows without bound the rate was found: that of the records in it."""
-    records = sum(probe.observation.consumed_rate * probe.seconds for probe in estimate.probes)
+    since_empty = estimate.probes[-1:] if estimate.from_readings else estimate.probes
+    records = sum(probe.observation.consumed_rate * probe.seconds for probe in since_empty)
     return (
         f"The state grows with every record, to that of about {units.scaled(records, 'records')} here: this is the "
         "rate at that state, not a maximum that lasts."

@@ -46,6 +46,7 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
         _fixed_cost,
         _warm_up,
         _state,
+        *((_filled,) if measurement.estimate.from_readings else ()),
         _late,
         _disturbed,
         _exhausted,
@@ -53,7 +54,8 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
         _source_bound,
         _no_upper_end,
         _quota,
-        *(() if measurement.machine.dedicated else (_counted, _executors)),
+        *(() if measurement.machine.dedicated else (_counted,)),
+        *((_executors,) if _several_executors(measurement) else ()),
     )
     return tuple(check(measurement) for check in every)
 
@@ -111,7 +113,8 @@ def _fixed_cost(measurement: Measurement) -> Check:
 def _warm_up(measurement: Measurement) -> Check:
     if measurement.estimate.from_readings:
         question = "Were the readings steady?"
-        loose = [probe.number for probe in measurement.estimate.probes if probe.steady is False]
+        counted = measurement.estimate.probes[1:] or measurement.estimate.probes  # the first is a look
+        loose = [probe.number for probe in counted if probe.steady is False]
         if not loose:
             return Check(question, "In every reading the second half was as fast as the first.")
         return Check(
@@ -136,11 +139,27 @@ def _state(measurement: Measurement) -> Check:
     question = "Is the state bounded?"
     if not measurement.unbounded_state:
         return Check(question, "The query is not declared to keep state without bound.")
+    if measurement.estimate.rate is None:
+        return Check(question, None)
     return Check(
         question,
         findings.growing_state(measurement.estimate),
         "Bound the state (a join needs watermarks and a time range on both sides), or deploy for the rate at the "
         "largest state it may reach.",
+    )
+
+
+def _filled(measurement: Measurement) -> Check:
+    question = "Had the state its working size?"
+    if measurement.estimate.filled is None:
+        return Check(question, None)
+    if measurement.estimate.filled:
+        return Check(question, "There is none, or as much left it as entered.")
+    return Check(
+        question,
+        "Within a reading's time no row left the state, so it still grew.",
+        "The rate is that of a young state and may be too high: measure in a deployment of its own, with a warm-up "
+        "longer than the query's windows (in a study deployment: separate, and warmup_s).",
     )
 
 
@@ -278,11 +297,15 @@ def _counted(measurement: Measurement) -> Check:
     )
 
 
+def _several_executors(measurement: Measurement) -> bool:
+    observation = measurement.estimate.observation
+    return observation is not None and bool(observation.executors)
+
+
 def _executors(measurement: Measurement) -> Check:
     question = "Were the executors equally fast?"
     observation = measurement.estimate.observation
-    if observation is None or not observation.executors:
-        return Check(question, None)
+    assert observation is not None  # noqa: S101 - asked where there are several
     slow = slow_executors(observation.executors)
     if not slow:
         most = max(pace.times for pace in observation.executors)

@@ -151,7 +151,7 @@ def test_a_shared_deployment_is_minutes_for_all_budgets():
     shared, apart = dry_run(replace(SPARK, deployment="shared")), dry_run(SPARK)
     assert shapes(shared.first) == [(1, 1024), (2, 1024), (3, 1024)]
     assert shared.runs == (3, 3)
-    assert shared.seconds[1] < apart.seconds[0] * 1.6
+    assert all(some < others for some, others in zip(shared.seconds, apart.seconds, strict=True))
     more = dry_run(replace(SPARK, deployment="shared", most_runs=20, memory_mb=(1024, 2048), intervals=(2.0, 5.0)))
     assert (len(more.first), more.runs, len(more.sweep)) == (6, (7, 7), 1)
     assert more.seconds[0] > 2 * 100

@@ -62,7 +62,7 @@ def test_figures_mark_the_mean_and_show_the_batches(run):
 def test_health_names_rounds(run):
     assert check(run, "Were the readings steady?").advice == ""
     loose = check(changed(run, steady=False), "Were the readings steady?")
-    assert loose.finding.startswith("In rounds 1, 2 the second half of the reading was still faster or slower")
+    assert loose.finding.startswith("In round 2 the second half of the reading was still faster or slower")
     assert "deployment: separate" in loose.advice
     assert "agree nearly as well as asked" in check(run, "Were there enough rounds?").finding
     out = replace(run, estimate=replace(run.estimate, exhausted=True))

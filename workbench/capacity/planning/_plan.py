@@ -24,6 +24,7 @@ from workbench.capacity.planning.checks import (
     check_cores,
     check_counted_keys,
     check_executors,
+    check_filled,
     check_interval,
     check_keys,
     check_layouts,
@@ -147,6 +148,7 @@ def plan(
         *check_counted_keys(runs, keys, partitions, rate),
         *check_cores(runs),
         *check_executors(runs),
+        *check_filled(runs),
         *check_state(known=saw_operators(exploration.runs)),
         *exploration.findings,
     )

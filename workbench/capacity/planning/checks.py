@@ -136,8 +136,24 @@ def check_cores(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
     )
 
 
+def check_filled(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
+    """Say that the state still grew in every reading of a run: its windows are longer than the readings waited."""
+    young = [run for run in runs if run.estimate.filled is False and not run.unbounded_state]
+    if not young:
+        return ()
+    return (
+        ModelFinding(
+            "young state",
+            len(young),
+            f"No row left the state while {len(young)} runs were read, so it still grew: the rates may be too high.",
+            "Measure in deployments of their own, with a warm-up longer than the query's windows (deployment: "
+            "separate, and warmup_s).",
+        ),
+    )
+
+
 def check_executors(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
-    """Say that an executor of a run was slow: a batch ends with its slowest task, so all slots waited for it."""
+    """Say that an executor of a run was slow: a batch ends with its slowest task, so the other slots waited for it."""
     seen = [run.estimate.observation for run in runs]
     found = [pace for one in seen if one is not None for pace in slow_executors(one.executors)[:1]]
     if not found:

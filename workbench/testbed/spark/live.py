@@ -220,8 +220,11 @@ class LiveQuery:
     def command(self, rate: float) -> None:
         """Offer `rate` records/s (inf: the maximum rate) from the next batch on, and flush the queue."""
         self._epoch += 1
+        carried = self.commanded_rate * self.interval_s
         self.commanded_rate = rate
         self._fitting = math.isinf(rate)
+        if self._fitting and self._rows <= _GROWTH * carried < math.inf:  # near what was carried: no leap from there
+            self._rows = min(self._rows, max(LEAST_BATCH_ROWS, math.ceil(_DAMPED * carried)))
         rows = self._rows if self._fitting else math.ceil(min(rate * self.interval_s, self._most_rows or math.inf))
         offered = None if self._fitting else rate
         self._offer(Command(self._epoch, offered, rows, interval_s=self._interval_ms / 1000))
@@ -270,8 +273,7 @@ class LiveQuery:
         self.done.append(CompletedBatch(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
         if self._fitting and release.epoch == self._epoch:
             seen = [(one.batch.records, one.batch.duration_s) for one in self.done if one.release.epoch == self._epoch]
-            growth = _DAMPED if max(seconds for _, seconds in seen) >= self.interval_s else _GROWTH
-            self.expect(fitting_rows(seen[-_MEMORY:], self.interval_s, growth))
+            self.expect(fitting_rows(seen[-_MEMORY:], self.interval_s, most_growth(seen, self.interval_s)))
             if not self.feed.restarts:
                 self._offer(Command(self._epoch, None, self._rows))
 
@@ -314,6 +316,16 @@ class LiveQuery:
         self._drop_checkpoint()
 
 
+def most_growth(seen: Sequence[tuple[int, float]], interval_s: float) -> float:
+    """Largest growth from the last batch of `seen` to the next: small once a batch of its size has filled the interval.
+
+    What a leap adds to the state makes the query slow when it leaves again.
+    """
+    now, _ = seen[-1]
+    filled = any(took >= interval_s and now / _GROWTH <= rows <= _GROWTH * now for rows, took in seen)
+    return _DAMPED if filled else _GROWTH
+
+
 def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float, growth: float = _GROWTH) -> int:
     """Return the number of rows with which the next batch lasts one interval.
 
@@ -326,8 +338,7 @@ def fitting_rows(seen: Sequence[tuple[int, float]], interval_s: float, growth: f
         fifth of the interval free, and no larger batch has filled the interval. In that case the scatter of a still
         hides b, or the code is getting faster.
     growth
-        Largest growth from one batch to the next. Once a batch has filled the interval it is small: what a leap adds to
-        the state makes the query slow when it leaves again.
+        Largest growth from one batch to the next.
     """
     records, seconds = seen[-1]
     fewer = [earlier_s for rows, earlier_s in seen if _CLEARLY * rows < records]

@@ -7,6 +7,7 @@ import pytest
 from workbench.testbed.spark.event_log import BatchLog
 from workbench.testbed.spark.filling import full
 from workbench.testbed.spark.live import CompletedBatch
+from workbench.testbed.spark.queries import Queries
 
 
 def batch(at_s, *states, records=100):
@@ -23,6 +24,7 @@ def batch(at_s, *states, records=100):
     [
         ([], 100, False),  # nothing is known yet
         ([batch(0), batch(2)], 4, True),  # no state
+        ([batch(0, (0, 0)), batch(2, (0, 0))], 100, False),  # no row has reached it
         ([batch(0, (5, 0)), batch(2, (5, 0))], 100, False),  # nothing left it
         ([batch(0, (0, 0), records=1)], 4, False),  # the batch that starts the clock
         ([batch(0, (5, 0)), batch(14, (5, 3))], 31, False),  # the first left after 16 s
@@ -35,3 +37,23 @@ def batch(at_s, *states, records=100):
 )
 def test_full(batches, now_s, expected):
     assert full(batches, now_s) is expected
+
+
+def test_waiting_ends_with_the_state_or_at_the_most(monkeypatch):
+    clock, live = iter(range(1000)), SimpleNamespace(since_empty=[])
+    monkeypatch.setattr("workbench.testbed.spark.queries.now_s", lambda: now[0])
+    now = [0.0]
+
+    class Ticking(Queries):
+        def tick(self):
+            now[0] = float(next(clock))
+            if now[0] == 20:
+                live.since_empty = [batch(0)]
+
+    queries = Ticking(None, None, None, lambda: None)
+    assert queries.fill(live, 5, 10) is False
+    assert now[0] == pytest.approx(10, abs=1)
+    assert queries.fill(live, 0, 60) is True
+    assert now[0] == 20
+    assert queries.fill(live, 8, 60) is True
+    assert now[0] == pytest.approx(28, abs=1)

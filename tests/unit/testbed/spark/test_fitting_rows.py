@@ -1,6 +1,7 @@
 """As many records as fit: the batch size converges to what lasts one interval, whatever it started from."""
 
 import json
+import math
 from random import Random
 from statistics import mean
 
@@ -11,7 +12,15 @@ from hypothesis import strategies as st
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.feed import ReplayFeed
-from workbench.testbed.spark.live import _MOST_STARTS, MOST_FITTING, LiveQuery, Meter, _root_cause, fitting_rows
+from workbench.testbed.spark.live import (
+    _MOST_STARTS,
+    MOST_FITTING,
+    LiveQuery,
+    Meter,
+    _root_cause,
+    fitting_rows,
+    most_growth,
+)
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
 
 
@@ -37,6 +46,31 @@ def test_rows_that_cost_next_to_nothing_are_doubled_until_their_cost_shows():
         needed.append(len(seen))
         assert rows < 300_000
     assert mean(needed) < 9.5  # eight sizes by doubling alone; the line through the scatter needs eleven
+
+
+def test_a_size_that_has_filled_the_interval_is_left_in_small_steps_only():
+    seen = [(60_000, 2.1), (55_000, 1.5), (58_000, 1.4)]
+    assert most_growth(seen, 2.0) == 1.25
+    assert fitting_rows([(50_000, 1.5), (70_000, 1.4)], 2.0) == 140_000
+    assert fitting_rows([(50_000, 1.5), (70_000, 1.4)], 2.0, most_growth(seen, 2.0)) == 87_500
+    cold = [(1, 2.5), (2_000, 1.0), (4_000, 1.0)]  # the first batch pays for the plan
+    assert most_growth(cold, 2.0) == 2.0
+
+
+def test_the_maximum_rate_begins_near_what_was_carried(tmp_path):
+    def rows_after(rate):
+        folder = tmp_path / f"{rate:g}"
+        folder.mkdir()
+        live = LiveQuery("q", folder, 2.0, EventLog(folder / "log"), Meter(None, 1), ReplayFeed(folder))
+        live.expect(100_000)
+        live.command(rate)
+        live.command(math.inf)
+        return json.loads((folder / "control.json").read_text())["max_records"]
+
+    assert rows_after(35_000.0) == 87_500
+    assert rows_after(45_000.0) == 100_000
+    assert rows_after(1_000.0) == 100_000  # too far away to say anything
+    assert rows_after(0.0) == 100_000
 
 
 def test_what_larger_batches_have_shown_counts_more_than_one_fast_batch():
