@@ -85,12 +85,12 @@ def test_a_state_that_fills_is_waited_for_and_the_first_look_hardly_counts(journ
         assert run.estimate.steady
 
 
-def test_a_state_that_never_fills_is_read_all_the_same_and_told(journal):
+def test_a_state_that_never_fills_is_read_all_the_same_and_reported(journal):
     for run in measured(WarmMachine(fills_s=3600, light=1.25), journal):
         assert run.estimate.middle == pytest.approx(1250 * run.budget.slots, rel=0.05)
         assert run.estimate.steady
         assert run.estimate.filled is False
-        assert run.estimate.high / run.estimate.low < 1.3  # no worse than others: it is told, and no noise
+        assert run.estimate.high / run.estimate.low < 1.3  # no wider than others: it is reported, and no noise
         assert max(probe.seconds for probe in run.estimate.probes) < 90
 
 
