@@ -21,7 +21,7 @@ import pyspark
 from workbench.testbed.spark import CpuQuota, find_java
 
 HOME = Path(pyspark.__file__).parent
-STARTS_S = 180.0
+STARTS_S, ENDS_S = 180.0, 20.0
 LOOPBACK = "127.0.0.1"
 
 
@@ -133,7 +133,10 @@ class Standalone:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if name in self.quotas:
-            self.quotas.pop(name).remove()
+            quota, end = self.quotas.pop(name), time.monotonic() + ENDS_S
+            while quota.processes() and time.monotonic() < end:
+                time.sleep(0.1)
+            quota.remove()
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from workbench.workload.kafka import Topic, fill
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
 
-ROWS = 600_000
+ROWS = 800_000
 BUDGET = Budget(1, SlotProfile(1.0, 1024), 1.0)
-LOOKS = 20  # of the owner at its deployment, between the first probe and the broker's end
+LOOKS = 20  # of the owner at its deployment, between the end of the warm-up and the broker's
 
 
 @pytest.mark.fault("a broker stops within a probe of Spark's Kafka source")
@@ -29,7 +29,7 @@ def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, monke
     configuration = Configuration(find_query("nexmark:q1", url, "dateTime", source="kafka"), BUDGET)
     journal = Journal(tmp_path / "journal.jsonl")
     estimator = CapacityEstimator(
-        0.3, max_probes=3, max_rate=20_000.0, warmup_min_s=3.0, warmup_cap_s=5.0, patience_s=0.0, max_repeats=1
+        1.0, max_probes=2, max_rate=20_000.0, warmup_min_s=3.0, warmup_cap_s=5.0, chunk_s=3.0, patience_s=0.0
     )
     looks, armed = itertools.count(), []
 
@@ -46,7 +46,7 @@ def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, monke
     def listen(event):
         if isinstance(event, Probed):
             probed.append(event.probe)
-            armed.extend([True] * (event.probe.phase != "warm-up"))
+            armed.append(True)
 
     with pytest.raises(WorkbenchError, match=r"^No broker of kafka://.+ answers any longer\. Start it, then") as told:
         result_of(measured(stop), listen)
@@ -56,7 +56,6 @@ def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, monke
 
     broker.start()
     again = result_of(measured(lambda: None)).estimate
-    assert list(again.probes[: len(probed)]) == probed
-    assert len(again.probes) > len(probed)
-    assert [probe.number for probe in again.probes] == list(range(len(again.probes)))
-    assert again.rate is not None
+    judged = [probe for probe in again.probes if probe.phase == "probe"]
+    assert [probe.number for probe in judged] == list(range(1, 1 + len(judged)))
+    assert 0 < again.low <= 20_000

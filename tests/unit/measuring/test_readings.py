@@ -111,13 +111,13 @@ def test_a_disturbed_reading_counts_little_and_a_cut_round_not_at_all():
 
 
 def test_a_look_before_the_state_is_filled_hardly_counts_where_another_reading_is_filled():
-    def read(number, rate, filled):
+    def read(number, rate, *, filled):
         return replace(reading(number, rate), filled=filled)
 
     rates = (100, 200, 400)
-    looked = [[read(1, 1.3 * rate, False), read(2, rate, True)] for rate in rates]
+    looked = [[read(1, 1.3 * rate, filled=False), read(2, rate, filled=True)] for rate in rates]
     assert levels(looked, INTERVAL, 0.05).rates == pytest.approx(rates, rel=0.02)
-    young = [[read(1, 1.3 * rate, False), read(2, rate, False)] for rate in rates]
+    young = [[read(1, 1.3 * rate, filled=False), read(2, rate, filled=False)] for rate in rates]
     found = levels(young, INTERVAL, 0.05)
     assert found.rates == pytest.approx([1.3**0.5 * rate for rate in rates], rel=0.02)
     known = levels([[reading(1, rate), reading(2, rate)] for rate in rates], INTERVAL, 0.05)
