@@ -145,8 +145,8 @@ def check_filled(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
         ModelFinding(
             "young state",
             len(young),
-            f"No row left the state while {len(young)} run{'s were' if len(young) > 1 else ' was'} read, so it still grew: "
-            "the rates may be too high.",
+            f"No row left the state while {len(young)} run{'s were' if len(young) > 1 else ' was'} read, so it still "
+            "grew: the rates may be too high.",
             "Measure in deployments of their own, with a warm-up longer than the query's windows (deployment: "
             "separate, and warmup_s).",
         ),
