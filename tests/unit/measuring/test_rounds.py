@@ -85,6 +85,14 @@ def test_a_state_that_fills_is_waited_for_and_the_first_look_hardly_counts(journ
         assert run.estimate.steady
 
 
+def test_one_round_alone_is_no_look(journal):
+    machine = WarmMachine(fills_s=30, light=1.25)
+    for run in measured(machine, journal, rounds=Rounds(least=1, most=1)):
+        (probe,) = run.estimate.probes
+        assert probe.filled
+        assert run.estimate.middle == pytest.approx(1000 * run.budget.slots, rel=0.05)
+
+
 def test_a_state_that_never_fills_is_read_all_the_same_and_reported(journal):
     for run in measured(WarmMachine(fills_s=3600, light=1.25), journal):
         assert run.estimate.middle == pytest.approx(1250 * run.budget.slots, rel=0.05)
