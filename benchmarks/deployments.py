@@ -32,7 +32,7 @@ from workbench.testbed import SparkTestbed
 
 KEPT = Path(".workbench/benchmark/deployments.jsonl")
 INTERVAL_S, CPUS, MEMORY_MB, WARMUP_S = 2.0, 0.2, 1024, 60.0
-READINGS, SETTLE_S, READ_S = 3, 10.0, 16.0
+READINGS, SETTLE_S, FILL_S, READ_S = 3, 10.0, 45.0, 30.0
 LOWEST = Path("/sys/fs/cgroup/cpu/workbench-lowest")  # version 1 of control groups
 
 
@@ -72,6 +72,7 @@ def deployed(name, slots):
     readings = []
     with SparkTestbed(warmup_cap_s=WARMUP_S).deploy(query_of(name), budget) as run:
         run.set_rate(math.inf)
+        run.fill(SETTLE_S, FILL_S)
         for _ in range(READINGS):
             run.settle(SETTLE_S)
             seen = run.observe(READ_S)
