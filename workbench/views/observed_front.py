@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from workbench import units
+from workbench.metrics import slow_executors
 from workbench.study import Observed
 from workbench.views.first_screen import Chip, header_html, table_html
 
@@ -91,6 +92,7 @@ def facts(found: Observed) -> dict[str, str]:
         "peak": "of batches under their cap (maxOffsetsPerTrigger); full ones are a backlog" if room.capped else "",
         "skew": _skew(found),
         "cores": _cores(found),
+        "executors": _executors(found),
         **running.facts,
         "ended": running.stopped or "",
     }
@@ -139,6 +141,18 @@ def _skew(found: Observed) -> str:
         return f"none: the tasks of {operator} read alike"
     warning = "; more slots help less than their number says" if times >= _SKEWED else ""
     return f"the fullest task of {operator} has {units.number(times)} times the mean{warning}"
+
+
+def _executors(found: Observed) -> str:
+    """Whether they were equally fast, in the busiest block; empty where one executor was not compared with another."""
+    blocks = found.running.blocks
+    paces = max(blocks, key=lambda block: block.rows).observation.executors if blocks else ()
+    if not paces:
+        return ""
+    slow = slow_executors(paces)
+    if not slow:
+        return f"all alike: the slowest took {max(pace.times for pace in paces):.2f} times as long as the others"
+    return f"{slow[0].sentence}: a batch waits for it, so look at what else its worker does"
 
 
 def _cores(found: Observed) -> str:

@@ -31,6 +31,21 @@ def test_the_answer_comes_first(log, capsys):
     assert outage.startswith("After an outage of 10 min at the peak it has caught up in ")
 
 
+@pytest.mark.parametrize(("times", "said"), [(1.0, "all alike"), (2.5, "Executor 1 on far took 2.5 times as long")])
+def test_a_slow_executor_is_named(times, said, tmp_path, capsys):
+    def on_two(event):
+        if event["Event"] == "SparkListenerTaskEnd":
+            far = event["Task Info"]["Index"] >= 2
+            event["Task Info"] |= {"Executor ID": str(int(far)), "Host": "far" if far else "near"}
+            if far:
+                event["Task Metrics"]["Executor Run Time"] *= times
+        return event
+
+    log = written(tmp_path / "app-2", map(on_two, events(a_day(0.5 * TRUE))))
+    assert main(["observe", str(log)]) == 0
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
 def test_as_json(log, capsys):
     assert main(["observe", str(log), "--json", "--target", "50000"]) == 0
     told = json.loads(capsys.readouterr().out)
