@@ -17,6 +17,7 @@ from lab_page import (
     row_of,
     to_the_top,
 )
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -57,7 +58,7 @@ def test_what_if_is_one_screen(run_notebook):
     typed = row_of(panel, "The same, typed (1.5 M)").locator("input")
     typed.fill("0.9 M")
     changes(page, chart, lambda: typed.press("Enter"))
-    assert typed.input_value() == "900,000"
+    expect(typed).to_have_value("900,000", timeout=PATIENCE_MS)
     changes(page, chart, lambda: press(panel, "Target rate (records/s)", "End"))
     changes(page, chart, lambda: press(panel, "Risk of falling short", "Home"))
     red.wait_for(timeout=PATIENCE_MS)

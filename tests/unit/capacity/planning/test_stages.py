@@ -9,7 +9,7 @@ from example_measurement import example_measurement
 from staged_runs import staged_exploration, with_source
 
 from workbench.capacity import bids2, micro_batch_layout, plan
-from workbench.capacity.planning.checks import check_allocation, check_layouts, check_source
+from workbench.capacity.planning.checks import check_allocation, check_filled, check_layouts, check_source
 from workbench.capacity.planning.stages import source_share, stages_of, unstaged_s
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -185,6 +185,15 @@ def test_a_slow_executor_is_said_of_every_plan_that_rests_on_it():
     note = next(card for card in made.cards if card.concern == "slow executor")
     assert note.finding.startswith("Executor 1 on 10.0.0.3 took 2.5 times as long as the others per record, and a")
     assert "slow executor" not in [card.concern for card in plan(exploration, 1.5e4, memory_mb=[600]).cards]
+
+
+def test_a_young_state_is_said_where_it_is_not_known_to_grow_without_bound():
+    run = staged_exploration().measurements[0]
+    probes = tuple(replace(probe, filled=False) for probe in run.estimate.probes)
+    young = replace(run, estimate=replace(run.estimate, probes=probes))
+    (found,) = check_filled([run, young])
+    assert found.finding.startswith("No row left the state while 1 run was read, so it still grew")
+    assert check_filled([run, replace(young, unbounded_state=True)]) == ()
 
 
 def test_the_share_of_the_source_is_said():
