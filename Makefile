@@ -40,7 +40,7 @@ gallery: $(READY) ## draw the notebooks of docs/gallery again, in a real Jupyter
 
 test: $(READY) ## run all tests: first those that share the machine, then those that measure and need it alone
 	$(BIN)/python -m pytest -m "not alone" --numprocesses auto --maxprocesses 8 --dist loadfile
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -m "alone and not long"
 
 acceptance: $(READY) ## show all that the project promises, with figures (a day; SHOW="--needs minutes" for the quick part)
 	$(BIN)/python benchmarks/acceptance.py $(SHOW)

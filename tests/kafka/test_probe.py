@@ -13,7 +13,7 @@ from workbench.testbed import SparkTestbed
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic, fill
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone, pytest.mark.long]
 
 ROWS = 800_000
 BUDGET = Budget(1, SlotProfile(1.0, 1024), 1.0)
@@ -29,7 +29,7 @@ def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, monke
     configuration = Configuration(find_query("nexmark:q1", url, "dateTime", source="kafka"), BUDGET)
     journal = Journal(tmp_path / "journal.jsonl")
     estimator = CapacityEstimator(
-        1.0, max_probes=2, max_rate=20_000.0, warmup_min_s=3.0, warmup_cap_s=5.0, chunk_s=3.0, patience_s=0.0
+        0.9, max_probes=2, max_rate=20_000.0, warmup_min_s=3.0, warmup_cap_s=5.0, chunk_s=3.0, patience_s=0.0
     )
     looks, armed = itertools.count(), []
 
