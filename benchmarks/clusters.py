@@ -32,7 +32,7 @@ from workbench.testbed.spark import Cluster
 
 SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
 WAIT_S = 300.0
-WARM = "measuring the source alone"  # what a deployment says when its code is warm
+WARM = "measuring the source alone"  # what a deployment says when its code is warm; nothing else shows it
 
 
 class Workers:

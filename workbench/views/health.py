@@ -158,8 +158,8 @@ def _filled(measurement: Measurement) -> Check:
     return Check(
         question,
         "Within a reading's time no row left the state, so it still grew.",
-        "The rate is that of a young state and may be too high: measure in a deployment of its own, with a warm-up "
-        "longer than the query's windows (in a study deployment: separate, and warmup_s).",
+        "The rate is that of a young state and may be too high: measure in a deployment of its own (in a study "
+        "deployment: separate), whose state is not emptied between probes, so that it has minutes to fill.",
     )
 
 

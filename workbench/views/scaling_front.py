@@ -52,7 +52,7 @@ def _table(replayed: Replayed, data: Policies) -> str:
     rows = dict(zip(data.names, data.rows, strict=True))
     ranked = sorted(rows, key=lambda name: (name != data.best, -rows[name]["at_target"]))
     money = all("cost" in row for row in rows.values())
-    unit = f"Cost ({replayed.currency or 'in money'})" if money else "Core-hours"
+    unit = f"Cost in {replayed.currency or 'money'}" if money else "Core-hours"
     columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Restarts")
     shown = [
         (

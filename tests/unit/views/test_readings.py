@@ -76,7 +76,7 @@ def test_a_state_that_no_row_left_is_a_young_one(run):
     assert check(run, question).advice == ""
     mixed = replace(run.estimate, probes=(replace(look, filled=False), later))
     assert check(replace(run, estimate=mixed), question).advice == ""
-    assert "a warm-up longer than the query's windows" in check(changed(run, filled=False), question).advice
+    assert "whose state is not emptied between probes" in check(changed(run, filled=False), question).advice
     assert check(changed(run, filled=None), question).finding is None  # of an earlier version
 
 

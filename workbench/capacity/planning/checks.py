@@ -147,8 +147,8 @@ def check_filled(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
             len(young),
             f"No row left the state while {len(young)} run{'s were' if len(young) > 1 else ' was'} read, so it still "
             "grew: the rates may be too high.",
-            "Measure in deployments of their own, with a warm-up longer than the query's windows (deployment: "
-            "separate, and warmup_s).",
+            "Measure in deployments of their own (deployment: separate): their state is not emptied between probes, so "
+            "it has minutes to fill.",
         ),
     )
 
@@ -165,8 +165,8 @@ def check_executors(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
             "slow executor",
             worst.times,
             f"{worst.sentence}, and a batch ends with its slowest task, so the other slots waited for it.",
-            "Look at what else its worker does, and measure again without it; otherwise the plan is for workers of "
-            "which some are as slow.",
+            "Look at what else its worker does, and measure again without it; otherwise the plan holds for workers "
+            "among which some are as slow as this one.",
         ),
     )
 
