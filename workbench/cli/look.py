@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from rich.align import Align
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -44,7 +45,8 @@ def table(columns: Mapping[str, Literal["left", "right"]]) -> Table:
     """Make an empty table; figures belong into columns that are aligned right, and are never broken."""
     made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for name, justify in columns.items():
-        made.add_column(name, justify=justify, no_wrap=justify == "right", vertical="bottom", overflow="fold")
+        header = Align(name, justify, vertical="bottom")  # of several lines, ends over its column
+        made.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
     return made
 
 

@@ -6,6 +6,7 @@ log's tasks.
 """
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -299,7 +300,7 @@ class _Reading:
         slots = self._slots_at(start_s + duration_s)
         seen.batches.append(SeenBatch(start_s, duration_s, rows, slots))
         seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
-        seen.sink = shown((progress.get("sink") or {}).get("description", ""))
+        seen.sink = _named(shown((progress.get("sink") or {}).get("description", "")))
         if committed is None:
             return
         log = committed[1]
@@ -327,6 +328,12 @@ class _Reading:
         there = [one for one in self.queries.values() if one.batches]
         found = [one for one in there if wanted is None or wanted in (one.name, one.query_id)]
         names = ", ".join(f"{one.name} ({one.query_id})" if one.name else one.query_id for one in there) or "none"
+        if not there and self.queries:
+            most = max(one.since_start for one in self.queries.values())
+            raise WorkbenchError(
+                f"The event log {path} has only {most} batches with rows after a start. The first {_COLD} after each start "
+                "are left out, because their code is not compiled yet. Give a log with at least 20 more."
+            )
         if not found:
             raise WorkbenchError(
                 f"The event log {path} has no batches with rows of "
@@ -390,6 +397,12 @@ def _megabytes(text: str) -> float:
     except ValueError:
         return _UNITS["g"]
     return size if 0 < size <= _MOST_MB else _UNITS["g"]
+
+
+def _named(sink: str) -> str:
+    """Give the class of a sink that is described as ``package.Class$@1f`` alone."""
+    described = re.fullmatch(r"(?:\w+\.)*(\w+)\$?@[0-9a-f]+", sink)
+    return described[1] if described else sink
 
 
 def _seconds(timestamp: str) -> float:

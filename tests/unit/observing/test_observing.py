@@ -80,6 +80,20 @@ def test_few_batches_tell_nothing(tmp_path):
     assert "there are 10 batches on 4 slots; it takes 20" in headroom(seen.batches, 2.0).why_not
 
 
+def test_a_log_that_ends_while_its_code_is_cold_is_no_log_of_another_query(tmp_path):
+    begun = written(tmp_path / "log", events(a_day(0.5 * TRUE, batches=4)))
+    with pytest.raises(WorkbenchError, match=r"has only 4 batches .* Give a log with at least 20 more\."):
+        read_log(begun)
+
+
+def test_a_sink_has_a_name_that_can_be_read(tmp_path):
+    log = [json.loads(json.dumps(event)) for event in events(a_day(0.5 * TRUE))]
+    for event in log:
+        if "progress" in event:
+            event["progress"]["sink"] = {"description": "org.apache.spark.sql.execution.streaming.NoopTable$@5616a329"}
+    assert read_log(written(tmp_path / "log", log)).sink == "NoopTable"
+
+
 def test_the_same_log_gives_the_same_answer(half):
     batches = read_log(half).batches
     assert headroom(batches, 2.0, 5) == headroom(batches, 2.0, 5)
