@@ -331,8 +331,8 @@ class _Reading:
         if not there and self.queries:
             most = max(one.since_start for one in self.queries.values())
             raise WorkbenchError(
-                f"The event log {path} has only {most} batches with rows after a start. The first {_COLD} after each start "
-                "are left out, because their code is not compiled yet. Give a log with at least 20 more."
+                f"The event log {path} has only {most} batches with rows after a start. The first {_COLD} after each "
+                "start are left out, because their code is not compiled yet. Give a log with at least 20 more."
             )
         if not found:
             raise WorkbenchError(
