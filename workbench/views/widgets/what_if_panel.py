@@ -24,6 +24,7 @@ from workbench.views.widgets.controls import button, choice, choice_slider, slid
 from workbench.views.widgets.full_width import FullWidth
 from workbench.views.widgets.live_chart import LiveChart
 from workbench.views.widgets.panel_style import PANEL, folded, sides, styled
+from workbench.views.widgets.throttled import Throttled
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, per_hour, pinned_words, tiles_html, workers
 from workbench.views.widgets.while_dragged import WhileDragged
 
@@ -54,6 +55,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.alarm = Alarm()
         self._instances = {instance.name: instance for instance in instances}
         self._taking = False
+        self._drawing = Throttled()
         self._make_controls(first, targets)
         self.tiles, self.text, self.pinned_text = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
         self.pin = button("Pin this scenario", "Keep it, and see how others differ from it", "thumb-tack")
@@ -181,6 +183,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         try:
             yield
         except Exception:
+            self._drawing.drop()
             self.scenario = None
             self.tiles.value = self.text.value = ""
             self.chart.show(_unanswered())
@@ -192,20 +195,25 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         return chosen.currency if chosen else ""
 
     def _show(self, scenario: Scenario) -> None:
-        """Put an answer into tiles, figure, words and rows."""
-        answer, pinned = scenario.answer, self.pinned
-        plan = answer.plan
+        """Put an answer into tiles, and into figure, words and rows as often as the page can draw."""
+        pinned = self.pinned
         self.tiles.value = tiles_html(scenario, pinned)
+        self._drawing.do(self.alarm.guard(lambda: self._draw(scenario, pinned)))
+
+    def _draw(self, scenario: Scenario, pinned: Scenario | None) -> None:
+        answer = scenario.answer
+        plan = answer.plan
         card = answer_card(answer, scenario.currency)
-        self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
         budget = plan.budget
         finding = (
             f"{plan.query} at {units.rate(plan.rate)} needs {budget.slots} slots of {budget.profile.memory_mb} MB on "
             f"{workers(answer.workers)}{per_hour(answer, scenario.currency)}"
         )
-        data = self._curves.at(answer, finding)
-        drawn = draw_what_if(data, answer, None if pinned is None else pinned.answer)
-        self.chart.show(theme.fit(drawn, _PAGE, _HEIGHT))
+        with self._nothing_on_error():
+            self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
+            data = self._curves.at(answer, finding)
+            drawn = draw_what_if(data, answer, None if pinned is None else pinned.answer)
+            self.chart.show(theme.fit(drawn, _PAGE, _HEIGHT))
 
     def _pin(self, scenario: Scenario | None) -> None:
         """Compare with `scenario` from here on; None: with nothing."""

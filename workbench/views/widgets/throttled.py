@@ -1,0 +1,63 @@
+"""Slow drawing that follows quick moves: the newest one, every so often, and the last one always."""
+
+import asyncio
+from collections.abc import Callable
+
+_PAUSE_S = 0.15
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+class Throttled:
+    """Do the newest of many jobs, at once if the one before is long done, and else when the pause is over.
+
+    Between two jobs the page has time to draw, so what answers every move keeps up with a slider that is dragged.
+
+    Parameters
+    ----------
+    pause_s
+        From the end of a job until the next, seconds.
+    loop
+        Gives the event loop that waits; where there is none, each job is done at once.
+    """
+
+    def __init__(
+        self, pause_s: float = _PAUSE_S, loop: Callable[[], asyncio.AbstractEventLoop | None] = _running
+    ) -> None:
+        self._pause_s, self._loop = pause_s, loop
+        self._newest: Callable[[], None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._free_s = 0.0
+
+    def do(self, job: Callable[[], None]) -> None:
+        """Do `job` in place of one that still waits."""
+        loop = self._loop()
+        if loop is None:
+            job()
+            return
+        self._newest = job
+        if self._timer is None:
+            wait_s = self._free_s - loop.time()
+            if wait_s > 0:
+                self._timer = loop.call_later(wait_s, self._do_newest)
+            else:
+                self._do_newest()
+
+    def drop(self) -> None:
+        """Leave the job that waits undone."""
+        self._newest = None
+
+    def _do_newest(self) -> None:
+        self._timer, job, self._newest = None, self._newest, None
+        if job is None:
+            return
+        try:
+            job()
+        finally:
+            if (loop := self._loop()) is not None:
+                self._free_s = loop.time() + self._pause_s
