@@ -78,7 +78,7 @@ def deployed(name, slots):
             seen = run.observe(READ_S)
             used_s = sum(one.cpu_s for one in seen.operators)
             readings.append({
-                "rate": filling_rate(seen.batches[1:], INTERVAL_S),
+                "rate": filling_rate(seen.batches[1:]),
                 "arithmetic_s": seen.cores.arithmetic_s,
                 "reads_s": seen.cores.reads_s,
                 "used": used_s / (seen.elapsed_s * budget.cpus),

@@ -94,7 +94,7 @@ def divided(name, budget):
                 run.turn(budget, {"source": partitions, "state": partitions})
                 run.set_rate(math.inf)
                 run.fill(max(12.0, 3 * interval_s), max(45.0, 6 * interval_s))
-                rates[partitions].append(filling_rate(run.observe(max(30.0, 4 * interval_s)).batches[1:], interval_s))
+                rates[partitions].append(filling_rate(run.observe(max(30.0, 4 * interval_s)).batches[1:]))
         kept.write_text(json.dumps(list(rates.values())))
     as_many, twice = (statistics.median(some) for some in json.loads(kept.read_text()))
     return twice / as_many

@@ -46,7 +46,7 @@ def reading(run, budget):
     run.turn(budget)
     run.set_rate(math.inf)
     run.settle(SETTLE_S)
-    return filling_rate(run.observe(READ_S).batches[1:], INTERVAL_S)
+    return filling_rate(run.observe(READ_S).batches[1:])
 
 
 def day(run, budget, peak, seconds):

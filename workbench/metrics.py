@@ -148,18 +148,20 @@ class Disturbance:
 
     `steal` is taken by other virtual machines and `other_load` by other processes. `throttled` is the share of the
     quota periods in which an outer quota throttled the measurement. `slowdown` is the share by which the slots' cores
-    were slower than in the deployment's fastest observation so far.
+    were slower than in the deployment's fastest observation so far. `open` is the share of the slots' own quota periods
+    in which they had some quota left: where they used all of it, others cannot have taken any.
     """
 
     steal: float = 0.0
     other_load: float = 0.0
     throttled: float = 0.0
     slowdown: float = 0.0
+    open: float = 1.0
 
     @property
     def worst(self) -> float:
-        """The largest of the shares."""
-        return max(self.steal, self.other_load, self.throttled, self.slowdown)
+        """The largest of the shares, as far as it can have slowed the slots."""
+        return max(self.open * max(self.steal, self.other_load), self.throttled, self.slowdown)
 
     @property
     def sentence(self) -> str:
@@ -167,7 +169,9 @@ class Disturbance:
         if self.slowdown == self.worst > 0:
             slower = units.percent(self.slowdown, 1)
             return f"The slots' cores were {slower} slower than in the deployment's fastest observation"
-        return f"Others took {units.percent(self.worst, 1)} of the machine"
+        taken = max(self.steal, self.other_load, self.throttled)
+        left = f", and the slots had quota left in {units.percent(self.open, 1)} of the time" if self.open < 1 else ""
+        return f"Others took {units.percent(taken, 1)} of the machine{left}"
 
 
 @dataclass(frozen=True)

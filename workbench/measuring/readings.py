@@ -10,7 +10,7 @@ once budget and round are taken out, says how well the ratios are known; the rou
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,6 @@ from workbench.measuring.repeatability import EXPECTED_DEVIATION, LEVEL, with_pr
 from workbench.metrics import SOURCE_MARGIN, Batch, Observation, slowness
 from workbench.records import MstEstimate, Probe
 
-_MOST_FIXED = 0.5  # of an interval
 _ERRORS = 1.5
 _UNSTEADY, _COLD = 0.3, 0.15
 _TOO_WIDE = 1.5  # times the precision: a rate that is known no better is doubtful
@@ -46,7 +45,7 @@ class Rounds:
 
     least: int = 2
     most: int = 3
-    precision: float = 0.1
+    precision: float = 0.12
     change: float = 0.05
     most_windows: int = 2
 
@@ -58,46 +57,16 @@ class Rounds:
         within("change", self.change, 0.0, 1.0)
 
 
-def fixed_seconds(readings: Iterable[Sequence[Batch]], interval_s: float) -> float:
-    """Seconds of a batch that no record adds to, the same in all `readings` of a deployment.
-
-    Least squares of d = f + b r over the batches of all readings, with a slope b of its own for each, because budgets
-    and rounds differ in speed. It is drawn towards 0 by how little the batch sizes show it (James and Stein's positive
-    part), and is at most half of an interval. A task's fixed work takes as long on every budget whose tasks are as many
-    as its slots.
-    """
-    cells = [[batch for batch in batches if batch.records] for batches in readings]
-    cells = [batches for batches in cells if len(batches) > 1]
-    count, unknowns = sum(map(len, cells)), 1 + len(cells)
-    if count <= unknowns:
-        return 0.0
-    design, seconds = np.zeros((count, unknowns)), np.zeros(count)
-    design[:, 0] = 1.0
-    row = 0
-    for cell, batches in enumerate(cells, 1):
-        typical = sum(batch.records for batch in batches) / len(batches)
-        for batch in batches:
-            design[row, cell], seconds[row] = batch.records / typical, batch.duration_s
-            row += 1
-    found, _, rank, _ = np.linalg.lstsq(design, seconds)
-    if rank < unknowns or found[0] <= 0:
-        return 0.0
-    left = seconds - design @ found
-    variance = float(left @ left / (count - unknowns) * np.linalg.inv(design.T @ design)[0, 0])
-    return float(min(_MOST_FIXED * interval_s, found[0] * max(0.0, 1 - variance / found[0] ** 2)))
-
-
-def filling_rate(batches: Sequence[Batch], interval_s: float, fixed_s: float = 0.0) -> float:
+def filling_rate(batches: Sequence[Batch]) -> float:
     """Rate at which `batches` last one interval on average, records/s; 0 without a batch with rows.
 
-    Batches of r rows that took d seconds, f of them whatever their size, would have held r (I - f) / (d - f) rows. Sums
-    are taken and no median: a batch that is slow because a store compacts comes again and again, and costs its time.
+    Sums are taken and no median: a batch that is slow because a store compacts comes again and again, and costs its
+    time. The seconds of a batch that no row adds to are not told apart from the others: batches fill the interval, so
+    that hardly matters, and those that do not yet are thought slower than they will be.
     """
     counted = [batch for batch in batches if batch.records]
-    seconds = sum(batch.duration_s - fixed_s for batch in counted)
-    if seconds <= 0:
-        return 0.0
-    return max(0.0, sum(batch.records for batch in counted) * (interval_s - fixed_s) / seconds / interval_s)
+    seconds = sum(batch.duration_s for batch in counted)
+    return sum(batch.records for batch in counted) / seconds if seconds > 0 else 0.0
 
 
 def steady(observation: Observation, change: float) -> bool:
@@ -115,9 +84,9 @@ def steady(observation: Observation, change: float) -> bool:
     return abs(float(second.mean() - first.mean())) <= math.log1p(change) + _ERRORS * error
 
 
-def rates_of(readings: Sequence[Probe], interval_s: float, fixed_s: float) -> dict[int, float]:
+def rates_of(readings: Sequence[Probe]) -> dict[int, float]:
     """Rate of each round's reading, records/s, by the number of the round."""
-    return {probe.number: filling_rate(probe.observation.batches[1:], interval_s, fixed_s) for probe in readings}
+    return {probe.number: filling_rate(probe.observation.batches[1:]) for probe in readings}
 
 
 def weights_of(readings: Sequence[Probe], deviation: float) -> dict[int, float]:
@@ -148,7 +117,7 @@ class Levels:
     half_widths
         Of the 90 % interval of each rate relative to the others, as a share.
     rounds
-        How many there are.
+        How many were made, a cold first one apart.
     drift
         Relative deviation of the rounds from each other, all budgets together.
     """
@@ -159,8 +128,10 @@ class Levels:
     drift: float
 
 
-def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: float) -> Levels | None:
-    """Fit budget and round to the readings of complete rounds, by weighted least squares; a cold first one is left out.
+def levels(readings: Sequence[Sequence[Probe]], deviation: float) -> Levels | None:
+    """Fit budget and round to the readings of complete rounds, by weighted least squares.
+
+    Left out are a cold first round, and rounds that began before the state had its working size, if others did not.
 
     Rates are those of cores as fast as in the median reading: what a core's speed did to a reading is taken out.
 
@@ -168,8 +139,6 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
     ----------
     readings
         Of each budget.
-    interval_s
-        Trigger interval, seconds.
     deviation
         Relative deviation of one reading that is expected before any is seen, with the weight of four readings.
 
@@ -178,11 +147,10 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
     Levels or None
         None without a complete round in which every budget consumed something.
     """
-    fixed_s = fixed_seconds((probe.observation.batches[1:] for own in readings for probe in own), interval_s)
     slower = iter(slowness([probe.observation.cores for own in readings for probe in own]))
     factors = [{probe.number: next(slower) for probe in own} for own in readings]
     rates = [
-        {number: rate * factor[number] for number, rate in rates_of(own, interval_s, fixed_s).items()}
+        {number: rate * factor[number] for number, rate in rates_of(own).items()}
         for own, factor in zip(readings, factors, strict=True)
     ]
     weights = [weights_of(own, deviation) for own in readings]
@@ -192,6 +160,7 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
         return None
     if _was_cold(rates, complete):
         complete = complete[1:]
+    made, complete = len(complete), _filled(readings, complete) or complete
     budgets, rounds = len(rates), len(complete)
     logs = np.array([[math.log(own[number]) for number in complete] for own in rates]).ravel()
     weight = np.array([[own[number] for number in complete] for own in weights]).ravel()
@@ -210,9 +179,15 @@ def levels(readings: Sequence[Sequence[Probe]], interval_s: float, deviation: fl
     return Levels(
         tuple(np.exp(found[:budgets]).tolist()),
         tuple((reach * np.sqrt(np.diag(spread)[:budgets])).tolist()),
-        rounds,
+        made,
         float(np.std(effects, ddof=1)) if rounds > 1 else 0.0,
     )
+
+
+def _filled(readings: Sequence[Sequence[Probe]], complete: Sequence[int]) -> list[int]:
+    """Rounds in which the state of every budget had its working size."""
+    filled = [{probe.number for probe in own if probe.filled} for own in readings]
+    return [number for number in complete if all(number in own for own in filled)]
 
 
 def _was_cold(rates: Sequence[Mapping[int, float]], complete: Sequence[int]) -> bool:
@@ -233,9 +208,9 @@ def enough(found: Levels | None, rounds: Rounds) -> bool:
     return max(found.half_widths) <= rounds.precision or found.rounds >= rounds.most
 
 
-def reading_estimate(readings: Sequence[Probe], interval_s: float) -> MstEstimate | None:
+def reading_estimate(readings: Sequence[Probe]) -> MstEstimate | None:
     """Make the estimate of one budget from its readings alone; None if they consumed nothing."""
-    found = levels([readings], interval_s, EXPECTED_DEVIATION)
+    found = levels([readings], EXPECTED_DEVIATION)
     return None if found is None else estimate(readings, found, 0, Rounds())
 
 

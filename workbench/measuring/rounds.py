@@ -172,8 +172,7 @@ class _Shared:
     @property
     def found(self) -> Levels | None:
         """What the complete rounds say."""
-        interval_s = self.present.interval_s
-        return levels(list(self.readings.values()), interval_s, EXPECTED_DEVIATION)
+        return levels(list(self.readings.values()), EXPECTED_DEVIATION)
 
     def take_turns(self, live: SharedRun) -> Generator[Event, None, None]:
         """Make rounds until the rates are known well enough."""

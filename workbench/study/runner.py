@@ -221,7 +221,7 @@ class Runner(Generic[T]):
             mean = sum(self._seconds) / len(self._seconds) if self._seconds else None
         estimate = None
         if probes and probes[0].phase == "reading" and now.budget is not None:
-            estimate = reading_estimate(probes, now.budget.interval_s)
+            estimate = reading_estimate(probes)
         elif probes and now.budget is not None:
             with suppress(WorkbenchError):  # nothing can be concluded from them: the work ends by saying so
                 estimate = self._estimator.steps.conclude(probes, now.budget.interval_s)

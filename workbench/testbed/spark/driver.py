@@ -242,6 +242,8 @@ class Driver:
         self._check_executor()
         check_read(spec.name, logs)
         passed = bound[0] - periods[0]
+        used_up = (bound[1] - periods[1]) / passed if spec.quota and passed else None
+        disturbance = replace(after.disturbance_since(before), slowdown=slower, open=1 - (used_up or 0.0))
         rate = live.commanded_rate
         observation = Observation(
             commanded_rate=rate,
@@ -249,8 +251,8 @@ class Driver:
             batches=tuple(done.batch for done in chosen),
             operators=operators,
             samples=samples,
-            quota_throttled=(bound[1] - periods[1]) / passed if spec.quota and passed else None,
-            disturbance=replace(after.disturbance_since(before), slowdown=slower),
+            quota_throttled=used_up,
+            disturbance=disturbance,
             dropped_late=dropped_late(spec.name, logs, operators),
             cores=cores,
             edges=operator_edges(logs, operator_names(labels or ())),
