@@ -185,7 +185,7 @@ def levels(readings: Sequence[Sequence[Probe]], deviation: float) -> Levels | No
 
 
 def _filled(readings: Sequence[Sequence[Probe]], complete: Sequence[int]) -> list[int]:
-    """Rounds in which the state of every budget had its working size."""
+    """Give the rounds in which the state of every budget had its working size."""
     filled = [{probe.number for probe in own if probe.filled} for own in readings]
     return [number for number in complete if all(number in own for own in filled)]
 
