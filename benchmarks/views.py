@@ -39,12 +39,21 @@ from workbench.views.widgets import CapsExplorer, WhatIf
 
 DATA = Path(__file__).parents[1] / "data"
 NODES = 2000
-STUDY = """query: nexmark:q1
-targets: [2000000, 20000000]
-slots: [2, 4, 8, 16]
-memory_mb: [512, 1024]
-testbed: fluid
+STUDY = """query: checkout
+targets: [500000, 2000000]
+slots: [2, 4, 8]
+memory_mb: [2048]
+testbed: recorded
+table: {table}
 slot_cpus: 1
+choice: edge
+most_runs: 4
+"""
+TABLE = """memory_mb,slots,rate
+2048,2,61000
+2048,4,118000
+2048,4,121000
+2048,8,233000
 """
 
 
@@ -159,7 +168,8 @@ def reports():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         example_measurement().to_json(folder / "q5.json")
-        (folder / "study.yaml").write_text(STUDY)
+        (folder / "study.yaml").write_text(STUDY.format(table=folder / "measured.csv"))
+        (folder / "measured.csv").write_text(TABLE)
         for template, given in (
             ("measure", {"measurement": folder / "q5.json"}),
             ("capacity", {"study": folder / "study.yaml", "history": folder / "history"}),

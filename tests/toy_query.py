@@ -39,6 +39,13 @@ def dear(rows):
     return rows.withColumn("hash", f.sha2(text, 512)).groupBy("key").agg(f.max("hash"))
 
 
+def keeps_everything(rows):
+    """A query whose state is every row as a text of 100 kB: its memory is soon full."""
+    from pyspark.sql import functions as f
+
+    return rows.groupBy("key").agg(f.collect_list(f.repeat(f.col("id").cast("string"), 20_000)))
+
+
 def mostly_late(rows):
     """Nine of ten rows come one to nine hours later than the watermark allows, so partial sums keep them apart."""
     from pyspark.sql import functions as f
