@@ -218,13 +218,15 @@ def test_a_lost_executor_and_a_killed_driver_are_told_and_leave_nothing():
 @pytest.mark.fault("an executor runs out of memory", sees="the executor was lost, most likely for lack of memory")
 def test_an_executor_without_memory_is_told_and_leaves_nothing():
     before = left_behind()
-    with (
-        pytest.raises(WorkbenchError, match=r"memory.*memory_mb"),
-        TESTBED.deploy(toy_query.query(toy_query.keeps_everything, "complete"), BUDGET) as run,
-    ):
-        run.set_rate(math.inf)
-        run.observe(60)
+    with pytest.raises(WorkbenchError, match=r"memory.*memory_mb"):
+        _observe(toy_query.query(toy_query.keeps_everything, "complete"), 60)
     wait_until_gone(before)
+
+
+def _observe(query, seconds):
+    with TESTBED.deploy(query, BUDGET) as run:
+        run.set_rate(math.inf)
+        run.observe(seconds)
 
 
 @pytest.mark.fault(
