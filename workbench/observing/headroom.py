@@ -28,6 +28,7 @@ from scipy.stats import beta
 
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
+from workbench.observing.load import load_of
 from workbench.observing.log import SeenBatch, usual_slots
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,6 @@ _SHARE_ALPHA, _SHARE_BETA = 1.5, 3.0  # of the Beta distribution of the fixed sh
 _SHARES = 400  # of the grid
 _BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
 _MOST_NOISE, _FARTHEST = 0.05, 20  # share of lines without a slope; rows over the largest batch's
-_ALIKE, _RUN = 0.005, 4  # of full batches: share by which they differ, batches that follow each other
 _ROUNDS = 10  # of reweighting
 _OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
 
@@ -59,7 +59,7 @@ class Headroom:
     why_not
         Why there is no rate; empty if there is one.
     peak_rate
-        What its load asked for at the peak: the 99 % quantile of rows / interval, records/s.
+        What its load asked for at the peak, records/s: see `Load`.
     reach
         Rows of a batch at `rate` over those of the largest batches seen; at most 1: nothing is extrapolated.
     fixed_s, per_row_s
@@ -70,8 +70,10 @@ class Headroom:
         How many it rests on.
     interval_s
         The trigger interval.
-    capped
-        Whether batches were held to a most number of rows, so that those are no measure of the load.
+    admitted_rate
+        Records/s that a cap on the rows of a batch lets in (``maxOffsetsPerTrigger``); None where no cap shows.
+    left_out
+        Batches on other numbers of slots than most, which tell nothing of what these slots sustain.
     """
 
     rate: float | None
@@ -85,12 +87,24 @@ class Headroom:
     behind: float
     batches: int
     interval_s: float
-    capped: bool = False
+    admitted_rate: float | None = None
+    left_out: int = 0
+
+    @property
+    def capped(self) -> bool:
+        """Whether its cap admits less than the slots sustain."""
+        return self.rate is not None and self.admitted_rate is not None and self.admitted_rate < self.rate
+
+    @property
+    def carried_rate(self) -> float | None:
+        """What it carries as it is configured: its rate, or what its cap admits if that is less; None without a rate."""
+        return self.rate if self.rate is None or self.admitted_rate is None else min(self.rate, self.admitted_rate)
 
     @property
     def left(self) -> float | None:
-        """Rate over peak, less 1; None without a rate."""
-        return None if self.rate is None or self.peak_rate <= 0 else self.rate / self.peak_rate - 1
+        """What it carries over its peak, less 1; None without a rate."""
+        carried = self.carried_rate
+        return None if carried is None or self.peak_rate <= 0 else carried / self.peak_rate - 1
 
 
 def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> Headroom:
@@ -99,7 +113,7 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
     Parameters
     ----------
     batches
-        Of a log; those on other numbers of slots than most are left out.
+        Of a log; those on other numbers of slots than most count for the peak alone.
     interval_s
         Trigger interval, seconds.
     seed
@@ -117,12 +131,12 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
     kept = [batch for batch in batches if batch.slots == usual]
     rows = np.array([batch.rows for batch in kept], dtype=float)
     seconds = np.array([batch.batch_s for batch in kept])
-    full = _at_a_cap(rows)
-    peak = float(np.quantile(_arriving(kept, interval_s)[~full], 0.99))
+    load = load_of(batches, interval_s)
     behind = float(np.mean(seconds > interval_s))
     largest = float(np.quantile(rows, 0.99))
 
-    known = Headroom(None, 0.0, math.inf, "", peak, 0.0, 0.0, 0.0, behind, len(kept), interval_s, bool(full.any()))
+    known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, behind, len(kept), interval_s,
+                     load.admitted_rate, len(batches) - len(kept))  # fmt: skip
     why = _too_little(rows, usual)
     if why:
         return replace(known, why_not=why)
@@ -152,8 +166,8 @@ def _too_little(rows: Floats, slots: int) -> str:
     least, most = np.quantile(rows, [0.05, 0.95])
     if most < _MOVED * least:
         return (
-            f"the load hardly moved: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what a row costs "
-            "cannot be separated from what a batch costs"
+            f"the load hardly moved, or a cap held it: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what "
+            "a row costs cannot be separated from what a batch costs"
         )
     return ""
 
@@ -185,14 +199,6 @@ def _posterior(
     return low, middle, high
 
 
-def _arriving(batches: Sequence[SeenBatch], interval_s: float) -> Floats:
-    """Rate of the load at each batch, records/s: its rows over the time since the last one, at least an interval."""
-    starts = np.array([batch.start_s for batch in batches])
-    rows = np.array([batch.rows for batch in batches], dtype=float)
-    since = np.diff(starts, prepend=starts[0] - interval_s)
-    return np.asarray(rows / np.maximum(since, interval_s))
-
-
 def _line(rows: Floats, seconds: Floats) -> tuple[float, float]:
     """Fit seconds = a + b rows with a, b at least 0, batches far off counting less (Huber)."""
     weights = np.ones_like(rows)
@@ -211,14 +217,6 @@ def _line(rows: Floats, seconds: Floats) -> tuple[float, float]:
             break
         weights = 1 / np.maximum(1.0, np.abs(off) / (_OUTLYING * scale))
     return fixed, per_row
-
-
-def _at_a_cap(rows: Floats) -> NDArray[np.bool_]:
-    """Which batches are as full as batches may be: several that follow each other, alike, and none is larger."""
-    full = rows >= rows.max() * (1 - _ALIKE)
-    runs = np.split(np.arange(len(rows)), np.flatnonzero(np.diff(full.astype(int))) + 1)
-    longest = max((len(run) for run in runs if full[run[0]]), default=0)
-    return full if longest >= _RUN and not full.all() else np.zeros_like(full)
 
 
 def _bootstrapped(rows: Floats, seconds: Floats, interval_s: float, seed: int) -> tuple[float, float]:

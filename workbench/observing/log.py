@@ -55,12 +55,16 @@ class SeenBatch:
         Source rows.
     slots
         Tasks that could run at once; 0 if the log does not say.
+    since_s, idle_s
+        Seconds since the batch before it began, with rows or without; those of them in which none ran.
     """
 
     start_s: float
     batch_s: float
     rows: int
     slots: int
+    since_s: float
+    idle_s: float
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,7 @@ class _Seen:
     batches: list[SeenBatch] = field(default_factory=list)
     open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+    last: tuple[float, float] | None = None  # when the newest batch of this run began and ended
     last_id: int = -1
     run_id: str | None = None
     known: set[tuple[str, int]] = field(default_factory=set)
@@ -285,6 +290,9 @@ class _Reading:
         run, number = str(progress.get("runId")), int(progress["batchId"])
         duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
         rows, start_s = rows_of(progress), _seconds(progress["timestamp"])
+        last = seen.last if run == seen.run_id else None
+        if last is None or start_s > last[0]:
+            seen.last = (start_s, start_s + max(0.0, min(duration_s, _MOST_S)))
         if not rows or (run, number) in seen.known:  # none, or in the file of progress events and in the log
             return
         if not (0 < duration_s < _MOST_S and rows < _MOST_ROWS):
@@ -298,7 +306,8 @@ class _Reading:
         if seen.since_start <= _COLD:
             return
         slots = self._slots_at(start_s + duration_s)
-        seen.batches.append(SeenBatch(start_s, duration_s, rows, slots))
+        began_s, ended_s = last or (start_s, start_s)
+        seen.batches.append(SeenBatch(start_s, duration_s, rows, slots, start_s - began_s, start_s - ended_s))
         seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
         seen.sink = _named(shown((progress.get("sink") or {}).get("description", "")))
         if committed is None:

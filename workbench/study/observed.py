@@ -69,7 +69,7 @@ class Observed:
 
     def catch_up_s(self, outage_s: float) -> float | None:
         """Seconds to work off what waits after an outage at the peak load; inf if it never is, None if unknown."""
-        rate, peak = self.headroom.rate, self.headroom.peak_rate
+        rate, peak = self.headroom.carried_rate, self.headroom.peak_rate
         if rate is None:
             return None
         return outage_s * peak / (rate - peak) if rate > peak else float("inf")

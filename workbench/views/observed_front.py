@@ -32,7 +32,10 @@ def sentence(found: Observed) -> str:
         rest = f"its peak asked for {units.rate(room.peak_rate, 2)}, which is more"
     else:
         rest = f"its peak asked for {units.rate(room.peak_rate, 2)}, so {units.share(round(left, 2))} more would fit"
-    return f"{where} sustains {units.rate(room.rate, 2)} (90 %: {ends}); {rest}."
+    cap = ""
+    if room.capped and room.admitted_rate is not None:
+        cap = f", but the cap on its batches (maxOffsetsPerTrigger) admits {units.rate(room.admitted_rate, 2)}"
+    return f"{where} sustains {units.rate(room.rate, 2)} (90 %: {ends}){cap}; {rest}."
 
 
 def verdict(found: Observed) -> Chip:
@@ -40,8 +43,11 @@ def verdict(found: Observed) -> Chip:
     room = found.headroom
     if room.rate is None:
         return Chip("not identifiable", "unsure")
-    if room.low > room.peak_rate * (1 + _TIGHT):
+    admitted = math.inf if room.admitted_rate is None else room.admitted_rate
+    if min(room.low, admitted) > room.peak_rate * (1 + _TIGHT):
         return Chip("safe", "safe")
+    if room.capped:
+        return Chip("held by its cap", "risky")
     return Chip("risky", "risky") if room.rate > room.peak_rate else Chip("behind at the peak", "unsure")
 
 
@@ -89,7 +95,13 @@ def facts(found: Observed) -> dict[str, str]:
         "batches read": f"{units.count(room.batches)}, {units.share(round(room.behind, 3))} of them longer than the "
         "interval",
         "beyond what was seen": _reach(found),
-        "peak": "of batches under their cap (maxOffsetsPerTrigger); full ones are a backlog" if room.capped else "",
+        "left out": f"{units.count(room.left_out, 'batches')} on other numbers of slots, but for the peak"
+        if room.left_out
+        else "",
+        "cap": ""
+        if room.admitted_rate is None
+        else f"batches are held to {units.rate(room.admitted_rate, 2)} (maxOffsetsPerTrigger); full ones work off a "
+        "backlog and do not count for the peak",
         "skew": _skew(found),
         "cores": _cores(found),
         "executors": _executors(found),

@@ -1,0 +1,68 @@
+"""What the load of a running query asked for, and what its cap admitted.
+
+The rows of a batch arrived since the trigger before it. Spark logs few of the triggers that found nothing: a query that
+has waited for longer than its interval had one just before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.observing.log import SeenBatch
+
+Floats = NDArray[np.float64]
+
+_PEAK = 0.99  # quantile of the rates
+_WHOLE = 0.9  # of an interval, over which rows are counted at least
+_ALIKE, _RUN = 0.005, 4  # of full batches: share by which they differ, batches that follow each other
+_NEXT, _HEAPED = 0.02, 3  # of a smooth peak, as many batches are between these shares as above both; of a cap, few
+_ADMITTED = 0.9  # quantile of the rates of full batches
+
+
+@dataclass(frozen=True)
+class Load:
+    """The load of a query.
+
+    Parameters
+    ----------
+    peak_rate
+        The 99 % quantile over at least an interval, records/s; of batches under their cap, if others are full.
+    admitted_rate
+        Records/s that batches as full as they may be let in; None where no cap shows.
+    """
+
+    peak_rate: float
+    admitted_rate: float | None
+
+
+def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
+    """Read the load from all batches of a query, on however many slots they ran."""
+    rows = np.array([batch.rows for batch in batches], dtype=float)
+    rates, full = _arriving(batches, rows, interval_s), _at_a_cap(rows)
+    admitted = float(np.quantile(rates[full], _ADMITTED)) if full.any() else None
+    return Load(float(np.quantile(rates[~full], _PEAK)), admitted)
+
+
+def _arriving(batches: Sequence[SeenBatch], rows: Floats, interval_s: float) -> Floats:
+    """Rate of the load up to each batch, records/s, over as many batches as took an interval."""
+    since = np.array([interval_s if batch.idle_s >= interval_s else batch.since_s for batch in batches])
+    until, brought = np.cumsum(since), np.cumsum(rows)
+    first = np.searchsorted(until, until - _WHOLE * interval_s, side="right")  # the first within
+    before = np.maximum(0, np.minimum(first, np.arange(len(rows))))
+    passed = until - until[before] + since[before]
+    return np.asarray((brought - brought[before] + rows[before]) / passed)
+
+
+def _at_a_cap(rows: Floats) -> NDArray[np.bool_]:
+    """Which batches are as full as batches may be: several that follow each other, alike, and none is larger.
+
+    They are heaped there: a load that rises and falls passes its peak, and has almost as many batches a little below.
+    """
+    full = rows >= rows.max() * (1 - _ALIKE)
+    almost = (rows >= rows.max() * (1 - _NEXT)) & ~full
+    runs = np.split(np.arange(len(rows)), np.flatnonzero(np.diff(full.astype(int))) + 1)
+    longest = max((len(run) for run in runs if full[run[0]]), default=0)
+    heaped = full.sum() > _HEAPED * almost.sum() and not full.all()
+    return full if longest >= _RUN and heaped else np.zeros_like(full)
