@@ -116,6 +116,12 @@ def log_files(path: str | Path) -> list[Path]:
     if place.is_file():
         return [place]
     if not place.is_dir():
+        if elsewhere := re.match(r"(hdfs|s3a?|gs|abfss?|wasbs?):", str(path)):
+            copy = {"h": f"hdfs dfs -get {path} .", "s": f"aws s3 cp --recursive {path} log"}.get(elsewhere[1][0], "")
+            raise WorkbenchError(
+                f"The event log {path} is in a store that is not read from here. Copy it first"
+                + (f", for example with: {copy}" if copy else ".")
+            )
         raise WorkbenchError(f"The event log {path} does not exist. Give a file, or the folder of a rolling log.")
     rolling = {one: int(found[1]) for one in place.iterdir() if (found := _ROLLING.match(one.name))}
     if rolling:

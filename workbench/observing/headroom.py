@@ -97,7 +97,7 @@ class Headroom:
 
     @property
     def carried_rate(self) -> float | None:
-        """What it carries as it is configured: its rate, or what its cap admits if that is less; None without a rate."""
+        """What it carries as configured: its rate, or what its cap admits if that is less; None without a rate."""
         return self.rate if self.rate is None or self.admitted_rate is None else min(self.rate, self.admitted_rate)
 
     @property
@@ -166,8 +166,8 @@ def _too_little(rows: Floats, slots: int) -> str:
     least, most = np.quantile(rows, [0.05, 0.95])
     if most < _MOVED * least:
         return (
-            f"the load hardly moved, or a cap held it: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what "
-            "a row costs cannot be separated from what a batch costs"
+            f"the load hardly moved, or a cap held it: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so "
+            "what a row costs cannot be separated from what a batch costs"
         )
     return ""
 

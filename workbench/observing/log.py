@@ -8,6 +8,7 @@ log's tasks.
 import json
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +18,7 @@ from typing import Any
 from workbench.errors import WorkbenchError
 from workbench.metrics import Batch, Observation
 from workbench.observing.files import read_events
+from workbench.observing.memory import slot_memory_mb
 from workbench.observing.trigger import trigger_interval
 from workbench.redaction import redacted
 from workbench.testbed.spark import (
@@ -34,11 +36,8 @@ _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4
 _KEPT_BLOCKS = 60
 _COLD = 5  # first batches of a start, whose code is not compiled yet
-_UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
 _BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
-_MOST_MB = 2**24
-_OVERHEAD, _LEAST_OVERHEAD_MB = 0.1, 384  # Spark's memory outside an executor's heap
 
 
 @dataclass(frozen=True)
@@ -388,24 +387,10 @@ class _Reading:
         return told
 
     def _memory_mb(self) -> int:
-        """MiB of a slot: an executor's heap and what is outside it, over its slots."""
+        """MiB of a slot of most executors."""
         local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
-        heap = _megabytes(self.properties.get("spark.driver.memory" if local else "spark.executor.memory", "1g"))
-        told = self.properties.get("spark.executor.memoryOverhead")
-        beside = 0.0 if local else _megabytes(told) if told else max(_LEAST_OVERHEAD_MB, _OVERHEAD * heap)
-        cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)  # of most executors
-        return max(1, round((heap + beside) / max(1, cores // self.task_cpus)))
-
-
-def _megabytes(text: str) -> float:
-    """Read a size as Spark writes it, MiB; without a unit it is in MiB."""
-    text = text.strip().lower().removesuffix("b") if not text.strip().isdigit() else text.strip()
-    unit = text[-1:] if text[-1:] in _UNITS else ""
-    try:
-        size = float(text.removesuffix(unit)) * (_UNITS[unit] if unit else 1)
-    except ValueError:
-        return _UNITS["g"]
-    return size if 0 < size <= _MOST_MB else _UNITS["g"]
+        cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)
+        return slot_memory_mb(self.properties, cores // self.task_cpus, local=local)
 
 
 def _named(sink: str) -> str:
@@ -427,14 +412,22 @@ def _block(logs: Sequence[BatchLog], slots: int) -> Block:
     for log, start in zip(logs, starts, strict=True):
         due += log.records
         batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
-    works = [BatchWork(log) for log in whole]
-    operators, samples = operator_metrics(works, elapsed_s, 1.0, SourceCost())
+    alike = _alike(whole)
+    works, share = [BatchWork(log) for log in alike], len(alike) / len(whole)
+    operators, samples = operator_metrics(works, share * elapsed_s, 1.0, SourceCost())
     operators = tuple(operator for operator in operators if not operator.is_source)
-    edges = operator_edges(whole, [operator.operator for operator in operators])
+    edges = operator_edges(alike, [operator.operator for operator in operators])
     seen = Observation(elapsed_s=elapsed_s, commanded_rate=due / elapsed_s, batches=tuple(batches),
                        operators=operators, samples=samples, edges=edges, executors=executor_paces(whole))  # fmt: skip
     partitions = max(len(stage.tasks) for log in whole for stage in log.stages)
     return Block(slots, partitions, seen)
+
+
+def _alike(logs: Sequence[BatchLog]) -> list[BatchLog]:
+    """Give the batches with as many stages as most: a sink that merges or compacts now and then adds some."""
+    counts = Counter(len(log.stages) for log in logs)
+    most = max(counts, key=lambda stages: (counts[stages], -stages))
+    return [log for log in logs if len(log.stages) == most]
 
 
 def _selected(blocks: Iterable[Block]) -> Iterable[Block]:

@@ -105,3 +105,9 @@ def test_a_folder_of_several_logs_is_refused(tmp_path):
         read_log(tmp_path)
     with pytest.raises(WorkbenchError, match=r"does not exist\. Give a file, or the folder of a rolling log"):
         read_log(tmp_path / "none")
+
+
+@pytest.mark.parametrize("store", ["hdfs://name/logs/app-1", "s3a://bucket/logs/app-1", "gs://bucket/app-1"])
+def test_a_log_in_a_store_is_to_be_copied(store):
+    with pytest.raises(WorkbenchError, match=r"is in a store that is not read from here\. Copy it first"):
+        log_files(store)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from written_logs import BEGUN, a_day, application, capacity, events, executor, progress, written
+from written_logs import BEGUN, a_day, application, capacity, events, executor, progress, task, written
 
 from workbench.capacity.model import fit_micro_batch
 from workbench.errors import WorkbenchError
@@ -95,6 +95,46 @@ def test_a_sink_has_a_name_that_can_be_read(tmp_path):
         if "progress" in event:
             event["progress"]["sink"] = {"description": "org.apache.spark.sql.execution.streaming.NoopTable$@5616a329"}
     assert read_log(written(tmp_path / "log", log)).sink == "NoopTable"
+
+
+def test_batches_with_a_stage_of_their_own_change_no_other_operators(tmp_path):
+    """A sink that compacts in every tenth batch."""
+    log = list(events(a_day(0.5 * TRUE)))
+    extra, seen = [], 0
+    for event in log:
+        extra.append(event)
+        if event["Event"] == "SparkListenerJobStart":
+            seen += 1
+            merges = seen % 10 == 0
+            if merges:
+                event["Stage IDs"] = [*event["Stage IDs"], 10_000 + seen]
+        if event["Event"] == "SparkListenerStageCompleted" and merges and event["Stage Info"]["Parent IDs"]:
+            own = {"Stage ID": 10_000 + seen, "Stage Attempt ID": 0, "Parent IDs": [event["Stage Info"]["Stage ID"]]}
+            extra.append(task(10_000 + seen, 0, 1, 0.01, scans=False))
+            extra.append(event | {"Stage Info": event["Stage Info"] | own})
+    plain, merged = (read_log(written(tmp_path / name, one)) for name, one in (("plain", log), ("merged", extra)))
+    for one, other in zip(plain.blocks, merged.blocks, strict=True):
+        busy, own = one.observation.operators[0].busyness, other.observation.operators[0].busyness
+        assert own == pytest.approx(busy, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "memory_mb"),
+    [
+        ({}, (4096 + 409.6) / 4),
+        ({"spark.executor.memoryOverhead": "1g"}, 5120 / 4),
+        ({"spark.executor.memoryOverheadFactor": "0.25"}, 5120 / 4),
+        ({"spark.kubernetes.resource.type": "python"}, 4096 * 1.4 / 4),
+        ({"spark.executor.pyspark.memory": "2048", "spark.executor.memoryOverhead": "0"}, 6144 / 4),
+        ({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1073741824"}, (5120 + 409.6) / 4),
+        ({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1gb"}, (5120 + 409.6) / 4),
+        ({"spark.executor.memory": "nonsense"}, (1024 + 384) / 4),
+    ],
+)
+def test_a_slot_has_its_share_of_all_that_a_container_holds(tmp_path, settings, memory_mb):
+    log = list(events(a_day(0.5 * TRUE)))
+    log[2]["Spark Properties"] |= settings
+    assert read_log(written(tmp_path / "log", log)).memory_mb == round(memory_mb)
 
 
 def test_the_same_log_gives_the_same_answer(half):
@@ -265,12 +305,12 @@ def test_full_batches_of_a_backlog_are_no_peak(tmp_path):
     assert found.peak_rate == pytest.approx(0.3 * TRUE, rel=0.1)
 
 
-def batch(start_s, batch_s, rows, slots=4, since_s=2.0, idle_s=1.0):
+def batch(start_s, batch_s, rows, *, slots=4, since_s=2.0, idle_s=1.0):
     return SeenBatch(start_s, batch_s, rows, slots, since_s, idle_s)
 
 
 def test_a_default_trigger_has_the_peak_of_its_short_batches():
-    """Batches that follow each other every half second, at 1,000 to 30,000 records/s, judged for an interval of 10 s."""
+    """Batches follow each other every half second, at 1,000 to 30,000 records/s, judged for an interval of 10 s."""
     rates = a_day(30_000, batches=600, night=1 / 30)
     seen = [batch(0.5 * n, 0.5, round(0.5 * rate), since_s=0.5, idle_s=0.0) for n, rate in enumerate(rates)]
     assert load_of(seen, 10.0).peak_rate == pytest.approx(30_000, rel=0.02)
