@@ -1,6 +1,7 @@
 """The memory of a slot, from the settings of the application that a log is of."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 _UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
 _MOST_MB = 2**24
@@ -36,10 +37,8 @@ def _overhead_mb(properties: Mapping[str, str], heap_mb: float) -> float:
     factor = _OVERHEAD_PYTHON if properties.get("spark.kubernetes.resource.type") == "python" else _OVERHEAD
     told = properties.get("spark.kubernetes.memoryOverheadFactor", "")
     told = properties.get("spark.executor.memoryOverheadFactor", told)
-    try:
+    with suppress(ValueError):
         factor = float(told) if 0 <= float(told) < _MOST_MB else factor
-    except ValueError:
-        pass
     return max(_LEAST_OVERHEAD_MB, factor * heap_mb)
 
 
