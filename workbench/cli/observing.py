@@ -14,7 +14,7 @@ from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, complain, sho
 from workbench.cli.progress import progress
 from workbench.records import planned_to_dict
 from workbench.study import Observed, observe, planned_document, write_planned
-from workbench.views.observed_front import facts, limit, outage, sentence
+from workbench.views.observed_front import comparison, facts, limit, outage, sentence
 
 
 def run_observe(options: argparse.Namespace) -> int:
@@ -33,6 +33,7 @@ def run_observe(options: argparse.Namespace) -> int:
             targets=options.target,
             prices=options.prices,
             risk=options.risk,
+            measured=options.measured,
         )
     if options.json:
         print(json.dumps(_as_json(found, 60 * options.outage), indent=1))
@@ -56,7 +57,7 @@ def _show(found: Observed, outage_s: float) -> None:
     """Print what the query sustains, what it is, what limits it, and the plans."""
     out = look.console()
     look.answer(out, sentence(found))
-    for text in (limit(found), outage(found, outage_s)):
+    for text in (limit(found), outage(found, outage_s), *comparison(found)):
         if text:
             look.line(out, text)
     table = look.table({"what": "left", "seen": "left"})
@@ -87,6 +88,7 @@ def _as_json(found: Observed, outage_s: float) -> dict[str, Any]:
         "skew": None if found.skew is None else {"operator": found.skew[0], "times_the_mean": found.skew[1]},
         "catches_up": None if (seconds := found.catch_up_s(outage_s)) is None else math.isfinite(seconds),
         "catch_up_s": _finite(seconds),
+        "compared": None if found.compared is None else asdict(found.compared),
         "plans": None if planned is None else planned_to_dict(planned_document(planned)),
         "unplanned": found.unplanned or None,
     }
@@ -107,6 +109,7 @@ def _report(options: argparse.Namespace) -> bool:
         "targets": list(options.target) or None,
         "prices": options.prices and str(Path(options.prices).resolve()),
         "risk": options.risk,
+        "measured": options.measured and str(Path(options.measured).resolve()),
         "outage_min": options.outage,
     }
     made = report.render("observe", {name: value for name, value in given.items() if value is not None}, options.report)

@@ -9,7 +9,8 @@ from workbench.capacity.planning import read_instances
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery, as_measurement, headroom, read_log
-from workbench.study.carry_out import Planned, explored_running, plan_targets
+from workbench.study.carry_out import Planned, explored_running, plan_targets, read_planned
+from workbench.study.compared import Compared, compare
 from workbench.study.spec import Study
 
 _COUNTS = 0.2  # share of the operators' time from which an operator's skew counts
@@ -31,6 +32,8 @@ class Observed:
         Plans for other rates; None if none were asked for, or the log does not permit any.
     unplanned
         Why there are none; empty if there are, or none were asked for.
+    compared
+        The same cores by a study that was measured; None if none is named.
     """
 
     running: RunningQuery
@@ -38,6 +41,7 @@ class Observed:
     parts: MicroBatch | None
     planned: Planned | None = None
     unplanned: str = ""
+    compared: Compared | None = None
 
     @property
     def limits(self) -> dict[str, float]:
@@ -87,6 +91,7 @@ def observe(
     margin: float | None = None,
     risk: float | None = None,
     seed: int = 0,
+    measured: str | Path | None = None,
 ) -> Observed:
     """Read what a running query sustains from its log, and plan it for other rates.
 
@@ -106,11 +111,14 @@ def observe(
         Of a study.
     seed
         Of the bootstrap.
+    measured
+        Plans of a study that was measured, to compare with: the path of what ``workbench plan`` wrote.
 
     Raises
     ------
     WorkbenchError
-        When the log cannot be read, has no such query, or does not show the trigger interval.
+        When the log cannot be read, has no such query, or does not show the trigger interval, and when the plans cannot
+        be compared.
     """
     if interval_s is not None:
         positive("The trigger interval", interval_s, "seconds")
@@ -129,6 +137,7 @@ def observe(
         seed=seed,
     )
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
+    planned_before = None if measured is None else read_planned(Path(measured))
     running = read_log(log, query, progress)
     interval_s = running.interval_s if interval_s is None else interval_s
     if interval_s is None:
@@ -144,6 +153,8 @@ def observe(
     except WorkbenchError:
         parts = None
     known = Observed(running, found, parts if parts is not None and parts.explains else None)
+    if planned_before is not None:
+        known = replace(known, compared=compare(running, found, planned_before, tuple(targets)))
     if not targets:
         return known
     study = replace(

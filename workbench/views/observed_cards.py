@@ -5,7 +5,7 @@ from workbench.study import Observed
 from workbench.views import plan_cards
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import draw_head_room, head_room
-from workbench.views.observed_front import facts, front_html, limit, outage, sentence
+from workbench.views.observed_front import comparison, facts, front_html, limit, outage, sentence
 
 _MOST_ROWS = 2000  # of a page, so that it is small enough to send
 
@@ -17,7 +17,7 @@ def cards(found: Observed, outage_s: float) -> list[Card]:
 
 
 def _headroom(found: Observed, outage_s: float) -> list[Card]:
-    said = " ".join(filter(None, (sentence(found), limit(found), outage(found, outage_s))))
+    said = " ".join(filter(None, (sentence(found), limit(found), outage(found, outage_s), *comparison(found))))
     data = head_room(found, sentence(found).removesuffix("."))
     every = -(-len(found.running.batches) // _MOST_ROWS)
     rows = tuple(

@@ -77,6 +77,24 @@ def outage(found: Observed, outage_s: float) -> str:
     return f"After an outage of {units.seconds(outage_s)} at the peak it has caught up in {units.seconds(seconds)}."
 
 
+def comparison(found: Observed) -> list[str]:
+    """Say what a study that was measured expects of the same cores, and what targets take with its growth."""
+    held = found.compared
+    if held is None:
+        return []
+    ends = f"{units.scaled(held.low, '', 2)} to {units.scaled(held.high, '', 2)}"
+    said = (
+        f"The study that was measured expects {units.rate(held.rate, 2)} (90 %: {ends}) of as many cores, "
+        f"{units.count(held.slots, 'of its slots')}: "
+    )
+    said += "the two agree" if held.agrees else f"a core here does {held.times:.2g} times the work of a measured one"
+    takes = [
+        f"{units.rate(rate)} {'are out of reach' if slots is None else f'take {units.count(slots)} slots like these'}"
+        for rate, slots in held.takes
+    ]
+    return [f"{said}.", *([f"With the growth that was measured, {', and '.join(takes)}."] if takes else [])]
+
+
 def facts(found: Observed) -> dict[str, str]:
     """Say what the query is, by name."""
     running, room = found.running, found.headroom

@@ -31,6 +31,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     observe.add_argument(
         "--outage", type=float, default=10.0, metavar="MIN", help="outage in minutes to catch up after (%(default)g)"
     )
+    observe.add_argument(
+        "--measured", metavar="PLANS", help="compare with the plans of a study that was measured (workbench plan)"
+    )
     observe.add_argument("--output", metavar="FILE", help="where to write the plans (default: in .workbench)")
     observe.add_argument("--report", metavar="FILE", help="write an HTML report")
     observe.add_argument("--json", action="store_true", help="print JSON")

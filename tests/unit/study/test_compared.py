@@ -1,0 +1,68 @@
+"""A log next to a study that was measured, whose rates are known: two slots of half a core carry what one core does."""
+
+import re
+
+import pytest
+from written_logs import a_day, capacity, events, written
+
+from workbench.cli import main
+from workbench.errors import WorkbenchError
+from workbench.journal import Journal
+from workbench.study import Study, observe, run_study, write_planned
+
+ON_FOUR = capacity(4, 2.0)  # of the log's query
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("logs") / "app-1", events(a_day(0.6 * ON_FOUR)))
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """Write the plans of a study with slots of half a core; give a function of its rate of one slot."""
+
+    def made(per_slot):
+        table = tmp_path / "table.csv"
+        rows = [f"1024,{slots},{per_slot * slots}" for slots in (2, 4, 8, 8, 16)]
+        table.write_text("\n".join(["memory_mb,slots,rate", *rows]) + "\n")
+        study = Study(
+            "orders", (1000.0,), (2, 4, 8, 16), (1024,), testbed="recorded", table=str(table), slot_cpus=0.5,
+            choice="edge", most_runs=5, interval_s=2.0, form="linear",
+        )  # fmt: skip
+        write_planned(run_study(study, Journal(tmp_path / "journal.jsonl")), tmp_path / "plans.json")
+        return tmp_path / "plans.json"
+
+    return made
+
+
+def test_the_same_cores_agree(log, measured):
+    found = observe(log, measured=measured(ON_FOUR / 8)).compared
+    assert found.slots == 8  # of half a core, for four of one
+    assert found.rate == pytest.approx(ON_FOUR, rel=0.01)
+    assert found.times == pytest.approx(1, abs=0.05)
+    assert found.agrees
+
+
+def test_cores_that_do_twice_the_work_need_half_as_many(log, measured):
+    seen = observe(log, targets=(2 * ON_FOUR, 4 * ON_FOUR), measured=measured(ON_FOUR / 16))
+    found = seen.compared
+    assert found.times == pytest.approx(2, abs=0.1)
+    assert not found.agrees
+    slots = dict(found.takes)
+    margin = 1.1
+    for target in (2 * ON_FOUR, 4 * ON_FOUR):
+        assert slots[target] == pytest.approx(margin * 4 * target / seen.headroom.rate, abs=1.01)
+
+
+def test_the_terminal_says_so(log, measured, capsys):
+    target = str(2 * ON_FOUR)
+    assert main(["observe", str(log), "--target", target, "--measured", str(measured(ON_FOUR / 16))]) in {0, 1}
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"expects 4\d k records/s .* of as many cores, 8 of its slots: a core here does 2 times", said)
+    assert re.search(r"With the growth that was measured, 16\d k records/s take [89] slots like these", said)
+
+
+def test_another_interval_cannot_be_compared_without_the_parts_of_a_batch(log, measured):
+    with pytest.raises(WorkbenchError, match="nothing is known of other"):
+        observe(log, interval_s=4.0, measured=measured(ON_FOUR / 8))

@@ -1,0 +1,80 @@
+"""A running query's log next to a study that was measured: the log knows the level, the study how capacity grows.
+
+The slots of the two are different cores. What a log's query sustains, over what the study's model expects of as many
+cores, says how many measured cores one of its cores is worth; with it the measured growth is carried over.
+"""
+
+from dataclasses import dataclass
+
+from workbench.capacity.model import MARGIN
+from workbench.dataflow import Budget
+from workbench.errors import WorkbenchError
+from workbench.observing import Headroom, RunningQuery
+from workbench.study.carry_out import Planned
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a study expects of the cores that a running query has.
+
+    Parameters
+    ----------
+    slots
+        Of the study, that are as many cores.
+    rate, low, high
+        What its model expects of them, with the ends of the 90 % interval, records/s.
+    times
+        What the log's query sustains over that.
+    agrees
+        Whether the two intervals overlap.
+    takes
+        Slots of the running query by target rate, with the growth that was measured; None where it does not get there.
+    """
+
+    slots: int
+    rate: float
+    low: float
+    high: float
+    times: float
+    agrees: bool
+    takes: tuple[tuple[float, int | None], ...]
+
+
+def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: tuple[float, ...] = ()) -> Compared:
+    """Hold what a log shows against a study that was measured.
+
+    Raises
+    ------
+    WorkbenchError
+        When the log shows no rate, or the study's model says nothing of so few cores, or of the log's trigger interval.
+    """
+    if found.rate is None:
+        raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
+    budget = measured.exploration.runs[-1].budget
+    slots = max(1, round(running.slots * running.cpus / budget.profile.cpus))
+    model = measured.exploration.model
+    if found.interval_s != budget.interval_s:
+        model = model.at_interval(found.interval_s)
+    memory = min(model.memory_, key=lambda one: (abs(one - _scaled_memory(running, budget)), one))
+    there = [(memory, slots)]
+    (rate,), ((low,), (high,)) = model.predict(there), model.interval(there)
+    if not rate > 0:
+        raise WorkbenchError(
+            f"The study's model says nothing of {slots} slots, as many cores as {running.slots} slots of "
+            f"{running.name} have. Measure fewer slots, then compare again."
+        )
+    times = found.rate / rate
+    takes: list[tuple[float, int | None]] = []
+    for target in targets:
+        try:
+            many = model.slots_for(target / times, memory, measured.study.margin or MARGIN)
+            takes.append((target, max(1, -int(-many * budget.profile.cpus // running.cpus))))
+        except WorkbenchError:
+            takes.append((target, None))
+    agrees = found.low <= high and low <= found.high
+    return Compared(slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
+
+
+def _scaled_memory(running: RunningQuery, budget: Budget) -> float:
+    """Give the memory of a study's slot that would have as much for each core as the query's."""
+    return running.memory_mb * budget.profile.cpus / running.cpus
