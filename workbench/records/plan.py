@@ -26,39 +26,11 @@ from workbench.records.plan_parts import (
     PlanVerdict,
     Price,
 )
+from workbench.records.skeleton import NEEDS, names_of, skeleton
 from workbench.records.spark_settings import MEASURED, state_settings
 
 VERSION = 2
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
-_JOB = '''"""{title}, as planned by the Streaming Capacity Workbench.
-
-Replace the names in capitals. Start it with the plan's spark_submit, to which you add
---packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION and --py-files MODULE.py.
-"""
-
-from pyspark.sql import SparkSession
-
-from MODULE import DECODE, FUNCTION
-
-spark = SparkSession.builder.appName({name}).getOrCreate()
-stream = (
-    spark.readStream.format("kafka")
-    .option("kafka.bootstrap.servers", "BROKERS")
-    .option("subscribe", "TOPIC")
-    .option("minPartitions", {partitions})
-    .option("maxOffsetsPerTrigger", {cap})
-    .load()
-)
-(
-    FUNCTION(DECODE(stream))  # DECODE makes the columns that were measured from Kafka's value
-    .writeStream.format("SINK")
-    .outputMode("MODE")
-    .option("checkpointLocation", "CHECKPOINT")
-    .trigger(processingTime="{interval_ms} milliseconds")
-    .start()
-    .awaitTermination()
-)
-'''
 _SHOWN_S = 0.005
 _LIMITS = {
     "driver": "the driver's fixed work: a longer trigger interval would help, more slots would not",
@@ -217,27 +189,29 @@ class CapacityPlan:
         The cap is what the capacity admits in one interval, so that after an outage batches last no longer than that.
         You fill in the names in capitals.
         """
-        interval_ms = round(self.budget.interval_s * 1000)
         sources = list(self.layout.source_partitions.values()) if self.layout is not None else []
-        return _JOB.format(
-            title=f"{self.query} at {units.rate(self.rate)}".replace("\\", "/").replace('"', "'"),
-            name=repr(self.query),
-            partitions=max(sources, default=self.budget.slots),
-            cap=math.floor(self.expected_rate * self.budget.interval_s),
-            interval_ms=interval_ms,
-        )
+        partitions = max(sources, default=self.budget.slots)
+        return skeleton(self.query, self.rate, partitions, self.expected_rate, self.budget.interval_s)
 
-    def spark_submit(self, application: str = "job.py", master: str = "k8s://https://API-SERVER") -> str:
+    def command(self) -> str:
+        """Give the shell command that starts the skeleton `job`, with what its source and its query need."""
+        module, *within = names_of(self.query)[0].split(".")
+        return self.spark_submit(needs=(NEEDS, f"--py-files {module}.{'zip' if within else 'py'}"))
+
+    def spark_submit(
+        self, application: str = "job.py", master: str = "k8s://https://API-SERVER", needs: Sequence[str] = ()
+    ) -> str:
         """Give the shell command that starts `application`, with its arguments, as planned.
 
-        You fill in the names in capitals: your cluster's address and, on Kubernetes, the image.
+        `needs` are further options, as the shell reads them. You fill in the names in capitals: your cluster's address
+        and, on Kubernetes, the image.
         """
         conf, mode = self.spark_conf(), []
         if master.startswith("k8s://"):
             conf["spark.kubernetes.container.image"] = "CONTAINER-IMAGE"
             mode = ["--deploy-mode cluster"]
         options = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in sorted(conf.items())]
-        return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *mode, *options, application])
+        return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *mode, *needs, *options, application])
 
     def kubernetes(self) -> dict[str, dict[str, dict[str, str]]]:
         """Resource requests and limits of one executor's container, as `spark_submit` has Spark request them."""
@@ -326,7 +300,7 @@ def plan_to_dict(plan: CapacityPlan) -> dict[str, Any]:
         "version": VERSION,
         "spark_conf": plan.spark_conf(),
         "kubernetes": plan.kubernetes(),
-        "spark_submit": plan.spark_submit(),
+        "spark_submit": plan.command(),
         **({"job": plan.job()} if plan.has_interval else {}),
     }
 

@@ -56,7 +56,7 @@ def start_html(plans: Sequence[CapacityPlan]) -> str:
         "start",
         {
             f"{units.rate(plan.rate)}: {plan.budget.slots} slots": {
-                "The command": plan.spark_submit(),
+                "The command": plan.command(),
                 "The job, job.py": plan.job(),
             }
             for plan in plans

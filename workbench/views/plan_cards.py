@@ -115,7 +115,7 @@ def _model(planned: Planned) -> list[Card]:
 def _start(planned: Planned) -> list[Card]:
     if not planned.plans:
         return []
-    finding = "Copy both, and replace the names in capitals; one tab per target."
+    finding = "Copy the text of both files, and replace the words in capitals; one tab per target."
     return [Card("start", "How do I start it?", finding, html=start_html(planned.plans))]
 
 

@@ -1,0 +1,31 @@
+"""The job and the command that start a plan."""
+
+import ast
+
+import pytest
+
+from workbench.records.skeleton import names_of, skeleton
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("jobs:orders_per_minute", ("jobs", "orders_per_minute")),
+        ("shop.jobs:orders", ("shop.jobs", "orders")),
+        ("nexmark:q5", ("MODULE", "FUNCTION")),
+        ("checkout", ("MODULE", "FUNCTION")),
+        ("jobs:import", ("MODULE", "FUNCTION")),
+        ("jobs:orders; import os", ("MODULE", "FUNCTION")),
+        ("jobs:orders\n", ("MODULE", "FUNCTION")),
+    ],
+)
+def test_a_query_of_your_own_is_imported_by_its_name(query, names):
+    assert names_of(query) == names
+    tree = ast.parse(skeleton(query, 1e6, 8, 1.2e6, 2.0))
+    (imported,) = (node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module != "pyspark.sql")
+    assert (imported.module, imported.names[1].name) == names
+
+
+@pytest.mark.parametrize(("capacity", "cap"), [(22_422_123.4, 44_800_000), (61.7, 123), (0.2, 0)])
+def test_the_cap_is_rounded_down(capacity, cap):
+    assert f'"maxOffsetsPerTrigger", {cap})' in skeleton("jobs:orders", 1e6, 8, capacity, 2.0)
