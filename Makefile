@@ -36,7 +36,7 @@ lab: $(READY) ## open the tour in JupyterLab on this machine
 
 gallery: $(READY) ## draw the notebooks of docs/gallery again, in a real JupyterLab
 	$(BIN)/python -m pytest tests/browser/test_notebooks.py tests/browser/test_what_if.py tests/browser/test_live_measurement.py
-	cp $(foreach one,$(wildcard notebooks/*.ipynb),artifacts/$(notdir $(one:.ipynb=.jpg))) docs/gallery/
+	cp $$(ls artifacts/*.jpg | grep -E '/[0-9]+_[a-z]+(-[0-9]+)?\.jpg$$') docs/gallery/
 
 test: $(READY) ## run all tests: first those that share the machine, then those that measure and need it alone
 	$(BIN)/python -m pytest -m "not alone" --numprocesses auto --maxprocesses 8 --dist loadfile

@@ -123,8 +123,28 @@ def whole_notebook(page, name):
         page.set_viewport_size({**shown, "height": max(shown["height"], min(MOST_PIXELS, height + 200))})
         page.wait_for_load_state("networkidle")
     picture(page, name, page.locator(".jp-Notebook"))
-    page.locator(".jp-Notebook").screenshot(path=ARTIFACTS / f"{name}.jpg", type="jpeg", quality=35)  # of the gallery
+    for_gallery(page, name)
     page.set_viewport_size(shown)
+
+
+def for_gallery(page, name):
+    """Keep pictures of the cells alone, as many as their height takes: NAME.jpg, NAME-2.jpg."""
+    scrolled = page.locator(".jp-WindowedPanel-outer").first
+    frame = page.locator(".jp-Notebook").bounding_box()
+    bottom = scrolled.evaluate("""panel => {
+        const cells = [...panel.querySelectorAll('.jp-Cell')].map(cell => cell.getBoundingClientRect().bottom);
+        return Math.max(...cells) - panel.getBoundingClientRect().top + panel.scrollTop + 16;
+    }""")
+    seen, part = 0, 1
+    while seen < bottom:
+        reached = scrolled.evaluate("(panel, at) => { panel.scrollTop = at; return panel.scrollTop; }", seen)
+        page.wait_for_load_state("networkidle")
+        above = seen - reached  # of the window, at the end of the scroll
+        height = min(frame["height"] - above, bottom - seen)
+        file = ARTIFACTS / (f"{name}.jpg" if part == 1 else f"{name}-{part}.jpg")
+        clip = frame | {"y": frame["y"] + above, "height": height}
+        page.screenshot(path=file, type="jpeg", quality=35, clip=clip)
+        seen, part = seen + height, part + 1
 
 
 def panel_with(page, text):
