@@ -21,6 +21,7 @@ _ROOM = 1.15
 _FAR = 4.0  # times the most slots measured beyond which the measured ones would be a speck on even axes
 _FAR_ROOM = 1.4
 _LOW = 0.1  # of the highest rate: a line below it leaves no room for words under it
+_CLOSE = 0.08  # of the height: the words of two targets would cover each other
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -312,11 +313,17 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
         shapes.append({"type": "rect", **beyond, "fillcolor": theme.GREY, "opacity": 0.1, "line_width": 0})
         where = {"x": noted(data.most_measured), "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top"}
         notes.append({**where, "text": "extrapolated", "showarrow": False})
+    highest = max(max(curve.rate) for curve in data.curves)
+    lowest = min(max(curve.rate[0], 1.0) for curve in data.curves)
+    close = _CLOSE * (noted(highest) - (noted(lowest) if data.far else 0.0))
+    before, was_left = -math.inf, False
     for rate, slots in sorted({rate: slots for slots, rate, _ in data.targets}.items()):
         line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
         shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
         left = data.far or slots > data.last / 2  # on the side where the curve is not
-        below = data.far or rate > _LOW * max(max(curve.rate) for curve in data.curves)
+        left ^= left == was_left and noted(rate) - before < close
+        before, was_left = noted(rate), left
+        below = data.far or rate > _LOW * highest
         look = {"font": {"size": 12, "color": theme.VERMILLION}}
         where = {
             "xref": "x domain",

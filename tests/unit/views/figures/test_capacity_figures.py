@@ -111,6 +111,14 @@ def test_a_target_s_words_stand_where_the_curve_is_not(exploration):
     ]
 
 
+def test_the_words_of_two_targets_close_to_each_other_stand_on_two_sides(exploration):
+    highest = float(exploration.model.predict([[512, 40]])[0])
+    targets = [(2, 0.02 * highest, 512), (3, 0.05 * highest, 512), (40, highest, 512)]
+    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
+    sides = [note.xanchor for note in notes if note.text.startswith("target")]
+    assert sides == ["right", "left", "left"]
+
+
 def test_curves_are_the_model_s(exploration):
     (curve,) = capacity_of(exploration.model, (), (), [2048], "A finding", reach=200).curves
     assert curve.slots[-1] > 200
