@@ -15,9 +15,8 @@ from workbench.observing.log import SeenBatch
 Floats = NDArray[np.float64]
 
 _PEAK = 0.99  # quantile of the rates
-_WHOLE = 0.9  # of an interval, over which rows are counted at least
+_WHOLE = 0.97  # of an interval, over which rows are counted at least
 _ALIKE, _RUN = 0.005, 4  # of full batches: share by which they differ, batches that follow each other
-_NEXT, _HEAPED = 0.02, 3  # of a smooth peak, as many batches are between these shares as above both; of a cap, few
 _ADMITTED = 0.9  # quantile of the rates of full batches
 
 
@@ -40,7 +39,8 @@ class Load:
 def load_of(batches: Sequence[SeenBatch], interval_s: float) -> Load:
     """Read the load from all batches of a query, on however many slots they ran."""
     rows = np.array([batch.rows for batch in batches], dtype=float)
-    rates, full = _arriving(batches, rows, interval_s), _at_a_cap(rows)
+    left = np.array([batch.left_rows for batch in batches])
+    rates, full = _arriving(batches, rows, interval_s), _at_a_cap(rows, left)
     admitted = float(np.quantile(rates[full], _ADMITTED)) if full.any() else None
     return Load(float(np.quantile(rates[~full], _PEAK)), admitted)
 
@@ -55,14 +55,12 @@ def _arriving(batches: Sequence[SeenBatch], rows: Floats, interval_s: float) -> 
     return np.asarray((brought - brought[before] + rows[before]) / passed)
 
 
-def _at_a_cap(rows: Floats) -> NDArray[np.bool_]:
-    """Which batches are as full as batches may be: several that follow each other, alike, and none is larger.
+def _at_a_cap(rows: Floats, left: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which batches are as full as batches may be: several that follow each other, alike, none larger, and leave rows.
 
-    They are heaped there: a load that rises and falls passes its peak, and has almost as many batches a little below.
+    A load that does not move gives such batches, too, but they leave nothing.
     """
-    full = rows >= rows.max() * (1 - _ALIKE)
-    almost = (rows >= rows.max() * (1 - _NEXT)) & ~full
+    full = (rows >= rows.max() * (1 - _ALIKE)) & left
     runs = np.split(np.arange(len(rows)), np.flatnonzero(np.diff(full.astype(int))) + 1)
     longest = max((len(run) for run in runs if full[run[0]]), default=0)
-    heaped = full.sum() > _HEAPED * almost.sum() and not full.all()
-    return full if longest >= _RUN and heaped else np.zeros_like(full)
+    return full if longest >= _RUN and not full.all() else np.zeros_like(full)

@@ -56,6 +56,8 @@ class SeenBatch:
         Tasks that could run at once; 0 if the log does not say.
     since_s, idle_s
         Seconds since the batch before it began, with rows or without; those of them in which none ran.
+    left_rows
+        Whether rows were there that it did not take, as far as its sources say (Spark's Kafka source does).
     """
 
     start_s: float
@@ -64,6 +66,7 @@ class SeenBatch:
     slots: int
     since_s: float
     idle_s: float
+    left_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -306,7 +309,9 @@ class _Reading:
             return
         slots = self._slots_at(start_s + duration_s)
         began_s, ended_s = last or (start_s, start_s)
-        seen.batches.append(SeenBatch(start_s, duration_s, rows, slots, start_s - began_s, start_s - ended_s))
+        since_s, idle_s = start_s - began_s, start_s - ended_s
+        left_rows = any(_behind(source) > 0 for source in progress["sources"])
+        seen.batches.append(SeenBatch(start_s, duration_s, rows, slots, since_s, idle_s, left_rows))
         seen.sources = tuple(shown(source.get("description", "")) for source in progress["sources"])
         seen.sink = _named(shown((progress.get("sink") or {}).get("description", "")))
         if committed is None:
@@ -391,6 +396,14 @@ class _Reading:
         local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
         cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)
         return slot_memory_mb(self.properties, cores // self.task_cpus, local=local)
+
+
+def _behind(source: Mapping[str, Any]) -> float:
+    """Rows of each partition, in the mean, that a batch left; 0 where the source does not say."""
+    try:
+        return float((source.get("metrics") or {}).get("avgOffsetsBehindLatest") or 0)
+    except ValueError:
+        return 0.0
 
 
 def _named(sink: str) -> str:

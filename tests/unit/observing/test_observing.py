@@ -299,14 +299,15 @@ def test_full_batches_of_a_backlog_are_no_peak(tmp_path):
     log = list(events(a_day(0.3 * TRUE)))
     for told in progress_of(log)[60:70]:
         told["sources"][0]["numInputRows"] = int(1.8 * TRUE)
+        told["sources"][0]["metrics"] = {"avgOffsetsBehindLatest": "1200.0"}
         told["durationMs"]["triggerExecution"] = 1900
     found = headroom(read_log(written(tmp_path / "log", log)).batches, 2.0)
     assert found.admitted_rate == pytest.approx(0.9 * TRUE, rel=0.01)
     assert found.peak_rate == pytest.approx(0.3 * TRUE, rel=0.1)
 
 
-def batch(start_s, batch_s, rows, *, slots=4, since_s=2.0, idle_s=1.0):
-    return SeenBatch(start_s, batch_s, rows, slots, since_s, idle_s)
+def batch(start_s, batch_s, rows, *, slots=4, since_s=2.0, idle_s=1.0, left_rows=False):
+    return SeenBatch(start_s, batch_s, rows, slots, since_s, idle_s, left_rows)
 
 
 def test_a_default_trigger_has_the_peak_of_its_short_batches():
@@ -335,7 +336,10 @@ def test_a_cap_bounds_what_the_query_carries():
     """A cap of 5,000 records/s, and a load that asks for up to 6,000: what waits is let in later."""
     rates = np.minimum(5_000, a_day(6_000, batches=200))
     noise = np.random.default_rng(0).normal(0, 0.002, 200)
-    seen = [batch(2.0 * n, 0.2 + 2 * rate / 5e4 + noise[n], round(2 * rate)) for n, rate in enumerate(rates)]
+    seen = [
+        batch(2.0 * n, 0.2 + 2 * rate / 5e4 + noise[n], round(2 * rate), left_rows=rate == 5_000)
+        for n, rate in enumerate(rates)
+    ]
     found = headroom(seen, 2.0)
     assert found.admitted_rate == pytest.approx(5_000, rel=0.01)
     assert found.rate > 30_000
@@ -348,6 +352,13 @@ def test_a_load_that_rises_and_falls_is_no_cap():
     for batches in (60, 120, 1200):
         seen = [batch(2.0 * n, 1.0, round(2 * rate)) for n, rate in enumerate(a_day(5_000, batches=batches))]
         assert load_of(seen, 2.0).admitted_rate is None
+
+
+def test_a_load_that_stays_is_no_cap():
+    rates = np.minimum(5_000, a_day(6_000, batches=200))
+    seen = [batch(2.0 * n, 1.0, round(2 * rate)) for n, rate in enumerate(rates)]
+    assert load_of(seen, 2.0).admitted_rate is None
+    assert load_of(seen, 2.0).peak_rate == pytest.approx(5_000)
 
 
 def test_triggers_without_rows_in_between_do_not_hide_the_tasks(tmp_path):
