@@ -257,6 +257,7 @@ class Driver:
             cores=cores,
             edges=operator_edges(logs, operator_names(labels or ())),
             executors=executor_paces(logs),
+            source_partitions=live.feed.partitions,
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
         limit = self._source.profile(spec.budget, self._scans()).rate_limit
