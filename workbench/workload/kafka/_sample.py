@@ -53,11 +53,11 @@ def write_part(messages: Sequence[Message], path: Path) -> None:
 
 
 def joined(parts: Sequence[Path]) -> tuple[pa.Table, int]:
-    """Put parts into one table; count the values that are no JSON object."""
+    """Put parts into one table; count the values that are no JSON object. A record without a value has empty columns."""
     rows = objects = 0
     kinds: dict[str, set[str]] = {}
     for values in _values(parts):
-        rows += len(values)
+        rows += sum(value is not None for value in values)
         for found in map(_object, values):
             objects += found is not None
             for name, value in (found or {}).items():
