@@ -53,7 +53,7 @@ def write_part(messages: Sequence[Message], path: Path) -> None:
 
 
 def joined(parts: Sequence[Path]) -> tuple[pa.Table, int]:
-    """Put parts into one table; count the values that are no JSON object. A record without a value has empty columns."""
+    """Put parts into one table; count the values that are no JSON object. Without a value, columns are empty."""
     rows = objects = 0
     kinds: dict[str, set[str]] = {}
     for values in _values(parts):
