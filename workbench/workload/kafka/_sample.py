@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 from confluent_kafka import Message
 
 KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS, VALUE = "_key", "_timestamp", "_partition", "_offset", "_headers", "value"
-_RESERVED = (KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS, VALUE)
+OWN = frozenset({KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS})
+"""Columns of a sample that are no part of the values."""
+_RESERVED = OWN | {VALUE}
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {KEY: "key", TIMESTAMP: "timestamp", PARTITION: "partition", OFFSET: "offset"}
 )
