@@ -25,6 +25,7 @@ import pyarrow as pa
 from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import BatchLog
+from workbench.testbed.spark.live import overtaken
 from workbench.workload import Command, Release
 from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings, offsets_of
 
@@ -118,7 +119,7 @@ class TopicFeed:
         Raises
         ------
         WorkbenchError
-            If no broker answers, or the whole topic is smaller than one batch.
+            If no broker answers, the whole topic is smaller than one batch, or has dropped records that come next.
         """
         assert self._command is not None  # noqa: S101 - for the type checker
         BrokerWatch(self.rows.url).check()
@@ -134,6 +135,8 @@ class TopicFeed:
         several = _SEVERAL * self._wanted if self._command.rate is None else self._wanted
         enough = max(several, min(_PROBE_S * (self._command.rate or 0.0), whole / 2))
         fresh = self.exhausted or not self._reached or self._left() < enough
+        if not fresh and any(self._reached.get(number, low) < low for number, (low, _) in self._ends.items()):
+            raise overtaken(self._topic.url)
         if fresh:
             self._reached = {number: low for number, (low, _) in self._ends.items()}
         # The first batch after a start pays for it, and repeats one that was cut off.

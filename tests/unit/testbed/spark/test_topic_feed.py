@@ -145,6 +145,14 @@ def test_a_topic_without_enough_for_a_batch_is_begun_again(feed):
     assert not feed.exhausted
 
 
+def test_a_topic_whose_retention_overtakes_the_run_is_named(feed, monkeypatch):
+    offered(feed, 100.0, 100)
+    feed.release(batch(0, 0.0, None, (60, 50)))
+    monkeypatch.setattr(topic_feed, "offsets_of", lambda *_: {0: (61, 1010), 1: (0, 1000)})
+    with pytest.raises(WorkbenchError, match=r"^Records of kafka://\S+/orders were dropped .* Raise its retention"):
+        offered(feed, 100.0, 100, last_batch=0)
+
+
 def test_a_topic_that_grows_goes_on(feed):
     offered(feed, 100.0, 300)
     feed.release(batch(0, 0.0, None, (1000, 990), latest=(5000, 5000)))
