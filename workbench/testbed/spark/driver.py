@@ -31,6 +31,7 @@ from workbench.testbed.spark.cluster import (
     copy_into,
     describe_workers,
     pack,
+    registered,
     remove,
 )
 from workbench.testbed.spark.event_log import EventLog
@@ -92,6 +93,7 @@ class Driver:
         self._interference = InterferenceProbe(self._core_timer(), now_s)
         self._executor: int | None = None
         self._machine: Machine | None = None  # of a cluster's executors
+        self._registered: frozenset[str] | None = None  # these executors
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark and the query, and warm up both."""
@@ -106,6 +108,8 @@ class Driver:
             spec.quota.add(self._executor)
         log_file = next((spec.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
+        if self._registered is not None:
+            self._events.expect(self._registered)
         self._meter = Meter(spec.quota, self._executor)
         self._queries = Queries(spark, self._events, self._meter, self._wait)
         self._say(f"warming up the query's code{'' if spec.cluster else ', without a quota'}")
@@ -320,6 +324,7 @@ class Driver:
         spec, spark = self._spec, self._spark
         assert spec.cluster is not None and spark is not None  # noqa: S101, PT018 - for the type checker
         await_executors(spark, spec.cluster, spec.budget, self._let_pass, self._say)
+        self._registered = registered(spark)
         self._say("looking at the executors")
         self._machine = describe_workers(spark, spec.cluster, spec.budget)
         check_shared(spark, spec.checkpoints, spec.budget.slots)

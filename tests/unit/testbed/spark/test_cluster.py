@@ -23,7 +23,8 @@ from workbench.records import Executor
 from workbench.study import study_from
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster, driver, look, look_at
-from workbench.testbed.spark.cluster import cluster_conf, pack, refused
+from workbench.testbed.spark.cluster import check_log_folder, check_shared, cluster_conf, pack, refused
+from workbench.testbed.spark.cluster.executors import _on_executors
 from workbench.testbed.spark.cluster.kubernetes import conf as kubernetes_conf
 from workbench.testbed.spark.cluster.standalone import Offer, Worker, offer_of, refuse, waiting
 from workbench.testbed.spark.cluster.yarn import conf as yarn_conf
@@ -236,7 +237,7 @@ def test_of_several_masters_one_may_be_down():
 
 
 def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(monkeypatch):
-    for name in ("await_executors", "describe_workers", "check_shared", "pack"):
+    for name in ("await_executors", "registered", "describe_workers", "check_shared", "pack"):
         monkeypatch.setattr(driver, name, MagicMock())
     spark = MagicMock()
     system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
@@ -248,6 +249,29 @@ def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(mon
     with pytest.raises(WorkbenchError, match="event log cannot be kept in hdfs://n/logs: Permission denied") as error:
         serving._await_cluster()
     assert error.value.settings == ("event_log",)
+
+
+def test_without_the_file_system_of_s3a_its_package_is_named():
+    spark = MagicMock()
+    spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion.return_value = "3.5.0"
+    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem
+    system.side_effect = Py4JError("ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found")
+    step = r"S3AFileSystem not found\. Add spark\.jars\.packages: org\.apache\.hadoop:hadoop-aws:3\.5\.0 to your"
+    with pytest.raises(WorkbenchError, match=step):
+        check_shared(spark, "s3a://bucket/checkpoints", 1)
+    with pytest.raises(WorkbenchError, match=step):
+        check_log_folder(spark, "s3a://bucket/logs")
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "numpy"])
+def test_workers_without_a_package_that_every_source_needs_are_noticed(monkeypatch, package):
+    spark = MagicMock()
+    _on_executors(spark, 1)
+    (look_there,) = spark.sparkContext.parallelize.return_value.mapPartitions.call_args.args
+    assert len(list(look_there(None))) == 1
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError, match=package):
+        list(look_there(None))
 
 
 def test_a_cluster_needs_no_memory_of_this_machine():
@@ -270,6 +294,10 @@ def test_a_cluster_that_is_busy_is_told_from_one_whose_executors_do_not_come():
     ("text", "message"),
     [
         ("java.io.InvalidClassException: org.apache.spark.deploy; local class incompatible", "runs another version"),
+        ("java.lang.ClassNotFoundException: org.apache.spark.rpc.Gone", "runs another version"),
+        ("java.lang.ClassNotFoundException: Class com.shop.Codec not found",
+         r"class com\.shop\.Codec is missing on the workers of spark://m:7077\. Add .*spark\.jars\.packages"),
+        ("java.lang.NoClassDefFoundError: com/shop/Codec", r"class com\.shop\.Codec is missing"),
         ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10",
          "Python is of another version than this one: .*3.10"),
         ('java.io.IOException: Cannot run program "/opt/py": error=2', "workers have no such Python: .*/opt/py"),
