@@ -4,7 +4,7 @@ Each kind of cluster manager is a module with the same names: ``standalone``, ``
 """
 
 from workbench.testbed.spark.cluster.code import pack
-from workbench.testbed.spark.cluster.conf import cluster_conf
+from workbench.testbed.spark.cluster.conf import beside_yours, cluster_conf
 from workbench.testbed.spark.cluster.executors import (
     await_executors,
     check_room,
@@ -19,6 +19,7 @@ __all__ = [
     "LOCAL",
     "Cluster",
     "await_executors",
+    "beside_yours",
     "check_log_folder",
     "check_room",
     "check_shared",
