@@ -11,7 +11,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,6 +26,7 @@ from workbench.metrics import Observation, SourceProfile, Timing
 from workbench.records import Machine
 from workbench.testbed.spark.cluster import (
     await_executors,
+    cause_of,
     check_log_folder,
     check_shared,
     copy_into,
@@ -48,6 +49,7 @@ from workbench.testbed.spark.operators import (
     scans,
 )
 from workbench.testbed.spark.paces import executor_paces
+from workbench.testbed.spark.process import LEFT
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
@@ -345,10 +347,16 @@ class Driver:
         if self._spec.cluster is None:
             end_session(spark)
             return
-        remove(spark, self._spec.checkpoints)
+        folder = self._spec.checkpoints
+        if kept := remove(spark, folder):
+            _leave(f"the checkpoints in {folder} cannot be removed ({kept}): remove the folder")
         configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - py4j's only door
-        with suppress(Py4JError, OSError):  # nothing measured depends on it; its folder was written before
+        try:
             end_session(spark, lambda jvm: self._keep_log(jvm, configuration))
+        except (Py4JError, OSError) as error:  # nothing measured depends on it; its folder was written before
+            if self._spec.cluster.event_log:
+                log = self._spec.cluster.event_log
+                _leave(f"the event log is not in {log}, or is not whole there: {cause_of(str(error))}")
 
     def _keep_log(self, jvm: Any, configuration: Any) -> None:  # noqa: ANN401 - py4j is not typed
         cluster = self._spec.cluster
@@ -442,6 +450,11 @@ class Driver:
     def _receive(self) -> tuple[str, Any]:
         message: tuple[str, Any] = self._connection.recv()
         return message
+
+
+def _leave(what: str) -> None:
+    """Name what could not be put in order: the owner, who has closed the pipe by now, reads it in the output."""
+    print(f"{LEFT}{what}", flush=True)  # noqa: T201 - its output is a log
 
 
 def _load(data: bytes) -> DeploymentSpec:

@@ -32,6 +32,7 @@ from workbench.testbed.spark.cluster.kubernetes import owner
 from workbench.testbed.spark.cluster.standalone import Offer, Worker, offer_of, refuse, waiting
 from workbench.testbed.spark.cluster.yarn import conf as yarn_conf
 from workbench.testbed.spark.look import check_authentication
+from workbench.testbed.spark.process import LEFT
 from workbench.testbed.spark.session import python_of, spark_conf
 
 MASTER, SHARED = "spark://m:7077", "hdfs://n/checkpoints"
@@ -300,6 +301,28 @@ def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(mon
     with pytest.raises(WorkbenchError, match="event log cannot be kept in hdfs://n/logs: Permission denied") as error:
         serving._await_cluster()
     assert error.value.settings == ("event_log",)
+
+
+def test_what_cannot_be_put_in_order_at_the_end_is_named(monkeypatch, capsys, tmp_path):
+    spark = MagicMock()
+    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
+    system.delete.side_effect = Py4JError("Permission denied")
+
+    def end(*_):
+        raise Py4JError("No space left")
+
+    monkeypatch.setattr(driver, "end_session", end)
+    cluster = replace(STANDALONE, event_log="hdfs://n/logs")
+    spec = SimpleNamespace(
+        budget=FOUR, cluster=cluster, generator=None, checkpoints="hdfs://n/c/workbench-1", folder=tmp_path
+    )
+    serving = driver.Driver(MagicMock(), spec)
+    serving._spark = spark
+    serving.end()
+    assert capsys.readouterr().out.splitlines() == [
+        f"{LEFT}the checkpoints in hdfs://n/c/workbench-1 cannot be removed (Permission denied): remove the folder",
+        f"{LEFT}the event log is not in hdfs://n/logs, or is not whole there: No space left",
+    ]
 
 
 def test_without_the_file_system_of_s3a_its_package_is_named():

@@ -13,13 +13,14 @@ from workbench.testbed.spark.cluster.executors import (
     registered,
 )
 from workbench.testbed.spark.cluster.settings import LOCAL, Cluster
-from workbench.testbed.spark.cluster.storage import check_log_folder, check_shared, copy_into, remove
+from workbench.testbed.spark.cluster.storage import cause_of, check_log_folder, check_shared, copy_into, remove
 
 __all__ = [
     "LOCAL",
     "Cluster",
     "await_executors",
     "beside_yours",
+    "cause_of",
     "check_log_folder",
     "check_room",
     "check_shared",

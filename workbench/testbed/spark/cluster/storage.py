@@ -1,6 +1,5 @@
 """Folders of a cluster, by Spark's own file systems."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -82,11 +81,14 @@ def _remedy(spark: "SparkSession", text: str) -> str:
     return f"Add spark.jars.packages: org.apache.hadoop:hadoop-aws:{version} to your spark-defaults.conf."
 
 
-def remove(spark: "SparkSession", folder: str) -> None:
-    """Remove `folder`, if it is there and can be."""
-    with suppress(Py4JError):
+def remove(spark: "SparkSession", folder: str) -> str:
+    """Remove `folder`, if it is there and can be; return why it cannot, "" if it is gone."""
+    try:
         system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), folder)  # noqa: SLF001
         system.delete(path, True)  # noqa: FBT003 - with what is in it
+    except Py4JError as error:
+        return cause_of(str(error))
+    return ""
 
 
 def copy_into(jvm: Any, configuration: Any, file: Path, folder: str) -> None:  # noqa: ANN401 - py4j is not typed
