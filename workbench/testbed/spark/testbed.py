@@ -241,7 +241,8 @@ class SparkTestbed:
                 ours.callback(shutil.rmtree, folder, ignore_errors=True)
             else:
                 (folder := disk / "run").mkdir()
-            process = DriverProcess(folder, disk, quota, ENDS_ON_CLUSTER_S if self.cluster else ENDS_S, self.progress)
+            keep = getattr(self.progress, "keep", self.progress)  # what is left stays in sight
+            process = DriverProcess(folder, disk, quota, ENDS_ON_CLUSTER_S if self.cluster else ENDS_S, keep)
             ours.pop_all()
         with process as driver:
             generator: Generator | TopicRows | Dataset = query.dataset
