@@ -14,15 +14,23 @@ STATE = {"name": "2 aggregate", "fixed_s": 0.2, "per_row_s": 4e-5, "scale": 3.0,
 class Engine:
     """Micro-batches: a driver's seconds, then the stages one after the other, in waves."""
 
-    def __init__(self, *, stages=(SCAN, STATE), driver_s=0.15, driver_task_s=0.004, noise=0.0, seed=1, contention=0.0):
+    def __init__(self, *, stages=(SCAN, STATE), driver_s=0.15, driver_task_s=0.004, noise=0.0, seed=1, contention=0.0,
+                 topic=None):  # fmt: skip
         self.stages, self.driver_s, self.driver_task_s = stages, driver_s, driver_task_s
         self.noise, self.draw, self.contention = noise, random.Random(seed), contention
+        self.topic = topic  # its partitions, which the source has whatever is asked of it
 
     def batch_s(self, rows, slots, partitions, speed=1.0):
-        waves = math.ceil(partitions / slots)
-        each = sum(self.task_s(stage, rows / partitions) for stage in self.stages)
         slower = 1 + self.contention * (slots - 1) ** 2
-        return self.driver_s + self.driver_task_s * len(self.stages) * partitions + waves * each * slower / speed
+        counts = [self.tasks_of(stage, partitions) for stage in self.stages]
+        spent = sum(
+            math.ceil(count / slots) * self.task_s(stage, rows / count)
+            for stage, count in zip(self.stages, counts, strict=True)
+        )
+        return self.driver_s + self.driver_task_s * sum(counts) + spent * slower / speed
+
+    def tasks_of(self, stage, partitions):
+        return partitions if stage.get("state") else self.topic or partitions
 
     @staticmethod
     def rows_of(stage, fed):
@@ -47,18 +55,19 @@ class Engine:
         slower = 1 + self.contention * (slots - 1) ** 2
         operators = []
         for stage in self.stages:
-            useful = partitions * self.task_s(stage, rows / partitions) * slower / speed
-            inside = int(partitions * self.rows_of(stage, rows / partitions))
-            busy = min(1.0, useful / (partitions * took))
+            count = self.tasks_of(stage, partitions)
+            useful = count * self.task_s(stage, rows / count) * slower / speed
+            inside = int(count * self.rows_of(stage, rows / count))
+            busy = min(1.0, useful / (count * took))
             state = 1000 if stage.get("state") else None
             operators.append(
                 OperatorMetrics(
-                    stage["name"], "map", partitions, 3 * inside, inside, 3 * useful, busy, None, useful, 0, state,
+                    stage["name"], "map", count, 3 * inside, inside, 3 * useful, busy, None, useful, 0, state,
                     scans=not stage.get("state"),
                 )
             )  # fmt: skip
         batches = tuple(Batch(interval_s * n, took, int(rows), 0.0, 0.0) for n in range(4))
-        seen = Observation(math.inf, 3 * interval_s, batches, tuple(operators))
+        seen = Observation(math.inf, 3 * interval_s, batches, tuple(operators), source_partitions=self.topic)
         phase = "reading" if share >= 1 else "probe"
         return Probe(number, phase, math.inf, 1, seen, partitions=own, steady=True)
 

@@ -47,7 +47,8 @@ def examine() -> tuple[Finding, ...]:
 def examine_cluster(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
     """Look at a cluster by starting the executors of `budget`, and at what this machine needs to use it."""
     seen = look_at(cluster, budget)
-    return (_python(), _packages(), _java(), *(Finding(one.thing, one.found, not one.fix, one.fix) for one in seen))
+    there = (Finding(one.thing, one.found, not one.fix, one.fix, one.needed) for one in seen)
+    return (_python(), _packages(), _java(), *there)
 
 
 def _python() -> Finding:

@@ -267,6 +267,8 @@ class Observation:
         Edges between operators by name, (upstream, downstream); empty if the testbed does not report them.
     executors
         How fast each executor was; empty if there was one, or if the testbed does not report it.
+    source_partitions
+        Partitions of the topic that were read; None where the source has as many as it is asked for.
     """
 
     commanded_rate: float
@@ -281,6 +283,7 @@ class Observation:
     cores: Timing | None = None
     edges: tuple[tuple[str, str], ...] = ()
     executors: tuple[ExecutorPace, ...] = ()
+    source_partitions: int | None = None
 
     @property
     def due_records(self) -> float:

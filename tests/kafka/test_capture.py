@@ -62,14 +62,14 @@ def test_the_newest_rows_are_captured(filled, tmp_path):
     found = capture(filled, tmp_path / "some.parquet", Limits(rows=3000))
     table = pq.read_table(found.path)
     assert found.rows == 3000
-    by_partition = Counter(table["_partition"].to_pylist())
-    assert set(by_partition.values()) == {1000}
-    assert min(table["order"].to_pylist()) > 100_000
+    assert min(table["order"].to_pylist()) > 116_000  # since one moment in all partitions
+    assert set(table["_partition"].to_pylist()) == {0, 1, 2}
 
 
 def test_bytes_bound_a_capture(filled, tmp_path):
     found = capture(filled, tmp_path / "small.parquet", Limits(megabytes=1))
     assert 5_000 < found.rows < 120_000
+    assert max(pq.read_table(found.path)["order"].to_pylist()) == 119_999
 
 
 def test_seconds_bound_a_capture(filled, tmp_path):
@@ -111,7 +111,7 @@ def test_headers_keys_and_values_that_are_no_json_are_kept(broker, orders, tmp_p
     sent_to(broker, "mixed", [{"value": b"plain", "key": b"\xff", "headers": [("trace", b"7")]}, {"value": None}])
     found = capture(topic, tmp_path / "mixed.parquet")
     table = pq.read_table(found.path)
-    assert found.not_json == 2
+    assert found.not_json == 1  # a record without a value is no wrong one
     assert table["value"].to_pylist()[1:] == ["plain", None]
     assert table["_key"].to_pylist() == [None, b"\xff", None]
     assert json.loads(table["_headers"].to_pylist()[1]) == [["trace", "7"]]

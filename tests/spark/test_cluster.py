@@ -89,8 +89,10 @@ def test_nothing_is_left_but_the_log(seen, cluster):
 
 def test_the_doctor_finds_a_cluster_fit_and_leaves_nothing(workers, cluster):
     found = look_at(cluster, TWO)
-    assert [one.thing for one in found] == ["cluster", "application", "executors", "workers", "checkpoints"]
-    assert not [one.fix for one in found if one.fix]
+    assert [one.thing for one in found] == [
+        "cluster", "application", "authentication", "executors", "workers", "checkpoints",
+    ]  # fmt: skip
+    assert [one.thing for one in found if one.fix] == ["authentication"]  # which is off here, and not needed
     assert left(workers, cluster) == ([], [], [])
 
 

@@ -209,7 +209,10 @@ def _estimator(options: argparse.Namespace) -> CapacityEstimator:
 
 def _asked(options: argparse.Namespace) -> tuple[Query, Budget, SparkTestbed]:
     """Build what the options ask for, refusing what cannot be had before anything starts."""
-    query = find_query(options.query, options.dataset, options.event_time, options.output_mode, options.source)
+    with progress() as say:
+        query = find_query(
+            options.query, options.dataset, options.event_time, options.output_mode, options.source, progress=say
+        )
     cluster = cluster_of(options)
     fractions = cluster is None and quota_permitted()
     cpus, slots = options.slot_cpus, options.slots

@@ -48,8 +48,10 @@ def run_fill(options: argparse.Namespace) -> int:
     topic = Topic.parse(options.topic)
     with tempfile.TemporaryDirectory(prefix="workbench-fill-") as folder, progress() as say:
         generator: Generator
+        event_time = options.event_time
         if options.data == "nexmark":
-            generator = nexmark.query("q5").dataset  # type: ignore[assignment]  # of all its queries the same events
+            query = nexmark.query("q5")  # of all its queries the same events
+            generator, event_time = query.dataset, query.event_time  # type: ignore[assignment]
         else:
             generator = prepare(Dataset.at(options.data, options.event_time), options.event_time, Path(folder))
         say(f"filling {topic.url}")
@@ -59,6 +61,7 @@ def run_fill(options: argparse.Namespace) -> int:
             options.rows,
             client_settings(options.client_config),
             key=options.key,
+            event_time=event_time,
             partitions=options.partitions,
             event_rate=options.event_rate,
             progress=say,

@@ -141,7 +141,9 @@ def _invalid(observation: Observation, max_disturbance: float, *, few: bool) -> 
         limit = observation.source_rate_limit
         reason = f"The source alone releases {limit:,.0f} records/s, less than {SOURCE_MARGIN} x the commanded"
         return "source-bound", f"{reason} {commanded:,.0f}."
-    if not few and abs(offered - commanded) > _OFFERED_TOLERANCE * commanded + _rounding(observation):
+    # A topic's partitions are each offered whole records.
+    rounding = _rounding(observation, (observation.source_partitions or 0) * (len(observation.batches) - 1))
+    if not few and abs(offered - commanded) > _OFFERED_TOLERANCE * commanded + rounding:
         return (
             "not-offered",
             f"{offered:,.0f} records/s became due although {commanded:,.0f} records/s were commanded.",
@@ -149,6 +151,6 @@ def _invalid(observation: Observation, max_disturbance: float, *, few: bool) -> 
     return None
 
 
-def _rounding(observation: Observation) -> float:
-    """Records/s that whole rows may be off by."""
-    return _ROUNDING_ROWS / observation.elapsed_s if observation.elapsed_s > 0 else 0.0
+def _rounding(observation: Observation, rows: float = 0.0) -> float:
+    """Records/s that whole rows may be off by: at least one, or as many `rows` as are given."""
+    return max(_ROUNDING_ROWS, rows) / observation.elapsed_s if observation.elapsed_s > 0 else 0.0

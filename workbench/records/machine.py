@@ -40,6 +40,11 @@ class Machine:
     facts: Mapping[str, str] = field(default_factory=dict)
     dedicated: bool = True
 
+    @property
+    def load_seen(self) -> bool:
+        """Whether other load on it was observed: that of a cluster's workers, and that behind a log, is not."""
+        return "master" not in self.facts
+
     def described(self) -> dict[str, str]:
         """Every known fact in words, by name."""
         known = {

@@ -193,11 +193,11 @@ def prepare(
     progress: Callable[[str], None] = lambda _: None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
-    find: Find = find_query,
+    find: Find | None = None,
 ) -> tuple[Query, ResourceExplorer, tuple[InstanceType, ...]]:
     """Check that `study` can be carried out here, before long work starts; see `run_study`.
 
-    `find` finds its query, by importing the user's module or without.
+    `find` finds its query, by importing the user's module, as by default, or without.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def prepare(
     if study.keys is not None:
         read_key_frequencies(study.keys)
     instances = read_instances(Path(study.prices)) if study.prices else ()
-    query = query_of(study, find)
+    query = query_of(study, find or partial(find_query, progress=progress))
     if isinstance(testbed, SparkTestbed):
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):
             testbed.check(budget)

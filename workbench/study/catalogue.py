@@ -2,7 +2,9 @@
 
 import hashlib
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,11 @@ SOURCES = ("replay", "kafka")
 CAPTURES = Path(".workbench/captured")
 """Where samples of topics are kept that are named as a data set."""
 
+COLUMNS_ROWS = 10_000
+"""Rows of a sample that only gives the columns."""
+
+Place = Callable[[str], str]
+
 
 def find_query(
     name: str,
@@ -27,6 +34,8 @@ def find_query(
     event_time: str | None = None,
     output_mode: OutputMode | None = None,
     source: str = SOURCES[0],
+    *,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Query:
     """Return the query called `name`, fed from `dataset` where one is given.
 
@@ -43,6 +52,8 @@ def find_query(
     source
         ``"replay"``: the data is replayed at a controlled rate. ``"kafka"``: the topic that `dataset` names is read by
         Spark's own Kafka source.
+    progress
+        Called with one line of text while a sample is captured.
 
     Raises
     ------
@@ -56,10 +67,11 @@ def find_query(
             f"The query {name!r} is not of the form nexmark:QUERY or module:function; "
             "for example nexmark:q5, or jobs:orders for the function orders in jobs.py."
         )
+    place = partial(_place, columns_only=source == "kafka", progress=progress)
     if module == "nexmark":
-        query = _fed(nexmark.query(attribute), dataset, event_time)
+        query = _fed(nexmark.query(attribute), dataset, event_time, place)
     else:
-        query = _users(name, module, attribute, dataset, event_time)
+        query = _users(name, module, attribute, dataset, event_time, place=place)
     if source == "kafka":
         query = replace(query, topic=dataset)
     return replace(query, output_mode=output_mode) if output_mode else query
@@ -77,7 +89,7 @@ def read_query(
     No topic is read either: a sample of it must be here. A name that its module's text does not define as a function
     may be a `Query`, of which nothing else is known then.
     """
-    require_captured(dataset)
+    require_captured(dataset, source)
     module, _, attribute = name.partition(":")
     if not module or not attribute or module == "nexmark":
         return find_query(name, dataset, event_time, output_mode, source)
@@ -86,7 +98,8 @@ def read_query(
     name = f"{found.module}:{attribute}"
     if not dataset and found.surely:
         raise _needs_data(name)
-    data = _checked(dataset, event_time) if dataset else Dataset(str(found.file), "csv")
+    place = partial(_place, columns_only=source == "kafka", progress=lambda _: None)
+    data = _checked(place(dataset), event_time) if dataset else Dataset(str(found.file), "csv")
     topic = dataset if source == "kafka" else None
     return Query(name, found, data, event_time, output_mode or "append", topic=topic)
 
@@ -116,17 +129,17 @@ def _unknown(_: "DataFrame") -> "DataFrame":
     raise WorkbenchError("Of a recorded query only its rates are known; it cannot be run.")
 
 
-def _users(name: str, text: str, attribute: str, dataset: str | None, event_time: str | None) -> Query:
+def _users(name: str, text: str, attribute: str, dataset: str | None, event_time: str | None, *, place: Place) -> Query:
     module = module_of(text)
     name = f"{module}:{attribute}"
     found = load_own(name, "query")
     if isinstance(found, Query):
-        return _fed(found, dataset, event_time)
+        return _fed(found, dataset, event_time, place)
     if not callable(found):
         raise missing(module, attribute, sys.modules[module])
     if not dataset:
         raise _needs_data(name)
-    data = _checked(dataset, event_time)
+    data = _checked(place(dataset), event_time)
     return Query(name, found, data, event_time)
 
 
@@ -138,10 +151,10 @@ def _needs_data(name: str) -> WorkbenchError:
     )
 
 
-def _fed(query: Query, dataset: str | None, event_time: str | None) -> Query:
+def _fed(query: Query, dataset: str | None, event_time: str | None, place: Place) -> Query:
     """Return `query` with the rows that are asked for, or its own."""
     if dataset:
-        return query.reading(_checked(dataset, event_time or query.event_time))
+        return query.reading(_checked(place(dataset), event_time or query.event_time))
     if event_time:
         raise WorkbenchError(
             f"The event time {event_time!r} is a column of a data set, and none is given: the query {query.name!r} "
@@ -154,26 +167,37 @@ def _fed(query: Query, dataset: str | None, event_time: str | None) -> Query:
 
 
 def _checked(path: str, event_time: str | None) -> Dataset:
-    data = Dataset.at(str(_captured(path)) if path.startswith(kafka.SCHEME) else path, event_time)
+    data = Dataset.at(path, event_time)
     check_dataset(data, event_time)
     return data
 
 
-def _captured(url: str) -> Path:
-    """Give the sample of a topic, captured at its first use; delete the file to capture again."""
-    place = _sample_of(url)
-    if not place.exists():
-        kafka.capture(kafka.Topic.parse(url), place, settings=kafka.client_settings())
-    return place
+def _place(dataset: str, *, columns_only: bool, progress: Callable[[str], None]) -> str:
+    """Give the path of a data set: of a topic, that of its sample, captured at its first use; delete it to repeat that.
+
+    Of a topic that Spark reads itself, a small sample is enough, because it gives the columns only.
+    """
+    if not dataset.startswith(kafka.SCHEME):
+        return dataset
+    samples = _samples_of(dataset, columns_only=columns_only)
+    found = next((sample for sample in samples if sample.exists()), None)
+    if found is None:
+        topic, found = kafka.Topic.parse(dataset), samples[-1]
+        limits = kafka.Limits(rows=COLUMNS_ROWS) if columns_only else kafka.Limits()
+        progress(f"capturing a sample of at most {limits.rows:,} records of {topic.url}")
+        kafka.capture(topic, found, limits, kafka.client_settings(), progress=progress)
+    return str(found)
 
 
-def _sample_of(url: str) -> Path:
-    """Say where the sample of a topic is kept that is named as a data set."""
+def _samples_of(url: str, *, columns_only: bool) -> list[Path]:
+    """Say where samples of a topic are kept that is named as a data set, the one to capture last."""
     topic = kafka.Topic.parse(url)
-    return CAPTURES / f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}.parquet"
+    name = f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}"
+    whole = CAPTURES / f"{name}.parquet"
+    return [whole, CAPTURES / f"{name}-columns.parquet"] if columns_only else [whole]
 
 
-def require_captured(dataset: str | None) -> None:
+def require_captured(dataset: str | None, source: str = SOURCES[0]) -> None:
     """Refuse a topic of which no sample is here, where none must be made.
 
     Raises
@@ -181,7 +205,9 @@ def require_captured(dataset: str | None) -> None:
     WorkbenchError
         When there is none, or it is no address.
     """
-    if dataset is not None and dataset.startswith(kafka.SCHEME) and not _sample_of(dataset).exists():
+    if dataset is None or not dataset.startswith(kafka.SCHEME):
+        return
+    if not any(sample.exists() for sample in _samples_of(dataset, columns_only=source == "kafka")):
         raise WorkbenchError(
             f"No sample of {kafka.Topic.parse(dataset).url} is in {CAPTURES}. Run workbench plan, which captures one, "
             "or workbench capture, and name its file as the data set."

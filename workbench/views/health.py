@@ -56,6 +56,7 @@ def checks(measurement: Measurement) -> tuple[Check, ...]:
         _quota,
         *(() if measurement.machine.dedicated else (_counted,)),
         *((_executors,) if _several_executors(measurement) else ()),
+        *((_idle_slots,) if _topic_partitions(measurement) is not None else ()),
     )
     return tuple(check(measurement) for check in every)
 
@@ -181,6 +182,8 @@ def _late(measurement: Measurement) -> Check:
 
 def _disturbed(measurement: Measurement) -> Check:
     question = "Was the machine left alone?"
+    if not measurement.machine.load_seen:
+        return Check(question, None)
     estimate = measurement.estimate
     if estimate.from_readings:
         found = [p.number for p in estimate.probes if p.observation.disturbance.worst > MAX_DISTURBANCE]
@@ -315,4 +318,24 @@ def _executors(measurement: Measurement) -> Check:
         f"{slow[0].sentence}.",
         "A batch ends with its slowest task, so the other slots waited for it: look at what else its worker does, and "
         "measure again without it.",
+    )
+
+
+def _topic_partitions(measurement: Measurement) -> int | None:
+    observation = measurement.estimate.observation
+    return None if observation is None else observation.source_partitions
+
+
+def _idle_slots(measurement: Measurement) -> Check:
+    question = "Did every slot read the topic?"
+    partitions, slots = _topic_partitions(measurement), measurement.budget.slots
+    assert partitions is not None  # noqa: S101 - asked where a topic was read
+    if partitions >= slots:
+        return Check(question, f"{units.count(partitions)} partitions with records were read by {slots} slots.")
+    many = f"{units.count(partitions)} partition{'s' * (partitions != 1)}"
+    return Check(
+        question,
+        f"The topic has {many} with records, so {slots - partitions} of {slots} slots read nothing.",
+        "The rate is that of a topic with as few partitions: use a topic with at least as many as slots, or measure "
+        "on fewer slots.",
     )

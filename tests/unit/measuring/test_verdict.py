@@ -72,6 +72,12 @@ def test_validity_comes_before_the_verdict():
     assert judge(replace(grown, commanded_rate=1005.0)).verdict == "overloaded"
 
 
+@pytest.mark.parametrize(("partitions", "verdict"), [(None, "not-offered"), (4, "not-offered"), (100, "sustained")])
+def test_a_topics_partitions_are_each_offered_whole_records(partitions, verdict):
+    above = replace(seen([0] * 11, rate=1026.0), commanded_rate=1000.0, source_partitions=partitions)
+    assert judge(above).verdict == verdict
+
+
 def test_reasons_of_invalid_observations_have_numbers():
     base = seen([0] * 11)
     assert judge(replace(base, disturbance=Disturbance(throttled=0.3))).reason == (

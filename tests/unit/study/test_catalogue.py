@@ -1,10 +1,14 @@
 import sys
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.study import find_query
-from workbench.workload import Dataset
+from workbench.study import find_query, read_query
+from workbench.study.catalogue import require_captured
+from workbench.workload import Dataset, kafka
 
 
 @pytest.fixture
@@ -124,3 +128,28 @@ def test_modules_of_others_are_not_imported_twice():
     with pytest.raises(WorkbenchError, match="needs data to read"):
         find_query("json:loads")
     assert sys.modules["json"] is json
+
+
+@pytest.mark.parametrize(("source", "rows"), [("replay", 1_000_000), ("kafka", 10_000)])
+def test_a_sample_is_captured_with_progress_and_small_where_it_gives_the_columns_only(here, monkeypatch, source, rows):
+    url, said, asked = "kafka://localhost:1/orders", [], []
+    (here / "topics_jobs.py").write_text("def orders(rows):\n    return rows\n")
+
+    def capture(topic, target, limits, settings, *, progress):  # noqa: ARG001
+        asked.append((target, limits.rows))
+        target.parent.mkdir(parents=True)
+        pq.write_table(pa.table({"shop": [1]}), target)
+
+    monkeypatch.setattr(kafka, "capture", capture)
+    with pytest.raises(WorkbenchError, match="No sample of kafka://localhost:1/orders"):
+        require_captured(url, source)
+    found = find_query("topics_jobs:orders", url, source=source, progress=said.append)
+    assert asked == [(Path(found.dataset.path), rows)]
+    assert said == [f"capturing a sample of at most {rows:,} records of {url}"]
+    for find in (find_query, read_query):  # and it is not captured again
+        assert find("topics_jobs:orders", url, source=source).dataset == found.dataset
+    assert len(asked) == 1
+    require_captured(url, source)
+    if source == "kafka":  # too small to be replayed
+        with pytest.raises(WorkbenchError, match="No sample of"):
+            require_captured(url, "replay")

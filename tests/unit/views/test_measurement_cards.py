@@ -86,6 +86,26 @@ def test_estimates_flags_become_advice(measurement, change, advice):
     assert [card.name for card in cards(sick)][:2] == ["capacity", "advice-1"]
 
 
+@pytest.mark.parametrize("dedicated", [True, False])
+def test_load_that_is_not_seen_is_not_known(measurement, dedicated):
+    def outcome(run):
+        return next(row[1] for row in summary_card(run).table.rows if row[0] == "Was the machine left alone?")
+
+    assert outcome(measurement) == "passed"
+    there = replace(measurement.machine, facts={"master": "kubernetes"}, dedicated=dedicated)
+    assert outcome(replace(measurement, machine=there)) == "not known"
+
+
+@pytest.mark.parametrize(("partitions", "advised"), [(1, True), (3, True), (4, False), (100, False)])
+def test_slots_that_read_nothing_of_a_topic_are_named(measurement, partitions, advised):
+    seen = replace(measurement.estimate.observation, source_partitions=partitions)
+    check = checks(replace(measurement, estimate=replace(measurement.estimate, observation=seen)))[-1]
+    assert check.question == "Did every slot read the topic?"
+    assert bool(check.advice) is advised
+    if partitions == 3:
+        assert check.finding == "The topic has 3 partitions with records, so 1 of 4 slots read nothing."
+
+
 def test_a_rate_at_a_growing_state_is_never_called_a_maximum(measurement):
     assert not any("state grows" in card.finding for card in cards(measurement))
     made = cards(replace(measurement, unbounded_state=True))

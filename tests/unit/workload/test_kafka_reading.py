@@ -1,4 +1,8 @@
-"""How records are taken from the client: errors among them, ends that hold no record, other traffic."""
+"""Where a capture begins; how records are taken from the client: errors, ends that hold no record, other traffic."""
+
+import bisect
+import time
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -6,7 +10,7 @@ from kafka_records import Record
 
 from workbench.errors import WorkbenchError
 from workbench.workload.kafka import Limits, Topic, _capture
-from workbench.workload.kafka._capture import _Reading, _shared, _State
+from workbench.workload.kafka._capture import _begun, _Reading, _State
 
 TOPIC = Topic("h:1", "orders")
 
@@ -69,13 +73,80 @@ def test_a_partition_without_a_leader_is_told_although_another_has_traffic(tmp_p
         found.read()
 
 
-@pytest.mark.parametrize(
-    ("rows", "there", "shared"),
-    [
-        (100, {0: 10, 1: 1000}, {0: 10, 1: 90}),
-        (9, {0: 100, 1: 100, 2: 100}, {0: 3, 1: 3, 2: 3}),
-        (1000, {0: 0, 1: 7}, {0: 0, 1: 7}),
-    ],
-)
-def test_what_a_partition_has_not_goes_to_the_others(rows, there, shared):
-    assert _shared(rows, there) == shared
+NOW_MS = 1_790_000_000_000
+
+
+class Sized(Record):
+    def value(self):
+        return b"x" * 1024
+
+
+class Stamped(Consumer):
+    """A topic whose records have the times of `stamps`, ms since 1970, by partition."""
+
+    def __init__(self, stamps):
+        last = [Sized(number, len(times) - 1) for number, times in stamps.items() if times]
+        super().__init__([last])
+        self.stamps = stamps
+
+    def list_topics(self, name, timeout):  # noqa: ARG002
+        known = SimpleNamespace(error=None, partitions=dict.fromkeys(self.stamps))
+        return SimpleNamespace(topics={name: known})
+
+    def get_watermark_offsets(self, place, timeout):  # noqa: ARG002
+        return 0, len(self.stamps[place.partition])
+
+    def offsets_for_times(self, places, timeout):  # noqa: ARG002
+        for place in places:
+            times = self.stamps[place.partition]
+            first = bisect.bisect_left(times, place.offset)
+            place.offset = first if first < len(times) else -1
+        return places
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: NOW_MS / 1000)
+
+    def begin(stamps, **limits):
+        state = _begun(Stamped(stamps), TOPIC, Limits(**limits))
+        return {int(name): len(times) - state.following[name] for name, times in
+                ((str(number), times) for number, times in stamps.items())}  # fmt: skip
+
+    return begin
+
+
+def spread(count, seconds, before_s=0):
+    """Times of `count` records within `seconds`, until `before_s` ago."""
+    return [NOW_MS - round(1000 * (before_s + seconds * (1 - place / count))) for place in range(count)]
+
+
+@pytest.mark.parametrize("before_s", [0, 5, 40_000_000])
+def test_partitions_are_captured_since_one_moment(begun, before_s):
+    taken = begun({0: spread(90_000, 900, before_s), 1: spread(10_000, 900, before_s), 2: []}, rows=10_000)
+    assert 9_990 <= sum(taken.values()) <= 10_000
+    assert taken[0] == pytest.approx(9_000, abs=20)
+    assert taken[2] == 0
+
+
+def test_a_partition_without_new_traffic_gives_nothing(begun):
+    assert begun({0: spread(5_000, 50), 1: spread(50_000, 500, before_s=100)}, rows=1_000) == {0: 1_000, 1: 0}
+
+
+def test_a_topic_with_less_than_is_asked_is_captured_whole(begun):
+    assert begun({0: spread(500, 5), 1: spread(7, 500)}, rows=1_000) == {0: 500, 1: 7}
+
+
+@pytest.mark.parametrize("at_ms", [NOW_MS - 5_000, NOW_MS + 3_600_000, 0])
+def test_records_of_one_time_are_shared_in_proportion(begun, at_ms):
+    taken = begun({0: 9_000 * [at_ms], 1: 1_000 * [at_ms]}, rows=1_000)
+    assert taken == pytest.approx({0: 900, 1: 100}, abs=1)
+
+
+def test_seconds_bound_what_is_captured(begun):
+    assert begun({0: spread(6_000, 600), 1: spread(600, 600)}, seconds=60.0) == {0: 600, 1: 60}
+
+
+def test_of_large_records_fewer_are_read_so_that_they_are_the_newest(begun):
+    taken = begun({0: spread(50_000, 500), 1: spread(50_000, 500)}, megabytes=10)
+    assert taken == pytest.approx({0: 4_864, 1: 4_864}, abs=100)  # 95 % of 10 MiB, of 1 KiB each

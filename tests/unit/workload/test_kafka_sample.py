@@ -64,6 +64,12 @@ def test_columns_hold_what_was_sent(tmp_path, values, kind, found):
         assert table["a"].to_pylist() == found
 
 
+def test_a_record_without_a_value_has_empty_columns_and_hides_no_others(tmp_path):
+    table, not_json = table_of(tmp_path, [{"a": 1}, None, None], [None, {"a": 2}])
+    assert not_json == 0
+    assert table["a"].to_pylist() == [1, None, None, None, 2]
+
+
 def test_names_that_are_taken_get_another(tmp_path):
     table, _ = table_of(tmp_path, [{"_key": 1, "_key_": 2, "_offset": 3}])
     assert (table["_key_"].to_pylist(), table["_key__"].to_pylist(), table["_offset_"].to_pylist()) == ([1], [2], [3])

@@ -98,14 +98,22 @@ class MicroBatch:
         """Whether it is true to the readings, so that a plan may rest on it."""
         return self.error <= EXPLAINED
 
-    def parts_s(self, rows: float, slots: float, partitions: float) -> dict[str, float]:
-        """Seconds of a batch of `rows` source rows by what they go to, in the order of the batch."""
-        waves = math.ceil(partitions / slots)
+    def parts_s(
+        self, rows: float, slots: float, partitions: float, source_partitions: float | None = None
+    ) -> dict[str, float]:
+        """Seconds of a batch of `rows` source rows by what they go to, in the order of the batch.
+
+        `source_partitions` are those of the source where it has its own, as a topic has.
+        """
+        own = partitions if source_partitions is None else source_partitions
+        tasks = [(stage, own if stage.source else partitions) for stage in self.stages]
         return {
             "driver": self.driver_s,
-            "driver, per task": self.driver_task_s * len(self.stages) * partitions,
-            "tasks, fixed": waves * sum(stage.fixed_s for stage in self.stages),
-            "rows": waves * sum(float(stage.rows_s(np.array(rows / partitions))) for stage in self.stages),
+            "driver, per task": self.driver_task_s * sum(count for _, count in tasks),
+            "tasks, fixed": sum(math.ceil(count / slots) * stage.fixed_s for stage, count in tasks),
+            "rows": sum(
+                math.ceil(count / slots) * float(stage.rows_s(np.array(rows / count))) for stage, count in tasks
+            ),
         }
 
     def rates(self, slots: Floats, partitions: Floats, interval_s: float) -> Floats:
@@ -145,10 +153,14 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Reading:
-    """Means over the complete batches of one observation."""
+    """Means over the complete batches of one observation.
+
+    `partitions` are those of the state, and `source_partitions` those of the source, which are a topic's own.
+    """
 
     slots: int
     partitions: int
+    source_partitions: int
     rows: float
     batch_s: float
     stage_rows: tuple[float, ...]
@@ -160,6 +172,10 @@ class Reading:
         """Give the reading as on cores that are `slower` times as fast."""
         seconds = tuple(one / slower for one in self.stage_s)
         return replace(self, batch_s=self.batch_s / slower, stage_s=seconds)
+
+    def tasks(self, place: int) -> int:
+        """Give the tasks of a stage."""
+        return self.source_partitions if self.scans[place] and not self.stateful[place] else self.partitions
 
     @property
     def driver_s(self) -> float:
@@ -204,6 +220,7 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
     reading = Reading(
         slots,
         probe.partitions or slots,
+        seen.source_partitions or probe.partitions or slots,
         seen.consumed_records / count,
         sum(batch.duration_s for batch in batches) / count,
         tuple(operator.records_in / count for operator in stages),
@@ -217,22 +234,23 @@ def _reading(slots: int, probe: Probe) -> list[tuple[tuple[str, ...], Reading]]:
 def fit_micro_batch(runs: Iterable[Measurement]) -> MicroBatch | None:
     """Fit the parts of a batch to `runs`; None where they do not show their stages, or too few sizes of tasks."""
     names, readings = readings_of(runs)
-    each = [one.rows / one.partitions for one in readings]
+    each = [one.rows / one.source_partitions for one in readings]
     if len(readings) < _FEWEST_READINGS or max(each) < _DISTINCT * min(each):
         return None
     stages = tuple(_stage(name, place, readings) for place, name in enumerate(names))
-    tasks = np.array([len(names) * one.partitions for one in readings], dtype=float)
+    tasks = np.array([sum(map(one.tasks, range(len(names)))) for one in readings], dtype=float)
     left = np.array([one.driver_s for one in readings])
     driver_s, driver_task_s = _line(tasks, left, 1 / np.array([one.batch_s for one in readings]))
     model = MicroBatch(driver_s, driver_task_s, stages, 0.0, len(readings), int(tasks.max()))
     missed = [
-        math.log(sum(model.parts_s(one.rows, one.slots, one.partitions).values()) / one.batch_s) for one in readings
+        math.log(sum(model.parts_s(one.rows, one.slots, one.partitions, one.source_partitions).values()) / one.batch_s)
+        for one in readings
     ]
     return replace(model, error=math.sqrt(sum(one**2 for one in missed) / (len(missed) - _FITTED)))
 
 
 def _stage(name: str, place: int, readings: Sequence[Reading]) -> StageLine:
-    partitions = np.array([one.partitions for one in readings], dtype=float)
+    partitions = np.array([one.tasks(place) for one in readings], dtype=float)
     rows = np.array([one.stage_rows[place] for one in readings])
     seconds = np.array([one.stage_s[place] for one in readings])
     fed = np.array([one.rows for one in readings])

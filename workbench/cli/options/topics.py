@@ -29,7 +29,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     fill = commands.add_parser(
         "fill",
         parents=[client],
-        description="Send rows of a data set, or Nexmark events, to a Kafka topic at full speed, as JSON. The topic is "
+        description="Send rows of a data set, or Nexmark events, to a Kafka topic at full speed, as JSON; a captured "
+        "sample with its keys, headers and values as they were. A record's timestamp is its event time. The topic is "
         "created if it is missing.",
     )
     fill.add_argument("topic", metavar="TOPIC", help="kafka://HOST:PORT/TOPIC")
@@ -37,5 +38,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     fill.add_argument("--rows", type=int, default=1_000_000, help="rows to send, repeating a data set (%(default)s)")
     fill.add_argument("--event-time", metavar="COLUMN", help="event-time column of the data, replaced up to now")
     fill.add_argument("--event-rate", type=float, default=100_000.0, help="rows per second of event time (%(default)g)")
-    fill.add_argument("--key", metavar="COLUMN", help="column that is the record's key")
+    fill.add_argument(
+        "--key", metavar="COLUMN", help="column that is the record's key (default: none; of a sample, its own)"
+    )
     fill.add_argument("--partitions", type=int, default=4, help="of a topic that is created (%(default)s)")

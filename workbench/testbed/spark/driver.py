@@ -11,7 +11,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,11 +26,13 @@ from workbench.metrics import Observation, SourceProfile, Timing
 from workbench.records import Machine
 from workbench.testbed.spark.cluster import (
     await_executors,
+    cause_of,
     check_log_folder,
     check_shared,
     copy_into,
     describe_workers,
     pack,
+    registered,
     remove,
 )
 from workbench.testbed.spark.event_log import EventLog
@@ -47,6 +49,7 @@ from workbench.testbed.spark.operators import (
     scans,
 )
 from workbench.testbed.spark.paces import executor_paces
+from workbench.testbed.spark.process import LEFT
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
@@ -92,6 +95,7 @@ class Driver:
         self._interference = InterferenceProbe(self._core_timer(), now_s)
         self._executor: int | None = None
         self._machine: Machine | None = None  # of a cluster's executors
+        self._registered: frozenset[str] | None = None  # these executors
 
     def deploy(self) -> dict[str, Any]:
         """Start Spark and the query, and warm up both."""
@@ -106,6 +110,8 @@ class Driver:
             spec.quota.add(self._executor)
         log_file = next((spec.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
+        if self._registered is not None:
+            self._events.expect(self._registered)
         self._meter = Meter(spec.quota, self._executor)
         self._queries = Queries(spark, self._events, self._meter, self._wait)
         self._say(f"warming up the query's code{'' if spec.cluster else ', without a quota'}")
@@ -257,6 +263,7 @@ class Driver:
             cores=cores,
             edges=operator_edges(logs, operator_names(labels or ())),
             executors=executor_paces(logs),
+            source_partitions=live.feed.partitions,
         )
         self._fastest = max(self._fastest, observation.consumed_rate)
         limit = self._source.profile(spec.budget, self._scans()).rate_limit
@@ -319,6 +326,7 @@ class Driver:
         spec, spark = self._spec, self._spark
         assert spec.cluster is not None and spark is not None  # noqa: S101, PT018 - for the type checker
         await_executors(spark, spec.cluster, spec.budget, self._let_pass, self._say)
+        self._registered = registered(spark)
         self._say("looking at the executors")
         self._machine = describe_workers(spark, spec.cluster, spec.budget)
         check_shared(spark, spec.checkpoints, spec.budget.slots)
@@ -339,10 +347,16 @@ class Driver:
         if self._spec.cluster is None:
             end_session(spark)
             return
-        remove(spark, self._spec.checkpoints)
+        folder = self._spec.checkpoints
+        if kept := remove(spark, folder):
+            _leave(f"the checkpoints in {folder} cannot be removed ({kept}): remove the folder")
         configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - py4j's only door
-        with suppress(Py4JError, OSError):  # nothing measured depends on it; its folder was written before
+        try:
             end_session(spark, lambda jvm: self._keep_log(jvm, configuration))
+        except (Py4JError, OSError) as error:  # nothing measured depends on it; its folder was written before
+            if self._spec.cluster.event_log:
+                log = self._spec.cluster.event_log
+                _leave(f"the event log is not in {log}, or is not whole there: {cause_of(str(error))}")
 
     def _keep_log(self, jvm: Any, configuration: Any) -> None:  # noqa: ANN401 - py4j is not typed
         cluster = self._spec.cluster
@@ -436,6 +450,11 @@ class Driver:
     def _receive(self) -> tuple[str, Any]:
         message: tuple[str, Any] = self._connection.recv()
         return message
+
+
+def _leave(what: str) -> None:
+    """Name what could not be put in order: the owner, who has closed the pipe by now, reads it in the output."""
+    print(f"{LEFT}{what}", flush=True)  # noqa: T201 - its output is a log
 
 
 def _load(data: bytes) -> DeploymentSpec:

@@ -261,6 +261,7 @@ class EventLog:
     path: Path
     _position: int = 0
     _events: Events = field(default_factory=Events)
+    _expected: frozenset[str] | None = None
 
     def poll(self) -> list[tuple[str, BatchLog]]:
         """Read new events; return pairs of query id and batch, in order of commit."""
@@ -270,6 +271,10 @@ class EventLog:
         whole = text[: text.rfind(b"\n") + 1]  # an unfinished last line waits for the next call
         self._position += len(whole)
         return [batch for line in whole.splitlines() if (batch := self._events.take(json.loads(line)))]
+
+    def expect(self, executors: frozenset[str]) -> None:
+        """Take only these executors for lost when they are removed: others were replaced before they were used."""
+        self._expected = executors
 
     def failure(self, query_id: str) -> str | None:
         """Why the query ended on its own; None while it runs."""
@@ -285,8 +290,9 @@ class EventLog:
 
     @property
     def lost(self) -> Mapping[str, str]:
-        """Executors that were removed so far, with the reason."""
-        return self._events.lost
+        """Executors that were removed so far, with the reason; see `expect`."""
+        known = self._events.lost
+        return {one: why for one, why in known.items() if self._expected is None or one in self._expected}
 
 
 def _walk(plan: dict[str, Any]) -> Iterator[tuple[str, str, dict[int, str]]]:

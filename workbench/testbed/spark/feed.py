@@ -23,6 +23,11 @@ class Feed(Protocol):
         """Whether too few rows are left for a batch, so that it must begin again at its first row."""
         ...
 
+    @property
+    def partitions(self) -> int | None:
+        """Partitions that the last batch read where the feed chooses them itself; None: as many as it was asked for."""
+        ...
+
     def stream(self, spark: "SparkSession", rows: Any, partitions: int) -> "DataFrame":  # noqa: ANN401 - each its own
         """Return the query's input."""
         ...
@@ -44,6 +49,7 @@ class ReplayFeed:
     """Replays rows under a control file in `folder`."""
 
     restarts = exhausted = False
+    partitions = None
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -34,6 +34,7 @@ MOST_FITTING = 10
 # Spark waits ten seconds, and no setting changes that, for the source's Python process: too short on a busy machine.
 _SLOW_PYTHON = "Python worker failed to connect back"
 _MOST_STARTS = 20
+_DATA_LOST = ("failOnDataLoss", "KAFKA_DATA_LOSS", "OffsetOutOfRange", "data may have been lost")
 MOST_UNREAD = 3  # consecutive batches that read none of the released rows: the next will not either
 
 
@@ -305,6 +306,8 @@ class LiveQuery:
                 self._starts += 1
                 self.query = self._begin()
             return
+        if any(sign in failure for sign in _DATA_LOST):
+            raise overtaken(f"the topic of query {self.name!r}")
         raise WorkbenchError(
             f"Query {self.name!r} failed at run time: {_root_cause(failure)}. "
             "Fix the query or the data; everything measured so far is kept."
@@ -314,6 +317,15 @@ class LiveQuery:
         """End the query and drop its checkpoint."""
         self.pause()
         self._drop_checkpoint()
+
+
+def overtaken(topic: str) -> WorkbenchError:
+    """Return the error for a topic that dropped records before they were read."""
+    return WorkbenchError(
+        f"Records of {topic} were dropped before they were read: its retention overtook the run, or it was deleted. "
+        "Raise its retention, or fill a topic of its own (workbench fill), then run the same command again; what was "
+        "measured is kept."
+    )
 
 
 def most_growth(seen: Sequence[tuple[int, float]], interval_s: float) -> float:

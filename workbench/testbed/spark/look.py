@@ -36,17 +36,18 @@ if TYPE_CHECKING:
 
 _START_S = 300.0  # of Spark itself, on a busy machine
 _POLL_S = 0.1
-_THINGS = 4
+_THINGS = 5
 _MAIN = "import sys; from workbench.testbed.spark import look; look.main(sys.argv[1])"
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One thing of a cluster: what was found, and what to do if it is not fit (empty if it is)."""
+    """One thing of a cluster: what was found, what to do if it is not fit (empty if it is), and whether it must be."""
 
     thing: str
     found: str
     fix: str = ""
+    needed: bool = True
 
 
 def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
@@ -88,14 +89,14 @@ def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
             seen = tuple(Seen(**json.loads(line)) for line in said)
             errors.seek(0)
             cause = last_line(errors.read()).rstrip(".")
-    if not seen or (len(seen) < _THINGS and not any(one.fix for one in seen)):
+    if not seen or (len(seen) < _THINGS and not any(one.fix and one.needed for one in seen)):
         fix = f"{ended}{': ' * bool(cause)}{cause}."
         seen += (Seen("cluster", f"no answer for {count} executors", fix),)
     return (Seen("cluster", "reached"), *seen)
 
 
-def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[str, Callable[[], str]]]":
-    """Things to look at, each with the function that looks and says what it found."""
+def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[str, Callable[[], str], bool]]":
+    """Things to look at, each with the function that looks and says what it found, and whether it must be fit."""
     checkpoints = f"{cluster.checkpoint.rstrip('/')}/workbench-look-{uuid.uuid4().hex[:12]}"
     held: list[SparkSession] = []
 
@@ -117,6 +118,9 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
         held.append(start_session(spec))
         return "understands this machine's Spark and has room"
 
+    def trust() -> str:
+        return check_authentication(held[0])
+
     def wait() -> str:
         began = time.monotonic()
         await_executors(held[0], cluster, budget, lambda: time.sleep(_POLL_S), lambda _: None)
@@ -133,14 +137,31 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
         return "written here, read by the executors"
 
     try:
-        yield "application", start
-        yield "executors", wait
-        yield "workers", describe
-        yield "checkpoints", share
+        yield "application", start, True
+        yield "authentication", trust, False
+        yield "executors", wait, True
+        yield "workers", describe, True
+        yield "checkpoints", share, True
     finally:
         for session in held:
             remove(session, checkpoints)
             end_session(session)
+
+
+def check_authentication(spark: "SparkSession") -> str:
+    """Say that Spark's processes know each other.
+
+    Raises
+    ------
+    WorkbenchError
+        If they do not, as is the default of a cluster.
+    """
+    if str(spark.sparkContext.getConf().get("spark.authenticate", "false")).lower() == "true":
+        return "spark.authenticate is on"
+    raise WorkbenchError(
+        "spark.authenticate is not on: a process that reaches the driver's ports can take part in the application. Set "
+        "it to true in your spark-defaults.conf; a standalone cluster also needs spark.authenticate.secret there."
+    )
 
 
 def _unchanged(stream: "DataFrame") -> "DataFrame":
@@ -153,12 +174,12 @@ def main(file: str) -> None:
     asked = json.loads(path.read_text())
     profile = SlotProfile(**asked["budget"].pop("profile"))
     cluster, budget = Cluster(**asked["cluster"]), Budget(profile=profile, **asked["budget"])
-    for thing, step in _steps(cluster, budget, path.parent):
+    for thing, step, needed in _steps(cluster, budget, path.parent):
         try:
             seen = Seen(thing, step())
         except WorkbenchError as error:
-            seen = Seen(thing, "not fit", str(error))
+            seen = Seen(thing, "not fit", str(error), needed)
         sys.stdout.write(json.dumps(asdict(seen)) + "\n")
         sys.stdout.flush()
-        if seen.fix:
+        if seen.fix and seen.needed:
             break

@@ -16,6 +16,12 @@ from workbench.errors import WorkbenchError
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import last_line
 
+LEFT = "left by the workbench: "
+"""What a line of the driver's output begins with that names what it could not put in order at the end."""
+
+ENDS_S, ENDS_ON_CLUSTER_S = 30.0, 120.0
+"""How long a driver may take to end; on a cluster, checkpoints are removed and a log may be copied over the network."""
+
 _CHECK_S = 0.25
 _NOTED = 50  # lines of each log that an error takes along
 
@@ -37,9 +43,27 @@ def environment_of_modules() -> dict[str, str]:
 
 
 class DriverProcess:
-    """The driver process and its reaper; both end when the context is left."""
+    """The driver process and its reaper; both end when the context is left.
 
-    def __init__(self, folder: Path, disk: Path, quota: CpuQuota | None) -> None:
+    Parameters
+    ----------
+    folder, disk, quota
+        See `DeploymentSpec`.
+    ends_s
+        Seconds that the driver has to end, before it is killed.
+    say
+        Called with one line of text for each thing that it left.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        disk: Path,
+        quota: CpuQuota | None,
+        ends_s: float = ENDS_S,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._ends_s, self._say = ends_s, say
         self.connection, theirs = Pipe()
         alive_read, alive_write = os.pipe()
         environment = environment_of_modules()
@@ -92,13 +116,20 @@ class DriverProcess:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.connection.close()
         try:
-            self._process.wait(30)
+            self._process.wait(self._ends_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            self._say(
+                f"Spark did not end within {self._ends_s:g} s and was killed; on a cluster, checkpoints may be left "
+                "and the event log may be missing"
+            )
         with suppress(subprocess.TimeoutExpired):  # it goes on by itself
             self._reaper.wait(60)
         with self._log, self._jvm_log:
+            for line in self.said().splitlines():
+                if line.startswith(LEFT):
+                    self._say(line.removeprefix(LEFT))
             if isinstance(error, Exception):  # for a bundle: the folder with the logs is gone
                 for name, said in (("driver", self.said()), ("Java", self._jvm_log.read())):
                     error.add_note("\n".join([f"The last lines of {name}'s log:", *said.splitlines()[-_NOTED:]]))

@@ -17,7 +17,7 @@ from workbench.dataflow import Budget
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
 from workbench.records import MEASURED, state_settings
-from workbench.testbed.spark.cluster import Cluster, check_room, cluster_conf, refused
+from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -127,7 +127,6 @@ def _conf_here(budget: Budget, memory: Memory, folder: Path, disk: Path) -> dict
 def _conf_there(cluster: Cluster, budget: Budget, address: str | None) -> dict[str, str]:
     # A cluster's own settings say how its processes trust each other.
     return {
-        "spark.executor.extraJavaOptions": COMPILED_SOON,
         "spark.redaction.regex": _SECRETS,
         **cluster_conf(cluster, budget, address),
     }
@@ -180,6 +179,8 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     if cluster:
         check_room(gateway.jvm, cluster, budget, address)
+        # Spark has put your settings among the JVM's properties, where those that it was started with replace them.
+        conf.setAll(list(beside_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON).items()))
     else:
         compile_into(folder / "classes", gateway.jvm)
         # Over the gateway, since everybody can read command lines; executors get it in their environment.

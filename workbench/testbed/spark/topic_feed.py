@@ -4,23 +4,28 @@ Spark admits ``maxOffsetsPerTrigger`` records to a batch, and reads this option 
 starts the query again, from the same checkpoint: its state stays, and it goes on where it was. Where too few records
 are left, it begins again at the topic's earliest offset with a fresh checkpoint, because event time would go back.
 
-Spark divides the cap by what is left in each partition and rounds down. The cap is raised by one record for each
-partition but one, so that at least the commanded rate is offered. The records that a batch took, its end offsets less
-its start offsets, are what counts.
+Spark divides the cap by what is left in each partition and rounds down, though to one record at least. The cap is the
+lowest with which the next batches, divided like that, take the commanded rate. The records that a batch read are what
+counts: some offsets hold none, after compaction or where a transaction ended. A topic with many such offsets is
+refused, because they are offered in place of records.
 """
 
+import bisect
 import json
+import math
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import BatchLog
+from workbench.testbed.spark.live import overtaken
 from workbench.workload import Command, Release
 from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings, offsets_of
 
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
 _SEVERAL = 4  # batches of one command: the first of them pays for the start, and a few are compared
 _PROBE_S = 60.0
 _LOOK_S, _ANSWER_S = 1.0, 2.0
+_AHEAD = 10  # batches for which the cap is chosen: about a window
+_LEAST_HELD, _FEWEST_OFFSETS = 0.99, 100  # records by offset, from this many offsets on
 
 
 @dataclass(frozen=True)
@@ -65,12 +72,15 @@ class TopicFeed:
     rows: TopicRows
     exhausted: bool = False
     restarts: bool = True
+    partitions: int | None = None
     _command: Command | None = None
     _wanted: int = 0
     _last: Release | None = None
     _ready_after: int = -1
     _ends: dict[int, tuple[int, int]] = field(default_factory=dict)
     _reached: dict[int, int] = field(default_factory=dict)
+    _offsets: int = 0
+    _records: int = 0
 
     def __post_init__(self) -> None:
         self._topic = Topic.parse(self.rows.url)
@@ -90,7 +100,7 @@ class TopicFeed:
         for name, value in java_settings(self._settings).items():
             reader = reader.option(f"kafka.{name}", value)
         if self._command is not None:
-            reader = reader.option("maxOffsetsPerTrigger", self._wanted + max(0, len(self._ends) - 1))
+            reader = reader.option("maxOffsetsPerTrigger", self.cap)
         records = reader.load()
         return records.select(*_decoded(rows.schema)) if rows.decoded else records.select(f.lit(0).alias("row"))
 
@@ -98,13 +108,18 @@ class TopicFeed:
         """Take the command; see `starts`."""
         self._command, self._wanted, self._last = command, command.max_records, None
 
+    @property
+    def cap(self) -> int:
+        """Offsets to admit to a batch, so that it takes as many records as are wanted."""
+        return cap_for(math.ceil(self._wanted / self._held), self._sizes())
+
     def starts(self, last_batch: int) -> bool:
         """Look at the topic, and say whether the query must begin again at its earliest offset.
 
         Raises
         ------
         WorkbenchError
-            If no broker answers, or the whole topic is smaller than one batch.
+            If no broker answers, the whole topic is smaller than one batch, or has dropped records that come next.
         """
         assert self._command is not None  # noqa: S101 - for the type checker
         BrokerWatch(self.rows.url).check()
@@ -120,6 +135,8 @@ class TopicFeed:
         several = _SEVERAL * self._wanted if self._command.rate is None else self._wanted
         enough = max(several, min(_PROBE_S * (self._command.rate or 0.0), whole / 2))
         fresh = self.exhausted or not self._reached or self._left() < enough
+        if not fresh and any(self._reached.get(number, low) < low for number, (low, _) in self._ends.items()):
+            raise overtaken(self._topic.url)
         if fresh:
             self._reached = {number: low for number, (low, _) in self._ends.items()}
         # The first batch after a start pays for it, and repeats one that was cut off.
@@ -128,7 +145,13 @@ class TopicFeed:
         return fresh
 
     def release(self, log: BatchLog) -> Release | None:
-        """Count the rows that a batch took, by its offsets."""
+        """Count the records that a batch read.
+
+        Raises
+        ------
+        WorkbenchError
+            If more than a few of the offsets that the batches passed hold no record.
+        """
         start, end, latest = (_offsets(log.progress, name) for name in ("startOffset", "endOffset", "latestOffset"))
         begun = start or {number: low for number, (low, _) in self._ends.items()}
         for number, high in latest.items():
@@ -138,7 +161,9 @@ class TopicFeed:
         command, before = self._command, self._last
         if command is None or log.batch_id <= self._ready_after:
             return None
-        taken = sum(reached - begun.get(number, 0) for number, reached in end.items())
+        passed = [reached - begun.get(number, 0) for number, reached in end.items()]
+        self.partitions = sum(size > 0 for size in passed)
+        taken = self._read(sum(passed), int(log.progress["sources"][0].get("numInputRows") or 0))
         at_s = datetime.fromisoformat(log.progress["timestamp"]).timestamp() + self._clock_s
         first = before.last if before else 0
         last = first + taken
@@ -148,8 +173,64 @@ class TopicFeed:
         self._last = Release(command.epoch, at_s, first, last, 0, 0, due, due - last)
         return self._last
 
+    def _read(self, offsets: int, records: int) -> int:
+        """Note how many records a range of offsets held; give their number, once, however often the query reads it."""
+        held = min(records, offsets)
+        self._offsets += offsets
+        self._records += held
+        if self._offsets >= _FEWEST_OFFSETS and self._records < _LEAST_HELD * self._offsets:
+            raise WorkbenchError(
+                f"Only {units.percent(self._held)} of the {self._offsets:,} offsets that were read of the topic "
+                f"{self._topic.url} hold a record; at least {units.percent(_LEAST_HELD)} must, because Spark's Kafka "
+                "source is offered offsets. A compacted topic and one written in many small transactions have fewer, "
+                "and a query must not stop reading (limit). Fill a topic of its own with these rows (workbench "
+                "capture, workbench fill), and measure on that one.",
+                settings=("dataset",),
+            )
+        return held
+
+    @property
+    def _held(self) -> float:
+        """Records by offset, as seen so far."""
+        return self._records / self._offsets if self._offsets else 1.0
+
     def _left(self) -> int:
-        return sum(high - self._reached.get(number, low) for number, (low, high) in self._ends.items())
+        return sum(self._sizes())
+
+    def _sizes(self) -> list[int]:
+        return [high - self._reached.get(number, low) for number, (low, high) in self._ends.items()]
+
+
+def cap_for(wanted: int, left: Sequence[int]) -> int:
+    """Return the lowest ``maxOffsetsPerTrigger`` with which the next batches take at least `wanted` records on average.
+
+    Parameters
+    ----------
+    left
+        Records left in each partition.
+    """
+    batches = max(1, min(_AHEAD, sum(left) // max(1, wanted)))
+
+    def taken(cap: int) -> int:
+        sizes, total = [size for size in left if size > 0], 0
+        for _ in range(batches):
+            shares = divided(cap, sizes)
+            total += sum(shares)
+            sizes = [size - share for size, share in zip(sizes, shares, strict=True) if size > share]
+        return total
+
+    most = wanted + sum(size > 0 for size in left)
+    return 1 + bisect.bisect_left(range(1, most), batches * wanted, key=taken)
+
+
+def divided(cap: int, sizes: Sequence[int]) -> list[int]:
+    """Return what Spark takes of each partition with `sizes` records left: see ``rateLimit`` of its Kafka source."""
+    total = sum(sizes)
+    shares = (cap * (size / total) for size in sizes)
+    return [
+        min(size, math.ceil(share) if share < 1 else math.floor(share))
+        for size, share in zip(sizes, shares, strict=True)
+    ]
 
 
 def _offsets(progress: Mapping[str, Any], name: str) -> dict[int, int]:

@@ -1,8 +1,10 @@
 """A bounded sample of a topic as a Parquet file, with keys, timestamps, headers and places.
 
-Only what is there when the capture begins is read: of every partition the newest records up to its end. What is read is
-written part by part, each with the place that was reached, so an interrupted capture goes on from there. At the end the
-parts become one file, in the order of the records' timestamps, which is about the order of their arrival.
+Only what is there when the capture begins is read: of every partition the records since one moment, up to its end, so
+that keys and partitions have the shares of the traffic. That moment is chosen so that the limits are reached at the
+end, for which a first poll shows how large records are. What is read is written part by part, each with the place that
+was reached, so an interrupted capture goes on from there. At the end the parts become one file, in the order of the
+records' timestamps, which is about the order of their arrival.
 """
 
 import fcntl
@@ -34,6 +36,12 @@ _AGAIN_S = 0.2
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _ASK_S, _SILENT_S = 10.0, 30.0  # for metadata; without a record although some are left
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0
+_NEAR = 0.02  # of the rows that are wanted: within it, partitions are cut in proportion
+_FIRST_STEP_MS = 1000
+_FILLED = 0.95  # of the bytes that are allowed, because sizes are estimated
+
+_Ends = Mapping[int, tuple[int, int]]
+"""The first offset of each partition and the one after its last."""
 
 
 @dataclass(frozen=True)
@@ -252,22 +260,101 @@ def _told(topic: Topic, error: KafkaError | object, heard: list[str]) -> Workben
 def _begun(consumer: Consumer, topic: Topic, limits: Limits) -> _State:
     """Look at every partition's ends, and choose where to begin so that the newest records are read."""
     ends = _ends(consumer, topic)
+    now_ms = int(1000 * time.time())
     begin = {number: low for number, (low, _) in ends.items()}
     if limits.seconds is not None:
-        since = max(0, int(1000 * (time.time() - limits.seconds)))
-        asked = [TopicPartition(topic.name, number, since) for number in ends]
-        for found in consumer.offsets_for_times(asked, timeout=_ASK_S):
-            if found.error is not None:
-                raise KafkaException(found.error)
-            low, high = ends[found.partition]
-            begin[found.partition] = max(low, found.offset if found.offset >= 0 else high)
-    shared = _shared(limits.rows, {number: high - begin[number] for number, (_, high) in ends.items()})
+        begin = _offsets_at(consumer, topic, max(0, now_ms - int(1000 * limits.seconds)), ends)
+    rows = _rows_within(consumer, topic, limits, begin, ends)
+    if rows < _behind(begin, ends):
+        begin = _newest(lambda at_ms: _offsets_at(consumer, topic, at_ms, ends), rows, begin, ends, now_ms)
     return _State(
         topic.url,
         asdict(limits),
-        {str(number): high - shared[number] for number, (_, high) in ends.items()},
+        {str(number): begin[number] for number in ends},
         {str(number): high for number, (_, high) in ends.items()},
     )
+
+
+def _offsets_at(consumer: Consumer, topic: Topic, at_ms: int, ends: _Ends) -> dict[int, int]:
+    """Give the first offset of every partition with a record of that time or later."""
+    found = {}
+    for place in consumer.offsets_for_times(
+        [TopicPartition(topic.name, number, at_ms) for number in ends], timeout=_ASK_S
+    ):
+        if place.error is not None:
+            raise KafkaException(place.error)
+        low, high = ends[place.partition]
+        found[place.partition] = max(low, min(place.offset, high) if place.offset >= 0 else high)
+    return found
+
+
+def _newest(
+    offsets_at: Callable[[int], dict[int, int]], rows: int, begin: Mapping[int, int], ends: _Ends, now_ms: int
+) -> dict[int, int]:
+    """Give where to begin so that the newest `rows` records are read, of all partitions those since one moment.
+
+    Parameters
+    ----------
+    offsets_at
+        Gives the offsets at a time, ms since 1970.
+    begin
+        Where more than as many records begin.
+    """
+
+    def at(at_ms: int) -> dict[int, int]:
+        return {number: max(begin[number], offset) for number, offset in offsets_at(at_ms).items()}
+
+    late_ms, back_ms = now_ms + 1, _FIRST_STEP_MS
+    late, early_ms, early = at(late_ms), 0, dict(begin)
+    if _behind(late, ends) > rows:  # stamped in the future
+        return _between(late, {number: high for number, (_, high) in ends.items()}, rows, ends)
+    while now_ms > back_ms:
+        tried = at(now_ms - back_ms)
+        if _behind(tried, ends) > rows:
+            early_ms, early = now_ms - back_ms, tried
+            break
+        late_ms, late = now_ms - back_ms, tried
+        back_ms *= 2
+    while late_ms - early_ms > 1 and _behind(early, ends) - _behind(late, ends) > _NEAR * rows:
+        middle_ms = (early_ms + late_ms) // 2
+        tried = at(middle_ms)
+        if _behind(tried, ends) > rows:
+            early_ms, early = middle_ms, tried
+        else:
+            late_ms, late = middle_ms, tried
+    return _between(early, late, rows, ends)
+
+
+def _between(early: Mapping[int, int], late: Mapping[int, int], rows: int, ends: _Ends) -> dict[int, int]:
+    """Give the offsets with `rows` records behind them, between `early` ones with more and `late` ones with fewer."""
+    before, after = _behind(early, ends), _behind(late, ends)
+    share = (rows - after) / max(1, before - after)
+    return {number: late[number] - int(share * (late[number] - early[number])) for number in ends}
+
+
+def _behind(begin: Mapping[int, int], ends: _Ends) -> int:
+    return sum(high - begin[number] for number, (_, high) in ends.items())
+
+
+def _rows_within(consumer: Consumer, topic: Topic, limits: Limits, begin: Mapping[int, int], ends: _Ends) -> int:
+    """Give how many rows the limits allow; the size of a record is estimated from the last few of every partition."""
+    each = -(-_POLL_ROWS // len(ends))
+    last = {number: max(begin[number], high - each) for number, (_, high) in ends.items()}
+    consumer.assign([TopicPartition(topic.name, number, offset) for number, offset in last.items()])
+    sizes = list[int]()
+    until = time.monotonic() + _ASK_S
+    while len(sizes) < _behind(last, ends) and time.monotonic() < until:
+        polled = consumer.consume(_POLL_ROWS, _POLL_S)
+        if not polled:
+            break
+        sizes += [_size(message) for message in polled if message.error() is None]
+    if not sum(sizes):
+        return limits.rows
+    return max(1, min(limits.rows, int(_FILLED * limits.megabytes * 2**20 * len(sizes) / sum(sizes))))
+
+
+def _size(message: Message) -> int:
+    return len(message.key() or b"") + len(message.value() or b"") + len(str(message.headers() or ""))
 
 
 def offsets_of(topic: Topic, settings: Mapping[str, Any] | None = None) -> dict[int, tuple[int, int]]:
@@ -309,15 +396,6 @@ def _ends_of(consumer: Consumer, topic: Topic, number: int) -> tuple[int, int]:
             time.sleep(_AGAIN_S)
         else:
             return low, high
-
-
-def _shared(rows: int, there: Mapping[int, int]) -> dict[int, int]:
-    """Share `rows` evenly over partitions, what one has not going to the others."""
-    shared: dict[int, int] = {}
-    for place, number in enumerate(sorted(there, key=lambda one: there[one])):
-        shared[number] = min(there[number], -(-rows // (len(there) - place)))
-        rows -= shared[number]
-    return shared
 
 
 def _resumed(consumer: Consumer, parts: Path, topic: Topic, limits: Limits) -> _State | None:
@@ -406,7 +484,7 @@ class _Reading:
                 self.consumer.pause([TopicPartition(self.topic.name, int(name))])
                 continue
             self.waiting.append(message)
-            size = len(message.key() or b"") + len(message.value() or b"") + len(str(message.headers() or ""))
+            size = _size(message)
             self.state.following[name] = offset + 1
             self.state.size += size
             self.waiting_size += size

@@ -1,4 +1,7 @@
-"""A topic filled from a data set or a generator at full speed, as JSON."""
+"""A topic filled from a data set or a generator at full speed, as JSON; from a captured sample, as it was captured.
+
+A record's timestamp is its row's event time.
+"""
 
 import base64
 import json
@@ -7,9 +10,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -17,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
 from workbench.workload.kafka._capture import refused
+from workbench.workload.kafka._sample import HEADERS, KEY, OWN, VALUE, field_of
 from workbench.workload.kafka.topic import Topic
 from workbench.workload.query import EventClock, Generator
 
@@ -57,6 +63,7 @@ def fill(
     settings: Mapping[str, Any] | None = None,
     *,
     key: str | None = None,
+    event_time: str | None = None,
     partitions: int = 4,
     event_rate: float = 100_000.0,
     progress: Callable[[str], None] = lambda _: None,
@@ -66,7 +73,10 @@ def fill(
     Parameters
     ----------
     key
-        Column whose value is the record's key, so that rows of one key meet in one partition; None: no key.
+        Column whose value is the record's key, so that rows of one key meet in one partition; None: that of a captured
+        sample, otherwise no key.
+    event_time
+        Column with the event time, which is the record's timestamp; None: the time at which the row is due.
     partitions
         Of a topic that is created.
     event_rate
@@ -101,12 +111,52 @@ def fill(
     except (ValueError, TypeError) as error:
         raise refused(error, given) from error
     begun = time.monotonic()
+    records = _Records(tuple(names), key)
     for batch in generator.batches(0, rows, clock):
-        for row in batch.to_pylist():
-            sending.send(row, key)
+        times_ms = _times_ms(batch, event_time, clock, sending.sent)
+        for row, at_ms in zip(batch.to_pylist(), times_ms, strict=True):
+            sending.send(at_ms, **records.of(row))
         progress(f"{sending.sent:,} of {rows:,} rows sent")
     sending.finish()
     return Filled(sending.sent, time.monotonic() - begun, there)
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Makes records of rows with these `columns`; those of a captured sample become what they were."""
+
+    columns: tuple[str, ...]
+    key: str | None
+
+    def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the record's value, key and headers."""
+        if not self.captured:
+            return {"value": _json(row), "key": None if self.key is None else _bytes(row[self.key])}
+        inside = {field_of(name): value for name, value in row.items() if name not in OWN}
+        if self.raw:
+            value = _bytes(row[VALUE])
+        else:
+            value = _json(inside) if any(one is not None for one in inside.values()) else None
+        return {"value": value, "key": _bytes(row[self.key or KEY]), "headers": _headers(row[HEADERS])}
+
+    @cached_property
+    def captured(self) -> bool:
+        """Whether the rows are those of a captured sample."""
+        return OWN.issubset(self.columns)
+
+    @cached_property
+    def raw(self) -> bool:
+        """Whether the values were no JSON."""
+        return set(self.columns) - OWN == {VALUE}
+
+
+def _times_ms(batch: pa.RecordBatch, event_time: str | None, clock: EventClock, first: int) -> list[int]:
+    """Give the rows' timestamps, ms since 1970; the client takes 0 for now."""
+    times_us = clock.times_us(np.arange(first, first + batch.num_rows))
+    if event_time is not None and pa.types.is_timestamp(batch.schema.field(event_time).type):
+        times_us = batch.column(event_time).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+    found: list[int] = np.maximum(1, times_us // 1000).tolist()
+    return found
 
 
 @dataclass
@@ -118,11 +168,10 @@ class _Sending:
     sent: int = 0
     failed: list[KafkaError] = field(default_factory=list)
 
-    def send(self, row: Mapping[str, Any], key: str | None) -> None:
-        value, own = _json(row), None if key is None else _key(row[key])
+    def send(self, at_ms: int, **record: Any) -> None:  # noqa: ANN401 - key, value and headers
         while True:
             try:
-                self.producer.produce(self.topic.name, value, own, on_delivery=self._note)
+                self.producer.produce(self.topic.name, timestamp=at_ms, on_delivery=self._note, **record)
                 break
             except BufferError:  # the client's queue is full: let it send
                 self.producer.poll(_WAIT_S)
@@ -182,10 +231,15 @@ def _told(topic: Topic, error: object, also: str = "") -> WorkbenchError:
     )
 
 
-def _key(value: object) -> bytes | None:
+def _bytes(value: object) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     return str(value).encode()
+
+
+def _headers(text: str | None) -> list[tuple[str, bytes | None]]:
+    """Read the headers of a captured record: a JSON list of pairs."""
+    return [(name, _bytes(value)) for name, value in json.loads(text or "[]")]
 
 
 def _json(row: Mapping[str, Any]) -> bytes:

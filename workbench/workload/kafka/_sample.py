@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 from confluent_kafka import Message
 
 KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS, VALUE = "_key", "_timestamp", "_partition", "_offset", "_headers", "value"
-_RESERVED = (KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS, VALUE)
+OWN = frozenset({KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS})
+"""Columns of a sample that are no part of the values."""
+_RESERVED = OWN | {VALUE}
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {KEY: "key", TIMESTAMP: "timestamp", PARTITION: "partition", OFFSET: "offset"}
 )
@@ -53,11 +55,11 @@ def write_part(messages: Sequence[Message], path: Path) -> None:
 
 
 def joined(parts: Sequence[Path]) -> tuple[pa.Table, int]:
-    """Put parts into one table; count the values that are no JSON object."""
+    """Put parts into one table; count the values that are no JSON object. Without a value, columns are empty."""
     rows = objects = 0
     kinds: dict[str, set[str]] = {}
     for values in _values(parts):
-        rows += len(values)
+        rows += sum(value is not None for value in values)
         for found in map(_object, values):
             objects += found is not None
             for name, value in (found or {}).items():

@@ -25,6 +25,16 @@ def test_exact_parts_are_recovered_from_partitions_and_loads():
     assert parts.most_tasks == 32
 
 
+def test_a_topic_with_more_partitions_than_slots_is_read_in_waves():
+    engine = Engine(topic=100)
+    parts = fit_micro_batch([engine.run(n, 10.0, loads=(0.2, 0.5)) for n in (1, 2, 4)])
+    assert parts.driver_task_s == pytest.approx(0.004, rel=0.1)
+    assert parts.stages[0].fixed_s == pytest.approx(SCAN["fixed_s"], rel=0.1)
+    assert parts.error < 0.02
+    rows = 40_000
+    assert sum(parts.parts_s(rows, 3, 3, 100).values()) == pytest.approx(engine.batch_s(rows, 3, 3), rel=0.05)
+
+
 @pytest.mark.parametrize("interval_s", [2.0, 10.0])
 @pytest.mark.parametrize("slots", [8, 32])
 @pytest.mark.parametrize("per_slot", [1, 2])

@@ -1,5 +1,6 @@
 """What is asked of a cluster, what is refused before anything starts, and what errors say."""
 
+import json
 import math
 import os
 import socket
@@ -7,7 +8,8 @@ import subprocess
 import sys
 import types
 import zipfile
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -23,10 +25,14 @@ from workbench.records import Executor
 from workbench.study import study_from
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster, driver, look, look_at
-from workbench.testbed.spark.cluster import cluster_conf, pack, refused
+from workbench.testbed.spark.cluster import beside_yours, check_log_folder, check_shared, cluster_conf, pack, refused
+from workbench.testbed.spark.cluster.executors import _on_executors
 from workbench.testbed.spark.cluster.kubernetes import conf as kubernetes_conf
+from workbench.testbed.spark.cluster.kubernetes import owner
 from workbench.testbed.spark.cluster.standalone import Offer, Worker, offer_of, refuse, waiting
 from workbench.testbed.spark.cluster.yarn import conf as yarn_conf
+from workbench.testbed.spark.look import check_authentication
+from workbench.testbed.spark.process import LEFT
 from workbench.testbed.spark.session import python_of, spark_conf
 
 MASTER, SHARED = "spark://m:7077", "hdfs://n/checkpoints"
@@ -117,9 +123,8 @@ def test_standalone_is_asked_for_cores_in_all_and_by_executor():
     }
 
 
-def test_kubernetes_limits_cores_and_owns_its_pods_where_the_driver_is_one():
-    inside = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "HOSTNAME": "notebook-0"}
-    made = kubernetes_conf(KUBERNETES, FOUR, inside)
+def test_kubernetes_limits_cores():
+    made = kubernetes_conf(KUBERNETES, FOUR)
     prefix = made.pop("spark.kubernetes.executor.podNamePrefix")
     assert prefix.startswith("workbench-")
     assert made == {
@@ -127,12 +132,60 @@ def test_kubernetes_limits_cores_and_owns_its_pods_where_the_driver_is_one():
         "spark.executor.memoryOverhead": "1203m",
         "spark.kubernetes.executor.request.cores": "2000m",
         "spark.kubernetes.executor.limit.cores": "2000m",
-        "spark.kubernetes.driver.pod.name": "notebook-0",
     }
-    assert "spark.kubernetes.driver.pod.name" not in kubernetes_conf(KUBERNETES, FOUR, {"HOSTNAME": "desk"})
     whole = cluster_conf(replace(KUBERNETES, driver_host="driver.svc"), FOUR, "10.0.0.1")
     assert (whole["spark.driver.host"], whole["spark.driver.bindAddress"]) == ("driver.svc", "10.0.0.1")
     assert (whole["spark.executor.instances"], whole["spark.executor.cores"]) == ("2", "2")
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "namespace", "owned"),
+    [
+        ({}, {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "HOSTNAME": "notebook-0"}, "default\n", True),
+        ({"spark.kubernetes.namespace": "jobs"}, {"KUBERNETES_SERVICE_HOST": "x", "HOSTNAME": "n"}, "jobs", True),
+        ({"spark.kubernetes.namespace": "jobs"}, {"KUBERNETES_SERVICE_HOST": "x", "HOSTNAME": "n"}, "default", False),
+        ({"spark.kubernetes.driver.pod.name": "mine"}, {"KUBERNETES_SERVICE_HOST": "x", "HOSTNAME": "n"}, "default",
+         False),
+        ({}, {"KUBERNETES_SERVICE_HOST": "x", "HOSTNAME": "n"}, None, False),
+        ({}, {"HOSTNAME": "desk"}, "default", False),
+    ],
+)  # fmt: skip
+def test_a_pod_owns_the_executors_of_its_namespace_unless_another_is_named(
+    tmp_path, given, environment, namespace, owned
+):
+    if namespace is not None:
+        (tmp_path / "namespace").write_text(namespace)
+    found = owner(given.get, environment, tmp_path / "namespace")
+    assert found == ({"spark.kubernetes.driver.pod.name": environment["HOSTNAME"]} if owned else {})
+
+
+@pytest.mark.parametrize(("given", "made"), [(None, "-XX:X=1"), ("-Dtrust=/store", "-Dtrust=/store -XX:X=1")])
+def test_the_executors_java_options_of_yours_stay(given, made):
+    name = "spark.executor.extraJavaOptions"
+    assert beside_yours(STANDALONE, {name: given}.get, "-XX:X=1") == {name: made}
+    assert name not in spark_conf(FOUR, Path("/folder"), Path("/disk"), 4, cluster=STANDALONE, address="10.0.0.1")
+
+
+def test_a_cluster_whose_processes_do_not_authenticate_is_warned_of():
+    spark = MagicMock()
+    spark.sparkContext.getConf.return_value = {"spark.authenticate": "true"}
+    assert check_authentication(spark) == "spark.authenticate is on"
+    spark.sparkContext.getConf.return_value = {}
+    with pytest.raises(WorkbenchError, match=r"spark\.authenticate is not on: .* Set it to true"):
+        check_authentication(spark)
+
+
+def test_what_is_not_needed_does_not_end_the_look(tmp_path, monkeypatch, capsys):
+    def lacking():
+        raise WorkbenchError("It is off.")
+
+    steps = [("authentication", lacking, False), ("executors", lacking, True), ("workers", lacking, True)]
+    monkeypatch.setattr(look, "_steps", lambda *_: steps)
+    asked = {"cluster": asdict(STANDALONE), "budget": asdict(FOUR)}
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    look.main(str(tmp_path / "asked.json"))
+    seen = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["thing"], one["needed"]) for one in seen] == [("authentication", False), ("executors", True)]
 
 
 def test_yarn_needs_the_configuration_that_names_the_cluster():
@@ -236,7 +289,7 @@ def test_of_several_masters_one_may_be_down():
 
 
 def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(monkeypatch):
-    for name in ("await_executors", "describe_workers", "check_shared", "pack"):
+    for name in ("await_executors", "registered", "describe_workers", "check_shared", "pack"):
         monkeypatch.setattr(driver, name, MagicMock())
     spark = MagicMock()
     system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
@@ -248,6 +301,51 @@ def test_a_log_that_could_not_be_kept_is_refused_before_anything_is_measured(mon
     with pytest.raises(WorkbenchError, match="event log cannot be kept in hdfs://n/logs: Permission denied") as error:
         serving._await_cluster()
     assert error.value.settings == ("event_log",)
+
+
+def test_what_cannot_be_put_in_order_at_the_end_is_named(monkeypatch, capsys, tmp_path):
+    spark = MagicMock()
+    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
+    system.delete.side_effect = Py4JError("Permission denied")
+
+    def end(*_):
+        raise Py4JError("No space left")
+
+    monkeypatch.setattr(driver, "end_session", end)
+    cluster = replace(STANDALONE, event_log="hdfs://n/logs")
+    spec = SimpleNamespace(
+        budget=FOUR, cluster=cluster, generator=None, checkpoints="hdfs://n/c/workbench-1", folder=tmp_path
+    )
+    serving = driver.Driver(MagicMock(), spec)
+    serving._spark = spark
+    serving.end()
+    assert capsys.readouterr().out.splitlines() == [
+        f"{LEFT}the checkpoints in hdfs://n/c/workbench-1 cannot be removed (Permission denied): remove the folder",
+        f"{LEFT}the event log is not in hdfs://n/logs, or is not whole there: No space left",
+    ]
+
+
+def test_without_the_file_system_of_s3a_its_package_is_named():
+    spark = MagicMock()
+    spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion.return_value = "3.5.0"
+    system = spark._jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem
+    system.side_effect = Py4JError("ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found")
+    step = r"S3AFileSystem not found\. Add spark\.jars\.packages: org\.apache\.hadoop:hadoop-aws:3\.5\.0 to your"
+    with pytest.raises(WorkbenchError, match=step):
+        check_shared(spark, "s3a://bucket/checkpoints", 1)
+    with pytest.raises(WorkbenchError, match=step):
+        check_log_folder(spark, "s3a://bucket/logs")
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "numpy"])
+def test_workers_without_a_package_that_every_source_needs_are_noticed(monkeypatch, package):
+    spark = MagicMock()
+    _on_executors(spark, 1)
+    (look_there,) = spark.sparkContext.parallelize.return_value.mapPartitions.call_args.args
+    assert len(list(look_there(None))) == 1
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError, match=package):
+        list(look_there(None))
 
 
 def test_a_cluster_needs_no_memory_of_this_machine():
@@ -270,6 +368,10 @@ def test_a_cluster_that_is_busy_is_told_from_one_whose_executors_do_not_come():
     ("text", "message"),
     [
         ("java.io.InvalidClassException: org.apache.spark.deploy; local class incompatible", "runs another version"),
+        ("java.lang.ClassNotFoundException: org.apache.spark.rpc.Gone", "runs another version"),
+        ("java.lang.ClassNotFoundException: Class com.shop.Codec not found",
+         r"class com\.shop\.Codec is missing on the workers of spark://m:7077\. Add .*spark\.jars\.packages"),
+        ("java.lang.NoClassDefFoundError: com/shop/Codec", r"class com\.shop\.Codec is missing"),
         ("PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10",
          "Python is of another version than this one: .*3.10"),
         ('java.io.IOException: Cannot run program "/opt/py": error=2', "workers have no such Python: .*/opt/py"),

@@ -288,3 +288,18 @@ def test_a_batch_that_hiccuped_does_not_tilt_the_line():
 def test_the_source_alone_is_fitted_over_its_tasks(batch):
     cost = fit_source([BatchWork(batch)], 1.0)
     assert cost.of(150) > 0
+
+
+def test_executors_that_were_replaced_before_they_were_used_are_not_lost(tmp_path):
+    removed = [
+        {"Event": "SparkListenerExecutorRemoved", "Executor ID": number, "Removed Reason": "killed by the cluster"}
+        for number in ("0", "2")
+    ]
+    (tmp_path / "log").write_text("".join(f"{json.dumps(event)}\n" for event in removed))
+    log = EventLog(tmp_path / "log")
+    log.expect(frozenset({"1", "2"}))
+    log.poll()
+    assert log.lost == {"2": "killed by the cluster"}
+    every = EventLog(tmp_path / "log")
+    every.poll()
+    assert set(every.lost) == {"0", "2"}

@@ -1,9 +1,11 @@
 """What is said when Spark's driver process is gone."""
 
+import signal
+
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.process import DriverProcess, answer, ended
+from workbench.testbed.spark.process import LEFT, DriverProcess, answer, ended
 
 
 def test_without_a_word_memory_is_the_likely_cause(tmp_path, monkeypatch):
@@ -56,3 +58,18 @@ def test_a_driver_that_is_killed_leaves_nothing(folders, injected):
     injected.seen(str(seen.value))
     assert driver._reaper.returncode == 0
     assert not any(folder.exists() for folder in folders)
+
+
+def test_what_a_driver_leaves_is_said(folders):
+    said = []
+    with DriverProcess(*folders, None, say=said.append):
+        (folders[0] / "driver.log").write_text(f"a line\n{LEFT}the checkpoints in hdfs://n/c: remove the folder\n")
+    assert said == ["the checkpoints in hdfs://n/c: remove the folder"]
+
+
+def test_a_driver_that_does_not_end_is_killed_and_named(folders):
+    said = []
+    with DriverProcess(*folders, None, ends_s=0.0, say=said.append) as driver:
+        driver._process.send_signal(signal.SIGSTOP)
+    assert said[0].startswith("Spark did not end within 0 s and was killed; ")
+    assert driver._process.returncode == -signal.SIGKILL

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.live import LiveQuery, Meter
 
@@ -71,3 +72,19 @@ def test_an_exhausted_feed_begins_again_with_an_empty_state_and_a_new_epoch(live
     assert (query.epoch, query.feed.offered) == (epoch + 1, [200, 200])
     query.check()
     assert len(runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        ('Partition orders-0 lost. set the source option "failOnDataLoss" to "false".', "its retention overtook"),
+        ("Caused by: org.apache.kafka.clients.consumer.OffsetOutOfRangeException: x", "its retention overtook"),
+        ("java.lang.ArithmeticException: Division by zero", "Fix the query or the data"),
+    ],
+)
+def test_records_that_a_topic_dropped_are_no_fault_of_the_query(live, failure, said):
+    query, _ = live
+    query.command(100.0)
+    query.query.isActive, query.query.exception = False, lambda: failure
+    with pytest.raises(WorkbenchError, match=said):
+        query.check()

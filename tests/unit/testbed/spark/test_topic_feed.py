@@ -9,7 +9,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import topic_feed
 from workbench.testbed.spark.event_log import BatchLog
-from workbench.testbed.spark.topic_feed import BrokerWatch, TopicFeed, TopicRows
+from workbench.testbed.spark.topic_feed import BrokerWatch, TopicFeed, TopicRows, cap_for, divided
 from workbench.workload import Command
 
 ROWS = TopicRows("kafka://localhost:9092/orders", pa.schema([("order", pa.int64())]), ())
@@ -24,11 +24,12 @@ def feed(monkeypatch):
     return TopicFeed(ROWS)
 
 
-def batch(number, at_s, start, end, latest=(1010, 1000)):
+def batch(number, at_s, start, end, latest=(1010, 1000), *, held=1.0):
     def by_partition(pair):
         return None if pair is None else {"orders": {str(part): offset for part, offset in enumerate(pair)}}
 
     source = {"startOffset": by_partition(start), "endOffset": by_partition(end), "latestOffset": by_partition(latest)}
+    source["numInputRows"] = round(held * (sum(end) - sum(start or (10, 0))))
     stamp = datetime.fromtimestamp(BEGUN_S + at_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return BatchLog(number, {"timestamp": stamp, "sources": [source]}, ())
 
@@ -75,6 +76,65 @@ def test_a_batch_that_was_cut_off_and_repeated_is_not_counted(feed):
     assert feed.release(batch(5, 7.0, (210, 200), (310, 300))).records == 200
 
 
+def test_a_topic_half_of_whose_offsets_hold_no_record_is_refused(feed):
+    offered(feed, 100.0, 100)
+    feed.release(batch(0, 0.0, None, (60, 50), held=0.5))
+    with pytest.raises(
+        WorkbenchError, match=r"^Only 50 % of the 100 offsets .*9092/orders hold .* 99 % .*Fill a topic"
+    ):
+        feed.release(batch(1, 1.0, (60, 50), (110, 100), held=0.5))
+
+
+def test_few_offsets_without_a_record_are_made_up_for(feed):
+    offered(feed, 200.0, 200)
+    assert feed.cap == 200
+    feed.release(batch(0, 0.0, None, (60, 50)))
+    assert feed.release(batch(1, 1.0, (60, 50), (160, 150), held=0.995)).records == 199
+    offered(feed, 200.0, 200, last_batch=1)
+    assert feed.cap == 202
+
+
+def test_records_that_a_query_reads_twice_count_once(feed):
+    offered(feed, 100.0, 100)
+    feed.release(batch(0, 0.0, None, (60, 50)))
+    assert feed.release(batch(1, 1.0, (60, 50), (110, 100), held=2.0)).records == 100
+
+
+def test_the_partitions_that_a_batch_read_are_counted(feed):
+    offered(feed, 100.0, 100)
+    feed.release(batch(0, 0.0, None, (60, 50)))
+    feed.release(batch(1, 1.0, (60, 50), (160, 50)))
+    assert feed.partitions == 1
+
+
+UNEVEN = [10_000 + 137 * number for number in range(100)]
+IDLE = [50_000, 61_000, 72_000, 83_000] + 196 * [0]
+FEW_LEFT = [500_000, 400_000] + 98 * [3]
+
+
+@pytest.mark.parametrize("left", [UNEVEN, IDLE, 100 * [20_000], [1_000_000], [999_999, 1_000_001], FEW_LEFT])
+@pytest.mark.parametrize("wanted", [1_000, 4_000, 4_040, 12_345])
+def test_the_lowest_cap_with_which_the_rate_is_offered_is_chosen(left, wanted):
+    def taken(cap):
+        sizes, total = list(left), 0
+        for _ in range(10):
+            shares = divided(cap, [size for size in sizes if size])
+            total += sum(shares)
+            sizes = [size - share for size, share in zip([size for size in sizes if size], shares, strict=True)]
+        return total / 10
+
+    cap = cap_for(wanted, left)
+    assert taken(cap - 1) < wanted <= taken(cap)
+    assert taken(cap) - wanted < sum(size > 0 for size in left)  # equal partitions all round at once
+    if left in (UNEVEN, IDLE):
+        assert taken(cap) <= 1.005 * wanted
+
+
+def test_spark_starves_no_partition_and_takes_no_more_than_is_there():
+    assert divided(100, [1, 99_999]) == [1, 99]
+    assert divided(100, [10, 10]) == [10, 10]
+
+
 def test_a_topic_without_enough_for_a_batch_is_begun_again(feed):
     offered(feed, 100.0, 300)
     feed.release(batch(0, 0.0, None, (860, 850)))
@@ -83,6 +143,14 @@ def test_a_topic_without_enough_for_a_batch_is_begun_again(feed):
     assert feed.exhausted
     assert offered(feed, 100.0, 300, last_batch=1)
     assert not feed.exhausted
+
+
+def test_a_topic_whose_retention_overtakes_the_run_is_named(feed, monkeypatch):
+    offered(feed, 100.0, 100)
+    feed.release(batch(0, 0.0, None, (60, 50)))
+    monkeypatch.setattr(topic_feed, "offsets_of", lambda *_: {0: (61, 1010), 1: (0, 1000)})
+    with pytest.raises(WorkbenchError, match=r"^Records of kafka://\S+/orders were dropped .* Raise its retention"):
+        offered(feed, 100.0, 100, last_batch=0)
 
 
 def test_a_topic_that_grows_goes_on(feed):

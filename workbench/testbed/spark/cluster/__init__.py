@@ -4,15 +4,23 @@ Each kind of cluster manager is a module with the same names: ``standalone``, ``
 """
 
 from workbench.testbed.spark.cluster.code import pack
-from workbench.testbed.spark.cluster.conf import cluster_conf
-from workbench.testbed.spark.cluster.executors import await_executors, check_room, describe_workers, refused
+from workbench.testbed.spark.cluster.conf import beside_yours, cluster_conf
+from workbench.testbed.spark.cluster.executors import (
+    await_executors,
+    check_room,
+    describe_workers,
+    refused,
+    registered,
+)
 from workbench.testbed.spark.cluster.settings import LOCAL, Cluster
-from workbench.testbed.spark.cluster.storage import check_log_folder, check_shared, copy_into, remove
+from workbench.testbed.spark.cluster.storage import cause_of, check_log_folder, check_shared, copy_into, remove
 
 __all__ = [
     "LOCAL",
     "Cluster",
     "await_executors",
+    "beside_yours",
+    "cause_of",
     "check_log_folder",
     "check_room",
     "check_shared",
@@ -21,5 +29,6 @@ __all__ = [
     "describe_workers",
     "pack",
     "refused",
+    "registered",
     "remove",
 ]

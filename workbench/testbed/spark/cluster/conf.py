@@ -1,6 +1,7 @@
 """Spark's configuration on a cluster: a pure function of the cluster and the budget."""
 
 import math
+from collections.abc import Callable
 from types import ModuleType
 
 from workbench.dataflow import Budget
@@ -39,4 +40,21 @@ def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[
         # A busy worker starts Python slowly; Spark reads whole seconds only.
         "spark.python.authenticate.socketTimeout": f"{math.ceil(cluster.allocation_s)}s",
         **settings,
+    }
+
+
+def beside_yours(cluster: Cluster, given: Callable[[str], str | None], java_options: str) -> dict[str, str]:
+    """Return the settings that depend on those of your ``spark-defaults.conf``.
+
+    Parameters
+    ----------
+    given
+        Gives a setting of yours, None where there is none.
+    java_options
+        Options of the executors' JVM, which yours precede.
+    """
+    options = "spark.executor.extraJavaOptions"
+    return {
+        options: " ".join(filter(None, (given(options), java_options))),
+        **(kubernetes.owner(given) if cluster.kind == "kubernetes" else {}),
     }

@@ -1,6 +1,7 @@
 """The executors of a deployment on a cluster, as its driver sees them."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOOK_S = 1.0
-_OTHER_SPARK = ("local class incompatible", "InvalidClassException", "ClassNotFoundException", "NoSuchMethodError")
+_OTHER_SPARK = ("local class incompatible", "InvalidClassException", "NoSuchMethodError")
+_NO_CLASS = re.compile(r"(?:ClassNotFoundException|NoClassDefFoundError):(?: Class)? ([\w.$/]+)")
+_SPARKS_OWN = "org.apache.spark."
 
 
 def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> None:  # noqa: ANN401 - py4j is not typed
@@ -42,6 +45,12 @@ def check_room(jvm: Any, cluster: Cluster, budget: Budget, host: str | None) -> 
 def started(spark: "SparkSession") -> int:
     """How many executors are registered."""
     return int(spark._jsc.sc().getExecutorIds().size())  # noqa: SLF001 - py4j's only door
+
+
+def registered(spark: "SparkSession") -> frozenset[str]:
+    """Give Spark's names of the executors that are registered."""
+    listed = str(spark._jsc.sc().getExecutorIds().mkString(","))  # noqa: SLF001 - py4j's only door
+    return frozenset(filter(None, listed.split(",")))
 
 
 def await_executors(
@@ -99,7 +108,13 @@ def refused(text: str, cluster: Cluster) -> WorkbenchError:
     """Return the error for a cluster that Spark could not work with, from Java's or Python's own `text`."""
     import pyspark  # noqa: PLC0415 - only processes with Spark call this
 
-    if any(sign in text for sign in _OTHER_SPARK):
+    missing = next(iter(_NO_CLASS.findall(text)), "").replace("/", ".")
+    if missing and not missing.startswith(_SPARKS_OWN):
+        return WorkbenchError(
+            f"The class {missing} is missing on the workers of {cluster.master}. Add its package to your "
+            "spark-defaults.conf (spark.jars.packages)."
+        )
+    if missing or any(sign in text for sign in _OTHER_SPARK):
         return WorkbenchError(
             f"The cluster {cluster.master} does not understand this machine's Spark, {pyspark.__version__}: it runs "
             f"another version ({cause_of(text)}). Install the version of the cluster's Spark here, or the other way "
@@ -166,11 +181,14 @@ _Facts = tuple[str, bool | None, float, str, str]
 
 
 def _on_executors(spark: "SparkSession", tasks: int) -> Sequence[_Facts]:
-    """Look at the machines of `tasks` tasks. The inner function crosses by value and needs nothing but Python."""
+    """Look at the machines of `tasks` tasks. The inner function crosses by value and needs nothing that is shipped."""
 
     def look(_: object) -> "Iterator[Any]":
         import platform  # noqa: PLC0415 - in the executor
         from pathlib import Path  # noqa: PLC0415
+
+        import numpy  # noqa: ICN001, F401, PLC0415 - every source needs both
+        import pyarrow  # noqa: ICN001, F401, PLC0415
 
         found: dict[str, str] = {}
         for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -2,36 +2,51 @@
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.cluster.settings import Cluster, asked
 
 DEDICATED = True
+_POD = "spark.kubernetes.driver.pod.name"
 SLOTS = "cores that Kubernetes limits (CPU limit equal to the request)"
 
 
-def conf(cluster: Cluster, budget: Budget, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what this kind of cluster needs in addition to the settings of every cluster.
-
-    If this process runs in a pod, executors are owned by that pod, so that Kubernetes collects them with it.
-
-    Parameters
-    ----------
-    environment
-        Environment variables of the driver.
-    """
+def conf(cluster: Cluster, budget: Budget) -> dict[str, str]:
+    """Return what this kind of cluster needs in addition to the settings of every cluster."""
     _, executor = cluster.executors(budget)
-    pod = environment.get("HOSTNAME") if "KUBERNETES_SERVICE_HOST" in environment else None
     return {
         "spark.submit.deployMode": "client",
         "spark.executor.memoryOverhead": f"{executor.overhead_mb}m",
         "spark.kubernetes.executor.request.cores": f"{executor.millicores}m",
         "spark.kubernetes.executor.limit.cores": f"{executor.millicores}m",
         "spark.kubernetes.executor.podNamePrefix": f"workbench-{uuid.uuid4().hex[:8]}",
-        **({"spark.kubernetes.driver.pod.name": pod} if pod else {}),
     }
+
+
+def owner(
+    given: Callable[[str], str | None],
+    environment: Mapping[str, str] = os.environ,
+    namespace: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace"),
+) -> dict[str, str]:
+    """Return the setting by which Kubernetes collects the executors with the pod that this process runs in.
+
+    Parameters
+    ----------
+    given
+        Gives a setting of yours, None where there is none: a pod that you name stays.
+    environment
+        Environment variables of the driver.
+    namespace
+        File with the pod's namespace: a pod of another one owns nothing in the executors'.
+    """
+    pod = environment.get("HOSTNAME") if "KUBERNETES_SERVICE_HOST" in environment else None
+    if not pod or given(_POD) or not namespace.is_file():
+        return {}
+    here = namespace.read_text(encoding="utf-8").strip()
+    return {_POD: pod} if here == (given("spark.kubernetes.namespace") or "default") else {}
 
 
 def waiting(cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:

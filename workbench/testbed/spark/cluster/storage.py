@@ -1,6 +1,5 @@
 """Folders of a cluster, by Spark's own file systems."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -11,6 +10,9 @@ from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_OTHER_FOLDER = "Name a folder that both reach: hdfs:, s3a:, or file: on a shared mount."
+_NO_S3A = "S3AFileSystem not found"
 
 
 def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
@@ -40,14 +42,13 @@ def check_shared(spark: "SparkSession", folder: str, files: int) -> None:
         found = spark.read.text(names).count()
     except (Py4JError, PySparkException) as error:
         raise WorkbenchError(
-            f"The folder {folder} cannot be written here and read by the executors: {cause_of(str(error))}. Name a "
-            "folder that both reach: hdfs:, s3a:, or file: on a shared mount.",
+            f"The folder {folder} cannot be written here and read by the executors: {cause_of(str(error))}. "
+            f"{_remedy(spark, str(error)) or _OTHER_FOLDER}",
             settings=("checkpoint",),
         ) from error
     if found != files:
         raise WorkbenchError(
-            f"Executors read {found} of {files} files in {folder} that this machine wrote. Name a folder that both "
-            "reach: hdfs:, s3a:, or file: on a shared mount.",
+            f"Executors read {found} of {files} files in {folder} that this machine wrote. {_OTHER_FOLDER}",
             settings=("checkpoint",),
         )
 
@@ -66,17 +67,28 @@ def check_log_folder(spark: "SparkSession", folder: str) -> None:
         system.delete(path, False)  # noqa: FBT003 - one file
     except Py4JError as error:
         raise WorkbenchError(
-            f"The event log cannot be kept in {folder}: {cause_of(str(error))}. Name a folder that this machine can "
-            "write to, or leave it out.",
+            f"The event log cannot be kept in {folder}: {cause_of(str(error))}. "
+            f"{_remedy(spark, str(error)) or 'Name a folder that this machine can write to, or leave it out.'}",
             settings=("event_log",),
         ) from error
 
 
-def remove(spark: "SparkSession", folder: str) -> None:
-    """Remove `folder`, if it is there and can be."""
-    with suppress(Py4JError):
+def _remedy(spark: "SparkSession", text: str) -> str:
+    """Return the next step where `text` says that Spark lacks the file system of s3a, as PySpark does; else ""."""
+    if _NO_S3A not in text:
+        return ""
+    version = spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion()  # type: ignore[union-attr]  # noqa: SLF001
+    return f"Add spark.jars.packages: org.apache.hadoop:hadoop-aws:{version} to your spark-defaults.conf."
+
+
+def remove(spark: "SparkSession", folder: str) -> str:
+    """Remove `folder`, if it is there and can be; return why it cannot, "" if it is gone."""
+    try:
         system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), folder)  # noqa: SLF001
         system.delete(path, True)  # noqa: FBT003 - with what is in it
+    except Py4JError as error:
+        return cause_of(str(error))
+    return ""
 
 
 def copy_into(jvm: Any, configuration: Any, file: Path, folder: str) -> None:  # noqa: ANN401 - py4j is not typed
