@@ -61,7 +61,7 @@ def filling_rate(batches: Sequence[Batch]) -> float:
     """Rate at which `batches` last one interval on average, records/s; 0 without a batch with rows.
 
     Sums are taken and no median: a batch that is slow because a store compacts comes again and again, and costs its
-    time. The seconds of a batch that no row adds to are not told apart from the others: batches fill the interval, so
+    time. The seconds of a batch that no row adds to are not separated from the others: batches fill the interval, so
     that hardly matters, and those that do not yet are thought slower than they will be.
     """
     counted = [batch for batch in batches if batch.records]

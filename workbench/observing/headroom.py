@@ -73,7 +73,7 @@ class Headroom:
     admitted_rate
         Records/s that a cap on the rows of a batch lets in (``maxOffsetsPerTrigger``); None where no cap shows.
     left_out
-        Batches on other numbers of slots than most, which tell nothing of what these slots sustain.
+        Batches on other numbers of slots than most, which show nothing of what these slots sustain.
     """
 
     rate: float | None

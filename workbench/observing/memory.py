@@ -9,7 +9,7 @@ _OVERHEAD, _OVERHEAD_PYTHON, _LEAST_OVERHEAD_MB = 0.1, 0.4, 384  # Spark's memor
 
 
 def slot_memory_mb(properties: Mapping[str, str], slots: int, *, local: bool) -> int:
-    """MiB of a slot: an executor's heap and all that its container holds besides, over its slots.
+    """MiB of a slot: an executor's heap and all else that its container holds, over its slots.
 
     Parameters
     ----------
