@@ -61,7 +61,7 @@ def test_what_was_sent_is_captured_once(filled, tmp_path):
 def test_the_newest_rows_are_captured(filled, tmp_path):
     found = capture(filled, tmp_path / "some.parquet", Limits(rows=3000))
     table = pq.read_table(found.path)
-    assert found.rows == 3000
+    assert 2900 <= found.rows <= 3000  # records of one millisecond come together
     assert min(table["order"].to_pylist()) > 116_000  # since one moment in all partitions
     assert set(table["_partition"].to_pylist()) == {0, 1, 2}
 
