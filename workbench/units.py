@@ -44,6 +44,11 @@ def count(value: float | None, unit: str = "") -> str:
     return f"{value:,.0f} {unit}".rstrip()
 
 
+def some(number: int, thing: str) -> str:
+    """Write how many of a thing there are: ``some(1, "slot")`` is ``"1 slot"``, ``some(2, "slot")`` ``"2 slots"``."""
+    return count(number, thing if number == 1 else f"{thing}s")
+
+
 def scaled(value: float | None, unit: str, digits: int = _DIGITS) -> str:
     """Write a quantity with a decimal prefix: ``scaled(12_345, "rows")`` is ``"12.3 k rows"``."""
     word = _word(value)

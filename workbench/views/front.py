@@ -6,7 +6,16 @@ from workbench import units
 from workbench.records import CapacityPlan, Measurement, ModelFinding, Price
 from workbench.study import Planned
 from workbench.views.choices import choices
-from workbench.views.first_screen import Chip, beside_html, cares_html, header_html, origin, table_html, tabs_html
+from workbench.views.first_screen import (
+    Chip,
+    beside_html,
+    cares_html,
+    header_html,
+    origin,
+    table_html,
+    tabs_html,
+    testbed_name,
+)
 
 _CLASSES = {"safe": "safe", "risky": "risky", "don't rely on it yet": "unsure"}
 CAPACITY = "capacity, records/s (90 %)"
@@ -74,7 +83,7 @@ def _when_and_where(runs: Sequence[Measurement]) -> tuple[str, ...]:
     if not runs:
         return ()
     dates = dict.fromkeys(run.started_at[:10] for run in (runs[0], runs[-1]))
-    return " to ".join(dates), runs[-1].testbed.split(", master", maxsplit=1)[0], runs[-1].machine.processor or ""
+    return " to ".join(dates), testbed_name(runs[-1].testbed_kind, runs[-1].testbed), runs[-1].machine.processor or ""
 
 
 def _targets(plans: Sequence[CapacityPlan]) -> str:

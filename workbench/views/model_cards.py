@@ -10,7 +10,7 @@ _BEYOND = 3.0  # times the most slots measured to which forms are compared, at l
 
 def forms(planned: Planned) -> list[Card]:
     """Compare the forms of the model up to the largest plan."""
-    title = "What do other forms of the model say?"
+    title = "Would another model give another answer?"
     largest = _largest(planned)
     memory = None if largest is None else largest.budget.profile.memory_mb
     beyond = max(_BEYOND, 1.0 if largest is None else largest.extrapolation)

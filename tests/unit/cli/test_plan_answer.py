@@ -50,9 +50,7 @@ def test_the_answer_names_slots_workers_tasks_and_what_it_rests_on(run, tmp_path
         assert "trigger interval" not in line  # a pipelined engine has none
         tasks = ", ".join(f"{name} {count}" for name, count in plan["allocation"]["tasks"].items())
         assert f"  tasks: {tasks}\n" in output.out
-    assert re.search(
-        r"It rests on 4 runs simulated on fluid, .*\. The exploration ended: 4 runs were made\.", output.out
-    )
+    assert re.search(r"It rests on 4 simulated runs\. The exploration ended: 4 runs were made\.", output.out)
     assert "plans, with Spark's settings: plan.json" in output.out
 
 

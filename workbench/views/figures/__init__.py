@@ -11,7 +11,7 @@ from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph
 from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
 from workbench.views.figures.head_room import HeadRoom, draw_head_room, head_room
 from workbench.views.figures.latency import LatencyCores, draw_latency_cores, latency_cores
-from workbench.views.figures.model_forms import ModelForms, draw_model_forms, model_forms
+from workbench.views.figures.model_forms import ModelForms, draw_model_forms, form_name, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
 from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
@@ -97,6 +97,7 @@ __all__ = [
     "draw_timeline",
     "draw_trigger_intervals",
     "draw_what_if",
+    "form_name",
     "head_room",
     "latency_cores",
     "measured_runs",

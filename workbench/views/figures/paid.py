@@ -5,7 +5,7 @@ from workbench.scaling import Timeline
 
 
 def paid(line: Timeline) -> dict[str, float]:
-    """Give the summary of a replay, driver included; where the workers have a price, the driver costs as much per core."""
+    """Give the summary of a replay, driver included; where workers have a price, the driver costs as much per core."""
     row = line.summary()
     hours = len(line.offered) * line.step_s / 3600
     driver = DRIVER_CORES * hours

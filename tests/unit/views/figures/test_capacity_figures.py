@@ -138,7 +138,9 @@ def test_forms_are_compared_by_curve_and_by_error(exploration):
     assert [curve.form for curve in data.curves] == ["scaling", "linear", "sqrt", "log"]
     errors = {curve.form: curve.error for curve in data.curves}
     best = min(errors, key=errors.get)
-    assert data.finding.startswith(f"{best} has the least error on a run left out, {units.rate(errors[best])}; ")
+    assert data.finding.startswith(
+        f"The {best} form predicts a run it has not seen best: it misses by {units.rate(errors[best])} on average. At "
+    )
     assert errors["linear"] < errors["log"]  # the truth is nearly linear
     assert data.slots[-1] == pytest.approx(48)
     figure = check_figure(draw_model_forms(data))
@@ -150,12 +152,7 @@ def test_forms_are_compared_by_curve_and_by_error(exploration):
 
 def test_the_exploration_s_error_is_shown_after_each_run(exploration):
     data = convergence(exploration)
-    errors = dict(data.errors)
-    best = min(errors, key=errors.get)
-    assert data.finding.endswith(
-        f"Of the curve forms (linear, sqrt, log, log1p) {best} has the lowest mean error on a run left out, "
-        f"{units.rate(errors[best])}"
-    )
+    assert data.finding == "7 of 8 runs were fitted; the exploration ended because 8 runs were made"
     assert "error" not in convergence(replace(exploration, fitted=exploration.fitted[:3])).finding
     figure = check_figure(draw_convergence(data), data.finding)
     assert list(trace(figure, "convergence-costs").y)[:3] == [None, None, None]  # defined from four runs on
@@ -169,7 +166,12 @@ def test_the_exploration_s_error_is_shown_after_each_run(exploration):
 def test_slot_shares_name_the_largest_and_the_bottleneck():
     found = Allocation({"map": 1, "join": 3}, 2e5, {"map": float("inf"), "join": 2e5})
     data = slot_shares(found)
-    assert data.finding == "'join' takes 75 % of 4 slots; by the objective 'join' limits the source to 200 k records/s"
+    assert data.finding == (
+        "'join' takes 75 % of 4 slots; if tasks did not disturb each other, 'join' would be the first to fill up, at "
+        "200 k records/s"
+    )
+    assert slot_shares(found, 1.9e5).finding.endswith("at 200 k records/s; the measured capacity is lower")
+    assert slot_shares(found, 2.1e5).finding == data.finding
     figure = check_figure(draw_slot_shares(data))
     assert figure.layout.xaxis.dtick >= 1  # no tick between two slots
     assert list(trace(figure, "shares-capacities").text) == ["any rate", "200 k"]
@@ -304,3 +306,12 @@ def test_traces_stay_the_same_when_the_targets_change(exploration):
     assert [one.uid for one in before.data] == [one.uid for one in after.data]
     assert [one.type for one in before.data] == [one.type for one in after.data]
     assert list(trace(after, "capacity-targets").x) == [30]
+
+
+def test_where_a_batch_s_time_is_known_the_layout_gives_none():
+    stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
+    layout = micro_batch_layout(stages, 4, 1.0, rate=3_000)
+    assert "batches take at most" in stage_layout(layout).finding
+    assert stage_layout(layout, timed=False).finding == (
+        f"{units.some(layout.stateful_partitions, 'state partition')}, frozen by the checkpoint; within the interval"
+    )
