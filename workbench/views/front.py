@@ -20,7 +20,8 @@ from workbench.views.first_screen import (
 _CLASSES = {"safe": "safe", "risky": "risky", "don't rely on it yet": "unsure"}
 CAPACITY = "capacity, records/s (90 %)"
 """Heading of the column in which `capacity` needs no unit."""
-_ALREADY_SAID = frozenset({"extrapolation", "wide interval", "few runs"})  # the verdict weighs them
+ALREADY_SAID = frozenset({"extrapolation", "wide interval", "few runs"})
+"""Concerns that a verdict weighs."""
 
 
 def sentence(planned: Planned) -> str:
@@ -41,9 +42,9 @@ def deployment(plan: CapacityPlan) -> str:
 
 
 def capacity(plan: CapacityPlan, unit: str = "records/s") -> str:
-    """Give the capacity and its interval, with the digits one can stand for; without `unit` where a heading has it."""
-    low, high = (units.scaled(end, "", 2) for end in (plan.low, plan.high))
-    return f"{units.scaled(plan.expected_rate, unit, 2)} ({low} to {high})"
+    """Give the capacity and its interval, with digits that differ; without `unit` where a heading has it."""
+    low, high = units.ends(plan.low, plan.high)
+    return f"{units.padded(plan.expected_rate, unit)} ({low} to {high})"
 
 
 def risk(plan: CapacityPlan) -> str:
@@ -130,7 +131,12 @@ def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
     if plan.price is not None:
         names = ["Workers", "Slots", f"{plan.price.instance.currency} a month", "Risk"]
     marked = next((number for number, one in enumerate(found) if one.planned), None)
-    return table_html(names, rows, chosen=marked, caption=f"Risk against cost, {units.rate(plan.rate)}")
+    return table_html(
+        names,
+        rows,
+        chosen=marked,
+        caption=f"Risk {'against cost' if priced else 'by number of slots'}, {units.rate(plan.rate)}",
+    )
 
 
 def cares(plans: Sequence[CapacityPlan]) -> dict[str, str]:
@@ -149,7 +155,7 @@ def _notable(plans: Sequence[CapacityPlan]) -> list[ModelFinding]:
     found: dict[str, list[ModelFinding]] = {}
     for plan in plans:
         for card in plan.cards:
-            if card.concern not in _ALREADY_SAID and not card.advice.startswith("Nothing to do"):
+            if card.concern not in ALREADY_SAID and not card.advice.startswith("Nothing to do"):
                 found.setdefault(card.concern, []).append(card)
     ranked = sorted(found.values(), key=lambda cards: -len(cards))
     return [max(cards, key=lambda card: card.value) for cards in ranked]

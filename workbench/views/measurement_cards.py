@@ -58,7 +58,7 @@ def _batches(measurement: Measurement) -> list[Card]:
     data = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
     title = "How does a batch's time grow with its size?"
     if not data.rows:
-        return [Card("batches", title, "No probe was made after the warm-up.", kind="not-yet")]
+        return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
     return [Card("batches", title, data.finding + _seen(data), draw_batch_times(data), batches_table(measurement))]
 
 
@@ -74,10 +74,10 @@ def _operators(measurement: Measurement) -> list[Card]:
     observation = measurement.estimate.observation
     if observation is None:
         text = "No rate was sustained, so there is no observation at a maximum. Give more slots or probe lower rates."
-        return [Card("operators", title, text, kind="not-yet")]
+        return [Card("operators", title, text, kind="no-data")]
     if not observation.operators:
         text = f"The testbed {measurement.testbed} reports no operators."
-        return [Card("operators", title, text, kind="not-yet")]
+        return [Card("operators", title, text, kind="no-data")]
     data = operators(measurement.query, observation)
     table = operators_table(observation.operators, measurement.costs)
     figure = draw_operators(data) if data.metrics else None
@@ -109,7 +109,7 @@ def _source(measurement: Measurement) -> list[Card]:
     source = measurement.source
     if source is None:
         return [
-            Card("source", title, "The source's profile is not recorded, so its share is not known.", kind="not-yet")
+            Card("source", title, "The source's profile is not recorded, so its share is not known.", kind="no-data")
         ]
     finding = (
         f"Releasing one record takes the source {units.seconds(source.per_record_s)} of CPU time; alone it "

@@ -138,7 +138,7 @@ def _shapes(study: PlacementStudy) -> list[Card]:
     title = "Which worker shape suits a scheduler that places at random, such as Spark's?"
     if not study.shapes:
         text = "The input names no rate and no worker's capacities; add 'rate' and 'worker' to have shapes compared."
-        return [Card("shapes", title, text, kind="not-yet")]
+        return [Card("shapes", title, text, kind="no-data")]
     data = spreads(study.shapes)
     columns = (
         Column("Workers"),
@@ -165,7 +165,7 @@ def _front(study: PlacementStudy) -> list[Card]:
     front = study.front
     title = "Which plans are worth choosing between?"
     if not front.pareto:
-        return [Card("front", title, "The search found no plan within its time; give it more.", kind="not-yet")]
+        return [Card("front", title, "The search found no plan within its time; give it more.", kind="no-data")]
     plans, best = _with_best(front.pareto, study.best)
     data = cost_vectors(plans, chosen=best, thresholds=study.within)
     finding = f"{data.finding}. {_told(plans, best, study.best.method)}" + (

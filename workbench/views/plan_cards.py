@@ -54,7 +54,7 @@ def cards(planned: Planned) -> list[Card]:
 def _answer(planned: Planned) -> list[Card]:
     title = f"What do I deploy for {planned.study.query}?"
     refused = [
-        Card(f"refused-{rate:.0f}", f"No plan for {units.rate(rate)}", reason, kind="not-yet")
+        Card(f"refused-{rate:.0f}", f"No plan for {units.rate(rate)}", reason, kind="no-data")
         for rate, reason in planned.refused
     ]
     if not planned.plans:
@@ -202,7 +202,7 @@ def _day(planned: Planned) -> list[Card]:
     chosen = next((plan for plan in planned.plans if plan.day is not None), None)
     if chosen is None or chosen.day is None:
         missing = "No plan carries the day's peak, so none can be compared with following the load. Leave targets out."
-        return [] if planned.study.day is None else [Card("day", _DAY, missing, kind="not-yet")]
+        return [] if planned.study.day is None else [Card("day", _DAY, missing, kind="no-data")]
     day = chosen.day
     saved = 1 - day.slot_hours / day.static_slot_hours
     finding = (

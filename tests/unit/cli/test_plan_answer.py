@@ -75,3 +75,10 @@ def test_the_plans_are_read_from_anywhere(run, tmp_path, monkeypatch):
     document = json.loads((tmp_path / "plan.json").read_text())
     again = read_planned(tmp_path / "plan.json")
     assert [plan.price.per_hour for plan in again.plans] == [plan["price"]["per_hour"] for plan in document["plans"]]
+
+
+def test_a_doubt_that_the_verdict_has_named_is_not_repeated_with_another_remedy(run):
+    _, output = run()
+    assert "Add larger counts to slots in the study, then run: workbench plan STUDY.yaml" in output.out
+    assert "times the 8 slots measured" not in output.out
+    assert "The model rests on" not in output.out.partition("note: 20 M")[2]

@@ -32,6 +32,9 @@ def test_what_is_found_for_the_shipped_file(study):
     assert "fastest" not in study.methods or study.best.rate.rate >= max(rates) * (1 - 1e-3)
     assert study.front.exhausted
     assert [plan.cost for plan in study.front.pareto] == [plan.cost for plan in everything.pareto]
+    assert "caps" not in study.methods  # the terminal's is the plan of the least cost
+    front = study.methods["caps, best rate of its front"][0]
+    assert front.rate.rate == max(plan.rate.rate for plan in study.methods[front.method])
     counts = [result.count for _, result in study.searches]
     assert counts == sorted(counts)
     assert counts[0] >= 1
@@ -56,7 +59,7 @@ def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
     bare = {key: value for key, value in PROBLEM.items() if key not in {"rate", "worker"}}
     found = study_placement(read_placement_input(written(tmp_path, bare)), samples=1)
     card = next(card for card in cards(found) if card.name == "shapes")
-    assert card.kind == "not-yet"
+    assert card.kind == "no-data"
     assert "add 'rate' and 'worker'" in card.finding
 
 

@@ -50,7 +50,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="time limit of a search, seconds (60; compare: 10); Ctrl-C ends one with the best found so far",
     )
     placed.add_argument("--seed", type=int, default=0, help="for methods that draw (0)")
-    placed.add_argument("--draws", type=int, help="placements drawn by --compare and --shapes (20)")
+    placed.add_argument("--draws", type=int, help="placements drawn by --compare and --shapes (50)")
     placed.add_argument("--compare", action="store_true", help="all methods: cost vector and sustained rate")
     placed.add_argument("--shapes", metavar="4x4,8x2", help="worker shapes for random placement, as on Spark: the best")
     placed.add_argument("--flink", metavar="FILE", help="the plan (of --method) as CSV: operator, subtask, worker")

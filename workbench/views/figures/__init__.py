@@ -20,7 +20,7 @@ from workbench.views.figures.policies import Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_probes, probes
 from workbench.views.figures.pruning import Pruning, draw_pruning, pruning
 from workbench.views.figures.reproduced import draw_reproduced
-from workbench.views.figures.risk import CostRisk, cost_risk, draw_cost_risk
+from workbench.views.figures.risk import CostRisk, RiskPoint, cost_risk, draw_cost_risk
 from workbench.views.figures.search_tree import SearchTree, choice_words, plan_at, search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
 from workbench.views.figures.shards import ShardBalance, draw_shard_balance, shard_balance
@@ -55,6 +55,7 @@ __all__ = [
     "Policies",
     "Probes",
     "Pruning",
+    "RiskPoint",
     "SearchTree",
     "ShardBalance",
     "SlotShares",
