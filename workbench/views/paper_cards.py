@@ -22,7 +22,7 @@ def index_card(paper: Paper) -> Card:
         Column("Inputs to choose from"),
     )
     rows = tuple((one.number, one.shows, one.status, one.how, ", ".join(one.inputs)) for one in paper.figures)
-    counts = Counter(one.status for one in paper.figures)
+    counts: Counter[str] = Counter(one.status for one in paper.figures)
     known = ("reproduced", "simulated", "not here")
     listed = ", ".join(f"{counts[status]} {status}" for status in known if counts[status])
     finding = f"{len(paper.figures)} figures and tables: {listed}."

@@ -1,5 +1,6 @@
 """What is found about a placement."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from workbench.placement import BLIND, DRAWN, count_plans, read_placement_input,
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 from workbench.views.placement_cards import cards
+from workbench.views.placement_front import cares
 
 SHIPPED = Path(__file__).parents[3] / "data" / "placement.yaml"
 
@@ -170,4 +172,10 @@ def test_the_report_leads_with_the_gain_over_the_default_scheduler(study):
     gain = units.share(study.best.rate.rate / usual - 1)
     best = cards(study)[0]
     assert f"{gain} more than by the default scheduler" in best.finding.split(".  ")[0]
+    assert re.search(r"The (cores|state access|network) of worker w\d fills? up first\.( No plan .+)?$", best.finding)
+    assert "its worst cost is" in best.table.caption
+    more = replace(study, given=replace(study.given, rate=10 * study.best.rate.rate))
+    (asked, remedy), *_ = cares(more).items()
+    assert re.fullmatch(r"No placement carries the .+ records/s asked for; the best sustains \S+ k\.", asked)
+    assert remedy == f"Add a worker: -p workers {study.given.problem.workers + 1}"
     assert best.html.count('<tr class="chosen">') == 1

@@ -260,4 +260,4 @@ def _levels_off(model: Model) -> ModelFinding | None:
 
 
 def _counted(number: float, what: str) -> str:
-    return f"{number:g} {what}{'s' * (number != 1)}"
+    return f"{number:g} {what}{'' if number == 1 else 's'}"
