@@ -36,7 +36,7 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
     table = look.table(
         {
             "method": "left",
-            **dict.fromkeys((f"{name} cost" for name in _COSTS), "right"),
+            **dict.fromkeys((f"{name}\ncost" for name in _COSTS), "right"),
             "decided\nin": "right",
             **({"records/s,\nmedian": "right", "lowest to\nhighest": "right"} if rated else {}),
         }

@@ -193,7 +193,7 @@ def _of_front(given: PlacementInput, front: SearchResult, seconds: float) -> dic
     if not placed:
         return {}
     best = best_of(Compared((one,)) for one in placed).placed
-    name = "caps" if best.rate is None else "caps, best rate of its front"
+    name = "caps" if best.rate is None else "caps (best rate of its front)"
     return {name: (replace(best, method=name),)}
 
 

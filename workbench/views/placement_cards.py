@@ -42,18 +42,16 @@ def _best(study: PlacementStudy) -> list[Card]:
     finding = f"{sentence(study)}{_limit(best)}{_proof(study)}"
     columns = (Column("Operator"), *(Column(name) for name in data.workers))
     rows = tuple((name, *counts) for name, counts in zip(problem.operators, best.counts.tolist(), strict=True))
-    caption = (
-        f"Tasks of each operator on each worker. {data.finding}; its worst cost is {units.number(max(best.cost))}."
-    )
+    cost, note = units.number(max(best.cost)), f" ({best.note})" if best.note else ""
+    caption = f"Tasks of each operator on each worker. {data.finding}; its worst cost is {cost}{note}."
     table = Table(caption, columns, rows)
     return [Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table, html=front_html(study))]
 
 
 def _proof(study: PlacementStudy) -> str:
-    """Say what is proven of the best plan: also by the method that seeks the rate alone."""
-    fastest = study.methods.get("fastest", ())[:1]
-    notes = dict.fromkeys(plan.note for plan in (study.best, *fastest) if plan.note)
-    return "".join(f" {note[0].upper()}{note[1:]}." for note in notes)
+    """Say what is proven of the best plan: by the method that seeks the rate alone, else by its own."""
+    plan = next(iter(study.methods.get("fastest", ())), study.best)
+    return f" {plan.note[0].upper()}{plan.note[1:]}." if plan.note else ""
 
 
 def _limit(best: Placed) -> str:

@@ -183,7 +183,8 @@ def test_the_comparison_warns_where_no_placement_carries_the_rate(capsys, proble
     assert "no placement carries" not in fits.out
     _, tight = run(capsys, problem, "--compare", "--draws", 1, "--cpus", 0.4)
     assert re.search(r"note: the input asks for \d+ records/s, which no placement carries; try --workers \d", tight.out)
-    assert "cpu cost" in tight.out
+    assert re.search(r"cpu +io +net", tight.out)
+    assert "cost   cost   cost" in re.sub(r" +", "   ", tight.out)
     assert re.search(r"odrp chose its own number of tasks, \d+ instead of \d+\.", tight.out)
 
 

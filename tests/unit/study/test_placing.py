@@ -35,7 +35,7 @@ def test_what_is_found_for_the_shipped_file(study):
     assert study.front.exhausted
     assert [plan.cost for plan in study.front.pareto] == [plan.cost for plan in everything.pareto]
     assert "caps" not in study.methods  # the terminal's is the plan of the least cost
-    front = study.methods["caps, best rate of its front"][0]
+    front = study.methods["caps (best rate of its front)"][0]
     assert front.rate.rate == max(plan.rate.rate for plan in study.methods[front.method])
     counts = [result.count for _, result in study.searches]
     assert counts == sorted(counts)
