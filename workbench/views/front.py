@@ -65,7 +65,7 @@ def start_html(plans: Sequence[CapacityPlan]) -> str:
     return tabs_html(
         "start",
         {
-            f"{units.rate(plan.rate)}: {plan.budget.slots} slots": {
+            f"{units.rate(plan.rate)}: {units.some(plan.budget.slots, 'slot')}": {
                 "The command": plan.spark_submit(),
                 "The job, job.py": plan.job(),
             }

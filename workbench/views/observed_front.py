@@ -23,7 +23,7 @@ _PARTS = {
 def sentence(found: Observed) -> str:
     """Say what the query sustains and what it has left, or why that is not identifiable."""
     running, room = found.running, found.headroom
-    where = f"{running.name} on {units.count(running.slots, 'slots')}" if running.slots else running.name
+    where = f"{running.name} on {units.some(running.slots, 'slot')}" if running.slots else running.name
     if room.rate is None:
         return f"What {where} sustains is not identifiable from its log: {room.why_not}."
     ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"

@@ -226,8 +226,8 @@ def _thresholds(study: PlacementStudy) -> list[Card]:
 def _problem(study: PlacementStudy) -> list[Card]:
     problem = study.given.problem
     finding = (
-        f"{problem.tasks} tasks of {len(problem.operators)} operators on {problem.workers} workers with "
-        f"{problem.slots} slots each"
+        f"{units.some(problem.tasks, 'task')} of {units.some(len(problem.operators), 'operator')} on "
+        f"{units.some(problem.workers, 'worker')} with {units.some(problem.slots, 'slot')} each"
         + (f"; there are {units.count(study.possible)} ways to place them." if study.possible else ".")
     )
     columns = (

@@ -41,8 +41,8 @@ def front_html(study: PlacementStudy) -> str:
     """Write the first screen; every text of the user's is escaped."""
     problem = study.given.problem
     facts = (
-        f"{units.count(problem.tasks)} tasks of {units.count(len(problem.operators))} operators",
-        f"{units.count(problem.workers)} workers of {units.count(problem.slots)} slots",
+        f"{units.some(problem.tasks, 'task')} of {units.some(len(problem.operators), 'operator')}",
+        f"{units.some(problem.workers, 'worker')} of {units.some(problem.slots, 'slot')}",
         "rates by the loads given, not by running a placement",
     )
     return header_html("CALCULATED", facts) + _methods(study) + cares_html(cares(study))

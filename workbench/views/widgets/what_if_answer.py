@@ -125,7 +125,10 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
             "Their capacity",
             f"{units.rate(plan.expected_rate)} (90 %: {units.rate(plan.low)} to {units.rate(plan.high)})",
         ),
-        ("Workers", f"{answer.workers} of {question.worker_slots} slots" + (", one spare" * question.one_lost)),
+        (
+            "Workers",
+            f"{answer.workers} of {units.some(question.worker_slots, 'slot')}" + (", one spare" * question.one_lost),
+        ),
         (f"Capacity of their {paid} slots", units.rate(answer.paid_rate)),
         ("With one worker lost", units.rate(answer.lost_rate)),
     ]
