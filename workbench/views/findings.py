@@ -70,7 +70,8 @@ def interval(found: MstInterval | None) -> str:
         if found.repeats > 1
         else "known repeats on such machines, as this is the only measurement of this configuration"
     )
+    low, high = units.ends(found.low, found.high, "records/s")
     return (
-        f"Another deployment would sustain between {units.rate(found.low)} and {units.rate(found.high)} "
+        f"Another deployment would sustain between {low} and {high} "
         f"({units.share(found.level)} interval; repeats differ by about {units.share(found.deviation)}, by {basis})."
     )

@@ -32,7 +32,8 @@ def cares(data: Policies) -> dict[str, str]:
     falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.best]
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
-        reasons[f"{' and '.join(falling)} {verb} behind more than 5 % of the time."] = (
+        listed = " and ".join(", ".join(falling).rsplit(", ", 1))
+        reasons[f"{listed} {verb} behind more than 5 % of the time."] = (
             "See what each does, below, before you choose it for its price."
         )
     if not all("cost" in row for row in rows.values()):

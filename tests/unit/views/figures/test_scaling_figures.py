@@ -9,7 +9,7 @@ from figure_checks import axis_titles, check_empty, check_figure, trace
 from workbench.scaling import Reconfiguration, Timeline, jackson_latency, rebalance_shards
 from workbench.simulation import RateTrace
 from workbench.study import Replayed
-from workbench.views import scaling_cards
+from workbench.views import scaling_cards, scaling_front
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
 from workbench.views.figures.policies import draw_policies, policies
 from workbench.views.figures.shards import draw_shard_balance, shard_balance
@@ -191,6 +191,13 @@ def test_sentence_and_tables_of_a_replay_include_the_driver():
     assert ">22.2<" in card.html
     assert card.table.rows[0][5] == pytest.approx(4 * 20_000 / 3600)
     assert "Add -p prices data/instances.csv -p instance c6i.xlarge" in card.html
+
+
+def test_policies_that_fall_behind_are_listed():
+    rows = {name: {"at_target": 0.5, "core_hours": 1.0} for name in ("ds2", "flink", "justin")}
+    best = {"static": {"at_target": 1.0, "core_hours": 9.0}}
+    assert "ds2, flink and justin fall behind more than 5 % of the time." in scaling_front.cares(policies(best | rows))
+    assert "ds2 falls behind more than 5 % of the time." in scaling_front.cares(policies(best | {"ds2": rows["ds2"]}))
 
 
 def test_the_driver_costs_as_much_per_core_as_the_workers():
