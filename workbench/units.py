@@ -13,7 +13,7 @@ import re
 
 from workbench.errors import WorkbenchError
 
-_DIGITS = 3
+_DIGITS, _MOST_DIGITS = 3, 6
 _LARGE = ("", "k", "M", "G", "T", "P")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _READ = ("", "K", "M", "G")
@@ -44,6 +44,11 @@ def count(value: float | None, unit: str = "") -> str:
     return f"{value:,.0f} {unit}".rstrip()
 
 
+def some(number: int, thing: str) -> str:
+    """Write how many of a thing there are: ``some(1, "slot")`` is ``"1 slot"``, ``some(2, "slot")`` ``"2 slots"``."""
+    return count(number, thing if number == 1 else f"{thing}s")
+
+
 def scaled(value: float | None, unit: str, digits: int = _DIGITS) -> str:
     """Write a quantity with a decimal prefix: ``scaled(12_345, "rows")`` is ``"12.3 k rows"``."""
     word = _word(value)
@@ -71,6 +76,22 @@ def read_rate(text: str) -> float:
 def rate(value: float | None, digits: int = _DIGITS) -> str:
     """Write records per second."""
     return scaled(value, "records/s", digits)
+
+
+def ends(low: float | None, high: float | None, unit: str = "", digits: int = _DIGITS) -> tuple[str, str]:
+    """Write two quantities with as many digits, at least three, as distinguish them: ``"12.9 k"`` and ``"13.0 k"``."""
+    while digits < _MOST_DIGITS and low != high and padded(low, unit, digits) == padded(high, unit, digits):
+        digits += 1
+    return padded(low, unit, digits), padded(high, unit, digits)
+
+
+def padded(value: float | None, unit: str, digits: int = _DIGITS) -> str:
+    """Write a quantity as `scaled` does, with the zeros at its end."""
+    if value is None or _word(value) or not value:
+        return scaled(value, unit)
+    mantissa, step = _reduce(value, 1000.0, len(_LARGE) - 1, digits)
+    places = max(0, digits - 1 - math.floor(math.log10(abs(float(f"{mantissa:.{digits}g}")))))
+    return " ".join(part for part in (f"{mantissa:,.{places}f}", _LARGE[step], unit) if part)
 
 
 def size(value: float | None) -> str:

@@ -55,7 +55,7 @@ def test_what_if_is_one_screen(run_notebook):
     assert red.count() == 0
     panel.get_by_role("button", name="Pin this scenario").click()
     panel.get_by_text("Pinned: 1 M records/s").wait_for(timeout=PATIENCE_MS)
-    typed = row_of(panel, "The same, typed (1.5 M)").locator("input")
+    typed = row_of(panel, "Target rate, typed (e.g. 1.5 M)").locator("input")
     typed.fill("0.9 M")
     changes(page, chart, lambda: typed.press("Enter"))
     expect(typed).to_have_value("900,000", timeout=PATIENCE_MS)

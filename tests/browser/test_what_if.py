@@ -14,7 +14,7 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     chart = panel.locator(".js-plotly-plot")
     chart.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
     whole_notebook(page, "02_plan")
-    typed = row_of(panel, "The same, typed (1.5 M)").locator("input")
+    typed = row_of(panel, "Target rate, typed (e.g. 1.5 M)").locator("input")
     assert typed.input_value() == "1,000,000"  # as planned, between two steps
     panel.get_by_text("Margin, price, skew, outage, interval").click()
     for description, key in (
@@ -23,7 +23,7 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
         ("Margin (capacity / rate)", "ArrowRight"),
         ("Slots per worker", "ArrowRight"),
         ("Price per worker and hour", "ArrowRight"),
-        ("More skew (% on the fullest task)", "ArrowRight"),
+        ("Extra load on the fullest task (%)", "ArrowRight"),
         ("Risk of falling short", "ArrowRight"),
     ):
         changes(page, chart, lambda description=description, key=key: press(panel, description, key))

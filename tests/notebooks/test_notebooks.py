@@ -116,7 +116,7 @@ def test_runs_and_shows_no_error_card(ran, name):
         ("05_elastic", "executors with"),
         ("05_elastic", "Which paradigm copes with changing keys?"),
         ("04_scale", "Why does justin add memory or tasks?"),
-        ("07_papers", "figures and tables of the evaluation"),
+        ("07_papers", "figures and tables: "),
         ("07_papers", "Table IV (q1): Slots for large rates"),
         ("07_papers", "3 of the 80 plans of Q1-sliding meet the target"),
         ("07_papers", "Figure 5 (q11)"),

@@ -96,3 +96,18 @@ def test_what_is_no_rate_is_refused(text):
 )
 def test_clock(seconds, text):
     assert units.clock(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "texts"),
+    [
+        (12_900, 13_000, ("12.9 k", "13.0 k")),
+        (21_900_000, 22_800_000, ("21.9 M", "22.8 M")),
+        (79_960, 80_000, ("79.96 k", "80.00 k")),
+        (999.96, 1_000, ("999.96", "1.0000 k")),
+        (5_000, 5_000, ("5.00 k", "5.00 k")),
+        (0, math.inf, ("0", "unlimited")),
+    ],
+)
+def test_two_ends_that_differ_read_differently(low, high, texts):
+    assert units.ends(low, high) == texts

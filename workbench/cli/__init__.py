@@ -183,7 +183,12 @@ def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:
         "left early.",
     )
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="asked", help="see above; COMMAND --help")
+    commands = parser.add_subparsers(
+        required=True,
+        metavar="COMMAND",
+        dest="asked",
+        help="one of the commands above; workbench COMMAND --help lists its options",
+    )
     chosen = next((word for word in asked or () if not word.startswith("-")), None)
     wanted = _MODULES.values() if asked is None else [_MODULES[chosen]] if chosen and chosen in _MODULES else []
     for module in dict.fromkeys(wanted):

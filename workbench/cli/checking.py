@@ -52,12 +52,14 @@ def _show(findings: Sequence[Finding], place: str) -> None:
     table = look.table({"": "left", "thing": "left", "found": "left"})
     for finding in findings:
         mark = (
-            Text("ok", style="green") if finding.fit else Text("LACK", style="bold red" if finding.needed else "yellow")
+            Text("ok", style="green")
+            if finding.fit
+            else Text("MISSING", style="bold red" if finding.needed else "yellow")
         )
         table.add_row(mark, finding.thing, finding.found)
     out.print(table)
     for finding in missing:
-        look.line(out, f"{finding.thing}: fix: {finding.fix}{'' if finding.needed else ' (not needed to measure)'}")
+        look.line(out, f"{finding.thing}: {finding.fix}{'' if finding.needed else ' (not needed to measure)'}")
 
 
 def _bundle(options: argparse.Namespace) -> int:

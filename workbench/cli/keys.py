@@ -52,11 +52,12 @@ def run_keys(options: argparse.Namespace) -> int:
 def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
     """Print how skewed the keys are, the hot ones, how partitions fill, the advice."""
     out = look.console()
-    slope = "" if math.isnan(found.zipf_exponent) else f", Zipf exponent about {found.zipf_exponent:.2f}"
+    slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
+    tasks = units.some(math.ceil(found.useful_tasks), "task")
     look.answer(
         out,
-        f"The most frequent key has {units.share(found.hottest_share)} of the rows{slope}: "
-        f"more than {units.number(found.useful_tasks)} tasks do not raise the rate.",
+        f"More than {tasks} do not raise the rate: the most frequent key has {units.share(found.hottest_share)} of the "
+        f"rows{slope}.",
     )
     about = (
         ""
@@ -64,9 +65,8 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
         else f" (within {units.percent(2 * found.distinct_deviation)}, nearly always)"
     )
     empty = f", {found.missing:,} without a key" if found.missing else ""
-    look.line(
-        out, f"{found.column}: {found.records:,} rows{empty}, {found.distinct:,} keys{about}, counted by {found.method}"
-    )
+    how = "counted exactly" if found.method == "exact" else "estimated by a sketch"
+    look.line(out, f"{found.column}: {found.records:,} rows{empty}, {found.distinct:,} keys{about}, {how}")
     keys = look.table({"key": "left", "rows": "right", "share": "right"})
     for key, count in zip(found.keys[:_SHOWN], found.counts, strict=False):
         keys.add_row(key, units.count(count), units.share(count / found.records))

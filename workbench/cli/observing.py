@@ -14,7 +14,7 @@ from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, complain, sho
 from workbench.cli.progress import progress
 from workbench.records import planned_to_dict
 from workbench.study import Observed, observe, planned_document, write_planned
-from workbench.views.observed_front import comparison, facts, limit, outage, sentence
+from workbench.views.observed_front import comparison, doubts, facts, limit, outage, sentence, slots_twice
 
 
 def run_observe(options: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def _show(found: Observed, outage_s: float) -> None:
     """Print what the query sustains, what it is, what limits it, and the plans."""
     out = look.console()
     look.answer(out, sentence(found))
-    for text in (limit(found), outage(found, outage_s), *comparison(found)):
+    for text in (limit(found), outage(found, outage_s), *comparison(found), *map(" ".join, doubts(found).items())):
         if text:
             look.line(out, text)
     table = look.table({"what": "left", "seen": "left"})
@@ -67,6 +67,8 @@ def _show(found: Observed, outage_s: float) -> None:
     if found.planned is not None and found.planned.plans:
         out.print()
         out.print(show_plan.targets(found.planned.plans))
+        if note := slots_twice(found):
+            look.line(out, note)
         for text in (*show_plan.reasons(found.planned.plans), *show_plan.notes(found.planned.plans)):
             look.line(out, text)
 

@@ -36,9 +36,8 @@ from workbench.placement import (
     thresholds_of,
 )
 from workbench.records import write_whole
-from workbench.study import check_placing, shapes_compared
+from workbench.study import DRAWS, check_placing, shapes_compared
 
-_DRAWS = 20
 _COMPARE_S = 10.0  # time limit of a search where many are compared
 
 
@@ -76,7 +75,7 @@ def _answer(options: argparse.Namespace) -> int:
         if options.compare:
             rows = compare(
                 given,
-                draws=options.draws or _DRAWS,
+                draws=options.draws or DRAWS,
                 timeout_s=options.timeout or _COMPARE_S,
                 progress=say,
                 **asked,
@@ -104,7 +103,7 @@ def _answer(options: argparse.Namespace) -> int:
 def _compare_shapes(given: PlacementInput, shapes: Sequence[tuple[int, int]], options: argparse.Namespace) -> int:
     with _searching() as say:
         say("drawing placements")
-        spreads = shapes_compared(given, shapes, options.draws or _DRAWS, options.seed)
+        spreads = shapes_compared(given, shapes, options.draws or DRAWS, options.seed)
     if options.json:
         print(json.dumps([_spread(one) for one in spreads], indent=1))
     else:
@@ -163,7 +162,7 @@ def _check(options: argparse.Namespace) -> None:
     check_file(options.flink)
     if options.method not in {None, *METHODS}:
         raise WorkbenchError(f"There is no placement method {options.method!r}; use one of {', '.join(METHODS)}.")
-    draws = _DRAWS if options.draws is None else options.draws
+    draws = DRAWS if options.draws is None else options.draws
     check_placing(options.seed, draws, _COMPARE_S if options.timeout is None else options.timeout, options.odrp)
     if options.shapes:
         others = ("compare", "method", "flink", "thresholds", "odrp", "timeout", "speeds")

@@ -87,24 +87,20 @@ def _show_recorded(path: Path) -> None:
             out.print(show_plan.targets(stored.plans))
 
 
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
-
-
 def _show(planned: Planned) -> None:
     plans, out = planned.plans, look.console()
     if plans:
-        look.answer(out, f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {_some(plans[0].runs, 'run')}")
+        look.answer(out, f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {units.some(plans[0].runs, 'run')}")
         out.print(show_plan.targets(plans))
     for reason in show_plan.reasons(plans):
         look.line(out, reason)
     for plan in plans:
-        executor = plan.executor
+        executor, cores = plan.executor, f"{plan.executor.millicores / 1000:g}"
+        driver = "a driver" if plan.price is None else "a driver, which the price does not include"
         look.line(
             out,
-            f"{units.rate(plan.rate)}: {_some(plan.executors, 'executor')} of {_some(executor.slots, 'slot')}, "
-            f"{executor.millicores / 1000:g} cores and {units.count(executor.memory_mb)} MB each, and a driver, which "
-            "is not priced.",
+            f"{units.rate(plan.rate)}: {plan.room()}. Each executor has {cores} core{'s' * (cores != '1')} and "
+            f"{units.count(executor.memory_mb)} MB. Add {driver}.",
         )
         if plan.allocation is not None:
             look.line(out, f"  tasks: {_counts(plan.allocation.tasks)}")
@@ -154,12 +150,12 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
     if would.recorded:
         print(f"{would.recorded} runs are recorded and are not repeated")
     for budget in would.first:
-        print(f"measure {_some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB")
+        print(f"measure {units.some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB")
     for budget in would.sweep:
-        shape = f"{_some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB"
+        shape = f"{units.some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB"
         print(f"measure {shape} at a trigger interval of {budget.interval_s:g} s")
     least, most = would.runs
-    print(f"{_some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
+    print(f"{units.some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")
     print(f"about {_range(*would.seconds)}")
     if would.doubt:
         show(would.doubt)

@@ -13,19 +13,20 @@ def sentence(measurement: Measurement) -> str:
     """Say what the query sustains on which budget, and what bounds that."""
     estimate, budget = measurement.estimate, measurement.budget
     where = (
-        f"on {budget.slots} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB "
+        f"on {units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB "
         f"at a {budget.interval_s:g} s interval"
     )
     if estimate.rate is None:
         failed = len(estimate.probes) - 1
         return f"{measurement.query} sustains no rate that was tried {where}: all {failed} probes failed."
+    low, high = units.ends(estimate.low, estimate.high, "records/s")
     upper = {
-        "query": f"{units.rate(estimate.low)} was sustained, {units.rate(estimate.high)} was not",
+        "query": f"{low} was sustained, {high} was not",
         "source": "the source cannot feed more: this is source-bound, the query may sustain more",
         "none": "nothing higher was tried",
     }[estimate.limit]
     if estimate.from_readings:
-        upper = f"90 % interval {units.rate(estimate.low)} to {units.rate(estimate.high)}, from readings"
+        upper = f"90 % interval {low} to {high}, from readings"
     least = "" if estimate.limit == "query" else "at least "
     return f"{measurement.query} sustains {least}{units.rate(estimate.middle)} {where}; {upper}."
 

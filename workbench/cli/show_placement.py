@@ -36,7 +36,7 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
     table = look.table(
         {
             "method": "left",
-            **dict.fromkeys(_COSTS, "right"),
+            **dict.fromkeys((f"{name}\ncost" for name in _COSTS), "right"),
             "decided\nin": "right",
             **({"records/s,\nmedian": "right", "lowest to\nhighest": "right"} if rated else {}),
         }
@@ -46,12 +46,22 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
         costs = (units.number(cost) for cost in placed.cost)
         table.add_row(placed.method, *costs, units.seconds(placed.seconds), *(_rates(row) if rated else ()))
     out.print(table)
+    best = rows.best.median
+    if given.rate is not None and best is not None and best < given.rate:
+        look.line(
+            out,
+            f"note: the input asks for {units.rate(given.rate)}, which no placement carries; try --workers "
+            f"{given.problem.workers + 1}",
+        )
     drawn = next((row.draws for row in rows if row.draws > 1), None)
     if drawn is not None:
         look.line(out, f"note: where chance has a part, {drawn} plans are drawn; costs are those of the first.")
     for row in rows:
         if row.placed.problem.parallelism != given.problem.parallelism:
-            look.line(out, f"note: {row.placed.method} chooses {row.placed.problem.tasks} tasks itself.")
+            own, asked = row.placed.problem.tasks, given.problem.tasks
+            look.line(
+                out, f"note: {row.placed.method} chose its own number of tasks, {units.count(own)} instead of {asked}."
+            )
     for method, reason in rows.refused.items():
         look.line(out, f"note: {method} has no plan: {reason}")
     _show_basis(out, given.basis)

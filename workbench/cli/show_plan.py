@@ -8,7 +8,7 @@ from rich.text import Text
 from workbench import units
 from workbench.cli import look
 from workbench.records import CapacityPlan
-from workbench.views.front import CAPACITY, capacity, deployment
+from workbench.views.front import ALREADY_SAID, CAPACITY, capacity, deployment
 
 _STYLES: Mapping[str, str] = {"safe": "green", "risky": "yellow", "don't rely on it yet": "bold red"}
 _CAPACITY = CAPACITY.replace(", ", ",\n")  # so that the heading takes no room from the deployment
@@ -49,10 +49,11 @@ def reasons(plans: Sequence[CapacityPlan]) -> list[str]:
 
 
 def notes(plans: Sequence[CapacityPlan]) -> list[str]:
-    """Give each note once, with the targets it concerns where these are not all."""
+    """Give each note once, with the targets it concerns where these are not all; not what a verdict has said."""
     found: dict[tuple[str, str], list[CapacityPlan]] = {}
     for plan in plans:
-        for card in plan.cards:
+        said = ALREADY_SAID if plan.verdict is not None and plan.verdict.level != "safe" else frozenset()
+        for card in (one for one in plan.cards if one.concern not in said):
             found.setdefault((card.finding, card.advice), []).append(plan)
     return [_note(finding, advice, own, plans) for (finding, advice), own in found.items()]
 

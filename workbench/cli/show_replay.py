@@ -7,7 +7,7 @@ from rich.table import Table
 from workbench import units
 from workbench.cli import look
 from workbench.study import Replayed, ReplayedParadigms
-from workbench.views.figures import paradigms, policies
+from workbench.views.figures import Policies, paradigms, policies
 
 
 def show_replay(found: Replayed | ReplayedParadigms) -> None:
@@ -17,19 +17,28 @@ def show_replay(found: Replayed | ReplayedParadigms) -> None:
         look.answer(out, f"{paradigms(found.runs).finding}.")
         out.print(_paradigms(found.rows))
     else:
-        look.answer(out, f"{policies(found.timelines).finding}.")
-        out.print(_policies(found))
+        data = policies(found.timelines)
+        look.answer(out, f"{data.finding}.")
+        out.print(_policies(found, data))
         look.line(
-            out, "Simulated. No record is lost: late ones wait at the source, and those left waiting do so at the end."
+            out,
+            'Simulated. No record is lost: late records wait at the source; "left waiting" counts those still there '
+            "when the load ends.",
         )
 
 
-def _policies(found: Replayed) -> Table:
-    rows = found.rows
+def _policies(found: Replayed, data: Policies) -> Table:
+    rows = dict(zip(data.names, data.rows, strict=True))
     priced = any("cost" in row for row in rows.values())
-    paid = [f"cost\n{found.currency}".strip()] if priced else ["slot-\nhours", "GB-\nhours"]
+    paid = [f"cost {found.currency}".strip()] if priced else ["core-hours", "GB-hours"]
     table = look.table(
-        {"policy": "left", **dict.fromkeys(("keeps\nup", "p99\nlatency", "left\nwaiting", "changes", *paid), "right")}
+        {
+            "policy": "left",
+            **dict.fromkeys(
+                ("keeps\nup", "p99\nlatency", "left\nwaiting", "changes", *(f"{name},\nwith driver" for name in paid)),
+                "right",
+            ),
+        }
     )
     for name, row in rows.items():
         table.add_row(
@@ -38,7 +47,7 @@ def _policies(found: Replayed) -> Table:
             units.seconds(row["latency_p99_s"]),
             units.scaled(float(found.timelines[name].backlog[-1]), "", 2),
             units.count(row["reconfigurations"]),
-            *(units.number(row[key]) for key in (["cost"] if priced else ["task_hours", "gb_hours"])),
+            *(units.number(row[key]) for key in (["cost"] if priced else ["core_hours", "gb_hours"])),
         )
     return table
 

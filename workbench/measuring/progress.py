@@ -21,14 +21,14 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
         case Turned(budget=budget, number=number):
             text = f"round {number}: {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
         case Rounded(number=number, measurements=measured):
-            rates = ", ".join(f"{one.estimate.middle:,.0f} on {one.budget.slots}" for one in measured)
+            rates = ", ".join(f"{units.scaled(one.estimate.middle, '')} on {one.budget.slots}" for one in measured)
             known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
             text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{units.percent(known)}"
         case Probed(probe=probe):
             text = _describe_probe(probe)
         case LoadProbed(probe=probe):
             divided = "" if probe.partitions is None else f" with {probe.partitions} partitions"
-            text = f"for the costs: {probe.observation.consumed_rate:,.0f} records/s{divided}"
+            text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
             text = f"{_slots(run.budget)} failed: {run.failure}"
         case CutShort(reason=reason):
@@ -45,8 +45,8 @@ def _slots(budget: Budget) -> str:
 def _describe_probe(probe: Probe) -> str:
     if probe.phase == "reading":
         steady = "its state not filled yet" if probe.filled is False else "steady" if probe.steady else "not steady yet"
-        return f"maximum rate: {probe.observation.consumed_rate:,.0f} records/s, {steady} after {probe.seconds:.0f} s"
+        return f"maximum rate: {units.rate(probe.observation.consumed_rate)}, {steady} after {probe.seconds:.0f} s"
     if probe.judgement is None:
         steady = "steady" if probe.steady else "not steady yet, but at its cap"
-        return f"warm-up: {probe.observation.consumed_rate:,.0f} records/s, {steady} after {probe.seconds:.0f} s"
-    return f"probe {probe.number} at {probe.rate:,.0f} records/s: {probe.judgement.verdict}. {probe.judgement.reason}"
+        return f"warm-up: {units.rate(probe.observation.consumed_rate)}, {steady} after {probe.seconds:.0f} s"
+    return f"probe {probe.number} at {units.rate(probe.rate)}: {probe.judgement.verdict}. {probe.judgement.reason}"

@@ -115,18 +115,20 @@ def judge(
     if observation.consumed_records + _ROUNDING_ROWS < success * due:
         return answer(
             "overloaded",
-            f"Only {units.percent(share, 1)} of the {due:,.0f} due rows were consumed; "
-            f"{units.percent(success, 1)} are needed.",
+            f"Only {units.share(share)} of the {units.scaled(due, '')} due rows were consumed; "
+            f"{units.share(success)} are needed.",
         )
     slack = _SLOPE_SLACK * observation.commanded_rate + _ROUNDING_RISE * rounding
     if check_trend and slope > _SLOPE_ERRORS * error + slack:
         return answer(
             "overloaded",
-            f"{units.percent(share, 1)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
+            f"{units.share(share)} of the due rows were consumed, but the backlog grew by {units.rate(slope)} "
             f"(standard error {units.rate(error)}).",
         )
     trend = "the backlog did not grow" if check_trend else "the backlog's trend was not asked"
-    return answer("sustained", f"{units.percent(share, 1)} of the {due:,.0f} due rows were consumed and {trend}.")
+    return answer(
+        "sustained", f"{units.share(share)} of the {units.scaled(due, '')} due rows were consumed and {trend}."
+    )
 
 
 def _invalid(observation: Observation, max_disturbance: float, *, few: bool) -> tuple[Verdict, str] | None:

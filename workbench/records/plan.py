@@ -38,6 +38,12 @@ _LIMITS = {
     "tasks, fixed": "what each task costs whatever its rows: fewer partitions or a longer trigger interval would help",
     "rows": "work on the rows, which more slots share",
 }
+_SPENT = {
+    "driver": "for the driver",
+    "driver, per task": "for the driver's work per task",
+    "tasks, fixed": "of fixed work in tasks",
+    "rows": "for the rows",
+}
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
@@ -148,8 +154,12 @@ class CapacityPlan:
         capacity, where the wait grows without end.
         """
         interval, used = self.budget.interval_s, self.rate / self.expected_rate
+        if used > 1:
+            return math.inf
+        if self.batch_parts:
+            return share * interval + sum(self.batch_parts.values())
         laid_out = 0.0 if self.layout is None else self.layout.batch_s.get(self.budget.slots, 0.0)
-        return share * interval + max(used * interval, laid_out) if used <= 1 else math.inf
+        return share * interval + max(used * interval, laid_out)
 
     @property
     def executor(self) -> Executor:
@@ -239,29 +249,44 @@ class CapacityPlan:
             f"{units.rate(self.low)} to {units.rate(self.high)}{beyond}){workers}.{after}"
         )
 
+    def room(self) -> str:
+        """Say how many slots the executors have; where they have more than the plan uses, also that."""
+        slots, total = self.executor.slots, self.executors * self.executor.slots
+        executors = units.some(self.executors, "executor")
+        if total == self.budget.slots:
+            return f"{executors} of {units.some(slots, 'slot')}"
+        return (
+            f"{executors} with room for {units.some(slots, 'slot')} each: {total}, of which the plan uses "
+            f"{self.budget.slots}"
+        )
+
     def where_time_goes(self) -> str:
         """One sentence: what the seconds of a batch go to, and what limits; empty where that is not known."""
         if not self.batch_parts:
             return ""
         known = self.batch_parts
-        parts = ", ".join(f"{name} {seconds:.2g} s" for name, seconds in known.items() if seconds >= _SHOWN_S)
+        parts = ", ".join(
+            f"{seconds:.2g} s {_SPENT.get(name, name)}" for name, seconds in known.items() if seconds >= _SHOWN_S
+        )
         most = max(known, key=lambda name: known[name])
         return (
-            f"A batch at this rate takes {sum(known.values()):.2g} of {self.budget.interval_s:g} s: {parts}. "
+            f"A batch at this rate takes {sum(known.values()):.2g} s of the {self.budget.interval_s:g} s interval: "
+            f"{parts}. "
             f"Most of it is {_LIMITS.get(most, most)}."
         )
 
     def basis(self) -> str:
         """One sentence: what the answer rests on."""
-        how = {"fluid": "simulated on", "observed": "read from"}.get(self.testbed_kind, "measured on")
-        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        how = "read from" if self.testbed_kind == "observed" else "measured on"
         share = self.source_share
         source = (
             ""
             if share is None
             else f"; the source that replayed the data took {units.percent(share)} of the slots' busy time"
         )
-        return f"It rests on {runs} {how} {self.testbed}{source}."
+        if self.simulated:
+            return f"It rests on {units.some(self.runs, 'simulated run')}{source}."
+        return f"It rests on {units.some(self.runs, 'run')} {how} {self.testbed}{source}."
 
     @property
     def simulated(self) -> bool:

@@ -22,7 +22,7 @@ from workbench.views.cards import error_card
 from workbench.views.style import STYLE
 
 _MINUTE = "%Y-%m-%d %H:%M UTC"
-_ANSWER = re.compile(r'<h2>([^<]+)</h2><p>[^<]*</p><p class="workbench-origin">')
+_ANSWER = re.compile(r'<h2>(?:<span class="kind">[^<]*</span>)?([^<]+)</h2><p>[^<]*</p><p class="workbench-origin">')
 _BANNERS = frozenset({"papermill-error-cell-tag"})
 
 

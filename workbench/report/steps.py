@@ -85,8 +85,11 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
     """Show what changed since the previous run, what to deploy, and what the answer rests on."""
     answer, *rest = plan_cards.cards(planned)
     changed, *details = drift_cards.changes(str(previous or ""), planned)
-    shown_once = replace(answer, html=answer.html.removeprefix(changed.html))  # where the figures come from
-    show([changed, shown_once, *rest, *map(fold, details), *map(fold, run_cards.cards(planned))])
+    evidence = [*rest, *map(fold, details), *map(fold, run_cards.cards(planned))]
+    if changed.kind == "not-yet":  # nothing to compare with: the answer leads, and says where figures come from
+        show([answer, replace(changed, html=""), *evidence])
+    else:
+        show([changed, replace(answer, html=answer.html.removeprefix(changed.html)), *evidence])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:

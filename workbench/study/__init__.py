@@ -19,7 +19,7 @@ from workbench.study.history import StudyHistory
 from workbench.study.local import first_study, first_testbed, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
-from workbench.study.placing import PlacementStudy, check_placing, shapes_compared, study_placement
+from workbench.study.placing import DRAWS, PlacementStudy, check_placing, shapes_compared, study_placement
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
     NAMES,
@@ -40,6 +40,7 @@ from workbench.study.verifying import Verified, plan_to_verify, verify_plan
 
 __all__ = [
     "CLUSTER_KEYS",
+    "DRAWS",
     "KEYED",
     "NAMES",
     "POLICIES",

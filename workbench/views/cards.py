@@ -22,11 +22,17 @@ from workbench.escaping import for_spreadsheet
 from workbench.views.style import STYLE
 from workbench.views.theme import QUIET
 
-Kind = Literal["result", "health", "error", "not-yet"]
+Kind = Literal["result", "health", "error", "not-yet", "no-data"]
 Cell = str | float | None
 Result = TypeVar("Result")
 
-_WORDS: dict[Kind, str] = {"result": "", "health": "⚠ Advice", "error": "✖ Error", "not-yet": "… Not yet"}
+_WORDS: dict[Kind, str] = {
+    "result": "",
+    "health": "⚠ Advice",
+    "error": "✖ Error",
+    "not-yet": "… Not yet",
+    "no-data": "No data",
+}
 
 _TITLES = {
     "WorkbenchError": "This result is missing",
@@ -95,7 +101,7 @@ class Card:
     figure, table
         Its evidence; None where there is none.
     kind
-        ``"result"``, advice (``"health"``), ``"error"`` or ``"not-yet"``.
+        ``"result"``, advice (``"health"``), ``"error"``, ``"not-yet"`` or, where nothing will come, ``"no-data"``.
     html
         More of the answer, under the finding: markup in which every text of the user's is escaped.
     folded

@@ -34,15 +34,14 @@ def bracket(estimate: MstEstimate) -> str:
         return f"{units.rate(estimate.low)} was confirmed as sustained; no higher rate was confirmed as too much."
     if estimate.from_readings:
         half = math.log(estimate.high / estimate.low) / 2
+        low, high = units.ends(estimate.low, estimate.high, "records/s")
         return (
             f"The mean of its readings at the maximum rate is known to ±{units.share(half)} (90 % interval): "
-            f"{units.rate(estimate.low, 4)} to {units.rate(estimate.high, 4)}."
+            f"{low} to {high}."
         )
-    width = (estimate.high - estimate.low) / estimate.high
-    return (
-        f"The maximum is between {units.rate(estimate.low, 4)} (sustained) and {units.rate(estimate.high, 4)} "
-        f"(not sustained), {units.share(width)} apart."
-    )
+    low, high = units.ends(estimate.low, estimate.high)
+    width = units.chance(1 - estimate.low / estimate.high)
+    return f"The maximum is between {low} (sustained) and {high} records/s (not sustained), {width} apart."
 
 
 def marked(estimate: MstEstimate) -> tuple[float | None, str]:
@@ -71,7 +70,8 @@ def interval(found: MstInterval | None) -> str:
         if found.repeats > 1
         else "known repeats on such machines, as this is the only measurement of this configuration"
     )
+    low, high = units.ends(found.low, found.high, "records/s")
     return (
-        f"Another deployment would sustain between {units.rate(found.low)} and {units.rate(found.high)} "
+        f"Another deployment would sustain between {low} and {high} "
         f"({units.share(found.level)} interval; repeats differ by about {units.share(found.deviation)}, by {basis})."
     )

@@ -26,6 +26,11 @@ def origin(kind: str) -> str:
     return ORIGINS.get(kind, "MEASURED")
 
 
+def testbed_name(kind: str, identity: str) -> str:
+    """Name a testbed for readers: without a cluster's address, and without the settings of a simulation."""
+    return "simulated engine (fluid)" if kind == "fluid" else identity.split(", master", maxsplit=1)[0]
+
+
 def header_html(word: str, facts: Iterable[str]) -> str:
     """Write where the figures come from, which no reader can miss, and what they are of."""
     words = escape(" · ".join(filter(None, facts)))

@@ -6,12 +6,22 @@ from workbench import units
 from workbench.records import CapacityPlan, Measurement, ModelFinding, Price
 from workbench.study import Planned
 from workbench.views.choices import choices
-from workbench.views.first_screen import Chip, beside_html, cares_html, header_html, origin, table_html, tabs_html
+from workbench.views.first_screen import (
+    Chip,
+    beside_html,
+    cares_html,
+    header_html,
+    origin,
+    table_html,
+    tabs_html,
+    testbed_name,
+)
 
 _CLASSES = {"safe": "safe", "risky": "risky", "don't rely on it yet": "unsure"}
 CAPACITY = "capacity, records/s (90 %)"
 """Heading of the column in which `capacity` needs no unit."""
-_ALREADY_SAID = frozenset({"extrapolation", "wide interval", "few runs"})  # the verdict weighs them
+ALREADY_SAID = frozenset({"extrapolation", "wide interval", "few runs"})
+"""Concerns that a verdict weighs."""
 
 
 def sentence(planned: Planned) -> str:
@@ -32,9 +42,9 @@ def deployment(plan: CapacityPlan) -> str:
 
 
 def capacity(plan: CapacityPlan, unit: str = "records/s") -> str:
-    """Give the capacity and its interval, with the digits one can stand for; without `unit` where a heading has it."""
-    low, high = (units.scaled(end, "", 2) for end in (plan.low, plan.high))
-    return f"{units.scaled(plan.expected_rate, unit, 2)} ({low} to {high})"
+    """Give the capacity and its interval, with digits that differ; without `unit` where a heading has it."""
+    low, high = units.ends(plan.low, plan.high)
+    return f"{units.padded(plan.expected_rate, unit)} ({low} to {high})"
 
 
 def risk(plan: CapacityPlan) -> str:
@@ -55,7 +65,7 @@ def start_html(plans: Sequence[CapacityPlan]) -> str:
     return tabs_html(
         "start",
         {
-            f"{units.rate(plan.rate)}: {plan.budget.slots} slots": {
+            f"{units.rate(plan.rate)}: {units.some(plan.budget.slots, 'slot')}": {
                 "The command": plan.command(),
                 "The job, job.py": plan.job(),
             }
@@ -74,7 +84,7 @@ def _when_and_where(runs: Sequence[Measurement]) -> tuple[str, ...]:
     if not runs:
         return ()
     dates = dict.fromkeys(run.started_at[:10] for run in (runs[0], runs[-1]))
-    return " to ".join(dates), runs[-1].testbed.split(", master", maxsplit=1)[0], runs[-1].machine.processor or ""
+    return " to ".join(dates), testbed_name(runs[-1].testbed_kind, runs[-1].testbed), runs[-1].machine.processor or ""
 
 
 def _targets(plans: Sequence[CapacityPlan]) -> str:
@@ -121,7 +131,12 @@ def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
     if plan.price is not None:
         names = ["Workers", "Slots", f"{plan.price.instance.currency} a month", "Risk"]
     marked = next((number for number, one in enumerate(found) if one.planned), None)
-    return table_html(names, rows, chosen=marked, caption=f"Risk against cost, {units.rate(plan.rate)}")
+    return table_html(
+        names,
+        rows,
+        chosen=marked,
+        caption=f"Risk {'against cost' if priced else 'by number of slots'}, {units.rate(plan.rate)}",
+    )
 
 
 def cares(plans: Sequence[CapacityPlan]) -> dict[str, str]:
@@ -140,7 +155,7 @@ def _notable(plans: Sequence[CapacityPlan]) -> list[ModelFinding]:
     found: dict[str, list[ModelFinding]] = {}
     for plan in plans:
         for card in plan.cards:
-            if card.concern not in _ALREADY_SAID and not card.advice.startswith("Nothing to do"):
+            if card.concern not in ALREADY_SAID and not card.advice.startswith("Nothing to do"):
                 found.setdefault(card.concern, []).append(card)
     ranked = sorted(found.values(), key=lambda cards: -len(cards))
     return [max(cards, key=lambda card: card.value) for cards in ranked]

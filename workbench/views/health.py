@@ -73,12 +73,15 @@ def advice_cards(measurement: Measurement) -> list[Card]:
 def summary_card(measurement: Measurement) -> Card:
     """All checks in one table."""
     made = checks(measurement)
-    advising = sum(bool(check.advice) for check in made)
+    outcomes = [_outcome(check) for check in made]
+    advising, unknown = outcomes.count("advice"), outcomes.count("not known")
     finding = (
-        f"{advising} of {len(made)} checks led to advice, given above."
+        f"{advising} of {len(made)} checks led to advice: see the cards marked Advice."
         if advising
-        else f"None of {len(made)} checks found anything that speaks against the result."
+        else f"{outcomes.count('passed')} of {len(made)} checks passed."
     )
+    if unknown:
+        finding = f"{finding[:-1]}; {unknown} could not be made, because the run did not record what they need."
     rows = tuple((check.question, _outcome(check), check.finding or "not recorded") for check in made)
     columns = (Column("Check"), Column("Outcome"), Column("Seen"))
     return Card("health", "Health checks", finding, table=Table("Health checks", columns, rows, opened=True))

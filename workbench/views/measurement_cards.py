@@ -6,7 +6,7 @@ from workbench import units
 from workbench.placement import measured_query
 from workbench.records import Measurement
 from workbench.views import findings
-from workbench.views.cards import Card, Cell, gather
+from workbench.views.cards import Card, Cell, fold, gather
 from workbench.views.figures import (
     BatchTimes,
     Operators,
@@ -19,15 +19,15 @@ from workbench.views.figures import (
     operators,
     probes,
 )
+from workbench.views.first_screen import header_html, origin, testbed_name
 from workbench.views.health import advice_cards, summary_card
 from workbench.views.tables import batches_table, facts_table, operators_table, probes_table
 
 
 def cards(measurement: Measurement) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
-    sections: tuple[Callable[[Measurement], list[Card]], ...] = (
-        _capacity,
-        advice_cards,
+    front: tuple[Callable[[Measurement], list[Card]], ...] = (_capacity, advice_cards)
+    evidence: tuple[Callable[[Measurement], list[Card]], ...] = (
         _batches,
         _operators,
         _dataflow,
@@ -35,7 +35,7 @@ def cards(measurement: Measurement) -> list[Card]:
         lambda each: [summary_card(each)],
         _circumstances,
     )
-    return gather(sections, measurement)
+    return [*gather(front, measurement), *map(fold, gather(evidence, measurement))]
 
 
 def _capacity(measurement: Measurement) -> list[Card]:
@@ -51,14 +51,24 @@ def _capacity(measurement: Measurement) -> list[Card]:
         findings.interval(measurement.interval),
     )
     finding = " ".join(filter(None, sentences))
-    return [Card("capacity", "What rate does it sustain?", finding, draw_probes(data), probes_table(measurement))]
+    title = f"What rate does {measurement.query} sustain?"
+    html = header_html(
+        origin(measurement.testbed_kind),
+        (
+            measurement.query,
+            measurement.started_at[:10],
+            testbed_name(measurement.testbed_kind, measurement.testbed),
+            measurement.machine.processor or "",
+        ),
+    )
+    return [Card("capacity", title, finding, draw_probes(data), probes_table(measurement), html=html)]
 
 
 def _batches(measurement: Measurement) -> list[Card]:
     data = batch_times(measurement.query, measurement.budget, measurement.estimate, measurement.load_curve)
     title = "How does a batch's time grow with its size?"
     if not data.rows:
-        return [Card("batches", title, "No probe was made after the warm-up.", kind="not-yet")]
+        return [Card("batches", title, "No probe was made after the warm-up.", kind="no-data")]
     return [Card("batches", title, data.finding + _seen(data), draw_batch_times(data), batches_table(measurement))]
 
 
@@ -74,10 +84,10 @@ def _operators(measurement: Measurement) -> list[Card]:
     observation = measurement.estimate.observation
     if observation is None:
         text = "No rate was sustained, so there is no observation at a maximum. Give more slots or probe lower rates."
-        return [Card("operators", title, text, kind="not-yet")]
+        return [Card("operators", title, text, kind="no-data")]
     if not observation.operators:
         text = f"The testbed {measurement.testbed} reports no operators."
-        return [Card("operators", title, text, kind="not-yet")]
+        return [Card("operators", title, text, kind="no-data")]
     data = operators(measurement.query, observation)
     table = operators_table(observation.operators, measurement.costs)
     figure = draw_operators(data) if data.metrics else None
@@ -109,7 +119,7 @@ def _source(measurement: Measurement) -> list[Card]:
     source = measurement.source
     if source is None:
         return [
-            Card("source", title, "The source's profile is not recorded, so its share is not known.", kind="not-yet")
+            Card("source", title, "The source's profile is not recorded, so its share is not known.", kind="no-data")
         ]
     finding = (
         f"Releasing one record takes the source {units.seconds(source.per_record_s)} of CPU time; alone it "
@@ -142,8 +152,8 @@ def _circumstances(measurement: Measurement) -> list[Card]:
         "Workbench version": measurement.workbench_version,
     }
     finding = (
-        f"{measurement.query} ran on the testbed {measurement.testbed} with {findings.where(budget)} and "
-        f"{budget.profile.memory_mb} MB per slot; nothing here is extrapolated."
+        f"{measurement.query} ran with {findings.where(budget)} and {budget.profile.memory_mb} MB per slot on "
+        f"{measurement.testbed}. Every figure here comes from this run."
     )
     table = facts_table("Circumstances of the measurement", facts)
     return [Card("circumstances", "How was it measured?", finding, table=table)]

@@ -3,20 +3,20 @@
 from workbench.capacity import CapacityPlan
 from workbench.study import Planned
 from workbench.views.cards import Card, Column, Table
-from workbench.views.figures import cost_risk, draw_cost_risk, draw_model_forms, model_forms
+from workbench.views.figures import RiskPoint, cost_risk, draw_cost_risk, draw_model_forms, model_forms
 
 _BEYOND = 3.0  # times the most slots measured to which forms are compared, at least
 
 
 def forms(planned: Planned) -> list[Card]:
     """Compare the forms of the model up to the largest plan."""
-    title = "What do other forms of the model say?"
+    title = "Would another model give another answer?"
     largest = _largest(planned)
     memory = None if largest is None else largest.budget.profile.memory_mb
     beyond = max(_BEYOND, 1.0 if largest is None else largest.extrapolation)
     data = model_forms(planned.exploration, memory, beyond=beyond)
     if not data.curves:
-        return [Card("forms", title, f"{data.finding}.", kind="not-yet")]
+        return [Card("forms", title, f"{data.finding}.", kind="no-data")]
     columns = (
         Column("Form"),
         Column("Error on a run left out", "records/s"),
@@ -36,11 +36,19 @@ def safety(planned: Planned) -> list[Card]:
     if plan is None or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s:
         return []
     instances = () if plan.price is None else (plan.price.instance,)
-    data = cost_risk(planned.exploration.model, plan.rate, plan.budget.profile, instances)
-    columns = (Column("Slots"), Column("Cost", f"{data.currency} per hour" if data.currency else "slots"))
+    data = cost_risk(planned.exploration.model, plan.rate, plan.budget.profile, instances, planned=_own(plan))
+    columns = (Column("Slots"), Column("Cost", f"{data.currency} a month" if data.currency else "slots"))
     rows = tuple((point.slots, point.cost, 100 * point.risk) for point in data.points)
     table = Table("Deployments and their risk", (*columns, Column("Risk of falling short", "%")), rows)
     return [Card("safety", "What does safety cost?", f"{data.finding}.", draw_cost_risk(data), table)]
+
+
+def _own(plan: CapacityPlan) -> RiskPoint | None:
+    """Give the plan's own deployment, with the risk that its verdict states; None where that is not known."""
+    if plan.verdict is None or plan.verdict.risk is None:
+        return None
+    slots = plan.budget.slots
+    return RiskPoint(slots, float(slots) if plan.price is None else plan.price.per_month, plan.verdict.risk)
 
 
 def _largest(planned: Planned) -> CapacityPlan | None:

@@ -1,11 +1,14 @@
 """The cards of a running query: its head-room, its load, its operators, and the plans from it."""
 
+from dataclasses import replace
+
 from workbench import units
+from workbench.escaping import for_html as escape
 from workbench.study import Observed
 from workbench.views import plan_cards
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import draw_head_room, head_room
-from workbench.views.observed_front import comparison, facts, front_html, limit, outage, sentence
+from workbench.views.observed_front import comparison, facts, front_html, limit, outage, sentence, slots_twice
 
 _MOST_ROWS = 2000  # of a page, so that it is small enough to send
 
@@ -36,12 +39,13 @@ def _headroom(found: Observed, outage_s: float) -> list[Card]:
 def _plans(found: Observed) -> list[Card]:
     if found.planned is not None and found.planned.plans:
         answer, *rest = plan_cards.cards(found.planned)
-        return [answer, *map(fold, rest)]
+        note = slots_twice(found)
+        return [replace(answer, html=answer.html + f"<p>{escape(note)}</p>" * bool(note)), *map(fold, rest)]
     reasons = [found.unplanned] if found.unplanned else []
     reasons += (
         [] if found.planned is None else [f"{units.rate(one.rate)}: {one.reason}" for one in found.planned.refused]
     )
-    return [Card("plans", "What do other rates take?", " ".join(reasons), kind="not-yet")] if reasons else []
+    return [Card("plans", "What do other rates take?", " ".join(reasons), kind="no-data")] if reasons else []
 
 
 def _facts(found: Observed) -> list[Card]:

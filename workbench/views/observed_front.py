@@ -7,7 +7,7 @@ import numpy as np
 from workbench import units
 from workbench.metrics import slow_executors
 from workbench.study import Observed
-from workbench.views.first_screen import Chip, header_html, table_html
+from workbench.views.first_screen import Chip, cares_html, header_html, table_html
 
 _TIGHT, _NONE = 0.3, 0.0  # left over the peak
 _WAITING = 0.7  # CPU seconds over run seconds, under which tasks wait for something
@@ -23,7 +23,7 @@ _PARTS = {
 def sentence(found: Observed) -> str:
     """Say what the query sustains and what it has left, or why that is not identifiable."""
     running, room = found.running, found.headroom
-    where = f"{running.name} on {units.count(running.slots, 'slots')}" if running.slots else running.name
+    where = f"{running.name} on {units.some(running.slots, 'slot')}" if running.slots else running.name
     if room.rate is None:
         return f"What {where} sustains is not identifiable from its log: {room.why_not}."
     ends = f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}"
@@ -49,6 +49,39 @@ def verdict(found: Observed) -> Chip:
     if room.capped:
         return Chip("held by its cap", "risky")
     return Chip("risky", "risky") if room.rate > room.peak_rate else Chip("behind at the peak", "unsure")
+
+
+def doubts(found: Observed) -> dict[str, str]:
+    """Say why the verdict is not safe, with what to do; empty where it is, or where nothing is known."""
+    room = found.headroom
+    if room.rate is None or verdict(found).style == "safe":
+        return {}
+    tight, room_asked = room.peak_rate * (1 + _TIGHT), f"less than {units.percent(_TIGHT)} above the peak"
+    if room.admitted_rate is not None and room.admitted_rate <= min(room.low, tight):
+        admitted = units.rate(room.admitted_rate, 2)
+        return {f"The cap on its batches admits {admitted}, {room_asked}.": "Raise maxOffsetsPerTrigger."}
+    low = units.scaled(room.low, "", 2)
+    return {
+        f"The interval's low end, {low}, is {room_asked}.": (
+            f"Run: workbench observe LOG --target {float(f'{tight:.2g}'):.0f}"
+        )
+    }
+
+
+def slots_twice(found: Observed) -> str:
+    """Say why the plan of the slots that run has another interval than the log; empty where it has not."""
+    plans = () if found.planned is None else found.planned.plans
+    room = found.headroom
+    if room.rate is None:
+        return ""
+    of_log = [units.scaled(end, "", 2) for end in (room.low, room.high)]
+    own = [plan for plan in plans if plan.budget.slots == found.running.slots]
+    if all([units.scaled(end, "", 2) for end in (plan.low, plan.high)] == of_log for plan in own):
+        return ""
+    return (
+        f"At the slots that run now, the log alone gives {' to '.join(of_log)}; the plan also allows for doubts about "
+        "the model."
+    )
 
 
 def limit(found: Observed) -> str:
@@ -151,7 +184,7 @@ def front_html(found: Observed, outage_s: float) -> str:
         "" if room.left is None else units.share(round(room.left, 2)),
         "" if seconds is None else "never" if math.isinf(seconds) else f"in {units.seconds(seconds)}",
     )
-    return header + table_html(columns, [row])
+    return header + table_html(columns, [row]) + cares_html(doubts(found))
 
 
 def _reach(found: Observed) -> str:

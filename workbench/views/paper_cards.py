@@ -1,6 +1,7 @@
 """Cards of the five papers: which figures there are, and each next to ours."""
 
 import re
+from collections import Counter
 from functools import partial
 from html import escape
 
@@ -21,11 +22,10 @@ def index_card(paper: Paper) -> Card:
         Column("Inputs to choose from"),
     )
     rows = tuple((one.number, one.shows, one.status, one.how, ", ".join(one.inputs)) for one in paper.figures)
-    counts = {status: sum(one.status == status for one in paper.figures) for status in ("reproduced", "simulated")}
-    finding = (
-        f"Of {len(paper.figures)} figures and tables of the evaluation, {counts['reproduced']} are reproduced and "
-        f"{counts['simulated']} simulated."
-    )
+    counts: Counter[str] = Counter(one.status for one in paper.figures)
+    known = ("reproduced", "simulated", "not here")
+    listed = ", ".join(f"{counts[status]} {status}" for status in known if counts[status])
+    finding = f"{len(paper.figures)} figures and tables: {listed}."
     table = Table(f"Evaluation of {paper.title}", columns, rows, opened=True)
     return Card(f"{paper.name}-figures", paper.title, finding, table=table)
 

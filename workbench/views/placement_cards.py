@@ -22,7 +22,11 @@ from workbench.views.figures import (
 from workbench.views.placement_front import front_html, median_rate, rates, sentence
 
 _COSTS = tuple(Column(f"Cost {name}", "0 to 1") for name in DIMENSIONS)
-_RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
+_FULL = {
+    "cpu": "cores of worker w{} fill",
+    "io": "state access of worker w{} fills",
+    "net": "network of worker w{} fills",
+}
 _SAME = 1e-9  # costs that differ by no more are one
 
 
@@ -35,29 +39,28 @@ def cards(study: PlacementStudy) -> list[Card]:
 def _best(study: PlacementStudy) -> list[Card]:
     problem, best = study.given.problem, study.best
     data = placement_map(problem, best.counts, "The best plan")
-    finding = (
-        f"{sentence(study)} {data.finding}; its worst cost is {units.number(max(best.cost))} ({_proof(study)})."
-        f"{_limit(best)}"
-    )
+    finding = f"{sentence(study)}{_limit(best)}{_proof(study)}"
     columns = (Column("Operator"), *(Column(name) for name in data.workers))
     rows = tuple((name, *counts) for name, counts in zip(problem.operators, best.counts.tolist(), strict=True))
-    table = Table("Tasks of each operator on each worker", columns, rows)
+    cost, note = units.number(max(best.cost)), f" ({best.note})" if best.note else ""
+    caption = f"Tasks of each operator on each worker. {data.finding}; its worst cost is {cost}{note}."
+    table = Table(caption, columns, rows)
     return [Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table, html=front_html(study))]
 
 
 def _proof(study: PlacementStudy) -> str:
-    """Say what is proven of the best plan: also by the method that seeks the rate alone."""
-    fastest = study.methods.get("fastest", ())[:1]
-    return "; ".join(dict.fromkeys(plan.note for plan in (study.best, *fastest) if plan.note)) or "nothing proven"
+    """Say what is proven of the best plan: by the method that seeks the rate alone, else by its own."""
+    plan = next(iter(study.methods.get("fastest", ())), study.best)
+    return f" {plan.note[0].upper()}{plan.note[1:]}." if plan.note else ""
 
 
 def _limit(best: Placed) -> str:
     if best.rate is None or not math.isfinite(best.rate.rate):
         return ""
     if best.rate.worker is None:
-        return f" It sustains {units.rate(best.rate.rate)}; then a task is busy all the time."
-    used = _RESOURCES.get(best.rate.resource or "", "capacity")
-    return f" It sustains {units.rate(best.rate.rate)}; then worker w{best.rate.worker} has no more {used}."
+        return " A task that is busy all the time is the limit."
+    full = _FULL.get(best.rate.resource or "", "capacity of worker w{} fills").format(best.rate.worker)
+    return f" The {full} up first."
 
 
 def _methods(study: PlacementStudy) -> list[Card]:
@@ -138,7 +141,7 @@ def _shapes(study: PlacementStudy) -> list[Card]:
     title = "Which worker shape suits a scheduler that places at random, such as Spark's?"
     if not study.shapes:
         text = "The input names no rate and no worker's capacities; add 'rate' and 'worker' to have shapes compared."
-        return [Card("shapes", title, text, kind="not-yet")]
+        return [Card("shapes", title, text, kind="no-data")]
     data = spreads(study.shapes)
     columns = (
         Column("Workers"),
@@ -165,7 +168,7 @@ def _front(study: PlacementStudy) -> list[Card]:
     front = study.front
     title = "Which plans are worth choosing between?"
     if not front.pareto:
-        return [Card("front", title, "The search found no plan within its time; give it more.", kind="not-yet")]
+        return [Card("front", title, "The search found no plan within its time; give it more.", kind="no-data")]
     plans, best = _with_best(front.pareto, study.best)
     data = cost_vectors(plans, chosen=best, thresholds=study.within)
     finding = f"{data.finding}. {_told(plans, best, study.best.method)}" + (
@@ -223,8 +226,8 @@ def _thresholds(study: PlacementStudy) -> list[Card]:
 def _problem(study: PlacementStudy) -> list[Card]:
     problem = study.given.problem
     finding = (
-        f"{problem.tasks} tasks of {len(problem.operators)} operators on {problem.workers} workers with "
-        f"{problem.slots} slots each"
+        f"{units.some(problem.tasks, 'task')} of {units.some(len(problem.operators), 'operator')} on "
+        f"{units.some(problem.workers, 'worker')} with {units.some(problem.slots, 'slot')} each"
         + (f"; there are {units.count(study.possible)} ways to place them." if study.possible else ".")
     )
     columns = (

@@ -41,8 +41,8 @@ def front_html(study: PlacementStudy) -> str:
     """Write the first screen; every text of the user's is escaped."""
     problem = study.given.problem
     facts = (
-        f"{units.count(problem.tasks)} tasks of {units.count(len(problem.operators))} operators",
-        f"{units.count(problem.workers)} workers of {units.count(problem.slots)} slots",
+        f"{units.some(problem.tasks, 'task')} of {units.some(len(problem.operators), 'operator')}",
+        f"{units.some(problem.workers, 'worker')} of {units.some(problem.slots, 'slot')}",
         "rates by the loads given, not by running a placement",
     )
     return header_html("CALCULATED", facts) + _methods(study) + cares_html(cares(study))
@@ -59,16 +59,17 @@ def cares(study: PlacementStudy) -> dict[str, str]:
     elif math.isinf(best.rate.rate):
         reasons["Nothing limits the rate."] = "Add what a worker can give ('worker') to the input."
     elif study.given.rate is not None and best.rate.rate < study.given.rate:
-        reasons[f"The best plan sustains {units.rate(best.rate.rate)}, less than {units.rate(study.given.rate)}."] = (
-            "Add workers, or larger ones."
-        )
+        reasons[
+            f"No placement carries the {units.rate(study.given.rate)} asked for; the best sustains "
+            f"{units.scaled(best.rate.rate, '')}."
+        ] = f"Add a worker: -p workers {study.given.problem.workers + 1}"
     if study.given.basis:
         reasons[study.given.basis] = "Verify the placement under load before you rely on a rate."
     if study.refused:
         listed = ", ".join(study.refused)
         reasons[f"Found no plan: {listed}."] = "The reasons are under 'What would others do?'."
     if not study.front.exhausted:
-        reasons["The search for plans to choose between ran out of time."] = "Give it more time (timeout_s)."
+        reasons["The search for plans to choose between ran out of time."] = "Add -p timeout_s 30"
     return reasons
 
 

@@ -1,7 +1,7 @@
 """The cards of a planned study: the answer, the capacity model, the exploration, the settings for Spark, advice."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 
@@ -18,10 +18,12 @@ from workbench.views.figures import (
     draw_slot_shares,
     draw_stage_layout,
     draw_trigger_intervals,
+    form_name,
     slot_shares,
     stage_layout,
     trigger_intervals,
 )
+from workbench.views.first_screen import testbed_name
 from workbench.views.front import front_html, sentence, start_html
 from workbench.views.model_cards import forms, safety
 
@@ -52,7 +54,7 @@ def cards(planned: Planned) -> list[Card]:
 def _answer(planned: Planned) -> list[Card]:
     title = f"What do I deploy for {planned.study.query}?"
     refused = [
-        Card(f"refused-{rate:.0f}", f"No plan for {units.rate(rate)}", reason, kind="not-yet")
+        Card(f"refused-{rate:.0f}", f"No plan for {units.rate(rate)}", reason, kind="no-data")
         for rate, reason in planned.refused
     ]
     if not planned.plans:
@@ -99,8 +101,8 @@ def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
 
 def _model(planned: Planned) -> list[Card]:
     data = capacity(planned.exploration, planned.plans)
-    finding = f"{data.finding}. The model is the {planned.exploration.model.form} form. " + (
-        planned.plans[0].basis() if planned.plans else f"Its runs come from {planned.exploration.runs[0].testbed}."
+    finding = f"{data.finding}. The model is {form_name(planned.exploration.model.form)}. " + (
+        planned.plans[0].basis() if planned.plans else f"Its runs come from {_testbeds(planned)}."
     )
     return [
         Card(
@@ -110,6 +112,11 @@ def _model(planned: Planned) -> list[Card]:
             draw_capacity(data).update_layout(height=_CHART),
         )
     ]
+
+
+def _testbeds(planned: Planned) -> str:
+    named = (testbed_name(run.testbed_kind, run.testbed) for run in planned.exploration.measurements)
+    return ", ".join(dict.fromkeys(named))
 
 
 def _start(planned: Planned) -> list[Card]:
@@ -136,7 +143,6 @@ def _waiting(planned: Planned) -> list[Card]:
     """Say how long records wait at the target rate, and how long a backlog lasts."""
     if not planned.plans:
         return []
-    batches = [plan for plan in planned.plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]
     outage_s = OUTAGE_S if planned.study.outage_s is None else planned.study.outage_s
     rows = tuple(
         (
@@ -148,20 +154,7 @@ def _waiting(planned: Planned) -> list[Card]:
         )
         for plan in planned.plans
     )
-    first = planned.plans[0]
-    waits = (
-        f"At {units.rate(batches[0].rate)} half of the records wait at most {units.seconds(batches[0].latency_s(0.5))} "
-        f"for the end of their batch, and 99 % at most {units.seconds(batches[0].latency_s(0.99))}. "
-        if batches
-        else ""
-    )
-    expected, at_worst = first.catch_up_s(outage_s), first.catch_up_s(outage_s, first.low)
-    gone = f"is gone in {units.seconds(expected)}" if math.isfinite(expected) else "never goes"
-    surely = f"is gone in {units.seconds(at_worst)}" if math.isfinite(at_worst) else "never goes"
-    finding = (
-        f"{waits}After an outage of {units.seconds(outage_s)} the backlog of {units.rate(first.rate)} {gone}; at the "
-        f"low end of the interval it {surely}."
-    )
+    finding = f"{_backlog(max(planned.plans, key=lambda plan: plan.rate), outage_s)} {_waits(planned.plans)}".rstrip()
     table = Table(
         "One row per target rate",
         (
@@ -173,7 +166,35 @@ def _waiting(planned: Planned) -> list[Card]:
         ),
         rows,
     )
-    return [Card("waiting", "How long do records wait, also after an outage?", finding, table=table)]
+    return [Card("waiting", "How long do records wait, and how long does a backlog last?", finding, table=table)]
+
+
+def _backlog(plan: CapacityPlan, outage_s: float) -> str:
+    """Say how long the backlog of an outage lasts, in whole minutes: the capacity is not known more exactly."""
+    expected, at_worst = plan.catch_up_s(outage_s), plan.catch_up_s(outage_s, plan.low)
+    said = f"After {_about(outage_s)} down, the backlog at {units.rate(plan.rate)}"
+    if not math.isfinite(expected):
+        return f"{said} never goes."
+    surely = f"{_about(at_worst)} at" if math.isfinite(at_worst) else "never at"
+    return f"{said} is gone in about {_about(expected)} ({surely} the interval's low end)."
+
+
+def _about(seconds: float) -> str:
+    return f"{units.count(seconds / 60)} min" if seconds >= 120 else units.seconds(float(f"{seconds:.2g}"))
+
+
+def _waits(plans: Sequence[CapacityPlan]) -> str:
+    """Say how long records wait for the end of their batch at the largest rate for which that is known."""
+    if all(plan.simulated for plan in plans):
+        return "The simulated engine has no trigger interval, so waits are not given."
+    batches = [plan for plan in plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]
+    if not batches:
+        return ""
+    plan = max(batches, key=lambda one: one.rate)
+    return (
+        f"At {units.rate(plan.rate)} half of the records wait at most {units.seconds(plan.latency_s(0.5))} for the end "
+        f"of their batch, and 99 % at most {units.seconds(plan.latency_s(0.99))}."
+    )
 
 
 def _day(planned: Planned) -> list[Card]:
@@ -181,7 +202,7 @@ def _day(planned: Planned) -> list[Card]:
     chosen = next((plan for plan in planned.plans if plan.day is not None), None)
     if chosen is None or chosen.day is None:
         missing = "No plan carries the day's peak, so none can be compared with following the load. Leave targets out."
-        return [] if planned.study.day is None else [Card("day", _DAY, missing, kind="not-yet")]
+        return [] if planned.study.day is None else [Card("day", _DAY, missing, kind="no-data")]
     day = chosen.day
     saved = 1 - day.slot_hours / day.static_slot_hours
     finding = (
@@ -218,11 +239,11 @@ def _advice(planned: Planned) -> list[Card]:
     ratios = [plan.overstatement for plan in planned.plans if plan.overstatement is not None]
     if ratios:
         finding = (
-            f"What was measured is {units.share(ratios[0])} of the rate that the optimizer's objective promises, in "
-            "the median of the runs: it takes operators to be linear and independent. The model is fitted to measured "
-            "rates and needs no correction."
+            f"Measured rates are {units.share(ratios[0])} of what the optimizer expects (median of the runs), because "
+            "it assumes that operators scale linearly and do not disturb each other. The plan uses measured rates, so "
+            "it is not affected."
         )
-        made.append(Card("overstatement", "How far does the objective overstate?", finding))
+        made.append(Card("overstatement", "How optimistic is the slot optimizer?", finding))
     return made
 
 
@@ -268,17 +289,22 @@ def _spark(planned: Planned) -> list[Card]:
         if plan.allocation is not None:
             rows += [(f"tasks of {name}", str(count)) for name, count in plan.allocation.tasks.items()]
         shares, figure = _dealt_out(plan)
-        executor, word = plan.executor, "executor" if plan.executors == 1 else "executors"
-        finding = (
-            f"Start it with these settings: {units.count(plan.executors, word)} of {executor.slots} slots, each in "
-            f"a container of {executor.millicores / 1000:g} cores and {units.count(executor.memory_mb)} MB. The driver "
-            "is not included in the price. The last rows are no configuration but the query's own."
+        cores = f"{plan.executor.millicores / 1000:g}"
+        container = f"{cores} core{'s' * (cores != '1')} and {units.count(plan.executor.memory_mb)} MB"
+        notes = (
+            f"Start it with these settings: {plan.room()}.",
+            f"Each executor is a container of {container}.",
+            "" if plan.price is None else "The driver is not included in the price.",
+            "The last rows are not Spark settings: set them in your query."
+            if len(rows) > len(plan.spark_conf())
+            else "",
+            plan.where_time_goes(),
         )
         made.append(
             Card(
                 f"settings-{plan.rate:.0f}",
                 f"How is it configured for {units.rate(plan.rate)}?",
-                " ".join(filter(None, (shares + finding, plan.where_time_goes()))),
+                shares + " ".join(filter(None, notes)),
                 figure,
                 Table("Settings", (Column("Setting"), Column("Value")), tuple(rows)),
             )
@@ -289,10 +315,10 @@ def _spark(planned: Planned) -> list[Card]:
 def _dealt_out(plan: CapacityPlan) -> tuple[str, go.Figure | None]:
     """Show where the slots go: to operators that run side by side, or to the stages of a batch, as far as is known."""
     if plan.allocation is not None and plan.allocation.tasks:
-        shares = slot_shares(plan.allocation)
+        shares = slot_shares(plan.allocation, plan.expected_rate)
         return f"{shares.finding}. ", draw_slot_shares(shares)
     if plan.layout is not None and plan.layout.stages:
-        layout = stage_layout(plan.layout)
+        layout = stage_layout(plan.layout, timed=not plan.batch_parts)
         return f"{layout.finding}. ", draw_stage_layout(layout)
     return "", None
 
@@ -336,6 +362,17 @@ def _runs(planned: Planned) -> list[Card]:
         Column("Fitted"),
         Column("Time", "s"),
     )
-    total = sum(run.estimate.seconds for run in planned.exploration.measurements)
-    finding = f"{units.count(len(rows))} runs took {units.seconds(total)} of estimation."
+    finding = _taken(planned.exploration.measurements, len(rows))
     return [Card("runs", "Which runs is it based on?", finding, table=Table("Runs in order", columns, rows))]
+
+
+def _taken(measured: Sequence[Measurement], runs: int) -> str:
+    """Say how many runs there were, how long they took, and of simulated ones how they were simulated."""
+    total = units.seconds(sum(run.estimate.seconds for run in measured))
+    said = units.some(runs, "run")
+    kind = measured[0].testbed_kind if measured else ""
+    if kind == "fluid":
+        return f"{said}, {total} of simulated time, by {measured[0].testbed}."
+    if kind in {"recorded", "observed"}:
+        return f"{said}, taken from {measured[0].testbed}."
+    return f"{said} took {total} to measure."

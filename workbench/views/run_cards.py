@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from workbench import units
 from workbench.records import Measurement
 from workbench.study import Planned
 from workbench.views import measurement_cards
@@ -15,5 +16,6 @@ def cards(planned: Planned) -> list[Card]:
     """
     made = [(row, run) for row, run in enumerate(planned.exploration.runs) if isinstance(run, Measurement)]
     row, run = max(made, key=lambda one: (sum(cost.levels for cost in one[1].costs), one[1].budget.slots))
-    where = f"Run {row + 1}, on {run.budget.slots} slots: "
-    return [replace(card, name=f"run-{card.name}", title=where + card.title) for card in measurement_cards.cards(run)]
+    where = f"Run {row + 1}, on {units.some(run.budget.slots, 'slot')}: "
+    shown = measurement_cards.cards(run)
+    return [replace(card, name=f"run-{card.name}", title=where + card.title, html="") for card in shown]

@@ -24,8 +24,8 @@ def _compared(replayed: Replayed) -> list[Card]:
         Column("Latency, mean", "s"),
         Column("Latency, median", "s"),
         Column("Latency, p99", "s"),
-        Column("Cores", "core-hours"),
-        Column("Memory", "GB-hours"),
+        Column("Cores, driver included", "core-hours"),
+        Column("Memory, driver included", "GB-hours"),
         Column("Reconfigurations"),
         Column("State moved", "bytes"),
     )

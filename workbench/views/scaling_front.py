@@ -1,9 +1,6 @@
 """The first screen of a replay: which policy to choose, every policy with its money, and what to mind."""
 
-from collections.abc import Mapping
-
 from workbench import units
-from workbench.records import DRIVER_CORES
 from workbench.study import Replayed
 from workbench.views.figures import Policies
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
@@ -35,12 +32,13 @@ def cares(data: Policies) -> dict[str, str]:
     falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.best]
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
-        reasons[f"{', '.join(falling)} {verb} behind for more than a twentieth of the time."] = (
+        listed = " and ".join(", ".join(falling).rsplit(", ", 1))
+        reasons[f"{listed} {verb} behind more than 5 % of the time."] = (
             "See what each does, below, before you choose it for its price."
         )
     if not all("cost" in row for row in rows.values()):
         reasons["No worker is priced, so cost is in core-hours."] = (
-            "Give prices and an instance type to have it in money."
+            "Add -p prices data/instances.csv -p instance c6i.xlarge"
         )
     reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = (
         "Try the policy on the real job before you rely on it."
@@ -58,7 +56,7 @@ def _table(replayed: Replayed, data: Policies) -> str:
         (
             f"{name} ◀ best" if name == data.best else name,
             _kept(rows[name]["at_target"]),
-            units.number(with_driver(replayed, rows[name])[money]),
+            units.number(rows[name]["cost" if money else "core_hours"]),
             units.seconds(rows[name]["latency_p50_s"]),
             units.seconds(rows[name]["latency_p99_s"]),
             units.count(rows[name]["reconfigurations"]),
@@ -66,17 +64,6 @@ def _table(replayed: Replayed, data: Policies) -> str:
         for name in ranked
     ]
     return table_html(columns, shown, chosen=0 if data.best is not None else None)
-
-
-def with_driver(replayed: Replayed, row: Mapping[str, float]) -> tuple[float, float]:
-    """Give core-hours and money of a policy with the driver, which runs all the time at the workers' price per core.
-
-    The money is 0 where no worker is priced.
-    """
-    driver = DRIVER_CORES * replayed.trace.duration_s / 3600
-    hours = row["core_hours"] + driver
-    price = row.get("cost", 0.0) / row["core_hours"] if row["core_hours"] else 0.0
-    return hours, row.get("cost", 0.0) + driver * price
 
 
 def _kept(share: float) -> Chip:

@@ -107,8 +107,8 @@ def test_the_doctor_says_what_to_fix(capsys, monkeypatch):
     monkeypatch.setattr(checking, "examine", lambda: findings)
     code, output = run(capsys, "doctor")
     assert code == BAD_INPUT
-    assert "fix: install it\n" in output.out
-    assert "fix: install one (not needed to measure)" in output.out
+    assert "Java: install it\n" in output.out
+    assert "browser: install one (not needed to measure)" in output.out
     code, output = run(capsys, "doctor", "--json")
     assert json.loads(output.out)[0]["fix"] == "install it"
 

@@ -147,3 +147,25 @@ def test_names_of_the_log_are_escaped_on_the_page(tmp_path):
     page = tmp_path / "page.html"
     assert main(["report", "observe", str(page), "-p", "log", str(log)]) == 0
     assert evil not in page.read_text()
+
+
+def test_a_verdict_that_is_not_safe_names_its_reason_and_a_command(tmp_path, capsys):
+    tight = written(tmp_path / "tight", events(a_day(0.95 * TRUE)))
+    assert main(["observe", str(tight)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(
+        r"The interval's low end, .+, is less than 30 % above the peak\. Run: workbench observe LOG --", said
+    )
+    assert "less than 30 %" not in said_of(written(tmp_path / "calm", events(a_day(0.5 * TRUE))), capsys)
+
+
+def said_of(log, capsys):
+    assert main(["observe", str(log)]) == 0
+    return capsys.readouterr().out
+
+
+def test_two_intervals_of_the_same_slots_are_explained(log, capsys):
+    assert main(["observe", str(log), "--target", "40000"]) == 0
+    printed = capsys.readouterr().out
+    assert " 4 slots of" in printed
+    assert "At the slots that run now, the log alone gives" in printed

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 
 import numpy as np
@@ -175,6 +176,16 @@ def test_the_comparison_has_every_method(capsys, problem):
     )
     assert "B,1,0\n" in csv_file.read_text(encoding="utf-8")
     assert [row["method"] for row in json.loads(output.out)] == list(METHODS)
+
+
+def test_the_comparison_warns_where_no_placement_carries_the_rate(capsys, problem):
+    _, fits = run(capsys, problem, "--compare", "--draws", 1)
+    assert "no placement carries" not in fits.out
+    _, tight = run(capsys, problem, "--compare", "--draws", 1, "--cpus", 0.4)
+    assert re.search(r"note: the input asks for \d+ records/s, which no placement carries; try --workers \d", tight.out)
+    assert re.search(r"cpu +io +net", tight.out)
+    assert "cost   cost   cost" in re.sub(r" +", "   ", tight.out)
+    assert re.search(r"odrp chose its own number of tasks, \d+ instead of \d+\.", tight.out)
 
 
 def test_shapes_are_ranked_and_one_is_chosen(capsys, problem):

@@ -106,7 +106,7 @@ def test_the_report_shows_the_probes_and_operators_of_the_largest_run(plan):
     assert code == DONE, output.err
     page = Path("plan.html").read_text()
     assert len(page.encode()) < 3_000_000
-    for title in ("What rate does it sustain?", "Which operator does the work?", "How was it measured?"):
+    for title in ("What rate does nexmark:q1 sustain?", "Which operator does the work?", "How was it measured?"):
         assert f"Run 2, on 8 slots: {title}" in page
 
 

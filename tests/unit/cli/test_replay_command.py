@@ -113,7 +113,7 @@ def test_the_table_is_readable(rates, capsys):
     assert main(["replay", "q11", rates, "--slots", "12", "--policy", "static", "justin"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "keeps up" in lines[0]
-    assert lines[2].split() == ["policy", "up", "latency", "waiting", "changes", "hours", "hours"]
+    assert lines[2].split() == ["policy", "up", "latency", "waiting", "changes", *["with", "driver"] * 2]
     assert [line.split()[0] for line in lines[4:6]] == ["static", "justin"]
     assert lines[4].split()[-3] == "0"  # static changes nothing
 
@@ -352,3 +352,11 @@ def test_a_day_of_a_keyed_operator_is_refused(tmp_path, capsys):
     path.write_text("time_s,rate_per_s\n0,6000\n86400,9000\n", encoding="utf-8")
     assert main(["replay", "keyed", str(path), "--hot-key", "keyed", "0.1", "1"]) == 2
     assert "a keyed operator is replayed for at most 3600 s. Cut the load" in capsys.readouterr().err
+
+
+def test_the_terminals_sentence_and_table_count_the_driver(rates, capsys):
+    assert main(["replay", "q11", rates, "--slots", "12", "--policy", "static"]) == 0
+    text = capsys.readouterr().out
+    assert "for 9.75 core-hours, driver included" in text  # 12 slots and the driver for 45 minutes
+    assert "with driver" in text
+    assert " 9.75 " in text.splitlines()[-3] + " " + text.splitlines()[-2]

@@ -25,7 +25,7 @@ def test_flat_backlog_is_sustained():
     judgement = judge(seen([0] * 11))
     assert judgement.verdict == "sustained"
     assert judgement.consumed_share == 1.0
-    assert judgement.reason == "100.0 % of the 20,000 due rows were consumed and the backlog did not grow."
+    assert judgement.reason == "100 % of the 20 k due rows were consumed and the backlog did not grow."
 
 
 def test_exact_line_that_grows_fails_although_its_error_is_zero():
@@ -52,7 +52,7 @@ def test_noisy_backlog_without_a_trend_is_sustained():
 def test_too_few_rows_consumed():
     judgement = judge(seen([40 * n for n in range(11)]))
     assert judgement.verdict == "overloaded"
-    assert judgement.reason == "Only 98.0 % of the 20,000 due rows were consumed; 99.0 % are needed."
+    assert judgement.reason == "Only 98 % of the 20 k due rows were consumed; 99 % are needed."
 
 
 def test_success_is_a_parameter():

@@ -62,7 +62,10 @@ def test_capacity_twice_says_what_changed(run, tmp_path):
     study = tmp_path / "weekly.yaml"
     study.write_text(STUDY.format(query="nexmark:q1", dataset="null"))
     assert run("capacity", "one.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")[0] == DONE
-    assert "This is the first run of the study" in words(tmp_path / "one.html")
+    first = words(tmp_path / "one.html")
+    assert "This is the first run of the study" in first
+    assert "<title>What do I deploy for nexmark:q1?</title>" in (tmp_path / "one.html").read_text()
+    assert first.count("SIMULATED") == 1
     study.write_text(study.read_text() + "seed: 3\n")
     code, output = run("capacity", "two.html", "-p", "study", "weekly.yaml", "-p", "history", "kept", "--json")
     assert code == DONE

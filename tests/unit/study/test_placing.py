@@ -1,5 +1,6 @@
 """What is found about a placement."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from workbench.placement import BLIND, DRAWN, count_plans, read_placement_input,
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 from workbench.views.placement_cards import cards
+from workbench.views.placement_front import cares
 
 SHIPPED = Path(__file__).parents[3] / "data" / "placement.yaml"
 
@@ -32,6 +34,9 @@ def test_what_is_found_for_the_shipped_file(study):
     assert "fastest" not in study.methods or study.best.rate.rate >= max(rates) * (1 - 1e-3)
     assert study.front.exhausted
     assert [plan.cost for plan in study.front.pareto] == [plan.cost for plan in everything.pareto]
+    assert "caps" not in study.methods  # the terminal's is the plan of the least cost
+    front = study.methods["caps (best rate of its front)"][0]
+    assert front.rate.rate == max(plan.rate.rate for plan in study.methods[front.method])
     counts = [result.count for _, result in study.searches]
     assert counts == sorted(counts)
     assert counts[0] >= 1
@@ -56,7 +61,7 @@ def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
     bare = {key: value for key, value in PROBLEM.items() if key not in {"rate", "worker"}}
     found = study_placement(read_placement_input(written(tmp_path, bare)), samples=1)
     card = next(card for card in cards(found) if card.name == "shapes")
-    assert card.kind == "not-yet"
+    assert card.kind == "no-data"
     assert "add 'rate' and 'worker'" in card.finding
 
 
@@ -167,4 +172,10 @@ def test_the_report_leads_with_the_gain_over_the_default_scheduler(study):
     gain = units.share(study.best.rate.rate / usual - 1)
     best = cards(study)[0]
     assert f"{gain} more than by the default scheduler" in best.finding.split(".  ")[0]
+    assert re.search(r"The (cores|state access|network) of worker w\d fills? up first\.( No plan .+)?$", best.finding)
+    assert "its worst cost is" in best.table.caption
+    more = replace(study, given=replace(study.given, rate=10 * study.best.rate.rate))
+    (asked, remedy), *_ = cares(more).items()
+    assert re.fullmatch(r"No placement carries the .+ records/s asked for; the best sustains \S+ k\.", asked)
+    assert remedy == f"Add a worker: -p workers {study.given.problem.workers + 1}"
     assert best.html.count('<tr class="chosen">') == 1

@@ -71,7 +71,8 @@ def test_sections_that_fail_become_cards_of_their_own_names():
 def test_kind_is_a_word_not_only_a_colour():
     assert "Advice" in Card("a", "b", "c", kind="health").heading_html()
     assert "Not yet" in Card("a", "b", "c", kind="not-yet").heading_html()
-    with pytest.raises(ValueError, match="use one of result, health, error, not-yet"):
+    assert "No data" in Card("a", "b", "c", kind="no-data").heading_html()
+    with pytest.raises(ValueError, match="use one of result, health, error, not-yet, no-data"):
         Card("a", "b", "c", kind="good")
 
 

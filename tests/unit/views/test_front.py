@@ -40,6 +40,15 @@ def test_nobody_can_take_simulated_figures_for_measured_ones():
     assert '<span class="origin measured">MEASURED</span>' in front_html(planned())
 
 
+def test_the_low_end_of_an_interval_never_reads_as_the_rate():
+    one = replace(planned().plans[0], expected_rate=22.4e6, low=21.9e6, high=22.8e6)
+    assert capacity(one, "") == "22.4 M (21.9 M to 22.8 M)"
+
+
+def test_without_a_price_risk_is_set_against_slots():
+    assert "Risk by number of slots, 6 k records/s" in front_html(planned())
+
+
 def test_texts_of_the_user_are_texts():
     finding = ModelFinding("hot key", 3.0, f"about {NASTY}", f"split {NASTY}")
     page = front_html(planned(NASTY, cards=(finding,)))

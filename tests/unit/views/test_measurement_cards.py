@@ -26,8 +26,12 @@ def test_cards_answer_in_one_go(measurement):
     assert {card.kind for card in made.values()} == {"result"}
     assert made["capacity"].finding.startswith("q5 sustains 12.9 k records/s on 4 slots of 0.2 core at a 2 s interval.")
     assert made["source"].finding.startswith("Releasing one record takes the source 6.1 µs of CPU time;")
-    assert made["health"].finding == "None of 10 checks found anything that speaks against the result."
+    assert made["health"].finding == "10 of 10 checks passed."
     assert [name for name, _ in made["operators"].table.columns][:4] == ["Operator", "Tasks", "Busyness", "True rate"]
+    assert made["capacity"].title == "What rate does q5 sustain?"
+    assert '<span class="origin measured">MEASURED</span> q5' in made["capacity"].html
+    assert [name for name, card in made.items() if not card.folded] == ["capacity"]
+    assert "Every figure here comes from this run" in made["circumstances"].finding
     assert len(made["capacity"].table.rows) == len(measurement.estimate.probes)
 
 
@@ -56,7 +60,7 @@ def test_own_markup_is_strictly_well_formed(measurement):
 def test_missing_results_are_not_yet(measurement):
     empty = replace(measurement.estimate, rate=None, low=0.0, observation=None)
     made = {card.name: card.kind for card in cards(replace(measurement, estimate=empty, source=None))}
-    assert made["operators"] == made["source"] == "not-yet"
+    assert made["operators"] == made["source"] == "no-data"
 
 
 def test_a_card_that_fails_hides_no_other(measurement, monkeypatch):
@@ -82,7 +86,7 @@ def test_estimates_flags_become_advice(measurement, change, advice):
     advising = advice_cards(sick)
     assert [card.kind for card in advising] == ["health"]
     assert advice in advising[0].finding
-    assert summary_card(sick).finding == "1 of 10 checks led to advice, given above."
+    assert summary_card(sick).finding == "1 of 10 checks led to advice: see the cards marked Advice."
     assert [card.name for card in cards(sick)][:2] == ["capacity", "advice-1"]
 
 
@@ -113,6 +117,16 @@ def test_a_rate_at_a_growing_state_is_never_called_a_maximum(measurement):
     assert said in made[0].finding
     assert (made[1].kind, made[1].title) == ("health", "Is the state bounded?")
     assert made[1].finding.startswith(said)
+
+
+def test_checks_that_could_not_be_made_are_counted(measurement):
+    blind = replace(measurement, estimate=replace(measurement.estimate, observation=None))
+    unknown = [check for check in checks(blind) if check.finding is None]
+    assert unknown
+    assert summary_card(blind).finding == (
+        f"{10 - len(unknown)} of 10 checks passed; {len(unknown)} could not be made, because the run did not record "
+        "what they need."
+    )
 
 
 def test_high_fixed_time_asks_for_a_longer_interval(measurement):

@@ -38,7 +38,7 @@ def test_the_first_card_answers(planned):
 
 def test_a_target_that_cannot_be_planned_is_shown_with_the_reason(planned):
     refused = next(card for card in cards(planned) if card.name.startswith("refused"))
-    assert refused.kind == "not-yet"
+    assert refused.kind == "no-data"
     assert "No number of slots" in refused.finding
 
 
@@ -49,7 +49,7 @@ def test_every_card_has_a_name_of_its_own(planned):
 
 def test_what_is_fine_is_no_advice(planned):
     (card,) = [card for card in cards(planned) if card.name == "overstatement"]
-    assert "needs no correction" in card.finding
+    assert "so it is not affected" in card.finding
     assert card.kind == "result"
 
 
@@ -149,6 +149,54 @@ def test_each_concern_is_one_card_with_all_its_targets(planned):
 def test_the_settings_name_the_containers(planned):
     card = next(card for card in cards(planned) if card.name == "settings-20000000")
     plan = planned.plans[1]
-    assert f"{plan.executors} executors of {plan.executor.slots} slots" in card.finding
-    assert "The driver is not included in the price" in card.finding
+    assert f"Start it with these settings: {plan.room()}. " in card.finding
+    assert "The driver is not included in the price" not in card.finding  # there is none
+    assert "The last rows are not Spark settings" in card.finding
     assert ("spark.kubernetes.executor.request.cores", f"{plan.executor.millicores}m") in card.table.rows
+
+
+def test_slots_of_the_executors_add_up(planned):
+    plan = planned.plans[1]
+    budget = plan.budget
+    odd = replace(plan, budget=replace(budget, slots=23), executors=2)
+    assert odd.room() == "2 executors with room for 12 slots each: 24, of which the plan uses 23"
+    assert replace(odd, budget=replace(budget, slots=24)).room() == "2 executors of 12 slots"
+    assert replace(odd, budget=replace(budget, slots=1), executors=1).room() == "1 executor of 1 slot"
+
+
+def test_a_batch_has_one_time(planned):
+    parts = {"driver": 0.37, "tasks, fixed": 0.38, "rows": 0.8}
+    stages = [Stage("scan", 0.01, 1e-5, source=True), Stage("count", 0.05, 1e-4, stateful=True)]
+    one = planned.plans[0]
+    plan = replace(
+        one,
+        budget=replace(one.budget, interval_s=2.0),
+        testbed_kind="spark",
+        allocation=None,
+        layout=micro_batch_layout(stages, 4, 2.0, rate=30_000),
+        batch_parts=parts,
+    )
+    card = next(card for card in cards(replace(planned, plans=(plan,))) if card.name.startswith("settings"))
+    assert (
+        "A batch at this rate takes 1.6 s of the 2 s interval: 0.37 s for the driver, 0.38 s of fixed work in tasks, "
+        "0.8 s for the rows."
+    ) in card.finding
+    assert "batches take at most" not in card.finding
+    assert plan.latency_s(0.5) == pytest.approx(1 + 1.55)
+
+
+def test_simulated_runs_are_not_said_to_take_time_and_their_settings_are_not_on_the_first_screen(planned):
+    made = {card.name: card for card in cards(planned)}
+    assert re.fullmatch(r"4 runs, .+ of simulated time, by fluid, seed 0, .+\.", made["runs"].finding)
+    assert "simulated engine (fluid)" in made["answer"].html
+    for name in ("answer", "model"):
+        assert "jitter" not in made[name].finding + made[name].html
+
+
+def test_the_backlog_is_that_of_the_largest_target(planned):
+    card = next(card for card in cards(planned) if card.name == "waiting")
+    assert re.match(
+        r"After 10 min down, the backlog at 20 M records/s is gone in about .+ \(.+ at the interval's low end\)\.",
+        card.finding,
+    )
+    assert card.finding.endswith("The simulated engine has no trigger interval, so waits are not given.")

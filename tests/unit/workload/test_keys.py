@@ -34,9 +34,8 @@ def test_the_report_names_hot_keys_skew_and_advice(capsys):
     advice = advise_executors(4, 8, key_counts=EXACT.counts, untracked_keys=30, untracked_records=300)
     keys._show(EXACT, advice)
     text = capsys.readouterr().out
-    assert text.startswith("The most frequent key has 40 % of the rows")
-    assert "more than 2.5 tasks do not raise the rate" in text
-    assert "auction: 1,000 rows, 5 without a key, 33 keys, counted by exact" in text
+    assert text.startswith("More than 3 tasks do not raise the rate: the most frequent key has 40 % of the rows")
+    assert "auction: 1,000 rows, 5 without a key, 33 keys, counted exactly" in text
     rows = [line.split() for line in text.splitlines()]
     assert ["a", "400", "40", "%"] in rows
     assert ["4", "2.4", "42", "%"] in rows  # partitions, the fullest against the mean, and the rate that allows
@@ -47,7 +46,7 @@ def test_the_report_names_hot_keys_skew_and_advice(capsys):
 def test_the_report_of_a_sketch_states_its_error(capsys):
     keys._show(SKETCH, advise_executors(1, 8))
     text = capsys.readouterr().out
-    assert "61 keys (within 4 %, nearly always), counted by sketch" in text
+    assert "61 keys (within 4 %, nearly always), estimated by a sketch" in text
     assert "counts may be too high by up to 7 rows (0.7 %)" in text
 
 

@@ -120,7 +120,7 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int]) -> ModelFinding | None
         "doubtful runs",
         len(reasons),
         share + describe_runs(runs, reasons),
-        "Let the machine do nothing else, and measure again into another journal.",
+        "When nothing else runs, repeat: workbench plan STUDY.yaml --journal NEW.jsonl",
     )
 
 
@@ -160,7 +160,7 @@ def _extrapolation(points: np.ndarray, slots: float) -> ModelFinding | None:
     return ModelFinding(
         "extrapolation",
         factor,
-        f"The answer extrapolates {factor:.1f} times beyond the {points[:, 1].max():g} slots measured.",
+        f"The plan has {factor:.1f} times the {_counted(points[:, 1].max(), 'slot')} measured.",
         "Measure a larger budget if there is one, or deploy in steps and measure again.",
     )
 
@@ -259,5 +259,5 @@ def _levels_off(model: Model) -> ModelFinding | None:
     )
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+def _counted(number: float, what: str) -> str:
+    return f"{number:g} {what}{'' if number == 1 else 's'}"

@@ -153,7 +153,7 @@ def plan(
         *exploration.findings,
     )
     (shortfall,) = _risks(model, rate, gain, memory, [budget.slots])
-    doubts = Doubts(shortfall, low, high, budget.slots / most, len(rates), findings)
+    doubts = Doubts(shortfall, low, high, budget.slots / most, len(rates), findings, sample.testbed_kind)
     return CapacityPlan(
         query=sample.query,
         rate=rate,

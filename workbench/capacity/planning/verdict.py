@@ -6,8 +6,10 @@ first doubt that applies, the gravest first, is the reason.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from workbench import units
 from workbench.records import Concern, ModelFinding, PlanVerdict
@@ -18,6 +20,35 @@ FAR, VERY_FAR = 2.0, 4.0  # times the most slots measured
 GRAVE_SPREAD = 0.5  # between forms that fit alike, of the prediction
 
 _NOTABLE: tuple[Concern, ...] = ("hot key", "late batches", "memory not measured", "trigger interval")
+
+
+class _Remedies(NamedTuple):
+    """What to do about too few slots measured, too much risk, and doubtful runs."""
+
+    larger: str
+    safer: str
+    quieter: str
+
+
+_OF_A_STUDY = _Remedies(
+    "Add larger counts to slots in the study, then run: workbench plan STUDY.yaml",
+    'Add "risk: 0.05" to the study, then run: workbench plan STUDY.yaml',
+    "When the machine is quiet, run: workbench plan STUDY.yaml --journal NEW.jsonl",
+)
+_REMEDIES: Mapping[str, _Remedies] = MappingProxyType(
+    {
+        "observed": _Remedies(
+            "A log shows one slot count. Measure several: workbench plan STUDY.yaml",
+            "Run: workbench observe LOG --target R --risk 0.05",
+            "When the machine is quiet, write a new log, then run: workbench observe LOG --target R",
+        ),
+        "recorded": _OF_A_STUDY._replace(
+            larger="Add rows with more slots to the table, then run: workbench plan STUDY.yaml",
+            quieter="Correct the doubtful rows of the table, then run: workbench plan STUDY.yaml",
+        ),
+    }
+)
+"""By the kind of testbed, where they differ from those of a study that measures or simulates."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +67,8 @@ class Doubts:
         Runs that the model was fitted to.
     findings
         What is doubtful about the model, the runs and the plan.
+    testbed_kind
+        Where the runs were made, which decides how more of them are made.
     """
 
     risk: float
@@ -44,6 +77,7 @@ class Doubts:
     extrapolation: float
     runs: int
     findings: Sequence[ModelFinding]
+    testbed_kind: str = "spark"
 
 
 def falls_short(risk: float) -> bool:
@@ -57,9 +91,7 @@ def judge(doubts: Doubts) -> PlanVerdict:
     doubtful = found["doubtful runs"].value / doubts.runs if "doubtful runs" in found else 0.0
     spread = found["forms disagree"].value if "forms disagree" in found and doubts.extrapolation > FAR else 0.0
     width = doubts.high / doubts.low if doubts.low > 0 else math.inf
-    larger = "Measure more slots: add larger counts to the study's slots, then run workbench plan again."
-    quieter = "Run workbench plan again with another --journal while the machine has less to do."
-    safer = "Ask for less risk: add 'risk: 0.05' to the study, then run workbench plan again."
+    larger, safer, quieter = _REMEDIES.get(doubts.testbed_kind, _OF_A_STUDY)
     short = f"The probability that its capacity is below the rate is {units.chance(doubts.risk)}."
     far = f"It has {doubts.extrapolation:.1f} times as many slots as the largest deployment measured."
     wide = (

@@ -153,7 +153,9 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         *exploration.findings,
     )
     (risk,) = risks([slots])
-    judged = Doubts(risk, float(low[0]), float(high[0]), slots / most, len(exploration.fitted), findings)
+    judged = Doubts(
+        risk, float(low[0]), float(high[0]), slots / most, len(exploration.fitted), findings, sample.testbed_kind
+    )
     plan = CapacityPlan(
         query=sample.query,
         rate=question.rate,

@@ -11,6 +11,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     doctor = commands.add_parser(
         "doctor",
+        epilog="example: workbench doctor --bundle workbench-defect.zip",
         description="Check whether this machine can measure, draw and report, and show how to fix what is missing; of "
         "a cluster (--master), also whether it gives executors on which a query can be measured. The exit code is 2 "
         "if something is lacking that measuring needs. With --bundle, list what a maintainer needs to repeat a "

@@ -7,6 +7,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     keys = commands.add_parser(
         "keys",
+        epilog="example: workbench keys data/orders.csv shop",
         description="Count the keys of a column with Spark: the hottest of them, how unevenly they fill shuffle "
         "partitions, how many tasks are of use, and how many elastic executors and shards to have.",
     )

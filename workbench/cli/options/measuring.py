@@ -9,10 +9,12 @@ from workbench.cli.options.masters import add_master
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands to the parser."""
-    deployed = _deployment_options()
+    own = "nexmark:q5, or module:function of your own"
+    deployed = _deployment_options(own)
     measured = commands.add_parser(
         "measure",
         parents=[deployed],
+        epilog="example: workbench measure nexmark:q5 --slots 2 --report q5.html",
         description="Deploy a query on this machine or a cluster and try rates until the highest that it sustains is "
         "bracketed. Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
     )
@@ -36,20 +38,25 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
     verified = commands.add_parser(
         "verify",
-        parents=[deployed],
+        parents=[_deployment_options(f"{own}, or a plan file such as .workbench/q5-plan.json")],
+        epilog="example: workbench verify .workbench/q5-plan.json",
         description="Deploy a query on this machine or a cluster and run it at a rate, or at shares of it. The exit "
         "code says whether the lowest was sustained. Of a file that workbench plan wrote, the deployment of a target "
         "is run as planned: at its rate, which must be sustained, and just above its interval, which must not.",
     )
     verified.add_argument("--rate", type=float, help="records/s; of a plan, the target (the highest that fits)")
     verified.add_argument(
-        "--percent", type=float, nargs="+", default=[100, 120, 150], help="shares of the rate to run (100 120 150)"
+        "--percent",
+        type=float,
+        nargs="+",
+        default=[100, 120, 150],
+        help="percentages of the rate to run at (100 120 150)",
     )
 
 
-def _deployment_options() -> argparse.ArgumentParser:
+def _deployment_options(query: str) -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("query", metavar="QUERY", help="nexmark:q5, or module:function of your own")
+    options.add_argument("query", metavar="QUERY", help=query)
     options.add_argument("--slots", type=int, help="tasks that run at once (2; whole cores: all but one)")
     options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
     options.add_argument("--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of one slot, MB (1024)")

@@ -12,6 +12,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     placed = commands.add_parser(
         "place",
+        epilog="example: workbench place data/placement.yaml --compare",
         description="Place the tasks of one or several queries on workers. INPUT is a problem (JSON or YAML: workers, "
         "slots, operators with tasks, cpu, io, net per task, edges; optional rate, worker, speeds, queries), a "
         "measurement, or the plans that workbench plan wrote.",
@@ -42,7 +43,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     placed.add_argument(
         "--thresholds", type=_numbers, metavar="CPU,IO,NET", help="for caps and caps-first; inf switches one off"
     )
-    placed.add_argument("--odrp", metavar="NAME", help="weights: default, weighted, latency (default)")
+    placed.add_argument(
+        "--odrp", metavar="NAME", help="weights of the odrp method: default, weighted or latency (default)"
+    )
     placed.add_argument(
         "--timeout",
         type=float,
@@ -50,9 +53,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="time limit of a search, seconds (60; compare: 10); Ctrl-C ends one with the best found so far",
     )
     placed.add_argument("--seed", type=int, default=0, help="for methods that draw (0)")
-    placed.add_argument("--draws", type=int, help="placements drawn by --compare and --shapes (20)")
+    placed.add_argument("--draws", type=int, help="placements drawn by --compare and --shapes (50)")
     placed.add_argument("--compare", action="store_true", help="all methods: cost vector and sustained rate")
-    placed.add_argument("--shapes", metavar="4x4,8x2", help="worker shapes for random placement, as on Spark: the best")
+    placed.add_argument(
+        "--shapes",
+        metavar="4x4,8x2",
+        help="compare worker shapes under random placement, as Spark does, and name the best",
+    )
     placed.add_argument("--flink", metavar="FILE", help="the plan (of --method) as CSV: operator, subtask, worker")
     placed.add_argument("--json", action="store_true", help="print JSON")
 

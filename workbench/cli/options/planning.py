@@ -10,6 +10,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     planned = commands.add_parser(
         "plan",
+        epilog="example: workbench plan data/q5.yaml --report q5.html",
         description="Carry a study out: measure a query on small budgets, fit a model of its capacity, and plan the "
         "slots, memory and settings for each target rate. What is recorded in the journal is not measured again.",
     )

@@ -12,6 +12,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add the command to the parser."""
     replayed = commands.add_parser(
         "replay",
+        epilog="example: workbench replay q11 data/day.csv --slots 40",
         description="Replay a changing load against a simulated deployment under autoscaling policies: time at the "
         "target rate, latency, cost and reconfigurations of each policy.",
     )

@@ -15,6 +15,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     capture = commands.add_parser(
         "capture",
         parents=[client],
+        epilog="example: workbench capture kafka://localhost:9092/orders orders.parquet --rows 100000",
         description="Write the newest records of a Kafka topic to a Parquet file, as data for a study: values that are "
         "JSON objects become columns, with key, timestamp, partition, offset and headers. A capture that is "
         "interrupted goes on when it is run again.",
@@ -29,6 +30,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     fill = commands.add_parser(
         "fill",
         parents=[client],
+        epilog="example: workbench fill kafka://localhost:9092/bids nexmark --rows 100000",
         description="Send rows of a data set, or Nexmark events, to a Kafka topic at full speed, as JSON; a captured "
         "sample with its keys, headers and values as they were. A record's timestamp is its event time. The topic is "
         "created if it is missing.",

@@ -11,7 +11,7 @@ from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph
 from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
 from workbench.views.figures.head_room import HeadRoom, draw_head_room, head_room
 from workbench.views.figures.latency import LatencyCores, draw_latency_cores, latency_cores
-from workbench.views.figures.model_forms import ModelForms, draw_model_forms, model_forms
+from workbench.views.figures.model_forms import ModelForms, draw_model_forms, form_name, model_forms
 from workbench.views.figures.operators import Operators, draw_operators, operators
 from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
@@ -20,7 +20,7 @@ from workbench.views.figures.policies import Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_probes, probes
 from workbench.views.figures.pruning import Pruning, draw_pruning, pruning
 from workbench.views.figures.reproduced import draw_reproduced
-from workbench.views.figures.risk import CostRisk, cost_risk, draw_cost_risk
+from workbench.views.figures.risk import CostRisk, RiskPoint, cost_risk, draw_cost_risk
 from workbench.views.figures.search_tree import SearchTree, choice_words, plan_at, search_tree
 from workbench.views.figures.search_tree_drawing import draw_search_tree
 from workbench.views.figures.shards import ShardBalance, draw_shard_balance, shard_balance
@@ -55,6 +55,7 @@ __all__ = [
     "Policies",
     "Probes",
     "Pruning",
+    "RiskPoint",
     "SearchTree",
     "ShardBalance",
     "SlotShares",
@@ -97,6 +98,7 @@ __all__ = [
     "draw_timeline",
     "draw_trigger_intervals",
     "draw_what_if",
+    "form_name",
     "head_room",
     "latency_cores",
     "measured_runs",

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from operator import itemgetter
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -39,16 +38,11 @@ def convergence(exploration: Exploration) -> Convergence:
         and math.isfinite(error := leave_one_out_error(exploration.points, exploration.rates, form))
     )
     budgets = tuple(f"{run.budget.slots} x {run.budget.profile.memory_mb} MB" for run in exploration.runs)
-    finding = (
-        f"{units.count(len(exploration.fitted))} of {units.count(len(exploration.runs))} runs were fitted; "
-        f"the exploration ended because {exploration.reason}"
+    fitted, runs = len(exploration.fitted), units.some(len(exploration.runs), "run")
+    which = (
+        f"{fitted} of {runs} were" if fitted < len(exploration.runs) else f"{runs} {'was' if fitted == 1 else 'were'}"
     )
-    if errors:
-        best, error = min(errors, key=itemgetter(1))
-        named = ", ".join(form for form, _ in errors)
-        finding += (
-            f". Of the curve forms ({named}) {best} has the lowest mean error on a run left out, {units.rate(error)}"
-        )
+    finding = f"{which} fitted; the exploration ended because {exploration.reason}"
     return Convergence(finding, exploration.costs, budgets, exploration.fitted, errors)
 
 

@@ -194,8 +194,17 @@ def _finding(curves: list[FormCurve], most: float, beyond: float) -> str:
     errors = {curve.form: curve.error for curve in curves if curve.error is not None}
     ends = [curve.rates[-1] for curve in curves if curve.rates[-1] > 0]
     apart = max(ends) / min(ends) if ends else 1.0
-    differ = f"the forms differ by a factor of {units.number(apart, 2)} at {units.number(beyond * most)} slots"
+    differ = f"At {units.number(beyond * most)} slots the forms differ by a factor of {units.number(apart, 2)}"
     if not errors:
-        return f"No form has a defined error on a run left out; {differ}"
+        return f"No form has a defined error on a run left out. {differ}"
     best = min(errors, key=lambda form: errors[form])
-    return f"{best} has the least error on a run left out, {units.rate(errors[best])}; {differ}"
+    name = form_name(best)
+    return (
+        f"{name[0].upper()}{name[1:]} predicts a run it has not seen best: it misses by {units.rate(errors[best])} on "
+        f"average. {differ}"
+    )
+
+
+def form_name(form: str) -> str:
+    """Name a form of the model in a sentence."""
+    return "the scaling law" if form == SCALING else f"the {form} form"

@@ -10,14 +10,15 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.scaling import Timeline
 from workbench.views import theme
+from workbench.views.figures.paid import paid
 
 COLUMNS = (
     ("at_target", "At target (% of time)"),
     ("latency_p99_s", "Latency, p99 (s)"),
-    ("core_hours", "Cost (core-hours)"),
+    ("core_hours", "Core-hours, with driver"),
     ("reconfigurations", "Reconfigurations"),
 )
-"""Fields of `Timeline.summary` that are drawn, and the titles of their axes."""
+"""Fields of `paid` that are drawn, and the titles of their axes."""
 
 _AS_GOOD = 0.01
 _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
@@ -25,7 +26,7 @@ _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow
 
 @dataclass(frozen=True)
 class Policies:
-    """What the figure shows: a row of `Timeline.summary` by policy; `best` is the cheapest that keeps up best."""
+    """What the figure shows: a row of `paid` by policy; `best` is the cheapest that keeps up best."""
 
     finding: str
     names: tuple[str, ...]
@@ -34,19 +35,19 @@ class Policies:
 
 
 def policies(compared: Mapping[str, Timeline | Mapping[str, float]]) -> Policies:
-    """Collect replays of one trace by policy, or their summaries.
+    """Collect replays of one trace by policy, or their summaries with the driver.
 
     The best policy has the fewest core-hours among those whose time at the target is within a hundredth of the longest;
     ties go to the first.
     """
-    rows = {name: row.summary() if isinstance(row, Timeline) else row for name, row in compared.items()}
+    rows = {name: paid(row) if isinstance(row, Timeline) else row for name, row in compared.items()}
     if not rows:
         return Policies("No policy was replayed", (), (), None)
     most = max(row["at_target"] for row in rows.values())
     able = [name for name, row in rows.items() if row["at_target"] >= most - _AS_GOOD]
     best = min(able, key=lambda name: rows[name]["core_hours"])
     kept, cost = rows[best]["at_target"], rows[best]["core_hours"]
-    finding = f"{best} keeps up {units.share(kept)} of the time for {units.number(cost)} core-hours"
+    finding = f"{best} keeps up {units.share(kept)} of the time for {units.number(cost)} core-hours, driver included"
     return Policies(finding + _compared(rows, best), tuple(rows), tuple(rows.values()), best)
 
 
@@ -55,14 +56,14 @@ def _compared(rows: Mapping[str, Mapping[str, float]], best: str) -> str:
     cost = rows[best]["core_hours"]
     most = max(rows, key=lambda name: rows[name]["core_hours"])
     if rows[most]["core_hours"] > cost:
-        return f", {units.share(1 - cost / rows[most]['core_hours'])} fewer than {most}"
+        return f", {units.percent(1 - cost / rows[most]['core_hours'])} fewer than {most}"
     cheaper = [name for name, row in rows.items() if row["core_hours"] < cost]
     if not cheaper:
         return ""
     next_best = max(cheaper, key=lambda name: (rows[name]["at_target"], -rows[name]["core_hours"]))
     row = rows[next_best]
-    saved = units.share(1 - row["core_hours"] / cost)
-    return f"; {next_best} needs {saved} fewer, but keeps up {units.share(row['at_target'])} of the time"
+    saved = units.percent(1 - row["core_hours"] / cost)
+    return f"; {next_best} needs {saved} fewer, but keeps up only {units.share(row['at_target'])} of the time"
 
 
 def draw_policies(data: Policies) -> go.Figure:

@@ -16,6 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.views import theme
 
 _LEAST_RISK = 0.005
+_LITTLE_RISK = 0.01
 _SHOWN_RISK = 0.001
 _DEPLOYMENTS = 48
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
@@ -25,7 +26,7 @@ _STEPS = 4000  # slots above which no safer deployment is looked for
 
 @dataclass(frozen=True)
 class RiskPoint:
-    """One deployment: slots, what they cost in an hour (slots, where there are no prices), and the risk, a share."""
+    """One deployment: slots, what they cost in a month (slots, where there are no prices), and the risk, a share."""
 
     slots: int
     cost: float
@@ -50,11 +51,13 @@ def cost_risk(
     instances: Sequence[InstanceType] = (),
     *,
     margins: Sequence[float] = (1.0, MARGIN, 1.25),
+    planned: RiskPoint | None = None,
 ) -> CostRisk:
     """Follow the risk of falling short of `rate` (records/s) from one slot count to the next.
 
     The risk of a deployment is the probability, by the model's interval, that its capacity is below the rate itself.
-    The points begin where the model's median just carries the rate and end at a risk of half a percent.
+    The points begin where the model's median just carries the rate and end at a risk of half a percent. The finding is
+    about what was `planned`; without a plan about the usual margin.
     """
     currency = instances[0].currency if instances else None
     memory = profile.memory_mb
@@ -71,12 +74,12 @@ def cost_risk(
     counts = sorted({*np.unique(np.geomspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
     risks = model.risks(rate, memory, counts)
     points = tuple(
-        RiskPoint(slots, cheapest(instances, slots, profile).per_hour if instances else float(slots), risk)
+        RiskPoint(slots, cheapest(instances, slots, profile).per_month if instances else float(slots), risk)
         for slots, risk in zip(counts, risks, strict=True)
     )
     by_slots = {point.slots: point for point in points}
     marked = tuple((label, by_slots[slots]) for label, slots in marks)
-    return CostRisk(_finding(rate, points, marked, currency), rate, points, marked, currency)
+    return CostRisk(_finding(rate, points, planned or _usual(marked), currency), rate, points, marked, currency)
 
 
 def draw_cost_risk(data: CostRisk) -> go.Figure:
@@ -88,7 +91,7 @@ def draw_cost_risk(data: CostRisk) -> go.Figure:
     priced = len({point.cost for point in data.points}) > 1
     across = [point.cost if priced else point.slots for point in data.points]
     marked = [point.cost if priced else point.slots for _, point in data.marks]
-    price = f", %{{customdata[1]:.4~g}} {theme.plain(data.currency)}/h" if data.currency else ""
+    price = f", %{{customdata[1]:,.4~r}} {theme.plain(data.currency)} a month" if data.currency else ""
     hover = f"%{{customdata[0]}} slots{price}: short with %{{y:.2~g}} %<extra></extra>"
     middle = math.sqrt(min(across) * max(across))
     figure.add_scatter(
@@ -151,7 +154,9 @@ def _axis(data: CostRisk, *, priced: bool) -> str:
     """Name what is across: the cost where deployments differ in it, else their slots."""
     if data.currency is None:
         return "Slots"
-    return f"Cost ({data.currency}/h)" if priced else f"Slots, all for {data.points[0].cost:,.2f} {data.currency}/h"
+    if priced:
+        return f"Cost ({data.currency} a month)"
+    return f"Slots, all for {units.number(data.points[0].cost)} {data.currency} a month"
 
 
 def _safest(model: Model, rate: float, memory: float, first: int) -> int:
@@ -166,16 +171,25 @@ def _safest(model: Model, rate: float, memory: float, first: int) -> int:
     return 2 * first
 
 
-def _finding(
-    rate: float, points: Sequence[RiskPoint], marks: Sequence[tuple[str, RiskPoint]], currency: str | None
-) -> str:
-    def price(point: RiskPoint) -> str:
-        return f"{point.cost:,.2f} {currency}/h" if currency else f"{units.count(point.slots)} slots"
+def _usual(marks: Sequence[tuple[str, RiskPoint]]) -> RiskPoint:
+    """Give the deployment with the margin that plans have by default."""
+    label = f"margin of {units.share(round(MARGIN - 1, 4))}"
+    return next((point for name, point in marks if name == label), marks[0][1])
 
-    label, usual = next(
-        (mark for mark in marks if mark[0] == f"margin of {units.share(round(MARGIN - 1, 4))}"), marks[0]
+
+def _finding(rate: float, points: Sequence[RiskPoint], planned: RiskPoint, currency: str | None) -> str:
+    def price(point: RiskPoint) -> str:
+        return f"{units.number(point.cost)} {currency} a month"
+
+    slots = units.some(planned.slots, "slot")
+    deployed = f"{slots} for {price(planned)}" if currency else slots
+    text = (
+        f"The plan for {units.rate(rate)}, {deployed}, falls short with a probability of {units.chance(planned.risk)}"
     )
-    short = units.share(round(usual.risk, 3))
-    text = f"A {label} for {units.rate(rate)} costs {price(usual)}, with a risk of {short} to fall short"
-    safe = next((point for point in points if point.risk <= 0.01), None)
-    return f"{text}; a risk of 1 % costs {price(safe)}" if safe else f"{text}; no deployment shown has a risk of 1 %"
+    if planned.risk <= _LITTLE_RISK:
+        return text
+    safe = next((point for point in points if point.risk <= _LITTLE_RISK and point.slots > planned.slots), None)
+    if safe is None:
+        return f"{text}; no deployment shown brings that to 1 %"
+    more = units.some(safe.slots, "slot")
+    return f"{text}; to bring that to 1 %, " + (f"pay {price(safe)} ({more})" if currency else f"take {more}")

@@ -52,8 +52,11 @@ class StageLayout:
     interval_s: float
 
 
-def slot_shares(allocation: Allocation | None) -> SlotShares:
-    """Collect an allocation; None for an engine without tasks per operator."""
+def slot_shares(allocation: Allocation | None, capacity: float | None = None) -> SlotShares:
+    """Collect an allocation; None for an engine without tasks per operator.
+
+    `capacity` is what the runs predict for it, records/s, if that is known.
+    """
     if allocation is None or not allocation.tasks:
         return SlotShares("No slots were assigned to operators", (), (), (), None)
     operators = tuple(allocation.tasks)
@@ -64,7 +67,12 @@ def slot_shares(allocation: Allocation | None) -> SlotShares:
     finding = f"'{largest}' takes {part} of {units.count(total)} slots"
     rate = None if allocation.bottleneck is None else allocation.source_rate
     if rate is not None:
-        finding += f"; by the objective '{allocation.bottleneck}' limits the source to {units.rate(rate)}"
+        finding += (
+            f"; if tasks did not disturb each other, '{allocation.bottleneck}' would be the first to fill up, at "
+            f"{units.rate(rate)}"
+        )
+        if capacity is not None and capacity < rate:
+            finding += "; the measured capacity is lower"
     return SlotShares(finding, operators, tuple(allocation.tasks.values()), capacities, rate)
 
 
@@ -119,8 +127,12 @@ def draw_slot_shares(data: SlotShares) -> go.Figure:
     return panels
 
 
-def stage_layout(layout: BatchLayout | None) -> StageLayout:
-    """Collect a micro-batch layout; None if the costs of the stages were not measured."""
+def stage_layout(layout: BatchLayout | None, *, timed: bool = True) -> StageLayout:
+    """Collect a micro-batch layout; None if the costs of the stages were not measured.
+
+    The finding leaves out how long batches take where that is not `timed` by the layout: what a batch is made of gives
+    it more exactly.
+    """
     if layout is None or not layout.stages:
         return StageLayout("There is no layout: the costs of the stages are unknown", (), (), (), (), (), (), 0.0)
     slots = tuple(sorted(layout.batch_s))
@@ -130,9 +142,10 @@ def stage_layout(layout: BatchLayout | None) -> StageLayout:
     state = (
         "No state, so all partitions may change later"
         if frozen is None
-        else f"{frozen} state partitions, frozen by the checkpoint"
+        else f"{units.some(frozen, 'state partition')}, frozen by the checkpoint"
     )
-    finding = f"{state}; batches take at most {units.seconds(layout.batch_s[worst])}, {late}"
+    longest = f"batches take at most {units.seconds(layout.batch_s[worst])}, " if timed else ""
+    finding = f"{state}; {longest}{late}"
     return StageLayout(
         finding,
         tuple(stage.name for stage in layout.stages),

@@ -39,7 +39,8 @@ def tiles_html(now: Scenario, pinned: Scenario | None = None) -> str:
 def pinned_words(pinned: Scenario) -> str:
     """Say what is pinned."""
     plan = pinned.answer.plan
-    return f"Pinned: {units.rate(plan.rate)} on {front.deployment(plan)}, {workers(pinned.answer.workers)}."
+    asked = f"{units.rate(plan.rate)} at a risk of {units.chance(pinned.risk)}"
+    return f"Pinned: {asked}: {front.deployment(plan)}, {workers(pinned.answer.workers)}."
 
 
 def _tile(name: str, value: str, notes: tuple[str, ...], against: str, kind: str = "") -> str:
@@ -82,7 +83,7 @@ def _risk(now: Scenario, pinned: Scenario | None) -> str:
     kind = "short" if falls_short(now.risk) else "safe" if verdict.level == "safe" else "risky"
     reason = "" if verdict.level == "safe" else verdict.reason
     if kind == "short":
-        reason = f"The low end of the interval, {units.scaled(plan.low, '', 2)}, is under the rate."
+        reason = f"The low end of the interval, {units.ends(plan.low, plan.rate)[0]}, is under the rate."
     against = _against(now, pinned, lambda one: 100 * one.risk, lambda points: f"{units.number(points, 2)} points")
     return _tile("Risk of falling short", front.risk(plan), (verdict.level, reason), against, kind)
 
@@ -114,8 +115,8 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
     )
     on = f"{workers(answer.workers)}{per_hour(answer, currency)}"
     finding = (
-        f"{units.rate(plan.rate)} need {budget.slots} slots on {on}.{beyond} All {paid} slots of these carry "
-        f"{units.rate(answer.paid_rate)}; with one worker lost {_left(answer)}."
+        f"{units.rate(plan.rate)} need {units.some(budget.slots, 'slot')} on {on}.{beyond} All {paid} slots of these "
+        f"carry {units.rate(answer.paid_rate)}; with one worker lost {_left(answer)}."
     )
     rows: list[tuple[str, str]] = [
         ("Slots", f"{budget.slots} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB"),
@@ -124,7 +125,10 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
             "Their capacity",
             f"{units.rate(plan.expected_rate)} (90 %: {units.rate(plan.low)} to {units.rate(plan.high)})",
         ),
-        ("Workers", f"{answer.workers} of {question.worker_slots} slots" + (", one spare" * question.one_lost)),
+        (
+            "Workers",
+            f"{answer.workers} of {units.some(question.worker_slots, 'slot')}" + (", one spare" * question.one_lost),
+        ),
         (f"Capacity of their {paid} slots", units.rate(answer.paid_rate)),
         ("With one worker lost", units.rate(answer.lost_rate)),
     ]
@@ -165,5 +169,5 @@ def _left(answer: Answer) -> str:
         return "fewer slots are left than were measured, so what they carry is not known"
     if not answer.lost_rate:
         return "nothing is left"
-    enough = "which still carries it" if answer.survives else "too little to carry it"
+    enough = "still above the rate on average" if answer.survives else "below the rate"
     return f"{units.rate(answer.lost_rate)} are left, {enough}"

@@ -28,7 +28,7 @@ from workbench.views.widgets.throttled import Throttled
 from workbench.views.widgets.what_if_answer import Scenario, answer_card, per_hour, pinned_words, tiles_html, workers
 from workbench.views.widgets.while_dragged import WhileDragged
 
-_RISKS = (("by the margin alone", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
+_RISKS = (("use the margin instead", 0.0), ("20 %", 0.2), ("10 %", 0.1), ("5 %", 0.05), ("1 %", 0.01))
 _LONGEST_INTERVAL_S = 20.0
 _LONGEST = 120.0  # minutes
 _MOST_SHAPE, _MOST_PRICE = 64, 5.0  # ends of sliders, if the price list has nothing larger
@@ -88,7 +88,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             readout=False,
             continuous_update=False,
         )
-        self.typed = text_field("The same, typed (1.5 M)", units.count(self.rate.value))
+        self.typed = text_field("Target rate, typed (e.g. 1.5 M)", units.count(self.rate.value))
         self.memory = choice_slider(
             "Memory per slot",
             [(f"{memory} MB", memory) for memory in memories],
@@ -103,7 +103,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         dearest = max([_MOST_PRICE, *(instance.price_per_hour for instance in self._instances.values())])
         self.price = slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
         self.lost = tick("must carry the rate with one worker lost")
-        self.skew = slider("More skew (% on the fullest task)", 0.0, 0.0, 100.0, 5.0, form=".0f")
+        self.skew = slider("Extra load on the fullest task (%)", 0.0, 0.0, 100.0, 5.0, form=".0f")
         outage, catch_up = (asked.outage_s / 60, asked.catch_up_s / 60) if asked else (0.0, 30.0)
         self.outage = slider("Outage (minutes)", outage, 0.0, max(_LONGEST, outage), 1.0, form=".0f")
         latest = max(4 * _LONGEST, catch_up)

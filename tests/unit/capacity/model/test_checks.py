@@ -98,7 +98,7 @@ def test_doubts_are_found_and_advise():
     assert set(found) == {"few runs", "extrapolation", "forms disagree", "wide interval", "memory at the edge"}
     assert found["few runs"].finding == "The model rests on 4 runs at 2 slot counts."
     assert found["extrapolation"].value == pytest.approx(20)
-    assert found["extrapolation"].finding == "The answer extrapolates 20.0 times beyond the 9 slots measured."
+    assert found["extrapolation"].finding == "The plan has 20.0 times the 9 slots measured."
     assert "scaling" in found["forms disagree"].finding
     assert found["forms disagree"].value > 0.5
     assert all(finding.advice.endswith(".") for finding in found.values())

@@ -73,7 +73,7 @@ def test_the_plan_its_document_and_its_report_say_so():
     study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,), outage_s=600, catch_up_s=1200)
     card = next(one for one in plan_cards.cards(Planned(study, FOUND, (chosen,))) if one.name == "waiting")
     assert "half of the records wait at most" in card.finding
-    assert "After an outage of 10 min the backlog of 20 k records/s is gone in" in card.finding
+    assert "After 10 min down, the backlog at 20 k records/s is gone in about" in card.finding
 
 
 def test_one_key_of_the_study_without_the_other_is_refused():
@@ -91,7 +91,7 @@ def test_a_plan_without_spare_capacity_says_that_the_backlog_stays():
     full = replace(chosen, expected_rate=20_000.0, low=19_000.0)
     study = Study("nexmark:q5", (20_000.0,), (2, 4, 8), (600,))
     card = next(one for one in plan_cards.cards(Planned(study, FOUND, (full,))) if one.name == "waiting")
-    assert "never goes; at the low end of the interval it never goes" in card.finding
+    assert "After 10 min down, the backlog at 20 k records/s never goes." in card.finding
 
 
 def test_the_panel_begins_where_a_plan_for_a_long_outage_is():

@@ -73,3 +73,12 @@ def test_filling_never_costs_more_nor_makes_it_riskier(least, more, measured, da
     chosen = fill(least, least + more, measured, known(risks, least))
     assert least <= chosen <= least + more
     assert risks[chosen - least] <= max(risks[0], 0.01)
+
+
+@pytest.mark.parametrize("kind", ["spark", "fluid", "recorded", "observed"])
+def test_a_remedy_is_a_command_that_there_is_for_such_runs(kind):
+    changes = ({"extrapolation": 5.0}, {"risk": 0.3}, {"findings": (finding("doubtful runs", 3),)})
+    remedies = [judge(replace(CALM, testbed_kind=kind, **change)).remedy for change in changes]
+    assert all("workbench observe LOG" in remedies[place] for place in (1, 2)) == (kind == "observed")
+    assert ("table" in remedies[0]) == (kind == "recorded")
+    assert remedies[1].endswith("--risk 0.05" if kind == "observed" else "run: workbench plan STUDY.yaml")

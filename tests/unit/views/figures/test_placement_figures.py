@@ -117,6 +117,8 @@ def test_spreads_prefer_the_shape_that_most_placements_do_well_on():
     figure = check_figure(draw_spreads(data), expected)
     assert list(trace(figure, "spread-best").x) == [100, 90]
     assert "Sustained rate (records/s)" in axis_titles(figure)
+    few = Spread(2, 2, 100.0, np.array([10.0, 20.0, 30.0]))
+    assert spreads([few]).shapes[0].quantiles[1] == few.quantile(0.1) == 10.0  # the table's own
     check_empty(draw_spreads(spreads([Spread(1, 1, float("inf"), np.array([np.inf]))])))
 
 

@@ -9,7 +9,7 @@ from figure_checks import axis_titles, check_empty, check_figure, trace
 from workbench.scaling import Reconfiguration, Timeline, jackson_latency, rebalance_shards
 from workbench.simulation import RateTrace
 from workbench.study import Replayed
-from workbench.views import scaling_cards
+from workbench.views import scaling_cards, scaling_front
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
 from workbench.views.figures.policies import draw_policies, policies
 from workbench.views.figures.shards import draw_shard_balance, shard_balance
@@ -36,8 +36,8 @@ def test_a_timeline_is_thinned_without_losing_a_peak():
     assert data.offered == pytest.approx(np.full(len(data.times_s), 100.0))
     assert data.duration_s == 20_000
     assert data.finding == (
-        "ds2 reconfigures 1 time: it is at the target 100 % of the time, 99 of 100 records wait at most 0 s, "
-        "and it takes 16.7 core-hours"
+        "ds2 reconfigures 1 time: it is at the target 100 % of the time, 99 of 100 records do not wait, "
+        "and it takes 22.2 core-hours, driver included"
     )
 
 
@@ -118,23 +118,24 @@ def test_the_cheapest_policy_that_keeps_up_is_named():
     data = policies(rows)
     assert data.best == "ds2"
     figure = check_figure(
-        draw_policies(data), "ds2 keeps up 99.5 % of the time for 4 core-hours, 60 % fewer than static"
+        draw_policies(data), "ds2 keeps up 99.5 % of the time for 4 core-hours, driver included, 60 % fewer than static"
     )
     assert list(trace(figure, "policies-latency_p99_s").text) == ["1 s", "15 min", "9 s"]
-    assert {"Cost (core-hours)", "Latency, p99 (s)"} <= axis_titles(figure)
-    assert policies({"one": line()}).rows[0]["core_hours"] == pytest.approx(3 * 20_000 / 3600)
+    assert {"Core-hours, with driver", "Latency, p99 (s)"} <= axis_titles(figure)
+    assert policies({"one": line()}).rows[0]["core_hours"] == pytest.approx((3 + 1) * 20_000 / 3600)
     check_empty(draw_policies(policies({})))
 
 
 def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
     rows = {
-        "static": {"at_target": 1.0, "latency_p99_s": 0.0, "core_hours": 720.0, "reconfigurations": 0},
+        "static": {"at_target": 1.0, "latency_p99_s": 0.0, "core_hours": 744.0, "reconfigurations": 0},
         "ds2": {"at_target": 0.71, "latency_p99_s": 829.0, "core_hours": 282.0, "reconfigurations": 17},
-        "flink": {"at_target": 0.88, "latency_p99_s": 217.0, "core_hours": 360.0, "reconfigurations": 6},
+        "flink": {"at_target": 0.88, "latency_p99_s": 217.0, "core_hours": 375.0, "reconfigurations": 6},
     }
     data = policies(rows)
     assert data.finding == (
-        "static keeps up 100 % of the time for 720 core-hours; flink needs 50 % fewer, but keeps up 88 % of the time"
+        "static keeps up 100 % of the time for 744 core-hours, driver included; flink needs 50 % fewer, but keeps up "
+        "only 88 % of the time"
     )
     figure = draw_policies(data)
     longest = max(trace(figure, "policies-latency_p99_s").text, key=len)
@@ -181,3 +182,28 @@ def test_shards_are_added_up_per_task():
     still = shard_balance([1, 1], [0, 1], rebalance_shards([1, 1], [0, 1], 2), 2)
     assert still.finding == "No shard needs to move: the fullest task has 1 times the mean load"
     check_empty(draw_shard_balance(shard_balance([], [], replace(rebalance_shards([1], [0], 1), moves=()), 1)))
+
+
+def test_sentence_and_tables_of_a_replay_include_the_driver():
+    replayed = Replayed("q11", RateTrace.steps([(20_000, 100.0)]), {"a": 3}, {"static": line()})
+    card = scaling_cards.cards(replayed)[0]
+    assert "for 22.2 core-hours, driver included" in card.finding
+    assert ">22.2<" in card.html
+    assert card.table.rows[0][5] == pytest.approx(4 * 20_000 / 3600)
+    assert "Add -p prices data/instances.csv -p instance c6i.xlarge" in card.html
+
+
+def test_policies_that_fall_behind_are_listed():
+    rows = {name: {"at_target": 0.5, "core_hours": 1.0} for name in ("ds2", "flink", "justin")}
+    best = {"static": {"at_target": 1.0, "core_hours": 9.0}}
+    assert "ds2, flink and justin fall behind more than 5 % of the time." in scaling_front.cares(policies(best | rows))
+    assert "ds2 falls behind more than 5 % of the time." in scaling_front.cares(policies(best | {"ds2": rows["ds2"]}))
+
+
+def test_the_driver_costs_as_much_per_core_as_the_workers():
+    priced = policies({"one": line(price=0.5)}).rows[0]
+    assert priced["cost"] == pytest.approx(line(price=0.5).summary()["cost"] * 4 / 3)
+
+
+def test_a_replay_without_any_wait_says_so():
+    assert "no record waits" in timeline(replace(line(), latency_s=np.zeros(4000))).finding

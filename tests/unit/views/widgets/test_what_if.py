@@ -331,7 +331,7 @@ def test_a_scenario_is_pinned_and_compared_with(planned):
     panel = WhatIf(planned)
     assert panel.unpin.disabled
     panel.pin.click()
-    assert panel.pinned_text.value.startswith("Pinned: 1.5 M records/s on ")
+    assert panel.pinned_text.value.startswith("Pinned: 1.5 M records/s at a risk of ")
     slots = panel.answer.plan.budget.slots
     panel.rate.value = 3e6
     assert f"+{panel.answer.plan.budget.slots - slots} against pinned" in panel.tiles.value
