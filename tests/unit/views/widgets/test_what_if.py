@@ -99,7 +99,7 @@ def test_losing_a_worker_lowers_the_capacity_that_is_paid_for(planned, rate):
         assert (answer.paid_rate, answer.lost_rate) == pytest.approx(tuple(rates))
         assert answer.paid_rate > answer.lost_rate >= answer.plan.expected_rate
         shown = dict(answer_card(answer).table.rows)
-        assert shown["Workers"].startswith(f"{answer.workers} of {shape} slots")
+        assert shown["Workers"].startswith(f"{answer.workers} of {units.some(shape, 'slot')}")
         assert shown[f"Capacity of their {answer.workers * shape} slots"] == units.rate(answer.paid_rate)
 
 
