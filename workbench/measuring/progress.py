@@ -18,8 +18,9 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
             text = f"resuming: {len(resumed) + len(load_curve)} finished probes are not repeated"
         case Deployed(budget=budget):
             text = f"deployed on {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
-        case Turned(budget=budget, number=number):
-            text = f"round {number}: {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
+        case Turned(budget=budget, number=number, seen=seen):
+            before = f", {units.rate(seen[-1].observation.consumed_rate)} last time" if seen else ""
+            text = f"round {number}: {_slots(budget)} at a trigger interval of {budget.interval_s:g} s{before}"
         case Rounded(number=number, measurements=measured):
             rates = ", ".join(f"{units.scaled(one.estimate.middle, '')} on {one.budget.slots}" for one in measured)
             known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
