@@ -71,7 +71,7 @@ def test_a_job_that_fails_does_not_stop_the_next(loop):
 
 
 def test_without_a_loop_each_job_is_done():
-    throttled, drawn = Throttled(), []
+    throttled, drawn = Throttled(loop=lambda: None), []
     for move in range(3):
         throttled.do(lambda move=move: drawn.append(move))
     assert drawn == [0, 1, 2]
