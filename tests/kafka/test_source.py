@@ -150,9 +150,8 @@ def test_the_columns_are_those_of_the_sample(spark, topics):
     assert read.columns == schema.names
     sampled = spark[0].read.parquet(str(Path(query.dataset.path).resolve()))
     chosen = ["_partition", "_offset", "event_type", "bid.price", "bid.bidder", "bid.extra"]
-    both = [
-        [tuple(row) for row in rows.select(*chosen).sort("_partition", "_offset").collect()] for rows in (read, sampled)
-    ]
-    assert both[0] == both[1]
-    assert len(both[0]) == SHORT
+    whole, some = ({tuple(row) for row in rows.select(*chosen).collect()} for rows in (read, sampled))
+    assert some <= whole
+    assert len(whole) == SHORT
+    assert len(some) > 100
     assert read.where("dateTime is null").count() == 0
