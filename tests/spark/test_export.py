@@ -73,7 +73,8 @@ def test_an_exported_job_runs_with_the_settings_that_were_measured(tmp_path):
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("FOUND"))[6:])
     assert found["conf"] == {key: conf[key] for key in keys}
     full = [batch for batch in found["batches"] if batch["numInputRows"]]
-    cap = int(made.expected_rate * made.budget.interval_s)
+    cap = int(re.search(r'"maxOffsetsPerTrigger", (\d+)', made.job())[1])
+    assert cap == pytest.approx(made.expected_rate * made.budget.interval_s, rel=0.01)
     assert {batch["numInputRows"] for batch in full} == {cap}
     assert len(full) >= 3
     (state,) = full[-1]["stateOperators"]
