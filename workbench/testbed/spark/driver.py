@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEAST_BATCHES = 3
-_LONG_S = 20.0  # of a step that is announced
 COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
 
 
@@ -190,8 +189,6 @@ class Driver:
 
     def fill(self, seconds: tuple[float, float]) -> bool:
         """Let the state reach its working size; return whether it has."""
-        if seconds[1] >= _LONG_S:
-            self._say(f"filling the state of {self._spec.budget.slots} slots, {seconds[1]:.0f} s at most")
         return self._queries.fill(self._live, *seconds)
 
     def await_quiet(self, most_s: float) -> None:

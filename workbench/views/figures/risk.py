@@ -161,12 +161,16 @@ def _axis(data: CostRisk, *, priced: bool) -> str:
 
 def _safest(model: Model, rate: float, memory: float, first: int) -> int:
     """Slots at the lowest risk shown, or as many as are reasonable."""
+    most = max(_STEPS, 4 * first)
+    (least,) = model.risks(rate, memory, [most])
     for risk in (_LEAST_RISK, 0.01, 0.02, 0.05, 0.1, 0.2):
+        if risk < least:  # to find that no number of slots has it takes seconds
+            continue
         try:
             slots = model.slots_for(rate, memory, 1.0, risk=risk)
         except WorkbenchError:
             continue
-        if slots <= max(_STEPS, 4 * first):
+        if slots <= most:
             return slots
     return 2 * first
 
