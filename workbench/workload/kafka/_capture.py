@@ -27,6 +27,7 @@ from workbench.checks import whole
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
 from workbench.redaction import is_secret
+from workbench.workload.kafka._newest import Ends, behind, newest
 from workbench.workload.kafka._sample import joined, traffic_s, write_part
 from workbench.workload.kafka.topic import Topic
 
@@ -36,11 +37,8 @@ _AGAIN_S = 0.2
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _ASK_S, _SILENT_S = 10.0, 30.0  # for metadata; without a record although some are left
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0
-_NEAR = 0.02  # of the rows that are wanted: within it, partitions are cut in proportion
-_FIRST_STEP_MS = 1000
 _FILLED = 0.95  # of the bytes that are allowed, because sizes are estimated
 
-_Ends = Mapping[int, tuple[int, int]]
 """The first offset of each partition and the one after its last."""
 
 
@@ -265,8 +263,8 @@ def _begun(consumer: Consumer, topic: Topic, limits: Limits) -> _State:
     if limits.seconds is not None:
         begin = _offsets_at(consumer, topic, max(0, now_ms - int(1000 * limits.seconds)), ends)
     rows = _rows_within(consumer, topic, limits, begin, ends)
-    if rows < _behind(begin, ends):
-        begin = _newest(lambda at_ms: _offsets_at(consumer, topic, at_ms, ends), rows, begin, ends, now_ms)
+    if rows < behind(begin, ends):
+        begin = newest(lambda at_ms: _offsets_at(consumer, topic, at_ms, ends), rows, begin, ends, now_ms)
     return _State(
         topic.url,
         asdict(limits),
@@ -275,7 +273,7 @@ def _begun(consumer: Consumer, topic: Topic, limits: Limits) -> _State:
     )
 
 
-def _offsets_at(consumer: Consumer, topic: Topic, at_ms: int, ends: _Ends) -> dict[int, int]:
+def _offsets_at(consumer: Consumer, topic: Topic, at_ms: int, ends: Ends) -> dict[int, int]:
     """Give the first offset of every partition with a record of that time or later."""
     found = {}
     for place in consumer.offsets_for_times(
@@ -288,62 +286,14 @@ def _offsets_at(consumer: Consumer, topic: Topic, at_ms: int, ends: _Ends) -> di
     return found
 
 
-def _newest(
-    offsets_at: Callable[[int], dict[int, int]], rows: int, begin: Mapping[int, int], ends: _Ends, now_ms: int
-) -> dict[int, int]:
-    """Give where to begin so that the newest `rows` records are read, of all partitions those since one moment.
-
-    Parameters
-    ----------
-    offsets_at
-        Gives the offsets at a time, ms since 1970.
-    begin
-        Where more than as many records begin.
-    """
-
-    def at(at_ms: int) -> dict[int, int]:
-        return {number: max(begin[number], offset) for number, offset in offsets_at(at_ms).items()}
-
-    late_ms, back_ms = now_ms + 1, _FIRST_STEP_MS
-    late, early_ms, early = at(late_ms), 0, dict(begin)
-    if _behind(late, ends) > rows:  # stamped in the future
-        return _between(late, {number: high for number, (_, high) in ends.items()}, rows, ends)
-    while now_ms > back_ms:
-        tried = at(now_ms - back_ms)
-        if _behind(tried, ends) > rows:
-            early_ms, early = now_ms - back_ms, tried
-            break
-        late_ms, late = now_ms - back_ms, tried
-        back_ms *= 2
-    while late_ms - early_ms > 1 and _behind(early, ends) - _behind(late, ends) > _NEAR * rows:
-        middle_ms = (early_ms + late_ms) // 2
-        tried = at(middle_ms)
-        if _behind(tried, ends) > rows:
-            early_ms, early = middle_ms, tried
-        else:
-            late_ms, late = middle_ms, tried
-    return _between(early, late, rows, ends)
-
-
-def _between(early: Mapping[int, int], late: Mapping[int, int], rows: int, ends: _Ends) -> dict[int, int]:
-    """Give the offsets with `rows` records behind them, between `early` ones with more and `late` ones with fewer."""
-    before, after = _behind(early, ends), _behind(late, ends)
-    share = (rows - after) / max(1, before - after)
-    return {number: late[number] - int(share * (late[number] - early[number])) for number in ends}
-
-
-def _behind(begin: Mapping[int, int], ends: _Ends) -> int:
-    return sum(high - begin[number] for number, (_, high) in ends.items())
-
-
-def _rows_within(consumer: Consumer, topic: Topic, limits: Limits, begin: Mapping[int, int], ends: _Ends) -> int:
+def _rows_within(consumer: Consumer, topic: Topic, limits: Limits, begin: Mapping[int, int], ends: Ends) -> int:
     """Give how many rows the limits allow; the size of a record is estimated from the last few of every partition."""
     each = -(-_POLL_ROWS // len(ends))
     last = {number: max(begin[number], high - each) for number, (_, high) in ends.items()}
     consumer.assign([TopicPartition(topic.name, number, offset) for number, offset in last.items()])
     sizes = list[int]()
     until = time.monotonic() + _ASK_S
-    while len(sizes) < _behind(last, ends) and time.monotonic() < until:
+    while len(sizes) < behind(last, ends) and time.monotonic() < until:
         polled = consumer.consume(_POLL_ROWS, _POLL_S)
         if not polled:
             break
