@@ -3,10 +3,14 @@
 import asyncio
 from collections.abc import Callable
 
+from IPython.core.getipython import get_ipython
+
 _PAUSE_S = 0.15
 
 
-def _running() -> asyncio.AbstractEventLoop | None:
+def _kernels() -> asyncio.AbstractEventLoop | None:
+    if getattr(get_ipython(), "kernel", None) is None:
+        return None  # a loop may run for something else, and no page waits for it
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -23,11 +27,12 @@ class Throttled:
     pause_s
         From the end of a job until the next, seconds.
     loop
-        Gives the event loop that waits; where there is none, each job is done at once.
+        Gives the event loop that waits, by default the notebook kernel's; where there is none, each job is done at
+        once.
     """
 
     def __init__(
-        self, pause_s: float = _PAUSE_S, loop: Callable[[], asyncio.AbstractEventLoop | None] = _running
+        self, pause_s: float = _PAUSE_S, loop: Callable[[], asyncio.AbstractEventLoop | None] = _kernels
     ) -> None:
         self._pause_s, self._loop = pause_s, loop
         self._newest: Callable[[], None] | None = None

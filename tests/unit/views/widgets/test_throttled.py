@@ -1,5 +1,7 @@
 """Drawing that follows quick moves, with a clock of the test's own."""
 
+import asyncio
+
 import pytest
 
 from workbench.views.widgets.throttled import Throttled
@@ -74,4 +76,16 @@ def test_without_a_loop_each_job_is_done():
     throttled, drawn = Throttled(loop=lambda: None), []
     for move in range(3):
         throttled.do(lambda move=move: drawn.append(move))
+    assert drawn == [0, 1, 2]
+
+
+def test_a_loop_that_is_no_kernels_does_not_wait():
+    drawn = []
+
+    async def move():
+        throttled = Throttled()
+        for number in range(3):
+            throttled.do(lambda number=number: drawn.append(number))
+
+    asyncio.run(move())
     assert drawn == [0, 1, 2]
