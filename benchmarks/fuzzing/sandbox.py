@@ -32,7 +32,8 @@ FAILURES = KINDS[2:]
 _BATCH = 40
 _ANSWERS, _REFUSED = {0, 1, 3}, 2
 _LARGEST = 1e25  # number of an answer
-_LONGEST_MESSAGE = 3_000  # characters of standard error
+_LONGEST_MESSAGE = 3_000  # characters of standard error but for what it says while it works
+_PROGRESS = re.compile(r"^\[ *\d+ s\] .*\n", re.MULTILINE)
 _ENDLESS = re.compile(r"(?:\d,?){130}")
 _DIGITS, _NAN = (
     re.compile(r"\d{25}|e\+[1-9]\d\d", re.IGNORECASE),
@@ -180,11 +181,12 @@ def _judged(code, error, said, complained, complaint, *, executed):  # noqa: PLR
         return Outcome("traceback", _last_frame(complained), code, complained[-2_000:])
     if code not in _ANSWERS | {_REFUSED}:
         return Outcome("exit code", f"{code}", code, complained[-2_000:])
-    if len(complained) > _LONGEST_MESSAGE:
-        return Outcome("no sense", f"a message of {len(complained):,} characters", code, complained[:1_000])
+    message = _PROGRESS.sub("", complained)
+    if len(message) > _LONGEST_MESSAGE:
+        return Outcome("no sense", f"a message of {len(message):,} characters", code, message[:1_000])
     if _ENDLESS.search(complained):
         return Outcome("no sense", "a number without end in a message", code, complained[:1_000])
-    if code == _REFUSED and not complained.strip():
+    if code == _REFUSED and not message.strip():
         return Outcome("no sense", "refused without a message", code)
     if code == 0 and (found := complaint or _absurd(said)):
         return Outcome("no sense", found, code, said[:2_000])

@@ -134,6 +134,10 @@ class Mechanism:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots; 0.5 is the median."""
         return np.array([np.quantile(self.rates(memory, slots), probability) for memory, slots in points])
 
+    def below(self, points: Floats, rates: Floats) -> Floats:
+        """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), records/s."""
+        return np.array([(self.rates(*there) < rate).mean() for there, rate in zip(points, rates, strict=True)])
+
     def rates(self, memory: float, slots: float) -> Floats:
         """Give samples of the capacity; below one slot per operator in proportion to the slots."""
         least = self.base.shape[1]

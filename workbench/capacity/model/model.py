@@ -39,7 +39,6 @@ LEVEL = 0.9
 
 MAX_SLOTS = 10**9
 _UNKNOWN_RISK = 0.5
-_PROBABILITIES = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9])
 _TRIED = 150  # numbers of slots, to find the highest capacity
 _SAME = 1e-3
 
@@ -65,6 +64,9 @@ class Law(Protocol):
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""
+
+    def below(self, points: Floats, rates: Floats) -> Floats:
+        """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), records/s."""
 
 
 class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -169,16 +171,15 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.minimum(low, middle), np.maximum(high, middle)
 
     def risks(self, rate: float, memory_mb: float, counts: Sequence[int]) -> list[float]:
-        """Probability that the capacity at each of `counts` slots is below `rate`, between tabulated quantiles.
+        """Probability that the capacity at each of `counts` slots is below `rate`.
 
-        With more slots it is no higher: where quantiles say otherwise by their scatter, the higher risk stands.
+        With more slots it is no higher: where the law says otherwise by its scatter, the higher risk stands.
         """
         law = self.law_
         if law is None:
             return [_UNKNOWN_RISK] * len(counts)
         where = np.array([[memory_mb, slots] for slots in counts], dtype=float)
-        table = np.array([law.quantile(where, probability) for probability in _PROBABILITIES])
-        risks = [np.interp(rate, table[:, place], _PROBABILITIES, left=0.0, right=1.0) for place in range(len(counts))]
+        risks = law.below(where, np.full(len(counts), float(rate)))
         if self._may_fall:
             return [float(risk) for risk in risks]
         return [float(risk) for risk in np.maximum.accumulate(risks[::-1])[::-1]]

@@ -21,6 +21,7 @@ from workbench.capacity.model.scaling_law import TWICE_LEAST, Beliefs, ScalingLa
 
 _IN_PROPORTION = 0.5
 _MOST_FIXED = 0.95  # of an interval; beyond, there is no rate to speak of
+_HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +65,33 @@ class PartsLaw:
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""
-        slots = points[:, 1]
         middle, found = self.rest.quantile(points, 0.5), self.rest.quantile(points, probability)
-        # An error in the seconds of a batch is one in the rate, times what fixed parts leave of the interval: the more
-        # they take, the more of it is no matter of the proportion that the runs have set right.
-        fixed = np.minimum(self.parts.fixed_share(slots, slots, self._asked_s), _MOST_FIXED)
-        reach = float(ndtri(probability)) * self.parts.error * fixed / (1 - fixed)
+        reach = float(ndtri(probability)) * self._deviation(points)
         off = np.copysign(np.hypot(np.log(found / middle), reach), probability - 0.5)
-        return np.asarray(middle * np.exp(off) * share(self.parts, slots, self._asked_s))
+        return np.asarray(middle * np.exp(off) * share(self.parts, points[:, 1], self._asked_s))
+
+    def below(self, points: Floats, rates: Floats) -> Floats:
+        """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), records/s."""
+        middle, deviation = self.rest.quantile(points, 0.5), self._deviation(points)
+        with np.errstate(divide="ignore"):  # where the fixed parts leave no rate, it is certainly below
+            off = np.log(rates / (middle * share(self.parts, points[:, 1], self._asked_s)))
+        low, high = np.zeros_like(off), np.abs(off)
+        for _ in range(_HALVINGS):  # how much of the way to the rate is the law's
+            ours = (low + high) / 2
+            found = self.rest.below(points, middle * np.exp(np.copysign(ours, off)))
+            less = np.hypot(ours, ndtri(found) * deviation) < np.abs(off)
+            low, high = np.where(less, ours, low), np.where(less, high, ours)
+        return found
+
+    def _deviation(self, points: Floats) -> Floats:
+        """Give the deviation of ln capacity that the error of the parts is.
+
+        An error in the seconds of a batch is one in the rate, times what fixed parts leave of the interval: the more
+        they take, the more of it is no matter of the proportion that the runs have set right.
+        """
+        slots = points[:, 1]
+        fixed = np.minimum(self.parts.fixed_share(slots, slots, self._asked_s), _MOST_FIXED)
+        return np.asarray(self.parts.error * fixed / (1 - fixed))
 
     @property
     def _asked_s(self) -> float:

@@ -196,6 +196,11 @@ class ScalingLaw:
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.asarray(np.exp((low + high) / 2))
 
+    def below(self, points: Floats, rates: Floats) -> Floats:
+        """Probability that the capacity at `points` (rows, 2) is below `rates` (rows,), records/s."""
+        mean, deviation = self._moments(points)
+        return np.asarray(self.weight @ ndtr((np.log(rates) - mean) / deviation))
+
     def _moments(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
         memory, slots = points.T

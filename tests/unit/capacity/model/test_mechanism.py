@@ -54,6 +54,13 @@ def test_runs_without_run_effects_are_extrapolated_to_twenty_times_the_slots(que
         assert low[0] <= truth <= high[0]
 
 
+def test_what_is_below_a_quantile_has_its_probability():
+    law = fitted(explored(UNEVEN, 32)).law_
+    asked = np.array([[1024, 64], [4096, 100.5]])
+    for probability in (0.05, 0.5, 0.9):
+        assert law.below(asked, law.quantile(asked, probability)) == pytest.approx(probability, abs=0.01)
+
+
 def test_the_slots_for_a_rate_are_nearly_those_it_takes():
     truth = capacity(PIPELINED, 1024, 300)
     assert fitted(explored(PIPELINED, 32)).slots_for(truth, 1024, 1.0) == pytest.approx(300, rel=0.04)

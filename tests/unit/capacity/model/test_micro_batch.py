@@ -84,6 +84,23 @@ def test_a_model_rests_on_the_parts_and_its_interval_holds_the_truth():
     assert high / low < 2.5
 
 
+@pytest.mark.parametrize("probability", [1e-4, 0.05, 0.5, 0.9])
+def test_what_is_below_a_quantile_has_its_probability(probability):
+    engine = Engine(noise=0.03)
+    runs = [engine.run(n, divided=(4 * n,) * (n == 4)) for n in (1, 2, 4)]
+    law = conclude(runs, "measured", choice="edge").model.law_
+    assert isinstance(law, PartsLaw)
+    asked = np.array([[1024.0, 2.0], [1024.0, 16.0]])
+    assert law.below(asked, law.quantile(asked, probability)) == pytest.approx(probability, rel=1e-3)
+
+
+def test_a_deployment_that_fixed_parts_fill_certainly_falls_short():
+    engine = Engine(driver_task_s=0.02)
+    model = conclude([engine.run(n, divided=(2 * n,)) for n in (2, 4, 8)], "measured", choice="edge").model
+    assert model.predict([[1024, 200]]) == pytest.approx(0.0)
+    assert model.risks(1.0, 1024, [8, 200]) == pytest.approx([0.0, 1.0], abs=1e-6)
+
+
 def test_the_gain_of_an_interval_and_of_partitions_is_the_engines():
     engine = Engine()
     model = conclude([engine.run(n, divided=(4 * n,)) for n in (1, 2, 4)], "measured", choice="edge").model

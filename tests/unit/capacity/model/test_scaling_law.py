@@ -115,6 +115,13 @@ def test_the_law_is_deterministic():
     assert first == second
 
 
+@pytest.mark.parametrize("probability", [1e-4, 0.05, 0.5, 0.9])
+def test_what_is_below_a_quantile_has_its_probability(probability):
+    law = fit_scaling_law(BUDGETS, proportional(BUDGETS) * np.random.default_rng(4).lognormal(0, 0.05, len(BUDGETS)))
+    asked = np.array([[512.0, 2.0], [1024.0, 100.0]])
+    assert law.below(asked, law.quantile(asked, probability)) == pytest.approx(probability, rel=1e-6)
+
+
 def test_repeats_of_a_budget_take_no_more_work(monkeypatch):
     made = []
     rows = scaling_law._rows
