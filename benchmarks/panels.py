@@ -32,6 +32,17 @@ WATCH = """panel => {
     for (const kind of ['keydown', 'pointermove'])
         panel.addEventListener(kind, event => noted.moved.push(performance.now()), true);
 }"""
+# The page moves the pointer by its own clock: a move that a driver sends waits until the page has answered the last.
+MOVE = """([x, y, moves, pause, pixels]) => new Promise(done => {
+    let move = 0;
+    const timer = setInterval(() => {
+        const at = {bubbles: true, clientX: x + pixels * Math.abs(move % 20 - 10), clientY: y, buttons: 1};
+        const under = document.elementFromPoint(x, y);
+        under.dispatchEvent(new PointerEvent('pointermove', at));
+        under.dispatchEvent(new MouseEvent('mousemove', at));
+        if (++move === moves) { clearInterval(timer); done(); }
+    }, pause);
+})"""
 
 
 def noted(page):
@@ -62,10 +73,7 @@ def drag(page, handle):
     page.mouse.move(x, y)
     page.mouse.down()
     noted(page)
-    for move in range(MOVES):
-        back = abs((move % 20) - 10)
-        page.mouse.move(x + PIXELS * back, y)
-        page.wait_for_timeout(PAUSE_MS)
+    page.evaluate(MOVE, [x, y, MOVES, PAUSE_MS, PIXELS])
     page.wait_for_timeout(2 * QUIET_MS)
     seen = noted(page)
     page.mouse.up()
