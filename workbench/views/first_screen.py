@@ -3,6 +3,7 @@
 Every text given is escaped here.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from workbench.escaping import for_html as escape
 
 MOST_CARES = 4
 _CHOSEN = ' class="chosen"'
+_OF_A_NUMBER = re.compile(r"(?<=\d) (?=(?:[kMGTP]|MB|GB|%|core)(?!\w))|(?<=\d [kMGTP]) (?=records/s)")
 ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}
 """What the figures are where nothing was measured here, by the kind of the testbed; elsewhere they are MEASURED."""
 
@@ -41,11 +43,11 @@ def table_html(
     columns: Sequence[str], rows: Iterable[Sequence[str | Chip]], *, chosen: int | None = None, caption: str = ""
 ) -> str:
     """Write a table of few rows; the row `chosen` is marked."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    head = "".join(f'<th scope="col">{_whole(name)}</th>' for name in columns)
     body = "".join(
         f"<tr{_CHOSEN * (number == chosen)}>{''.join(map(_cell, row))}</tr>" for number, row in enumerate(rows)
     )
-    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    above = f"<caption>{_whole(caption)}</caption>" if caption else ""
     return (
         f'<div class="workbench-front"><table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
@@ -94,4 +96,9 @@ def tabs_html(name: str, panes: Mapping[str, Mapping[str, str]]) -> str:
 def _cell(cell: str | Chip) -> str:
     if isinstance(cell, Chip):
         return f'<td><span class="verdict {cell.style}">{escape(cell.text)}</span></td>'
-    return f"<td>{escape(cell)}</td>"
+    return f"<td>{_whole(cell)}</td>"
+
+
+def _whole(text: str) -> str:
+    """Escape `text`, and keep each number on one line with its unit."""
+    return escape(_OF_A_NUMBER.sub("\N{NO-BREAK SPACE}", text))

@@ -135,7 +135,7 @@ def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
         names,
         rows,
         chosen=marked,
-        caption=f"Risk {'against cost' if priced else 'by number of slots'}, {units.rate(plan.rate)}",
+        caption=f"Risk {'against cost' if priced else 'by slots'}, {units.rate(plan.rate)}",
     )
 
 

@@ -15,6 +15,7 @@ from workbench.views.first_screen import MOST_CARES, origin
 from workbench.views.front import capacity, front_html, risk, sentence, start_html
 from workbench.views.plan_cards import cards
 
+NBSP = "\N{NO-BREAK SPACE}"
 NASTY = "jobs:<script>alert(1)</script>&amp;"
 
 
@@ -29,8 +30,8 @@ def test_every_target_has_a_row_with_its_verdict():
     page = front_html(planned())
     for one in planned().plans:
         assert f">{one.verdict.level.replace(chr(39), '&#x27;')}</span>" in page
-        assert f"<td>{capacity(one, '')}</td>" in page
-        assert f"<td>{risk(one)}</td>" in page
+        assert f"<td>{capacity(one, '')}</td>".replace(" k", NBSP + "k") in page
+        assert f"<td>{risk(one)}</td>".replace(" %", NBSP + "%") in page
     targets = page.partition("</table>")[0]
     assert targets.count("<tr>") == 3
 
@@ -46,7 +47,7 @@ def test_the_low_end_of_an_interval_never_reads_as_the_rate():
 
 
 def test_without_a_price_risk_is_set_against_slots():
-    assert "Risk by number of slots, 6 k records/s" in front_html(planned())
+    assert f"Risk by slots, 6{NBSP}k{NBSP}records/s" in front_html(planned())
 
 
 def test_texts_of_the_user_are_texts():
