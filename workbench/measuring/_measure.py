@@ -139,8 +139,9 @@ def measure(
         yield recorded_now(journal, Deployed(key, live.machine, budget, tuple(history), tuple(curve)))
         probes: list[Probe] = []
         for probe in estimator.probes(live, history):
-            yield recorded_now(journal, Probed(key, probe))
             probes.append(probe)
+            so_far = estimator.steps.conclude([*history, *probes], budget.interval_s)
+            yield recorded_now(journal, Probed(key, probe, so_far.low, so_far.high))
         estimate = estimator.steps.conclude([*history, *probes], budget.interval_s)
         loads: list[Probe] = []
         if costs and estimate.rate:

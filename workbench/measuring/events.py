@@ -19,9 +19,10 @@ event          kind in the journal  data
 =============  ===================  ==========================================
 """
 
+import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -57,10 +58,15 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Probed:
-    """A probe of the estimate is finished; its warm-up is one, too."""
+    """A probe of the estimate is finished; its warm-up is one, too.
+
+    `low` and `high` are the bracket so far, records/s, which no journal keeps: 0 and infinity where it is open.
+    """
 
     key: str
     probe: Probe
+    low: float = field(default=0.0, compare=False)
+    high: float = field(default=math.inf, compare=False)
 
 
 @dataclass(frozen=True)

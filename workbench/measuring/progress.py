@@ -25,8 +25,8 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
             rates = ", ".join(f"{units.scaled(one.estimate.middle, '')} on {one.budget.slots}" for one in measured)
             known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
             text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{units.percent(known)}"
-        case Probed(probe=probe):
-            text = _describe_probe(probe)
+        case Probed(probe=probe, low=low, high=high):
+            text = _describe_probe(probe, low, high)
         case LoadProbed(probe=probe):
             divided = "" if probe.partitions is None else f" with {probe.partitions} partitions"
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
@@ -43,11 +43,20 @@ def _slots(budget: Budget) -> str:
     return f"{budget.slots} slot{'s' * (budget.slots != 1)} of {budget.profile.memory_mb} MB"
 
 
-def _describe_probe(probe: Probe) -> str:
+def _so_far(low: float, high: float) -> str:
+    """Say where the maximum is by the probes so far."""
+    if math.isfinite(high):
+        start, end = units.ends(low, high)
+        return f" (so far {start} to {end})" if low else f" (so far below {end})"
+    return f" (so far {units.scaled(low, '')} or more)" if low else ""
+
+
+def _describe_probe(probe: Probe, low: float, high: float) -> str:
     if probe.phase == "reading":
         steady = "its state not filled yet" if probe.filled is False else "steady" if probe.steady else "not steady yet"
         return f"maximum rate: {units.rate(probe.observation.consumed_rate)}, {steady} after {probe.seconds:.0f} s"
     if probe.judgement is None:
         steady = "steady" if probe.steady else "not steady yet, but at its cap"
         return f"warm-up: {units.rate(probe.observation.consumed_rate)}, {steady} after {probe.seconds:.0f} s"
-    return f"probe {probe.number} at {units.rate(probe.rate)}: {probe.judgement.verdict}. {probe.judgement.reason}"
+    answer = f"{probe.judgement.verdict}{_so_far(low, high)}"
+    return f"probe {probe.number} at {units.rate(probe.rate)}: {answer}. {probe.judgement.reason}"

@@ -1,13 +1,13 @@
 """Events of measuring: their codec, their fold, and what reads them."""
 
+import math
+
 import pytest
 from example_measurement import example_measurement
 
 from workbench.dataflow import Budget, SlotProfile
-from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import (
-    CapacityEstimator,
     Deployed,
     Finished,
     GivenUp,
@@ -17,7 +17,6 @@ from workbench.measuring import (
     describe,
     recorded,
     replay,
-    result_of,
 )
 from workbench.measuring.events import record
 from workbench.measuring.state import Deployment, State
@@ -83,46 +82,15 @@ def test_every_step_has_its_line(events):
     assert describe(Reused(KEY, example_measurement())) is None
 
 
-def test_an_error_while_listening_releases_what_is_deployed(events):
-    released = []
-
-    def steps():
-        try:
-            yield from events
-        finally:
-            released.append(True)
-
-    def refuse(_):
-        raise WorkbenchError("enough")
-
-    with pytest.raises(WorkbenchError, match="enough"):
-        result_of(steps(), refuse)
-    assert released == [True]
-
-
-class Twice:
-    """A schedule of your own: the warm-up, then two probes at fixed rates."""
-
-    most_probes, strict = 2, True
-
-    def __init__(self, like):
-        self.like = like
-
-    def times(self, interval_s):
-        return self.like.times(interval_s)
-
-    def next_step(self, history, interval_s):
-        return self.like.next_step(history, interval_s) if len(history) < 3 else None
-
-    def conclude(self, history, interval_s):
-        return self.like.conclude(history, interval_s)
-
-
-def test_a_schedule_can_be_injected():
-    from simulated_run import SimulatedRun
-
-    run = SimulatedRun()
-    estimator = CapacityEstimator(0.02, schedule=Twice(CapacityEstimator(0.02).steps), clock=run.clock)
-    assert len(estimator.estimate(run).probes) == 3
-    with pytest.raises(WorkbenchError, match="schedule is 'random'; allowed are adaptive, streambed"):
-        CapacityEstimator(schedule="random")
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.0, math.inf, ": sustained. "),
+        (602e3, math.inf, ": sustained (so far 602 k or more). "),
+        (0.0, 640e3, ": sustained (so far below 640 k). "),
+        (602e3, 640e3, ": sustained (so far 602 k to 640 k). "),
+    ],
+)
+def test_the_line_of_a_probe_says_where_the_maximum_is_so_far(low, high, text):
+    probe = next(one for one in example_measurement().estimate.probes if one.answered("sustained"))
+    assert text in describe(Probed(KEY, probe, low, high))

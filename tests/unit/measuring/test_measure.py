@@ -1,6 +1,7 @@
 """A measurement over a testbed that simulates: journalled, resumed, complete."""
 
 import json
+import math
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +10,7 @@ from simulated_run import SimulatedRun
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, measure, result_of, verify
+from workbench.measuring import CapacityEstimator, Configuration, Probed, measure, result_of, verify
 from workbench.metrics import SourceProfile, TaskSample
 from workbench.records import Machine, Measurement
 from workbench.workload import Query, nexmark
@@ -62,6 +63,19 @@ def run(journal, die_after=-1, per_record_s=1e-6, **settings):
     estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
     measured = result_of(measure(Configuration(QUERY, BUDGET), testbed, estimator, journal, **settings))
     return measured, testbed.runs[-1] if testbed.runs else None
+
+
+def test_each_probe_is_heard_with_the_bracket_so_far(tmp_path):
+    testbed, heard = FakeTestbed(), []
+    estimator = CapacityEstimator(tolerance=0.02, clock=lambda: testbed.runs[-1].now)
+    measurement = result_of(
+        measure(Configuration(QUERY, BUDGET), testbed, estimator, Journal(tmp_path / "j.jsonl")), heard.append
+    )
+    probes = [event for event in heard if isinstance(event, Probed)]
+    assert (probes[0].low, probes[0].high) == (0.0, math.inf)
+    assert (probes[-1].low, probes[-1].high) == (measurement.estimate.low, measurement.estimate.high)
+    answered = [(one.probe.rate, one.low, one.high) for one in probes if one.probe.answered("sustained")]
+    assert all(low >= rate or high < math.inf for rate, low, high in answered)
 
 
 def test_a_measurement_has_the_bracket_of_the_truth_and_the_load_curve(tmp_path):
