@@ -184,14 +184,14 @@ def _size(change: Change) -> str:
 def _amount(change: Change) -> str:
     """Relative change; where it is open, the end that is nearer to none."""
     least, most = change.bounds
-    return units.share(1 - most if most < 1 else least - 1)
+    return units.percent(1 - most if most < 1 else least - 1, 1)
 
 
 def _chance(change: Change) -> str:
     """Say how large a change to this side chance explains."""
     if change.bounds[1] < 1:
-        return f"a fall of up to {units.share(change.fall_by_chance)}"
-    return f"a rise of up to {units.share(change.rise_by_chance)}"
+        return f"a fall of up to {units.percent(change.fall_by_chance, 1)}"
+    return f"a rise of up to {units.percent(change.rise_by_chance, 1)}"
 
 
 def _day(moment: str) -> str:

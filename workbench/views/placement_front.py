@@ -22,7 +22,7 @@ def sentence(study: PlacementStudy) -> str:
     own, usual = rate(best), median_rate(default)
     if own is not None and usual:
         gain = own / usual - 1
-        more = f"{units.share(gain)} more than" if gain > _SAME else "as much as"
+        more = f"{units.percent(gain)} more than" if gain > _SAME else "as much as"
         return (
             f"Placed by {best.method}, the query sustains {units.rate(own)}: {more} by the default scheduler "
             f"({DEFAULT}, {units.rate(usual)} in the median of {units.count(len(default))} draws)."
@@ -84,20 +84,27 @@ def _methods(study: PlacementStudy) -> str:
         rows.append(
             (
                 f"{name} ◀ best" if name == study.best.method else name,
-                "" if usual is None else units.rate(usual),
+                "" if usual is None else units.padded(usual, ""),
                 "" if usual is None or own is None else _against(usual, own),
-                "" if lowest is None else units.rate(lowest),
+                "" if lowest is None else units.padded(lowest, ""),
                 units.number(median(plan.cost.worst for plan in plans)),
                 units.count(len(plans)),
             )
         )
-    columns = ("Method", "Sustained, median", "Against the best", "In the worst draw", "Worst cost, median", "Draws")
+    columns = (
+        "Method",
+        "Records/s, median",
+        "Against the best",
+        "Records/s, worst draw",
+        "Worst cost, median",
+        "Draws",
+    )
     return table_html(columns, rows, chosen=0)
 
 
 def _against(usual: float, own: float) -> str:
     change = usual / own - 1
-    return "the same" if abs(change) < _SAME else f"{'+' if change > 0 else '-'}{units.share(abs(change))}"
+    return "the same" if abs(change) < _SAME else f"{'+' if change > 0 else '-'}{units.percent(abs(change))}"
 
 
 def rate(placed: Placed) -> float | None:

@@ -29,7 +29,7 @@ def test_a_loss_is_advice_and_says_how_large_it_is():
     (card,) = drift_cards(FOUND)
     assert card.kind == "health"
     assert card.finding == (
-        "The capacity of q5 <b> fell by 20 % since 2026-01-05 04:30 UTC; chance explains a fall of up to 4.76 %."
+        "The capacity of q5 <b> fell by 20.0 % since 2026-01-05 04:30 UTC; chance explains a fall of up to 4.8 %."
     )
     assert "q5 &lt;b&gt;" in card.heading_html()
     assert [row[0] for row in card.table.rows] == [
@@ -45,8 +45,8 @@ def test_no_change_names_what_is_outside_the_noise_all_the_same():
     risen = change("Cost of 2 window", 1.4, 1.4, 0.1, "s per record")
     text = finding(replace(FOUND, overall=SAME, changes=(SAME,), costs=(risen,)))
     assert text == (
-        "The capacity of q5 <b> did not change beyond the noise since 2026-01-05 04:30 UTC: -1 % where chance explains "
-        "a fall of up to 9.09 %. Outside the noise: Cost of 2 window +40 %."
+        "The capacity of q5 <b> did not change beyond the noise since 2026-01-05 04:30 UTC: -1.0 % where chance explains "
+        "a fall of up to 9.1 %. Outside the noise: Cost of 2 window +40.0 %."
     )
 
 
@@ -55,17 +55,17 @@ def test_a_budget_that_fell_is_said_first_and_makes_the_card_advice():
     (card,) = drift_cards(found)
     assert card.kind == "health"
     assert card.finding.startswith(
-        "Outside the noise: Capacity of 4 slots at least -75 %. The capacity of q5 <b> did not change beyond the noise"
+        "Outside the noise: Capacity of 4 slots at least -75.0 %. The capacity of q5 <b> did not change beyond the noise"
     )
     nothing_known = change("Capacity over 0 budgets", 0, math.inf, 0, "")
     (card,) = drift_cards(replace(FOUND, overall=nothing_known, changes=(GONE,)))
     assert card.kind == "health"
-    assert card.finding.startswith("Outside the noise: Capacity of 4 slots at least -75 %. Whether")
+    assert card.finding.startswith("Outside the noise: Capacity of 4 slots at least -75.0 %. Whether")
 
 
 def test_a_loss_whose_size_is_not_known_to_a_point_says_how_large_at_least():
     assert finding(replace(FOUND, overall=GONE, changes=(GONE,))).startswith(
-        "The capacity of q5 <b> fell by at least 75 % since"
+        "The capacity of q5 <b> fell by at least 75.0 % since"
     )
 
 

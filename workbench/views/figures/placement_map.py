@@ -87,7 +87,7 @@ def draw_placement_map(data: PlacementMap) -> go.Figure:
     panels.add_heatmap(
         uid="map-counts",
         name="tasks",
-        z=data.counts,
+        z=[[count or None for count in row] for row in data.counts],  # no task: the page shows through
         x=data.workers,
         y=[theme.plain(name) for name in data.operators],
         text=[[str(count) if count else "" for count in row] for row in data.counts],
