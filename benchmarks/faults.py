@@ -1,11 +1,13 @@
 """Inject every fault that the tests know, and print what came of each.
 
     python benchmarks/faults.py [--times N] [--spark] [--only WORDS]
+    python benchmarks/faults.py --results FILE.xml ...
 
 The faults are the tests marked with ``fault``; each injects its own at random moments, the same in every run. A row is
 one fault: how often it was injected, what the user sees, what was lost, what was left behind. ``--times`` is how often
 a test of random moments injects its fault (20). ``--spark`` adds the faults of real Spark, which take minutes each. The
-exit code is 1 if a test failed: its row says so.
+exit code is 1 if a test failed: its row says so. ``--results`` runs nothing: it prints the table of runs of the whole
+suite, which wrote the files with ``pytest --junitxml``.
 """
 
 import argparse
@@ -30,13 +32,18 @@ def marked():
     return [str(file) for file in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.fault(" in file.read_text()]
 
 
-def results(file):
-    """Row by row what the tests of one run recorded; equal faults are one row."""
+def results(*files, every=True):
+    """Row by row what the tests of some runs recorded; equal faults are one row.
+
+    Unless `every` test is of a fault, those that recorded none are left out.
+    """
     rows = {}
-    for case in ET.parse(file).getroot().iter("testcase"):  # noqa: S314 - pytest has just written it
+    for case in (case for file in files for case in ET.parse(file).getroot().iter("testcase")):  # noqa: S314 - pytest's
         failed = case.find("failure") is not None or case.find("error") is not None
         skipped = case.find("skipped")
         found = [json.loads(one.get("value")) for one in case.iter("property") if one.get("name") == "fault"]
+        if not (found or every):
+            continue
         for one in found or [{"fault": case.get("name"), "times": 0, "sees": [], "lost": "?", "left": "?"}]:
             row = rows.setdefault(one["fault"], one | {"times": 0, "sees": [], "result": "as it must"})
             if skipped is not None:
@@ -75,8 +82,13 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20, help="injections of a test at random moments (%(default)s)")
     parser.add_argument("--spark", action="store_true", help="also the faults of real Spark")
+    parser.add_argument("--results", nargs="+", metavar="FILE", help="results of the suite, to print and run nothing")
     parser.add_argument("--only", metavar="WORDS", help="tests to select, as pytest -k")
     options = parser.parse_args(arguments)
+    if options.results:
+        rows = results(*options.results, every=False)
+        show(rows)
+        return 1 if any(row["result"] == "FAILED" for row in rows) else 0
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         file = Path(folder) / "results.xml"
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={file}", "-m"]
