@@ -14,7 +14,8 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, get_args
 
-from workbench.checks import positive, require
+from workbench import bounds
+from workbench.checks import positive, require, within
 from workbench.errors import WorkbenchError
 
 Partitioning = Literal["shuffle", "forward"]
@@ -122,8 +123,8 @@ class SlotProfile:
     memory_mb: int
 
     def __post_init__(self) -> None:
-        positive("A slot's cpus", self.cpus, "cores")
-        positive("A slot's memory_mb", self.memory_mb, "MB")
+        within("A slot's cpus", self.cpus, bounds.LEAST_CPUS, bounds.CPUS, "cores", ends="[]")
+        within("A slot's memory_mb", self.memory_mb, 0, bounds.MEMORY_MB, "MB", ends="(]")
 
 
 @dataclass(frozen=True)

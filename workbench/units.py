@@ -14,6 +14,7 @@ import re
 from workbench.errors import WorkbenchError
 
 _DIGITS, _MOST_DIGITS = 3, 6
+_LEAST = 1e-15  # what is nearer to 0 is left over of a calculation, in any unit
 _LARGE = ("", "k", "M", "G", "T", "P")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _READ = ("", "K", "M", "G")
@@ -29,7 +30,7 @@ def number(value: float | None, digits: int = _DIGITS) -> str:
     word = _word(value)
     if value is None or word:
         return word
-    if value == 0:
+    if abs(value) < _LEAST:
         return "0"
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{round(value, places):,.{places}f}"
@@ -87,7 +88,7 @@ def ends(low: float | None, high: float | None, unit: str = "", digits: int = _D
 
 def padded(value: float | None, unit: str, digits: int = _DIGITS) -> str:
     """Write a quantity as `scaled` does, with the zeros at its end."""
-    if value is None or _word(value) or not value:
+    if value is None or _word(value) or abs(value) < _LEAST:
         return scaled(value, unit)
     mantissa, step = _reduce(value, 1000.0, len(_LARGE) - 1, digits)
     places = max(0, digits - 1 - math.floor(math.log10(abs(float(f"{mantissa:.{digits}g}")))))

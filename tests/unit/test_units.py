@@ -76,6 +76,11 @@ def test_count_and_number():
     assert units.number(10) == "10"
 
 
+def test_what_is_left_over_of_a_calculation_is_written_as_0():
+    assert [units.number(value) for value in (5e-324, -4.4e-20, 1.23e-15)] == ["0", "0", "0.00000000000000123"]
+    assert (units.padded(4.4e-20, "s"), units.seconds(5e-324)) == ("0 s", "0 ns")
+
+
 @pytest.mark.parametrize(
     ("text", "rate"),
     [("1,500,000", 1.5e6), ("1.5M", 1.5e6), (" 1.5 m records/s ", 1.5e6), ("2e5", 2e5), ("12 k", 12e3), ("0.5", 0.5)],

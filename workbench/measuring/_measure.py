@@ -21,7 +21,7 @@ from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadP
 from workbench.measuring.fingerprint import PROTOCOL, code_of, data_of, definition_of, observing_code
 from workbench.measuring.readings import Rounds
 from workbench.measuring.repeatability import expected_deviation, mst_interval
-from workbench.measuring.state import Deployment, State, replay
+from workbench.measuring.state import Deployment, State, last_finished, replay
 from workbench.metrics import Observation
 from workbench.records import FailedRun, Measurement, OperatorCost, Probe
 from workbench.testbed import Run, Simulated, Testbed
@@ -118,11 +118,12 @@ def measure(
     """
     query, budget = configuration.query, configuration.budget
     key = measurement_key(configuration, testbed, estimator)
+    finished = reusable(configuration, testbed, estimator, journal, costs=costs) if reuse else None
+    if finished is not None:
+        yield Reused(key, finished)
+        return finished
     known = replay(journal, key)
     recorded = known.finished[-1] if reuse and known.finished else None
-    if recorded is not None and complete(recorded, costs=costs):
-        yield Reused(key, recorded)
-        return recorded
     if isinstance(testbed, Simulated):
         estimator = replace(estimator, clock=testbed.clock)
     if recorded is not None:  # only its costs are measured
@@ -181,8 +182,8 @@ def reusable(
     configuration: Configuration, testbed: Testbed, estimator: CapacityEstimator, journal: Journal, *, costs: bool
 ) -> Measurement | None:
     """Give the measurement that `measure` would reuse; None if it would deploy."""
-    finished = replay(journal, measurement_key(configuration, testbed, estimator)).finished
-    return finished[-1] if finished and complete(finished[-1], costs=costs) else None
+    finished = last_finished(journal, measurement_key(configuration, testbed, estimator))
+    return finished if finished is not None and complete(finished, costs=costs) else None
 
 
 def complete(recorded: Measurement, *, costs: bool) -> bool:

@@ -18,11 +18,11 @@ from workbench.errors import TooFewBatchesError, WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring._measure import (
     Configuration,
-    complete,
     costs_of,
     measurement_key,
     observe_at,
     recorded_now,
+    reusable,
 )
 from workbench.measuring.estimator import CapacityEstimator
 from workbench.measuring.events import CutShort, Deployed, Event, Finished, LoadProbed, Probed, Reused, Rounded, Turned
@@ -97,10 +97,11 @@ def recorded_together(
     """Give the measurements that `measure_together` would reuse; None if it would deploy."""
     found = []
     for budget in together.budgets:
-        finished = replay(journal, measurement_key(together.configuration(budget), testbed, estimator)).finished
-        if not finished or not complete(finished[-1], costs=costs and budget == together.budgets[-1]):
+        configuration = together.configuration(budget)
+        finished = reusable(configuration, testbed, estimator, journal, costs=costs and budget == together.budgets[-1])
+        if finished is None:
             return None
-        found.append(finished[-1])
+        found.append(finished)
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workbench.journal import Journal
-from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, recorded
+from workbench.measuring.events import Deployed, Event, Finished, GivenUp, LoadProbed, Probed, event_of, recorded
 from workbench.records import Measurement, Probe
 
 
@@ -45,6 +45,13 @@ class State:
 def replay(journal: Journal, key: str) -> State:
     """Fold what `journal` holds of the measurement `key`."""
     return fold(recorded(journal, key))
+
+
+def last_finished(journal: Journal, key: str) -> Measurement | None:
+    """Give the measurement `key` that was finished last; those before it, which may be many, are not read."""
+    finished = journal.entries("finished", key)
+    event = event_of(finished[-1], f"the journal {journal.path}") if finished else None
+    return event.measurement if isinstance(event, Finished) else None
 
 
 def fold(events: Iterable[Event]) -> State:

@@ -30,11 +30,11 @@ _SIGNED = frozenset(
 
 A number that was measured must be readable, whatever noise made of it.
 """
-_ABOVE_0 = frozenset({"executors", "expected_rate", "margin"})
+_ABOVE_0 = frozenset({"executors", "expected_rate", "margin", "key_skew", "OperatorMetrics.tasks"})
 """Fields whose numbers cannot be 0."""
 _FINITE = frozenset(
     {"start_s", "duration_s", "elapsed_s", "interval_s", "records", "due", "backlog", "seconds", "useful_s", "cpu_s"}
-    | {"busyness", "cpus", "expected_rate", "margin", "low"}
+    | {"busyness", "cpus", "expected_rate", "margin", "low", "key_skew", "cache_hit_rate"}
 )
 """Fields whose numbers are measured or chosen, so that they have an end; others may be inf."""
 _SHOWN, _LONGEST = 5, 400  # problems of a document in a message, and characters of each
@@ -88,7 +88,7 @@ def _read_float(value: object, _kind: object) -> float:
         raise TypeError(f"{shown(value)} is not a number")
     if not -bounds.NUMBER <= value <= bounds.NUMBER:
         raise TypeError(f"{shown(value)} is beyond {bounds.NUMBER:g}")
-    return float(value)
+    return float(value) if abs(value) >= bounds.LEAST_NUMBER else 0.0
 
 
 def _read_exactly(kind: type) -> Callable[[object, object], Any]:
@@ -103,10 +103,13 @@ def _read_exactly(kind: type) -> Callable[[object, object], Any]:
 
 
 def _read_setting(value: object, _kind: object) -> Setting:
-    if value in ("inf", "-inf"):
-        return float(str(value))
-    if value is None or isinstance(value, str | bool | int | float):
+    if value in ("inf", "-inf") or isinstance(value, float):
+        return _read_float(value, float)
+    if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, int):
+        whole: int = _read_exactly(int)(value, int)
+        return whole
     raise TypeError(f"{shown(value)} is not a text, a number, true, false or null")
 
 
@@ -133,7 +136,7 @@ def _dataclass_reader(converter: Converter, kind: type) -> Callable[[Any, Any], 
                 continue
             if value < 0 and not _SIGNED & {name, f"{kind.__name__}.{name}"}:
                 raise TypeError(f"{name} is {shown(value)}; it must be at least 0")
-            if value == 0 and name in _ABOVE_0:
+            if value == 0 and _ABOVE_0 & {name, f"{kind.__name__}.{name}"}:
                 raise TypeError(f"{name} is 0; it must be above 0")
             if math.isinf(value) and name in _FINITE:
                 raise TypeError(f"{name} is {value}; it must be finite")

@@ -10,9 +10,9 @@ from simulated_run import SimulatedRun
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, Probed, measure, result_of, verify
+from workbench.measuring import CapacityEstimator, Configuration, Probed, events, measure, result_of, verify
 from workbench.metrics import SourceProfile, TaskSample
-from workbench.records import Machine, Measurement
+from workbench.records import Machine, Measurement, measurement_from_dict
 from workbench.workload import Query, nexmark
 from workbench.workload.nexmark.queries import NAMES
 
@@ -127,6 +127,20 @@ def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
     assert kinds.count("load") == 3
     assert run(journal, reuse=True) == (whole, None)
     assert run(journal, costs=False, reuse=True) == (whole, None)
+
+
+def test_of_a_thousand_finished_measurements_only_the_one_that_is_reused_is_read(tmp_path, monkeypatch):
+    journal = Journal(tmp_path / "j.jsonl")
+    first, _ = run(journal)
+    line = journal.path.read_text().splitlines()[-1]
+    with journal.path.open("a") as file:
+        file.write(f"{line}\n" * 999)
+    read = []
+    monkeypatch.setattr(
+        events, "measurement_from_dict", lambda data, what: read.append(what) or measurement_from_dict(data, what)
+    )
+    assert run(journal, reuse=True) == (first, None)
+    assert len(read) == 1
 
 
 def test_a_measurement_knows_that_its_querys_state_grows_without_bound(tmp_path):

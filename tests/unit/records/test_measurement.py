@@ -125,6 +125,12 @@ def test_a_rate_over_hardly_any_time_is_as_large_as_a_number_may_be(estimate):
     assert read.observation.operators[0].true_processing_rate == 1e18
 
 
+def test_what_is_nearer_to_0_than_any_measurement_counts_as_0(estimate):
+    stored = probe_to_dict(estimate.probes[0])
+    for written, read in ((5e-324, 0.0), (-1e-31, 0.0), (1e-30, 1e-30)):
+        assert probe_from_dict({**stored, "started_s": written}).started_s == read
+
+
 def test_numpy_numbers_become_plain(estimate):
     probe = replace(estimate.probes[1], started_s=np.float64(1.5), number=np.int64(4))
     assert probe_from_dict(json.loads(json.dumps(probe_to_dict(probe)))).number == 4
@@ -148,6 +154,13 @@ def test_many_samples_are_aggregated_and_keep_their_line(estimate):
     assert len(kept) <= 100
     (cost,) = fit_costs(kept)
     assert (cost.fixed_s, cost.per_record_s) == (pytest.approx(0.5), pytest.approx(0.01))
+
+
+def operator_of(document):
+    """Put an operator into the first probe of a stored measurement, and give it."""
+    operator = vars(OperatorMetrics("scan", "scan", 1, 10, 10, 0.1, 0.1, None, 0.1, 0)).copy()
+    document["estimate"]["probes"][0]["observation"]["operators"] = [operator]
+    return operator
 
 
 def drop_low(document):
@@ -181,6 +194,13 @@ def drop_low(document):
             r"batches\[4\]; and 495 more",
         ),
         (lambda d: d["settings"].update(n=[1]), r"\[1\] is not a text, a number, .* @ \$\.settings\['n'\]"),
+        (lambda d: d["settings"].update(n=10**300), r"10+\.\.\. is beyond 1e\+18 @ \$\.settings\['n'\]"),
+        (lambda d: d["settings"].update(tolerance=1e300), r"1e\+300 is beyond 1e\+18 @ \$\.settings\['tolerance'\]"),
+        (lambda d: d["settings"].update(tolerance=math.nan), r"nan is not a number @ \$\.settings\['tolerance'\]"),
+        (lambda d: operator_of(d).update(tasks=0), r"tasks is 0; it must be above 0 @ .*\.operators\[0\]"),
+        (lambda d: operator_of(d).update(key_skew=-0.0), r"key_skew is 0; it must be above 0 @ .*\.operators\[0\]"),
+        (lambda d: operator_of(d).update(cache_hit_rate="inf"), r"cache_hit_rate is inf; it must be finite @"),
+        (lambda d: operator_of(d).update(key_skew="inf"), r"key_skew is inf; it must be finite @ .*\.operators\[0\]"),
     ],
 )
 def test_wrong_files_are_refused_by_key(measurement, tmp_path, change, message):

@@ -167,7 +167,8 @@ class Mechanism:
 
 def largest_draw(tasks: Floats) -> Floats:
     """Return by how many deviations the largest of `tasks` normal draws exceeds their mean (Blom 1958)."""
-    return np.asarray(np.where(tasks > 1, ndtri((tasks - 0.375) / (tasks + 0.25)), 0.0))
+    # (tasks - 0.375) / (tasks + 0.25), from the other end: it would be 1, whose draw is inf, for very many tasks.
+    return np.asarray(np.where(tasks > 1, -ndtri(0.625 / (tasks + 0.25)), 0.0))
 
 
 def fit_mechanism(runs: Sequence[Measurement], seed: int = 0) -> Mechanism | None:

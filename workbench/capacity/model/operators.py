@@ -34,8 +34,8 @@ class Evidence:
     ratio
         Records of each operator per source record, shape (operators,).
     tasks, cost, skew, hits
-        Tasks; useful seconds per input record; records of the fullest task / mean; cache hits, 1 without a cache; shape
-        (runs, operators).
+        Tasks; useful seconds per input record; records of the fullest task / mean, from 1 (all have the same) to the
+        tasks (one has everything); cache hits, 1 without a cache; shape (runs, operators).
     stateful
         Whether each operator keeps state.
     profiles
@@ -95,7 +95,7 @@ def _row(run: Measurement) -> tuple[tuple[str, ...], tuple[bool, ...], list[tupl
             float(one.tasks),
             one.records_in / seen.consumed_records,
             one.useful_s / one.records_in,
-            1.0 if one.key_skew is None else one.key_skew,
+            1.0 if one.key_skew is None else min(max(1.0, one.key_skew), float(one.tasks)),
             1.0 if one.cache_hit_rate is None else one.cache_hit_rate,
         )
         for one in operators

@@ -10,6 +10,7 @@ from query_truths import capacity, chain, dealt, explored, operator, random_quer
 from workbench.capacity import CapacityModel, ScalingModel, check_model, model_of_form
 from workbench.capacity.model import Mechanism, mechanism
 from workbench.capacity.model.mechanism import fit_mechanism, largest_draw
+from workbench.capacity.model.operators import read_evidence
 from workbench.capacity.model.scaling_law import ScalingLaw
 from workbench.errors import WorkbenchError
 from workbench.simulation import StateModel
@@ -177,6 +178,17 @@ def test_rates_that_the_operators_do_not_explain_are_left_to_the_scaling_law():
     assert isinstance(fitted(runs).law_, ScalingLaw)
 
 
+@pytest.mark.parametrize("skew", [1e-18, 1e18])
+def test_the_fullest_task_has_the_mean_at_least_and_everything_at_most(skew):
+    def skewed(one):
+        seen = one.estimate.observation
+        operators = tuple(replace(each, key_skew=skew) for each in seen.operators)
+        return replace(one, estimate=replace(one.estimate, observation=replace(seen, operators=operators)))
+
+    seen = read_evidence([skewed(one) for one in explored(PIPELINED, 32)])
+    np.testing.assert_array_equal(seen.skew, seen.tasks if skew > 1 else np.ones_like(seen.tasks))
+
+
 def test_one_slot_count_or_no_minimal_configuration_is_not_enough():
     runs = explored(PIPELINED, 32)
     assert fit_mechanism([one for one in runs if one.budget.slots == 2]) is None
@@ -227,6 +239,10 @@ def test_the_largest_draw_is_that_of_normal_draws(tasks):
     expected = 8 - below.sum() * (grid[1] - grid[0])  # of a variable below 8
     assert largest_draw(np.array([float(tasks)]))[0] == pytest.approx(expected, rel=0.05)
     assert largest_draw(np.array([1.0]))[0] == 0
+
+
+def test_the_largest_of_any_number_of_draws_is_finite():
+    assert largest_draw(np.array([1e18]))[0] == pytest.approx(8.8, rel=0.02)
 
 
 def test_what_is_searched_for_does_not_grow_with_the_runs(monkeypatch):
