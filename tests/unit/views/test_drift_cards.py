@@ -45,8 +45,8 @@ def test_no_change_names_what_is_outside_the_noise_all_the_same():
     risen = change("Cost of 2 window", 1.4, 1.4, 0.1, "s per record")
     text = finding(replace(FOUND, overall=SAME, changes=(SAME,), costs=(risen,)))
     assert text == (
-        "The capacity of q5 <b> did not change beyond the noise since 2026-01-05 04:30 UTC: -1.0 % where chance explains "
-        "a fall of up to 9.1 %. Outside the noise: Cost of 2 window +40.0 %."
+        "The capacity of q5 <b> did not change beyond the noise since 2026-01-05 04:30 UTC: -1.0 % where chance "
+        "explains a fall of up to 9.1 %. Outside the noise: Cost of 2 window +40.0 %."
     )
 
 
@@ -55,7 +55,8 @@ def test_a_budget_that_fell_is_said_first_and_makes_the_card_advice():
     (card,) = drift_cards(found)
     assert card.kind == "health"
     assert card.finding.startswith(
-        "Outside the noise: Capacity of 4 slots at least -75.0 %. The capacity of q5 <b> did not change beyond the noise"
+        "Outside the noise: Capacity of 4 slots at least -75.0 %. The capacity of q5 <b> did not change beyond the "
+        "noise"
     )
     nothing_known = change("Capacity over 0 budgets", 0, math.inf, 0, "")
     (card,) = drift_cards(replace(FOUND, overall=nothing_known, changes=(GONE,)))
