@@ -16,7 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
 from workbench.records import Outage
 from workbench.simulation import RateTrace
-from workbench.study.catalogue import SOURCES, check_source
+from workbench.study.catalogue import SOURCES, check_schema, check_source
 from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
@@ -43,6 +43,9 @@ class Study:
     source
         ``"replay"``: the data set is replayed at a controlled rate. ``"kafka"``: Spark's own Kafka source reads the
         topic that `dataset` names, each budget in its own deployment.
+    schema
+        File with the schema of the values of the topic that `dataset` names: an Avro record, or what a schema registry
+        answered. None: values that are JSON objects become columns.
     output_mode
         Spark's; None: the query's own.
     testbed
@@ -117,6 +120,7 @@ class Study:
     dataset: str | None = None
     event_time: str | None = None
     source: str = "replay"
+    schema: str | None = None
     output_mode: OutputMode | None = None
     testbed: str = "spark"
     master: str = LOCAL
@@ -260,6 +264,7 @@ class Study:
     def _check_topic(self) -> None:
         """Check that what reads a topic can."""
         check_source(self.source, self.dataset)
+        check_schema(self.schema, self.dataset, self.source)
         if self.source == "kafka" and self.testbed != "spark":
             raise WorkbenchError(
                 f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
@@ -419,6 +424,7 @@ _RULES: Mapping[str, _Check] = {
     "dataset": _or_none(_text("the path of a file or folder")),
     "event_time": _or_none(_text("the name of a column")),
     "source": _one_of(*SOURCES),
+    "schema": _or_none(_text("the path of a file")),
     "output_mode": _or_none(_one_of(*get_args(OutputMode))),
     "testbed": _one_of(*TESTBEDS),
     "master": _text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn"),

@@ -3,6 +3,7 @@
 from workbench.workload.kafka._capture import Captured, Limits, capture, offsets_of
 from workbench.workload.kafka._fill import Filled, fill
 from workbench.workload.kafka._sample import COLUMNS, HEADERS, VALUE, field_of
+from workbench.workload.kafka.schema import Schema, read_schema
 from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings, java_settings
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Captured",
     "Filled",
     "Limits",
+    "Schema",
     "Topic",
     "capture",
     "client_settings",
@@ -21,4 +23,5 @@ __all__ = [
     "fill",
     "java_settings",
     "offsets_of",
+    "read_schema",
 ]
