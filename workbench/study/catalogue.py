@@ -65,6 +65,7 @@ def find_query(
     """
     check_source(source, dataset)
     check_schema(schema, dataset, source)
+    check_client(source)
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise WorkbenchError(
@@ -97,6 +98,7 @@ def read_query(
     """
     check_source(source, dataset)
     check_schema(schema, dataset, source)
+    check_client(source)
     require_captured(dataset, source, schema)
     module, _, attribute = name.partition(":")
     if not module or not attribute or module == "nexmark":
@@ -125,6 +127,18 @@ def check_source(source: str, dataset: str | None) -> None:
             "kafka://localhost:9092/orders, or use source: replay.",
             settings=("dataset",),
         )
+
+
+def check_client(source: str) -> None:
+    """Refuse client settings that Spark's Kafka source cannot use, before anything is deployed.
+
+    Raises
+    ------
+    WorkbenchError
+        When it is to read a topic, and a setting has no counterpart for it.
+    """
+    if source == "kafka":
+        kafka.java_settings(kafka.client_settings())
 
 
 def check_schema(schema: str | None, dataset: str | None, source: str) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
 
 
-_SECRETS = "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|private)[._-]?key"
+_SECRETS = "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|private|keystore)[._-]?key"
 AUTHENTICATED: Mapping[str, str] = MappingProxyType({"spark.authenticate": "true", "spark.redaction.regex": _SECRETS})
 """Settings by which Spark's processes talk only to those that know the run's secret, and log no secret."""
 
