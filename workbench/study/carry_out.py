@@ -291,6 +291,8 @@ def plan_targets(
                 outage=study.outage,
                 keys=keys,
             )
+            if study.environment is not None:
+                found = replace(found, environment=Path(study.environment).name)
             plans.append(
                 found if trace is None else replace(found, day=_followed(study, exploration, found, trace, allowed))
             )

@@ -22,7 +22,7 @@ from workbench.workload import OutputMode
 
 TESTBEDS = ("spark", "fluid", "recorded", "observed")
 DEPLOYMENTS = ("shared", "separate")
-CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "driver_host", "event_log", "allocation_s")
+CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver_host", "event_log", "allocation_s")
 _Check = Callable[[str, Any], Any]
 
 
@@ -55,7 +55,7 @@ class Study:
         Where Spark runs: ``"local"``, this machine, or a cluster: ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or
         ``yarn``. On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment
         of its own.
-    checkpoint, executor_slots, python, driver_host, event_log, allocation_s
+    checkpoint, executor_slots, python, environment, driver_host, event_log, allocation_s
         Of a cluster: see `workbench.testbed.spark.Cluster`.
     table
         CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
@@ -127,6 +127,7 @@ class Study:
     checkpoint: str = ""
     executor_slots: int = Cluster.executor_slots
     python: str | None = None
+    environment: str | None = None
     driver_host: str | None = None
     event_log: str | None = None
     allocation_s: float = Cluster.allocation_s
@@ -431,6 +432,7 @@ _RULES: Mapping[str, _Check] = {
     "checkpoint": _text("the URI of a folder"),
     "executor_slots": _whole(1, bounds.TASKS),
     "python": _or_none(_text("the path or name of an interpreter")),
+    "environment": _or_none(_text("the path of an archive")),
     "driver_host": _or_none(_text("the name or address of this machine")),
     "event_log": _or_none(_text("the URI of a folder")),
     "allocation_s": _SECONDS,

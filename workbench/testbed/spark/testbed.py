@@ -164,7 +164,7 @@ class SparkTestbed:
         ------
         WorkbenchError
             If it needs more cores than there are, has less memory than Spark needs, or has fractions of a core and no
-            quota is permitted.
+            quota is permitted; or if the archive of a cluster's packages is missing.
         """
         divide_memory(replace(budget, slots=self.cluster.executor_slots) if self.cluster else budget)
         if budget.interval_s < LEAST_INTERVAL_S:
@@ -174,6 +174,7 @@ class SparkTestbed:
             )
         if self.cluster:
             self.cluster.executors(budget)
+            self.cluster.check_here()
             return
         if budget.cpus < LEAST_CORES:
             raise WorkbenchError(
