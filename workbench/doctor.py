@@ -69,7 +69,7 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    needed = ("pyspark", "pyarrow", "plotly", "papermill", "anywidget", "confluent_kafka")
+    needed = ("pyspark", "pyarrow", "plotly", "papermill", "anywidget", "confluent_kafka", "fastavro")
     missing = [name for name in needed if find_spec(name) is None]
     found = f"missing: {', '.join(missing)}" if missing else "all there"
     return Finding("packages", found, not missing, "run make setup")

@@ -42,7 +42,7 @@ def run_capture(options: argparse.Namespace) -> int:
     if found.not_json:
         look.line(out, f"note: {units.count(found.not_json)} values are no JSON object")
     if found.not_decoded:
-        look.line(out, f"note: {units.count(found.not_decoded)} values do not decode with the schema")
+        look.line(out, f"note: values that do not decode with the schema: {units.count(found.not_decoded)}")
     if schema and (len(found.schema_ids) > 1 or {*found.schema_ids} - {schema.number or found.schema_ids[0]}):
         ids = ", ".join(map(str, found.schema_ids))
         look.line(out, f"note: the values have the schema ids {ids}; all were read with {schema.said}")

@@ -272,3 +272,20 @@ def test_a_file_that_is_no_schema_is_refused_with_the_next_step(tmp_path, monkey
         read_schema("s.json")
     assert main(["capture", "kafka://h:1/orders", "x.parquet", "--schema", "s.json"]) == 2
     assert "The schema s.json" in capsys.readouterr().err
+
+
+def test_the_command_says_what_did_not_decode_and_which_ids_there_are(captured, capsys):
+    Path("order.avsc").write_text(json.dumps(ORDER))
+    values = [written(ORDER, {"order": number}, 7 + number % 2) for number in range(199)]
+    captured([*values, b"{}"], avro())
+    Path("orders.parquet").unlink()
+    assert main(["capture", "kafka://h:1/orders", "orders.parquet", "--schema", "order.avsc"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "columns: order, shop, _key" in said
+    assert "note: values that do not decode with the schema: 1" in said
+    assert "note: the values have the schema ids 7, 8; all were read with the Avro schema order.avsc" in said
+    assert main(["capture", "kafka://h:1/orders", "orders.parquet", "--schema", "order.avsc", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["not_decoded"], told["schema_ids"]) == (200, 1, [7, 8])
+    assert main(["fill", "kafka://h:1/orders", "orders.parquet", "--rows", "1"]) == 2
+    assert "whose values are Avro, which is not written here" in capsys.readouterr().err
