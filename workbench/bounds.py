@@ -8,6 +8,8 @@ MEBIBYTE = 1 << 20
 
 YAML_BYTES = MEBIBYTE // 2
 """Largest study, placement or parameters as YAML."""
+SCHEMA_BYTES = MEBIBYTE
+"""Largest schema of a topic's values."""
 DOCUMENT_BYTES = 256 * MEBIBYTE
 """Largest measurement, plans or other JSON document."""
 TABLE_BYTES = 64 * MEBIBYTE

@@ -22,6 +22,7 @@ from workbench.testbed.spark import (
     quota_permitted,
     usable_cores,
 )
+from workbench.workload.kafka import CLIENT_CONFIG, client_settings, java_settings
 
 _LEAST_MEMORY_GB = 4.0
 _LEAST_DISK_GB = 2.0
@@ -41,7 +42,18 @@ class Finding:
 
 def examine() -> tuple[Finding, ...]:
     """Look at everything a measurement or a report needs."""
-    return (_python(), _packages(), _java(), _cores(), _quota(), _memory(), _disk(), _left_over(), _browser())
+    return (
+        _python(),
+        _packages(),
+        _java(),
+        _cores(),
+        _quota(),
+        _memory(),
+        _disk(),
+        *_kafka(),
+        _left_over(),
+        _browser(),
+    )
 
 
 def examine_cluster(cluster: Cluster, budget: Budget) -> tuple[Finding, ...]:
@@ -57,7 +69,7 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    needed = ("pyspark", "pyarrow", "plotly", "papermill", "anywidget", "confluent_kafka")
+    needed = ("pyspark", "pyarrow", "plotly", "papermill", "anywidget", "confluent_kafka", "fastavro")
     missing = [name for name in needed if find_spec(name) is None]
     found = f"missing: {', '.join(missing)}" if missing else "all there"
     return Finding("packages", found, not missing, "run make setup")
@@ -100,6 +112,17 @@ def _disk() -> Finding:
     free = shutil.disk_usage(tempfile.gettempdir()).free / 2**30
     found = f"{free:.1f} GiB free for temporary files"
     return Finding("disk", found, free >= _LEAST_DISK_GB, "free some, or set TMPDIR elsewhere")
+
+
+def _kafka() -> tuple[Finding, ...]:
+    """Look at the client settings, if there are any: whether Spark's Kafka source can use them."""
+    if not os.environ.get(CLIENT_CONFIG):
+        return ()
+    try:
+        java_settings(client_settings())
+    except WorkbenchError as error:
+        return (Finding("Kafka", "client settings not fit for source: kafka", fit=False, fix=str(error), needed=False),)
+    return (Finding("Kafka", "client settings fit for capture and source: kafka", fit=True, needed=False),)
 
 
 def _left_over() -> Finding:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 HIDDEN = "***"
 _WORDS = (
     r"(?i:passw(?:or)?d|passphrase|secret|token|credential|jaas|oauth|authorization|"
-    r"(?:api|access|account|private|shared|encryption|signing|sas)[._-]?key|key[._-]?pem)"
+    r"(?:api|access|account|private|shared|encryption|signing|sas|keystore)[._-]?key|key[._-]?pem)"
 )
 _NAME = re.compile(rf"{_WORDS}s?(?![a-z])")  # tokenize is none, secretKey is one
 _PART = r"[\w.\[\]-]{0,80}"  # of a setting's name, before and after the word
@@ -22,6 +22,9 @@ _NAMED = re.compile(
     rf"|{_WORDS}(?![a-z]){_PART}\\?[\"']?\s{{0,4}}:(?=\s|\\?[\"'])\s{{0,4}})"
     r"(?P<value>\\?\"[^\"]*\"|'[^']*'|(?:(?i:basic|bearer)\s)?"
     r"(?:[^\s&;,)}\]\"']|[;,)}\]](?!\s|$|[\"']|[\w.-]+=))+)"
+)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:(?!-----)[\s\S]){0,40000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
 )
 _BEARER = re.compile(r"(?P<name>\bbearer\s)[\w.~+/=-]{8,}", re.IGNORECASE)
 _LOGIN = re.compile(
@@ -41,6 +44,7 @@ def redacted(text: str) -> str:
     """Return `text` without values of secret settings, logins in addresses, and secrets of the environment."""
     for secret in _of_environment():
         text = text.replace(secret, HIDDEN)
+    text = _PRIVATE_KEY.sub(HIDDEN, text)
     text = _LOGIN.sub(rf"\g<name>{HIDDEN}@", text)
     text = _BEARER.sub(rf"\g<name>{HIDDEN}", text)
     return _NAMED.sub(rf"\g<name>{HIDDEN}", text)
@@ -66,6 +70,7 @@ def may_hold_secret(text: str) -> bool:
         _NAME.search(text) is not None
         or _LOGIN.search(text) is not None
         or _BEARER.search(text) is not None
+        or _PRIVATE_KEY.search(text) is not None
         or any(secret in text for secret in _of_environment())
     )
 

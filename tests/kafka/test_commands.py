@@ -1,9 +1,16 @@
 """``workbench fill`` and ``workbench capture`` against a real broker, and a topic as a study's data set."""
 
 import json
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from fastavro import parse_schema, schemaless_writer
 
 from workbench.cli import main
 from workbench.study import find_query
@@ -41,6 +48,36 @@ def test_a_file_goes_to_a_topic_with_its_keys(broker, capsys, tmp_path):
         (key, place) for key, place in zip(table["_key"].to_pylist(), table["_partition"].to_pylist(), strict=True)
     }
     assert len(places) == 3  # a key is in one partition
+
+
+def test_avro_values_in_a_registry_s_wire_format_become_columns(broker, capsys):
+    money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    fields = [{"name": "shop", "type": "string"}, {"name": "amount", "type": ["null", money]}]
+    order = {"type": "record", "name": "Order", "fields": fields}
+    AdminClient({"bootstrap.servers": broker.servers}).create_topics([NewTopic("avro", 1)])["avro"].result(10)
+    producer = Producer({"bootstrap.servers": broker.servers})
+    for number in range(300):
+        value = BytesIO(b"\0\0\0\0\7")
+        value.seek(5)
+        amount = Decimal(number).scaleb(-2) if number % 2 else None
+        schemaless_writer(value, parse_schema(order), {"shop": f"s{number % 3}", "amount": amount})
+        producer.produce("avro", value.getvalue())
+    producer.flush()
+    url = broker.url("avro")
+    for number in (8, 7):  # the wrong schema costs no second reading
+        Path("order.json").write_text(json.dumps({"id": number, "schema": json.dumps(order)}))
+        assert main(["capture", url, "avro.parquet", "--schema", "order.json"]) == (2 if number == 8 else 0)
+    told = capsys.readouterr()
+    assert "300 of 300 values of" in told.err
+    assert "with the schema id 7. Name the schema" in told.err
+    assert "note: 300 records had been captured before" in told.out
+    table = pq.read_table("avro.parquet")
+    assert (table["amount"].type, table["amount"].null_count) == (pa.decimal128(9, 2), 150)
+    assert max(filter(None, table["amount"].to_pylist())) == Decimal("2.99")
+    query = find_query("myjobs:all_of", url, "_timestamp", schema="order.json")
+    assert pq.read_table(query.dataset.path)["shop"].to_pylist() == table["shop"].to_pylist()
+    assert main(["fill", url, "avro.parquet", "--rows", "1"]) == 2
+    assert "whose values are Avro, which is not written here" in capsys.readouterr().err
 
 
 def test_a_topic_is_a_data_set_that_is_captured_once(broker):

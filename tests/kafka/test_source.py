@@ -18,7 +18,7 @@ from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.live import Meter
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.topic_feed import TopicRows, _decoded, _offsets
-from workbench.workload import nexmark, schema_of
+from workbench.workload import ENCODED, nexmark, schema_of
 from workbench.workload.kafka import HEADERS, Topic, fill
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
@@ -42,7 +42,12 @@ def folder(tmp_path, monkeypatch):
     """The current folder, with client settings whose password must go nowhere."""
     monkeypatch.chdir(tmp_path)
     settings = tmp_path / "client.properties"
-    settings.write_text(f"sasl.mechanism=PLAIN\nsasl.username=me\nsasl.password={SECRET}\nclient.id=workbench\n")
+    for what, name in (("CERTIFICATE", "me.crt"), ("PRIVATE KEY", "me.key")):
+        (tmp_path / name).write_text(f"-----BEGIN {what}-----\n{SECRET}\n-----END {what}-----\n")
+    settings.write_text(
+        f"sasl.mechanism=PLAIN\nsasl.username=me\nsasl.password={SECRET}\nclient.id=workbench\n"
+        f"ssl.certificate.location={tmp_path / 'me.crt'}\nssl.key.location={tmp_path / 'me.key'}\n"
+    )
     monkeypatch.setenv("WORKBENCH_KAFKA_CONFIG", str(settings))
     return tmp_path
 
@@ -155,3 +160,10 @@ def test_the_columns_are_those_of_the_sample(spark, topics):
     assert len(whole) == SHORT
     assert len(some) > 100
     assert read.where("dateTime is null").count() == 0
+
+
+def test_json_behind_a_registry_s_wire_format_is_decoded(spark):
+    schema = pa.schema([("a", pa.int64())], {ENCODED: b"framed"})
+    values = [b'\0\0\0\0\7{"a": 1}', b'{"a": 2}', None]
+    read = spark[0].createDataFrame([(value and bytearray(value),) for value in values], "value binary")
+    assert [row.a for row in read.select(*_decoded(schema)).collect()] == [1, 2, None]

@@ -11,16 +11,18 @@ from workbench.cli import look
 from workbench.cli.console import DONE, check_file
 from workbench.cli.progress import progress
 from workbench.workload import Dataset, Generator, nexmark, prepare
-from workbench.workload.kafka import Limits, Topic, capture, client_settings, fill
+from workbench.workload.kafka import Limits, Topic, capture, client_settings, fill, read_schema
 
 
 def run_capture(options: argparse.Namespace) -> int:
     """Write a sample of a topic."""
     check_file(options.file)
     topic, limits = Topic.parse(options.topic), Limits(options.rows, options.megabytes, options.seconds)
+    schema = read_schema(options.schema) if options.schema else None
+    settings = client_settings(options.client_config)
     with progress() as say:
         say(f"capturing {topic.url}")
-        found = capture(topic, Path(options.file), limits, client_settings(options.client_config), progress=say)
+        found = capture(topic, Path(options.file), limits, settings, schema=schema, progress=say)
     if options.json:
         print(json.dumps(asdict(found) | {"path": str(found.path)}, indent=1))
         return DONE
@@ -39,6 +41,11 @@ def run_capture(options: argparse.Namespace) -> int:
         )
     if found.not_json:
         look.line(out, f"note: {units.count(found.not_json)} values are no JSON object")
+    if found.not_decoded:
+        look.line(out, f"note: values that do not decode with the schema: {units.count(found.not_decoded)}")
+    if schema and (len(found.schema_ids) > 1 or {*found.schema_ids} - {schema.number or found.schema_ids[0]}):
+        ids = ", ".join(map(str, found.schema_ids))
+        look.line(out, f"note: the values have the schema ids {ids}; all were read with {schema.said}")
     look.path(out, "data set", found.path)
     return DONE
 

@@ -36,11 +36,12 @@ from workbench.records.plan_parts import (
     Unbounded,
 )
 from workbench.records.planned import PlannedStudy, Refusal, planned_from_dict, planned_to_dict
-from workbench.records.spark_settings import MEASURED, state_settings
+from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 __all__ = [
     "DRIVER_CORES",
     "DRIVER_MEMORY_MB",
+    "ENVIRONMENT_PYTHON",
     "HOURS_PER_MONTH",
     "MEASURED",
     "Allocation",
@@ -72,6 +73,7 @@ __all__ = [
     "Status",
     "Unbounded",
     "Verdict",
+    "as_environment",
     "costed_run",
     "machine_of_facts",
     "measurement_from_dict",

@@ -27,7 +27,7 @@ from workbench.records.plan_parts import (
     Price,
 )
 from workbench.records.skeleton import NEEDS, names_of, skeleton
-from workbench.records.spark_settings import MEASURED, state_settings
+from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_environment, state_settings
 
 VERSION = 2
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
@@ -104,6 +104,8 @@ class CapacityPlan:
         Whether to deploy it as it is; None in plans of earlier versions.
     day
         The day's load that the rate is the peak of, and the slots that follow it.
+    environment
+        Name of the archive of packages that the executors were given, which `spark_submit` gives them too.
     """
 
     query: str
@@ -133,6 +135,7 @@ class CapacityPlan:
     least_slots: int | None = None
     verdict: PlanVerdict | None = None
     day: Day | None = None
+    environment: str | None = None
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
         """Seconds until the backlog of an outage is gone, while `rate` goes on; inf without spare capacity.
@@ -220,6 +223,11 @@ class CapacityPlan:
         if master.startswith("k8s://"):
             conf["spark.kubernetes.container.image"] = "CONTAINER-IMAGE"
             mode = ["--deploy-mode cluster"]
+        if self.environment is not None:
+            conf["spark.pyspark.python"] = ENVIRONMENT_PYTHON
+            if not mode:  # the driver has nothing unpacked
+                conf["spark.pyspark.driver.python"] = "python3"
+            mode.append(f"--archives {shlex.quote(as_environment(self.environment))}")
         options = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in sorted(conf.items())]
         return " \\\n  ".join(["spark-submit", f"--master {shlex.quote(master)}", *mode, *needs, *options, application])
 

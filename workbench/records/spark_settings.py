@@ -24,3 +24,12 @@ def state_settings(rocksdb_mb: int) -> dict[str, str]:
         _STATE + "rocksdb.trackTotalNumberOfRows": "false",
         _STATE + "rocksdb.changelogCheckpointing.enabled": "false",  # changelogs make the cost swing over 40 batches
     }
+
+
+ENVIRONMENT_PYTHON = "./environment/bin/python"
+"""The Python of an archive of installed packages, where Spark has unpacked it."""
+
+
+def as_environment(archive: str) -> str:
+    """Name an archive as Spark's settings do, so that it is unpacked where `ENVIRONMENT_PYTHON` is."""
+    return f"{archive}#environment"

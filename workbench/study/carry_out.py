@@ -29,9 +29,9 @@ from workbench.simulation import RateTrace
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed
-from workbench.workload import KeyFrequencies, OutputMode, Query, read_key_frequencies
+from workbench.workload import KeyFrequencies, Query, read_key_frequencies
 
-Find = Callable[[str, str | None, str | None, OutputMode | None, str], Query]
+Find = Callable[..., Query]
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -291,6 +291,8 @@ def plan_targets(
                 outage=study.outage,
                 keys=keys,
             )
+            if study.environment is not None:
+                found = replace(found, environment=Path(study.environment).name)
             plans.append(
                 found if trace is None else replace(found, day=_followed(study, exploration, found, trace, allowed))
             )
@@ -416,7 +418,7 @@ def query_of(study: Study, find: Find = find_query) -> Query:
     """Find the query of a study; of a recorded one only its name is known."""
     if study.table is not None:
         return recorded_query(study.query, study.table)
-    return find(study.query, study.dataset, study.event_time, study.output_mode, study.source)
+    return find(study.query, study.dataset, study.event_time, study.output_mode, study.source, schema=study.schema)
 
 
 def estimator_of(study: Study) -> CapacityEstimator:

@@ -35,6 +35,7 @@ def find_query(
     output_mode: OutputMode | None = None,
     source: str = SOURCES[0],
     *,
+    schema: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Query:
     """Return the query called `name`, fed from `dataset` where one is given.
@@ -52,6 +53,8 @@ def find_query(
     source
         ``"replay"``: the data is replayed at a controlled rate. ``"kafka"``: the topic that `dataset` names is read by
         Spark's own Kafka source.
+    schema
+        File with the schema of the topic's values; see `workbench.workload.kafka.read_schema`.
     progress
         Called with one line of text while a sample is captured.
 
@@ -61,13 +64,15 @@ def find_query(
         When there is no such query, its data set is missing or does not fit it, or an event time is given alone.
     """
     check_source(source, dataset)
+    check_schema(schema, dataset, source)
+    check_client(source)
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise WorkbenchError(
             f"The query {name!r} is not of the form nexmark:QUERY or module:function; "
             "for example nexmark:q5, or jobs:orders for the function orders in jobs.py."
         )
-    place = partial(_place, columns_only=source == "kafka", progress=progress)
+    place = partial(_place, columns_only=source == "kafka", schema=schema, progress=progress)
     if module == "nexmark":
         query = _fed(nexmark.query(attribute), dataset, event_time, place)
     else:
@@ -83,22 +88,26 @@ def read_query(
     event_time: str | None = None,
     output_mode: OutputMode | None = None,
     source: str = SOURCES[0],
+    *,
+    schema: str | None = None,
 ) -> Query:
     """Return the query called `name` as `find_query` does, without importing a module of the user's: it cannot run.
 
     No topic is read either: a sample of it must be here. A name that its module's text does not define as a function
     may be a `Query`, of which nothing else is known then.
     """
-    require_captured(dataset, source)
+    check_source(source, dataset)
+    check_schema(schema, dataset, source)
+    check_client(source)
+    require_captured(dataset, source, schema)
     module, _, attribute = name.partition(":")
     if not module or not attribute or module == "nexmark":
-        return find_query(name, dataset, event_time, output_mode, source)
-    check_source(source, dataset)
+        return find_query(name, dataset, event_time, output_mode, source, schema=schema)
     found = read_own(name, "query")
     name = f"{found.module}:{attribute}"
     if not dataset and found.surely:
         raise _needs_data(name)
-    place = partial(_place, columns_only=source == "kafka", progress=lambda _: None)
+    place = partial(_place, columns_only=source == "kafka", schema=schema, progress=lambda _: None)
     data = _checked(place(dataset), event_time) if dataset else Dataset(str(found.file), "csv")
     topic = dataset if source == "kafka" else None
     return Query(name, found, data, event_time, output_mode or "append", topic=topic)
@@ -117,6 +126,43 @@ def check_source(source: str, dataset: str | None) -> None:
             f"source is 'kafka', but the data set is {dataset!r}, which is no topic. Name one, such as "
             "kafka://localhost:9092/orders, or use source: replay.",
             settings=("dataset",),
+        )
+
+
+def check_client(source: str) -> None:
+    """Refuse client settings that Spark's Kafka source cannot use, before anything is deployed.
+
+    Raises
+    ------
+    WorkbenchError
+        When it is to read a topic, and a setting has no counterpart for it.
+    """
+    if source == "kafka":
+        kafka.java_settings(kafka.client_settings())
+
+
+def check_schema(schema: str | None, dataset: str | None, source: str) -> None:
+    """Refuse a schema that nothing is read with.
+
+    Raises
+    ------
+    WorkbenchError
+        When the data set is no topic, or Spark reads it itself.
+    """
+    if schema is None:
+        return
+    if not (dataset or "").startswith(kafka.SCHEME):
+        raise WorkbenchError(
+            f"schema is {schema!r}, but the data set is {dataset!r}, which is no topic. Name one, such as "
+            "kafka://localhost:9092/orders, or remove the schema.",
+            settings=("dataset",),
+        )
+    if source == "kafka":
+        raise WorkbenchError(
+            f"schema is {schema!r}, but source is 'kafka': Spark's Kafka source decodes no Avro by itself. Remove the "
+            "schema: your query then gets the bytes in the column value, and decodes them as in production. Or use "
+            "source: replay.",
+            settings=("source",),
         )
 
 
@@ -172,42 +218,46 @@ def _checked(path: str, event_time: str | None) -> Dataset:
     return data
 
 
-def _place(dataset: str, *, columns_only: bool, progress: Callable[[str], None]) -> str:
+def _place(dataset: str, *, columns_only: bool, schema: str | None, progress: Callable[[str], None]) -> str:
     """Give the path of a data set: of a topic, that of its sample, captured at its first use; delete it to repeat that.
 
     Of a topic that Spark reads itself, a small sample is enough, because it gives the columns only.
     """
     if not dataset.startswith(kafka.SCHEME):
         return dataset
-    samples = _samples_of(dataset, columns_only=columns_only)
+    decoded = None if schema is None else kafka.read_schema(schema)
+    samples = _samples_of(dataset, decoded, columns_only=columns_only)
     found = next((sample for sample in samples if sample.exists()), None)
     if found is None:
         topic, found = kafka.Topic.parse(dataset), samples[-1]
         limits = kafka.Limits(rows=COLUMNS_ROWS) if columns_only else kafka.Limits()
         progress(f"capturing a sample of at most {limits.rows:,} records of {topic.url}")
-        kafka.capture(topic, found, limits, kafka.client_settings(), progress=progress)
+        kafka.capture(topic, found, limits, kafka.client_settings(), schema=decoded, progress=progress)
     return str(found)
 
 
-def _samples_of(url: str, *, columns_only: bool) -> list[Path]:
+def _samples_of(url: str, schema: kafka.Schema | None, *, columns_only: bool) -> list[Path]:
     """Say where samples of a topic are kept that is named as a data set, the one to capture last."""
     topic = kafka.Topic.parse(url)
     name = f"{topic.name}-{hashlib.sha256(topic.url.encode()).hexdigest()[:8]}"
+    if schema is not None:
+        name += f"-{schema.digest}"
     whole = CAPTURES / f"{name}.parquet"
     return [whole, CAPTURES / f"{name}-columns.parquet"] if columns_only else [whole]
 
 
-def require_captured(dataset: str | None, source: str = SOURCES[0]) -> None:
+def require_captured(dataset: str | None, source: str = SOURCES[0], schema: str | None = None) -> None:
     """Refuse a topic of which no sample is here, where none must be made.
 
     Raises
     ------
     WorkbenchError
-        When there is none, or it is no address.
+        When there is none, it is no address, or the schema cannot be read.
     """
     if dataset is None or not dataset.startswith(kafka.SCHEME):
         return
-    if not any(sample.exists() for sample in _samples_of(dataset, columns_only=source == "kafka")):
+    decoded = None if schema is None else kafka.read_schema(schema)
+    if not any(sample.exists() for sample in _samples_of(dataset, decoded, columns_only=source == "kafka")):
         raise WorkbenchError(
             f"No sample of {kafka.Topic.parse(dataset).url} is in {CAPTURES}. Run workbench plan, which captures one, "
             "or workbench capture, and name its file as the data set."

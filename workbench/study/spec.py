@@ -16,13 +16,13 @@ from workbench.errors import WorkbenchError
 from workbench.reading import parse_yaml, read_text
 from workbench.records import Outage
 from workbench.simulation import RateTrace
-from workbench.study.catalogue import SOURCES, check_source
+from workbench.study.catalogue import SOURCES, check_schema, check_source
 from workbench.testbed.spark import LOCAL, Cluster
 from workbench.workload import OutputMode
 
 TESTBEDS = ("spark", "fluid", "recorded", "observed")
 DEPLOYMENTS = ("shared", "separate")
-CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "driver_host", "event_log", "allocation_s")
+CLUSTER_KEYS = ("checkpoint", "executor_slots", "python", "environment", "driver_host", "event_log", "allocation_s")
 _Check = Callable[[str, Any], Any]
 
 
@@ -43,6 +43,9 @@ class Study:
     source
         ``"replay"``: the data set is replayed at a controlled rate. ``"kafka"``: Spark's own Kafka source reads the
         topic that `dataset` names, each budget in its own deployment.
+    schema
+        File with the schema of the values of the topic that `dataset` names: an Avro record, or what a schema registry
+        answered. None: values that are JSON objects become columns.
     output_mode
         Spark's; None: the query's own.
     testbed
@@ -52,7 +55,7 @@ class Study:
         Where Spark runs: ``"local"``, this machine, or a cluster: ``spark://HOST:PORT``, ``k8s://https://HOST:PORT`` or
         ``yarn``. On a cluster a slot has one whole core unless `slot_cpus` says more, and each budget has a deployment
         of its own.
-    checkpoint, executor_slots, python, driver_host, event_log, allocation_s
+    checkpoint, executor_slots, python, environment, driver_host, event_log, allocation_s
         Of a cluster: see `workbench.testbed.spark.Cluster`.
     table
         CSV file of rates that were measured elsewhere: ``memory_mb``, ``slots``, ``rate`` and, for several queries,
@@ -117,12 +120,14 @@ class Study:
     dataset: str | None = None
     event_time: str | None = None
     source: str = "replay"
+    schema: str | None = None
     output_mode: OutputMode | None = None
     testbed: str = "spark"
     master: str = LOCAL
     checkpoint: str = ""
     executor_slots: int = Cluster.executor_slots
     python: str | None = None
+    environment: str | None = None
     driver_host: str | None = None
     event_log: str | None = None
     allocation_s: float = Cluster.allocation_s
@@ -260,6 +265,7 @@ class Study:
     def _check_topic(self) -> None:
         """Check that what reads a topic can."""
         check_source(self.source, self.dataset)
+        check_schema(self.schema, self.dataset, self.source)
         if self.source == "kafka" and self.testbed != "spark":
             raise WorkbenchError(
                 f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
@@ -419,12 +425,14 @@ _RULES: Mapping[str, _Check] = {
     "dataset": _or_none(_text("the path of a file or folder")),
     "event_time": _or_none(_text("the name of a column")),
     "source": _one_of(*SOURCES),
+    "schema": _or_none(_text("the path of a file")),
     "output_mode": _or_none(_one_of(*get_args(OutputMode))),
     "testbed": _one_of(*TESTBEDS),
     "master": _text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn"),
     "checkpoint": _text("the URI of a folder"),
     "executor_slots": _whole(1, bounds.TASKS),
     "python": _or_none(_text("the path or name of an interpreter")),
+    "environment": _or_none(_text("the path of an archive")),
     "driver_host": _or_none(_text("the name or address of this machine")),
     "event_log": _or_none(_text("the URI of a folder")),
     "allocation_s": _SECONDS,

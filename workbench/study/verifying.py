@@ -80,7 +80,7 @@ def verify_plan(
     WorkbenchError
         When the query, its data or the sample of its topic cannot be had here.
     """
-    require_captured(planned.study.dataset, planned.study.source)
+    require_captured(planned.study.dataset, planned.study.source, planned.study.schema)
     rates = (plan.rate, ABOVE * plan.high)
     probes: Sequence[Probe] = yield from verify(
         query_of(planned.study), plan.budget, testbed, estimator, rates, layout=_layout(plan)

@@ -3,11 +3,12 @@
 from workbench.workload.dataset import Replay, prepare, schema_of
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys, read_key_frequencies
-from workbench.workload.query import Dataset, EventClock, Generator, OutputMode, Query, Unread
+from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, OutputMode, Query, Unread
 from workbench.workload.release import Command, Release, read_releases, write_command
 from workbench.workload.shipped import Shipped
 
 __all__ = [
+    "ENCODED",
     "TRACKED",
     "Command",
     "Dataset",

@@ -20,7 +20,7 @@ import pyarrow.dataset as pads
 
 from workbench.errors import WorkbenchError
 from workbench.reading import is_there
-from workbench.workload.query import Dataset, EventClock
+from workbench.workload.query import ENCODED, Dataset, EventClock
 
 BATCH_ROWS = 20_000
 SAMPLE_BYTES = 1 << 30
@@ -59,7 +59,7 @@ class Replay:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
         with pa.memory_map(self.path) as file:
             stored = pa.ipc.open_file(file).schema
-        return pa.schema([field for field in stored if field.name != _LATENESS])
+        return pa.schema([field for field in stored if field.name != _LATENESS], stored.metadata)
 
     def batches(self, first: int, last: int, clock: EventClock) -> Iterator[pa.RecordBatch]:
         """Rows `first` to `last` of the endless loop over the data."""
@@ -193,7 +193,7 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
         elif pa.types.is_dictionary(kind):
             kind = kind.value_type
         fields.append(pa.field(field.name, kind))
-    return pa.schema(fields)
+    return pa.schema(fields, {key: value for key, value in (schema.metadata or {}).items() if key == ENCODED})
 
 
 def _copy(

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+ENCODED = b"workbench.encoded"
+"""Key in the metadata of a captured sample's columns: how the topic has its values, if not as bytes or plain JSON.
+
+``avro``, or ``framed``: JSON behind the wire format of a schema registry.
+"""
+
 Format = Literal["parquet", "csv", "json"]
 OutputMode = Literal["append", "update", "complete"]
 

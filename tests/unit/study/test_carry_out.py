@@ -11,6 +11,7 @@ from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType, Price
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
+from workbench.records import CapacityPlan
 from workbench.study import Study, read_planned, run_study, study_from, write_planned
 from workbench.study.carry_out import plan_targets
 
@@ -151,6 +152,20 @@ def test_spark_is_told_what_was_planned(planned):
     assert command.startswith("spark-submit")
     assert all(f"--conf {key}={value}" in command for key, value in conf.items())
     assert one.kubernetes()["resources"]["requests"]["memory"].endswith("Mi")
+
+
+def test_spark_is_given_the_environment_that_was_measured_with(planned):
+    packed = replace(
+        planned.study, testbed="spark", master="yarn", checkpoint="hdfs://n/c", environment="/home/me/my packages.zip"
+    )
+    (one, *_) = plan_targets(packed, planned.exploration, (), ()).plans
+    command = one.command()
+    assert "--archives 'my packages.zip#environment'" in command
+    assert "--conf spark.pyspark.python=./environment/bin/python" in command
+    assert "driver.python" not in command  # in the cluster it is unpacked for the driver, too
+    assert "--conf spark.pyspark.driver.python=python3" in one.spark_submit(master="yarn")
+    assert "--archives" not in planned.plans[0].command()
+    assert CapacityPlan.from_json(one.to_json()) == one
 
 
 def test_the_cheapest_memory_is_planned(planned):

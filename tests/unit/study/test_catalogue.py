@@ -1,3 +1,4 @@
+import json
 import sys
 from pathlib import Path
 
@@ -135,7 +136,8 @@ def test_a_sample_is_captured_with_progress_and_small_where_it_gives_the_columns
     url, said, asked = "kafka://localhost:1/orders", [], []
     (here / "topics_jobs.py").write_text("def orders(rows):\n    return rows\n")
 
-    def capture(topic, target, limits, settings, *, progress):  # noqa: ARG001
+    def capture(topic, target, limits, settings, *, schema, progress):  # noqa: ARG001
+        assert schema is None
         asked.append((target, limits.rows))
         target.parent.mkdir(parents=True)
         pq.write_table(pa.table({"shop": [1]}), target)
@@ -153,3 +155,27 @@ def test_a_sample_is_captured_with_progress_and_small_where_it_gives_the_columns
     if source == "kafka":  # too small to be replayed
         with pytest.raises(WorkbenchError, match="No sample of"):
             require_captured(url, "replay")
+
+
+def test_a_sample_is_of_one_schema(here, monkeypatch):
+    url, asked = "kafka://localhost:1/orders", []
+    (here / "avro_jobs.py").write_text("def orders(rows):\n    return rows\n")
+
+    def capture(topic, target, limits, settings, *, schema, progress):  # noqa: ARG001
+        asked.append((target, schema.definition["name"]))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"shop": [1]}), target)
+
+    monkeypatch.setattr(kafka, "capture", capture)
+    for name in ("Order", "Bid"):
+        field = {"name": "shop", "type": "int"}
+        (here / "values.avsc").write_text(json.dumps({"type": "record", "name": name, "fields": [field]}))
+        with pytest.raises(WorkbenchError, match="No sample of kafka://localhost:1/orders"):
+            read_query("avro_jobs:orders", url, schema="values.avsc")
+        for find in (find_query, find_query, read_query):
+            assert find("avro_jobs:orders", url, schema="values.avsc").dataset.path == str(asked[-1][0])
+        require_captured(url, "replay", "values.avsc")
+    assert [name for _, name in asked] == ["Order", "Bid"]
+    assert asked[0][0] != asked[1][0]
+    with pytest.raises(WorkbenchError, match=r"The schema none.avsc cannot be read: No such file"):
+        find_query("avro_jobs:orders", url, schema="none.avsc")

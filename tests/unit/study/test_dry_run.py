@@ -197,7 +197,7 @@ def test_a_topic_without_a_sample_is_refused_unless_one_may_be_captured(tmp_path
         dry_run(study)
     asked = []
 
-    def capturing(*given):
+    def capturing(*given, **_):
         asked.append(given)
         return nexmark.query("q5")
 

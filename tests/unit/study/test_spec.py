@@ -117,6 +117,15 @@ def test_a_short_warm_up_is_short_in_both_places():
         ({"dataset": "orders.parquet"}, r"the data set is 'orders.parquet', which is no topic. Name one"),
         ({"testbed": "fluid"}, r"source is 'kafka', but the fluid testbed reads no topic"),
         ({"deployment": "shared"}, r"with source: kafka each budget needs its own"),
+        (
+            {"schema": "a.avsc"},
+            r"schema is 'a.avsc', but source is 'kafka'.*Remove the schema: your query then gets the",
+        ),
+        (
+            {"schema": "a.avsc", "source": "replay", "dataset": "a.csv"},
+            r"schema is 'a.avsc', but the data set is 'a.csv'",
+        ),
+        ({"schema": 7}, r"schema is 7; it must be the path of a file"),
     ],
 )
 def test_a_study_that_cannot_read_a_topic_is_refused(change, message):

@@ -2,13 +2,15 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from workbench.errors import WorkbenchError
 from workbench.workload import Dataset, prepare
-from workbench.workload.kafka import Topic, _fill, fill
+from workbench.workload.kafka import Schema, Topic, _fill, fill
 from workbench.workload.kafka._sample import joined, write_part
 
 TOPIC = Topic("h:1", "orders")
@@ -62,11 +64,10 @@ def sent(monkeypatch):
     return found
 
 
-def refilled(folder, captured, event_time=None, rows=None, **options):
+def refilled(folder, captured, event_time=None, rows=None, schema=None, **options):
     """Fill a topic from the sample of `captured` records."""
     write_part(captured, folder / "0.parquet")
-    table, _ = joined([folder / "0.parquet"])
-    pq.write_table(table, folder / "sample.parquet")
+    pq.write_table(joined([folder / "0.parquet"], schema).table, folder / "sample.parquet")
     ready = prepare(Dataset(str(folder / "sample.parquet"), "parquet"), event_time, folder)
     return fill(TOPIC, ready, rows or len(captured), event_time=event_time, **options)
 
@@ -84,6 +85,18 @@ def test_values_that_were_no_json_are_sent_as_they_were(sent, tmp_path):
     refilled(tmp_path, [Sent(0, b"\x00\xff", b"\xfe"), Sent(1, None), Sent(2, b"plain")])
     assert [one["value"] for one in sent] == [b"\x00\xff", None, b"plain"]
     assert [one["key"] for one in sent] == [b"\xfe", None, None]
+
+
+def test_json_behind_a_registry_s_wire_format_is_sent_without_it(sent, tmp_path):
+    refilled(tmp_path, [Sent(0, b'\0\0\0\0\7{"order": 1}')])
+    assert [json.loads(one["value"]) for one in sent] == [{"order": 1}]
+
+
+def test_a_sample_of_avro_values_is_refused_before_anything_is_sent(sent, tmp_path):
+    definition = {"type": "record", "name": "Order", "fields": [{"name": "order", "type": "long"}]}
+    with pytest.raises(WorkbenchError, match=r"whose values are Avro, which is not written here.*source: replay"):
+        refilled(tmp_path, [Sent(0, b"\2")], schema=Schema(Path("order.avsc"), "AVRO", definition))
+    assert sent == []
 
 
 def test_another_column_of_a_sample_may_be_the_key(sent, tmp_path):

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from kafka_records import Record
 
+from workbench.workload import ENCODED
 from workbench.workload.kafka._sample import joined, traffic_s, write_part
 
 
@@ -32,9 +33,9 @@ def table_of(folder, *parts):
         offset += len(values)
         paths.append(folder / f"{number}.parquet")
         write_part(records, paths[-1])
-    table, not_json = joined(paths)
-    pq.write_table(table, folder / "whole.parquet")
-    return pq.read_table(folder / "whole.parquet"), not_json
+    found = joined(paths)
+    pq.write_table(found.table, folder / "whole.parquet")
+    return pq.read_table(folder / "whole.parquet"), found.wrong
 
 
 @pytest.mark.parametrize(
@@ -77,12 +78,31 @@ def test_names_that_are_taken_get_another(tmp_path):
 
 def test_a_record_without_a_time_has_none(tmp_path):
     write_part([Holding(0, {"a": 1}, at=-1), Holding(1, {"a": 2}, at=10**15)], tmp_path / "0.parquet")
-    table, _ = joined([tmp_path / "0.parquet"])
+    table = joined([tmp_path / "0.parquet"]).table
     assert table["_timestamp"].null_count == 1
     assert traffic_s(table) == 0.0  # and a time in the year 33658 is no trouble
 
 
 def test_headers_that_repeat_are_kept(tmp_path):
     write_part([Holding(0, {"a": 1}, headers=[("t", b"1"), ("t", b"\xff")])], tmp_path / "0.parquet")
-    table, _ = joined([tmp_path / "0.parquet"])
+    table = joined([tmp_path / "0.parquet"]).table
     assert json.loads(table["_headers"][0].as_py()) == [["t", "1"], ["t", "/w=="]]
+
+
+def test_json_behind_a_registry_s_wire_format_becomes_columns(tmp_path):
+    framed = b"\0\0\0\1\2" + b'{"a": 1}'
+    table, not_json = table_of(tmp_path, [framed, {"a": 2}, None])
+    assert not_json == 0
+    assert table["a"].to_pylist() == [1, 2, None]
+    assert table.schema.metadata[ENCODED] == b"framed"
+    plain, _ = table_of(tmp_path, [{"a": 2}])
+    assert ENCODED not in (plain.schema.metadata or {})
+    assert joined([tmp_path / "0.parquet"]).numbers == {}
+
+
+def test_the_ids_and_the_first_wrong_value_are_noted(tmp_path):
+    values = [b"\0\0\0\0\7{}", b"\0\0\0\0\7 {}", b"\0\0\0\0\x09{}", b"\0not json", b"{", None]
+    write_part([Holding(place, value) for place, value in enumerate(values, 100)], tmp_path / "0.parquet")
+    found = joined([tmp_path / "0.parquet"])
+    assert (found.values, found.wrong, found.first_wrong, found.numbers) == (5, 2, (0, 103), {7: 2, 9: 1})
+    assert found.table.column_names[0] == "value"  # too many are no JSON

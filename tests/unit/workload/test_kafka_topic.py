@@ -5,7 +5,7 @@ import math
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.workload.kafka import CLIENT_CONFIG, Limits, Topic, client_settings, java_settings
+from workbench.workload.kafka import CLIENT_CONFIG, Limits, Topic, client_settings
 
 
 def test_an_address():
@@ -74,26 +74,3 @@ def test_bad_client_settings_are_named_by_line(tmp_path, text, said):
 def test_limits_are_checked(given, text):
     with pytest.raises(WorkbenchError, match=text):
         Limits(**given)
-
-
-def test_the_settings_of_sparks_source_have_its_names():
-    mine = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
-    found = java_settings(mine | {"sasl.password": 'a"b\\c', "ssl.ca.location": "ca.pem"})
-    assert found == {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        'username="me" password="a\\"b\\\\c";',
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": "ca.pem",
-    }
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [({"ssl.key.password": "hunter2"}, "ssl.key.password has"), ({"sasl.mechanism": "GSSAPI"}, "GSSAPI has")],
-)
-def test_a_setting_without_a_counterpart_is_refused_without_its_value(settings, text):
-    with pytest.raises(WorkbenchError, match=text) as error:
-        java_settings(settings)
-    assert "hunter2" not in str(error.value)

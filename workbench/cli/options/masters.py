@@ -10,6 +10,11 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--checkpoint", metavar="URI", help="folder that this machine and all executors reach")
     group.add_argument("--executor-slots", type=int, metavar="N", help="slots of one executor (1)")
     group.add_argument("--python", metavar="PATH", help="the executors' Python: a path, or a name on their PATH")
+    group.add_argument(
+        "--environment",
+        metavar="ARCHIVE",
+        help="the executors' Python and packages, as conda-pack or venv-pack packs them",
+    )
     group.add_argument("--driver-host", metavar="HOST", help="this machine's address as executors reach it")
     group.add_argument("--event-log", metavar="URI", help="folder to copy each deployment's event log to")
     group.add_argument("--allocation-s", type=float, metavar="SECONDS", help="longest wait for executors (120)")

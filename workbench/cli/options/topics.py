@@ -17,14 +17,19 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         parents=[client],
         epilog="example: workbench capture kafka://localhost:9092/orders orders.parquet --rows 100000",
         description="Write the newest records of a Kafka topic to a Parquet file, as data for a study: values that are "
-        "JSON objects become columns, with key, timestamp, partition, offset and headers. A capture that is "
-        "interrupted goes on when it is run again.",
+        "JSON objects, or Avro with a schema, become columns, with key, timestamp, partition, offset and headers. A "
+        "capture that is interrupted goes on when it is run again.",
     )
     capture.add_argument("topic", metavar="TOPIC", help="kafka://HOST:PORT/TOPIC")
     capture.add_argument("file", metavar="FILE", help="the Parquet file")
     capture.add_argument("--rows", type=int, default=1_000_000, help="most records (%(default)s)")
     capture.add_argument("--megabytes", type=int, default=512, help="most MiB of keys and values (%(default)s)")
     capture.add_argument("--seconds", type=float, help="only records of the last S seconds")
+    capture.add_argument(
+        "--schema",
+        metavar="SCHEMA",
+        help="the values' schema: an Avro record, or a schema registry's answer, as a file",
+    )
     capture.set_defaults(kept="what was captured is kept, and the same command goes on from there")
 
     fill = commands.add_parser(

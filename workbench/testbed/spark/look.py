@@ -57,6 +57,7 @@ def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
     """
     try:
         count, _ = cluster.executors(budget)
+        cluster.check_here()
     except WorkbenchError as error:
         return (Seen("executors", "not fit", str(error)),)
     try:
@@ -128,7 +129,8 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
 
     def describe() -> str:
         machine = describe_workers(held[0], cluster, budget)
-        return f"Python {machine.facts['Python']} on {machine.processor}"
+        packed = machine.facts.get("environment")
+        return f"Python {machine.facts['Python']}{f' of {packed}' if packed else ''} on {machine.processor}"
 
     def share() -> str:
         check_shared(held[0], checkpoints, budget.slots)

@@ -5,7 +5,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from workbench.dataflow import Budget
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
 from workbench.records import MEASURED, state_settings
-from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused
+from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused, stand_in
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 COMPILED_SOON = "-XX:CompileThresholdScaling=0.1"
 
 
-_SECRETS = "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|private)[._-]?key"
+_SECRETS = "(?i)secret|passw(or)?d|token|credential|jaas|(access|account|api|private|keystore)[._-]?key"
 AUTHENTICATED: Mapping[str, str] = MappingProxyType({"spark.authenticate": "true", "spark.redaction.regex": _SECRETS})
 """Settings by which Spark's processes talk only to those that know the run's secret, and log no secret."""
 
@@ -88,7 +88,7 @@ def spark_conf(
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.local.dir": str(disk),
-        "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON}',
+        "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={disk}" {COMPILED_SOON}{_place(cluster)}',
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(state_partitions),
@@ -102,6 +102,11 @@ def spark_conf(
         "spark.eventLog.rolling.enabled": "false",
         **(_conf_here(budget, memory, folder, disk) if cluster is None else _conf_there(cluster, budget, address)),
     }
+
+
+def _place(cluster: Cluster | None) -> str:
+    """Give the option that leaves a query's relative paths in this folder, where the JVM must start in another."""
+    return f' "-Duser.dir={Path.cwd()}"' if cluster and cluster.environment else ""
 
 
 def _conf_here(budget: Budget, memory: Memory, folder: Path, disk: Path) -> dict[str, str]:
@@ -175,7 +180,7 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         for side in ("driver", "executor"):
             key = f"spark.{side}.extraClassPath"
             conf.set(key, os.pathsep.join((str(conf.get(key)), *spec.generator.connector)))
-    with (folder / "jvm.log").open("ab") as log:
+    with (folder / "jvm.log").open("ab") as log, chdir(folder if cluster and cluster.environment else "."):
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     if cluster:
         check_room(gateway.jvm, cluster, budget, address)
@@ -198,13 +203,16 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
 def python_of(cluster: Cluster | None, folder: Path) -> str:
     """Return the Python interpreter that Spark starts, here for the source's plan and in the executors.
 
-    A name without a path is this process's interpreter here, and what the name means there.
+    A name without a path is this process's interpreter here, and what the name means there. So is that of an archive,
+    for a JVM that is started in `folder`.
 
     Raises
     ------
     WorkbenchError
         If it is a path that does not exist here.
     """
+    if cluster is not None and cluster.environment is not None:
+        return stand_in(folder)
     if cluster is None or cluster.python is None:
         return sys.executable
     if "/" in cluster.python:

@@ -30,7 +30,7 @@ from workbench.testbed.spark.session import divide_memory
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicRows
 from workbench.testbed.spark.turns import Turn
-from workbench.workload import Dataset, Generator, Query, Replay, kafka, prepare, schema_of
+from workbench.workload import ENCODED, Dataset, Generator, Query, Replay, kafka, prepare, schema_of
 
 # The driver needs CPU time too: at most this share of the machine's cores becomes slots.
 SLOT_SHARE = 0.8
@@ -164,7 +164,7 @@ class SparkTestbed:
         ------
         WorkbenchError
             If it needs more cores than there are, has less memory than Spark needs, or has fractions of a core and no
-            quota is permitted.
+            quota is permitted; or if the archive of a cluster's packages is missing.
         """
         divide_memory(replace(budget, slots=self.cluster.executor_slots) if self.cluster else budget)
         if budget.interval_s < LEAST_INTERVAL_S:
@@ -174,6 +174,7 @@ class SparkTestbed:
             )
         if self.cluster:
             self.cluster.executors(budget)
+            self.cluster.check_here()
             return
         if budget.cpus < LEAST_CORES:
             raise WorkbenchError(
@@ -331,8 +332,15 @@ def _topic_rows(query: Query, progress: Callable[[str], None]) -> TopicRows:
             "Capture one (workbench capture)."
         )
     schema = schema_of(query.dataset, query.event_time)
+    if (schema.metadata or {}).get(ENCODED) == b"avro":
+        raise WorkbenchError(
+            f"Query {query.name!r} reads a topic of Avro values, which Spark's Kafka source does not decode by itself. "
+            "Give it a sample that was captured without a schema, and decode the column value in your query; or "
+            "replay the sample (source: replay).",
+            settings=("source",),
+        )
     columns = [column for column in schema if column.name != kafka.HEADERS]
-    return TopicRows(query.topic, pa.schema(columns), connector_jars(progress))
+    return TopicRows(query.topic, pa.schema(columns, schema.metadata), connector_jars(progress))
 
 
 def _kafka_fact(rows: TopicRows) -> str:

@@ -26,7 +26,7 @@ from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.event_log import BatchLog
 from workbench.testbed.spark.live import overtaken
-from workbench.workload import Command, Release
+from workbench.workload import ENCODED, Command, Release
 from workbench.workload.kafka import COLUMNS, VALUE, Topic, client_settings, field_of, java_settings, offsets_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _SEVERAL = 4  # batches of one command: the first of them pays for the start, an
 _PROBE_S = 60.0
 _LOOK_S, _ANSWER_S = 1.0, 2.0
 _AHEAD = 10  # batches for which the cap is chosen: about a window
+_LONGEST = 2**31 - 1  # bytes of a value
 _LEAST_HELD, _FEWEST_OFFSETS = 0.99, 100  # records by offset, from this many offsets on
 
 
@@ -252,7 +253,10 @@ def _decoded(schema: pa.Schema) -> "list[Column]":
         columns[VALUE] = f.col("value").cast(kinds[VALUE])
     else:
         fields = pa.schema([one.with_name(field_of(one.name)) for one in inside])
-        value = f.from_json(f.col("value").cast("string"), from_arrow_schema(fields))
+        text = f.col("value")
+        if (schema.metadata or {}).get(ENCODED) == b"framed":  # behind the byte 0 and four of a schema's id
+            text = f.when(f.substring(text, 1, 1) == f.lit(b"\0"), f.substring(text, 6, _LONGEST)).otherwise(text)
+        value = f.from_json(text.cast("string"), from_arrow_schema(fields))
         columns |= {one.name: value[field_of(one.name)] for one in inside}
     return [columns[name].alias(name) for name in kinds]
 

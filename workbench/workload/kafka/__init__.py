@@ -2,8 +2,10 @@
 
 from workbench.workload.kafka._capture import Captured, Limits, capture, offsets_of
 from workbench.workload.kafka._fill import Filled, fill
+from workbench.workload.kafka._java import java_settings
 from workbench.workload.kafka._sample import COLUMNS, HEADERS, VALUE, field_of
-from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings, java_settings
+from workbench.workload.kafka.schema import Schema, read_schema
+from workbench.workload.kafka.topic import CLIENT_CONFIG, SCHEME, Topic, client_settings
 
 __all__ = [
     "CLIENT_CONFIG",
@@ -14,6 +16,7 @@ __all__ = [
     "Captured",
     "Filled",
     "Limits",
+    "Schema",
     "Topic",
     "capture",
     "client_settings",
@@ -21,4 +24,5 @@ __all__ = [
     "fill",
     "java_settings",
     "offsets_of",
+    "read_schema",
 ]

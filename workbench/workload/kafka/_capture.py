@@ -13,6 +13,7 @@ import math
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -23,12 +24,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from workbench import units
 from workbench.checks import whole
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
 from workbench.redaction import is_secret
 from workbench.workload.kafka._newest import Ends, behind, newest
-from workbench.workload.kafka._sample import joined, traffic_s, write_part
+from workbench.workload.kafka._sample import LEAST_SHARE, Sample, joined, traffic_s, write_part
+from workbench.workload.kafka.schema import Schema
 from workbench.workload.kafka.topic import Topic
 
 _PART_ROWS, _PART_BYTES = 50_000, 32 << 20
@@ -37,6 +40,7 @@ _AGAIN_S = 0.2
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _ASK_S, _SILENT_S = 10.0, 30.0  # for metadata; without a record although some are left
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0
+_MOST_IDS = 5  # of schemas, in a message
 _FILLED = 0.95  # of the bytes that are allowed, because sizes are estimated
 
 """The first offset of each partition and the one after its last."""
@@ -83,6 +87,10 @@ class Captured:
         Values that are no JSON object; their columns are empty.
     expired
         Records that the topic dropped between an interrupted capture and this one.
+    not_decoded
+        Values that do not decode with the schema; their columns are empty.
+    schema_ids
+        Ids of schemas that stand before the values, in a schema registry's wire format.
     """
 
     path: Path
@@ -93,6 +101,8 @@ class Captured:
     resumed: int = 0
     not_json: int = 0
     expired: int = 0
+    not_decoded: int = 0
+    schema_ids: tuple[int, ...] = ()
 
 
 @dataclass
@@ -119,6 +129,7 @@ def capture(
     limits: Limits | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
+    schema: Schema | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Captured:
     """Write a sample of `topic` to the Parquet file `target`.
@@ -129,14 +140,17 @@ def capture(
         Whichever is reached first ends the capture.
     settings
         Of the client, in librdkafka's names; see `client_settings`.
+    schema
+        Of the values; None: they are JSON objects or become no columns.
     progress
         Called with one line of text after each part.
 
     Raises
     ------
     WorkbenchError
-        When the cluster does not answer, the topic is missing or empty, records stop although some are left, the target
-        is no place for a Parquet file, or another process captures to it. What was read is kept, and the same call goes
+        When the cluster does not answer, the topic is missing or empty, records stop although some are left, more than
+        a percent of the values do not decode with the schema, the target is no place for a Parquet file, or another
+        process captures to it. What was read is kept, and the same call goes
         on from there.
     """
     limits = limits or Limits()
@@ -144,7 +158,10 @@ def capture(
     try:
         with _alone(target) as parts:
             state, before = _captured(topic, parts, limits, settings or {}, progress)
-            table, not_json = joined([parts / f"{number}.parquet" for number in range(state.parts)])
+            sample = joined([parts / f"{number}.parquet" for number in range(state.parts)], schema)
+            table = sample.table
+            if schema is not None and sample.wrong > (1 - LEAST_SHARE) * sample.values:
+                raise _not_decoded(topic, schema, sample)
             written = parts / "whole.parquet"
             pq.write_table(table, written, compression="zstd")
             written.chmod(0o600)
@@ -163,8 +180,31 @@ def capture(
         tuple(table.column_names),
         traffic_s(table),
         before,
-        not_json,
-        state.expired,
+        not_json=0 if schema else sample.wrong,
+        expired=state.expired,
+        not_decoded=sample.wrong if schema else 0,
+        schema_ids=tuple(sorted(sample.numbers)),
+    )
+
+
+def _not_decoded(topic: Topic, schema: Schema, sample: Sample) -> WorkbenchError:
+    """Say which values are not what the schema says; none is quoted."""
+    partition, offset = sample.first_wrong or (0, 0)
+    if schema.kind == "AVRO":
+        expected = f"the fields {', '.join(field['name'] for field in schema.definition['fields'])}, and nothing after"
+    else:
+        expected = "a JSON object"
+    numbers = [str(number) for number, _ in Counter(sample.numbers).most_common(_MOST_IDS)]
+    if numbers:
+        found = f"The values are in a registry's wire format, with the schema id {' and '.join(numbers)}"
+        found += ", ..." * (len(sample.numbers) > _MOST_IDS)
+    else:
+        found = "No value is in a registry's wire format, which would name its schema"
+    return WorkbenchError(
+        f"{sample.wrong:,} of {sample.values:,} values of {topic.url} do not decode with {schema.said}; at most "
+        f"{units.percent(1 - LEAST_SHARE)} may. The first is in partition {partition}, at offset {offset}; expected "
+        f"were {expected}. {found}. Name the schema that they were written with, and run the same again: what was read "
+        "is kept."
     )
 
 

@@ -24,7 +24,7 @@ from workbench.errors import WorkbenchError
 from workbench.workload.kafka._capture import refused
 from workbench.workload.kafka._sample import HEADERS, KEY, OWN, VALUE, field_of
 from workbench.workload.kafka.topic import Topic
-from workbench.workload.query import EventClock, Generator
+from workbench.workload.query import ENCODED, EventClock, Generator
 
 _POLL_ROWS = 10_000
 _ASK_S, _FLUSH_S, _WAIT_S = 10.0, 60.0, 0.1
@@ -85,12 +85,20 @@ def fill(
     Raises
     ------
     WorkbenchError
-        When the cluster does not answer, the key is no column, or a record is not delivered.
+        When the cluster does not answer, the key is no column, the rows are a sample of Avro values, or a record is not
+        delivered.
     """
     whole("rows", rows, 1)
     whole("partitions", partitions, 1)
     positive("event_rate", event_rate)
-    names = generator.schema().names
+    schema = generator.schema()
+    names = schema.names
+    if (schema.metadata or {}).get(ENCODED) == b"avro":
+        raise WorkbenchError(
+            "The data is a sample of a topic whose values are Avro, which is not written here: in the topic they would "
+            "be JSON. Measure on the sample itself (source: replay), or write its columns without those that begin "
+            "with _ to a Parquet file of their own, which is sent as JSON."
+        )
     spacing_us = 1e6 / event_rate
     clock = EventClock(int(1e6 * time.time() - rows * spacing_us), 0, spacing_us)
     if key is not None and key not in names:

@@ -1,21 +1,32 @@
-"""Captured records as a table: in the order of their timestamps, JSON objects as columns.
+"""Captured records as a table: in the order of their timestamps, JSON objects and Avro records as columns.
 
-A column whose values are of several kinds, or hold objects without fields, which Parquet cannot store, is JSON text.
+An Avro schema gives its columns their types. Of JSON, a column whose values are of several kinds, or hold objects
+without fields, which Parquet cannot store, is JSON text.
 Texts stay texts, also those that look like times.
 """
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 from confluent_kafka import Message
+
+from workbench.workload.kafka._wire import json_in, split
+from workbench.workload.kafka.schema import Schema
+from workbench.workload.query import ENCODED
+
+if TYPE_CHECKING:
+    from workbench.workload.kafka._avro import Decoder
 
 KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS, VALUE = "_key", "_timestamp", "_partition", "_offset", "_headers", "value"
 OWN = frozenset({KEY, TIMESTAMP, PARTITION, OFFSET, HEADERS})
@@ -26,7 +37,9 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 )
 """Columns of a sample that are a record's own, and their names in Spark's Kafka source."""
 
-_JSON_SHARE = 0.99  # of the values that must be objects
+LEAST_SHARE = 0.99
+"""Share of the values that must be JSON objects, or decode with the schema."""
+
 _LEAST_BLOCK = 1 << 20
 _MILLISECONDS = pa.timestamp("ms", "UTC")
 _STORED = pa.schema(
@@ -54,22 +67,109 @@ def write_part(messages: Sequence[Message], path: Path) -> None:
     pq.write_table(pa.Table.from_arrays(columns, schema=_STORED), path, compression="zstd")
 
 
-def joined(parts: Sequence[Path]) -> tuple[pa.Table, int]:
-    """Put parts into one table; count the values that are no JSON object. Without a value, columns are empty."""
-    rows = objects = 0
-    kinds: dict[str, set[str]] = {}
-    for values in _values(parts):
-        rows += sum(value is not None for value in values)
-        for found in map(_object, values):
-            objects += found is not None
-            for name, value in (found or {}).items():
-                kinds.setdefault(name, set()).update(_kinds(value))
+@dataclass(frozen=True)
+class Sample:
+    """Captured records as a table.
+
+    Parameters
+    ----------
+    table
+        A row for each record; without a value, and where it does not decode, its columns are empty.
+    values, wrong
+        Records with a value, and those of them that are no JSON object or do not decode.
+    first_wrong
+        Partition and offset of the first of these.
+    numbers
+        How many values have which schema id before them.
+    """
+
+    table: pa.Table
+    values: int
+    wrong: int
+    first_wrong: tuple[int, int] | None
+    numbers: Mapping[int, int]
+
+
+@dataclass
+class _Decoded:
+    """What becomes of values, one after the other, and what was seen of them."""
+
+    schema: Schema | None = None
+    values: int = 0
+    wrong: int = 0
+    first_wrong: int | None = None
+    seen: int = 0
+
+    def __post_init__(self) -> None:
+        self.numbers: Counter[int] = Counter()
+        self.decoder: Decoder | None = None
+        self._one: Callable[[bytes], tuple[dict[str, Any] | None, int | None]] = _object_and_number
+        if self.schema is not None and self.schema.kind == "AVRO":
+            # Only topics with an Avro schema need its library.
+            from workbench.workload.kafka._avro import Decoder as Avro  # noqa: PLC0415
+
+            self.decoder = Avro.of(self.schema.definition)
+            self._one = partial(_record, self.decoder.decode, self.schema.number)
+
+    def of(self, values: Iterable[bytes | None]) -> Iterator[dict[str, Any] | None]:
+        """Give the fields of each value; None where it has none."""
+        for value in values:
+            self.seen += 1
+            if value is None:
+                yield None
+                continue
+            found, number = self._one(value)
+            self.values += 1
+            if number is not None:
+                self.numbers[number] += 1
+            if found is None:
+                self.wrong += 1
+                self.first_wrong = self.seen - 1 if self.first_wrong is None else self.first_wrong
+            yield found
+
+
+def joined(parts: Sequence[Path], schema: Schema | None = None) -> Sample:
+    """Put parts into one table, their values decoded: with an Avro schema as it says, otherwise JSON as its values say.
+
+    Without a schema, values that are no JSON stay bytes.
+    """
     stored = pa.concat_tables([pq.read_table(part) for part in parts])
-    columns = _columns(parts, kinds) if objects and objects >= _JSON_SHARE * rows else {VALUE: _text(stored[VALUE])}
+    decoded = _Decoded(schema)
+    columns, encoding = {VALUE: _text(stored[VALUE])}, b""
+    if decoded.decoder is not None:
+        tables = [pa.table(decoded.decoder.table(list(decoded.of(values)))) for values in _values(parts)]
+        columns, encoding = _named(tables), b"avro"
+    else:
+        kinds: dict[str, set[str]] = {}
+        for values in _values(parts):
+            for found in decoded.of(values):
+                for name, value in (found or {}).items():
+                    kinds.setdefault(name, set()).update(_kinds(value))
+        good = decoded.values - decoded.wrong
+        if good and good >= LEAST_SHARE * decoded.values:
+            columns, encoding = _columns(parts, kinds), b"framed" if decoded.numbers else b""
     columns |= {KEY: _text(stored[KEY])} | {name: stored[name] for name in (TIMESTAMP, PARTITION, OFFSET, HEADERS)}
-    table = pa.table(columns)
+    table = pa.table(columns).replace_schema_metadata({ENCODED: encoding} if encoding else None)
     order = [(TIMESTAMP, "ascending"), (PARTITION, "ascending"), (OFFSET, "ascending")]
-    return table.take(pc.sort_indices(table, order)), rows - objects
+    first, places = decoded.first_wrong, (stored[PARTITION], stored[OFFSET])
+    return Sample(
+        table.take(pc.sort_indices(table, order)),
+        decoded.values,
+        decoded.wrong,
+        None if first is None else (places[0][first].as_py(), places[1][first].as_py()),
+        decoded.numbers,
+    )
+
+
+def _record(
+    decode: Callable[[bytes], dict[str, Any] | None], number: int | None, value: bytes
+) -> tuple[dict[str, Any] | None, int | None]:
+    """Decode an Avro record with or without the wire format; one with another schema's id is not tried."""
+    found, body = split(value)
+    if found is not None and number in {None, found} and (fields := decode(body)) is not None:
+        return fields, found
+    fields = decode(value)  # a bare value may begin with the byte 0, too
+    return fields, found if fields is None else None
 
 
 def traffic_s(table: pa.Table) -> float:
@@ -99,9 +199,14 @@ def _columns(parts: Sequence[Path], kinds: Mapping[str, set[str]]) -> dict[str, 
             if name not in typed:
                 typed[name] = pa.array([_as_json(one[name]) if name in one else None for one in found], pa.string())
         tables.append(pa.table({name: typed[name] for name in kinds}))
+    return _named(tables)
+
+
+def _named(tables: Sequence[pa.Table]) -> dict[str, pa.ChunkedArray]:
+    """Put the columns of all parts together, those with a name that is ours under another."""
     taken = set(_RESERVED)
     named = {}
-    for name in kinds:
+    for name in tables[0].column_names:
         free = name
         while free in taken:
             free += "_"
@@ -147,13 +252,19 @@ def _same_type(chunks: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 def _object(value: bytes | None) -> dict[str, Any] | None:
     """Give the JSON object that a value is; None if it is none."""
-    if value is None or not value.lstrip().startswith(b"{"):
-        return None
+    return None if value is None else _object_and_number(value)[0]
+
+
+def _object_and_number(value: bytes) -> tuple[dict[str, Any] | None, int | None]:
+    """Give the JSON object that a value is, if it is one, and the id of the schema before it."""
+    number, body = json_in(value)
+    if not body.lstrip().startswith(b"{"):
+        return None, number
     try:
-        found = json.loads(value)
+        found = json.loads(body)
     except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        return None, number
+    return found if isinstance(found, dict) else None, number
 
 
 def _kinds(value: object) -> set[str]:

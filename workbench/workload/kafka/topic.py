@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,6 @@ SCHEME = "kafka://"
 CLIENT_CONFIG = "WORKBENCH_KAFKA_CONFIG"
 """Environment variable with the path of a file of client settings, one ``name=value`` a line, in librdkafka's names."""
 
-_JAAS = "org.apache.kafka.common.security"
-_LOGINS = {"PLAIN": f"{_JAAS}.plain.PlainLoginModule"} | dict.fromkeys(
-    ("SCRAM-SHA-256", "SCRAM-SHA-512"), f"{_JAAS}.scram.ScramLoginModule"
-)
-_SAME_NAME = frozenset({"security.protocol", "client.id", "client.rack", "fetch.min.bytes", "fetch.max.bytes"})
 _ADDRESS = re.compile(r"kafka://(?P<servers>[^/@?#\s]+)/(?P<name>[A-Za-z0-9._-]{1,249})")
 _SERVER = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}|\[[0-9A-Fa-f:.]+\]:\d{1,5}")
 _OURS = frozenset({"bootstrap.servers", "group.id", "enable.auto.commit", "auto.offset.reset", "debug", "log_level"})
@@ -88,35 +82,3 @@ def client_settings(path: str | Path | None = None) -> dict[str, Any]:
             )
         settings[name] = value
     return settings
-
-
-def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return client settings in librdkafka's names in those of the Java client, which Spark uses.
-
-    Raises
-    ------
-    WorkbenchError
-        When a setting has no counterpart. Values are never quoted.
-    """
-    left = {name: str(value) for name, value in settings.items()}
-    found = {name: left.pop(name) for name in _SAME_NAME & left.keys()}
-    mechanism = left.pop("sasl.mechanism", None) or left.pop("sasl.mechanisms", None)
-    user, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
-    authority = left.pop("ssl.ca.location", None)
-    if left or (mechanism is not None and mechanism not in _LOGINS):
-        wrong = min(left) if left else f"sasl.mechanism={mechanism}"
-        raise WorkbenchError(
-            f"The client setting {wrong} has no counterpart for Spark's Kafka source here; known are "
-            f"{', '.join(sorted(_SAME_NAME))}, sasl.mechanism ({', '.join(_LOGINS)}), sasl.username, sasl.password and "
-            "ssl.ca.location. Remove it, or measure on a sample with source: replay."
-        )
-    if mechanism is not None:
-        login = f'{_LOGINS[mechanism]} required username="{_quoted(user)}" password="{_quoted(password)}";'
-        found |= {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
-    if authority is not None:
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
-    return found
-
-
-def _quoted(text: str | None) -> str:
-    return (text or "").replace("\\", "\\\\").replace('"', '\\"')

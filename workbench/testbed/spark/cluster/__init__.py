@@ -5,6 +5,7 @@ Each kind of cluster manager is a module with the same names: ``standalone``, ``
 
 from workbench.testbed.spark.cluster.code import pack
 from workbench.testbed.spark.cluster.conf import beside_yours, cluster_conf
+from workbench.testbed.spark.cluster.environment import stand_in
 from workbench.testbed.spark.cluster.executors import (
     await_executors,
     check_room,
@@ -31,4 +32,5 @@ __all__ = [
     "refused",
     "registered",
     "remove",
+    "stand_in",
 ]

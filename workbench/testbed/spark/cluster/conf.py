@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from workbench.dataflow import Budget
-from workbench.testbed.spark.cluster import kubernetes, standalone, yarn
+from workbench.testbed.spark.cluster import environment, kubernetes, standalone, yarn
 from workbench.testbed.spark.cluster.settings import Cluster
 
 _MODULES = {"standalone": standalone, "kubernetes": kubernetes, "yarn": yarn}
@@ -28,6 +28,8 @@ def cluster_conf(cluster: Cluster, budget: Budget, address: str | None) -> dict[
     bound = {"spark.driver.bindAddress": address} if address else {}
     host = {"spark.driver.host": cluster.driver_host or address or ""}
     settings: dict[str, str] = manager(cluster).conf(cluster, budget)
+    if cluster.environment is not None:
+        settings |= environment.conf(cluster.environment, cluster.kind)
     return {
         **bound,
         **(host if any(host.values()) else {}),

@@ -1,9 +1,11 @@
 """The executors of a deployment on a cluster, as its driver sees them."""
 
 import os
+import platform
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -120,27 +122,54 @@ def refused(text: str, cluster: Cluster) -> WorkbenchError:
             f"another version ({cause_of(text)}). Install the version of the cluster's Spark here, or the other way "
             "round."
         )
-    if "PYTHON_VERSION_MISMATCH" in text or "has different version" in text:
-        return WorkbenchError(
-            f"The executors' Python is of another version than this one: {_line_with('version', text)}. Name an "
-            "interpreter of the same minor version that exists on the workers.",
-            settings=("python",),
-        )
-    if "Cannot run program" in text:
-        return WorkbenchError(
-            f"The workers have no such Python: {_line_with('Cannot run program', text)}. Name an interpreter that "
-            "exists there.",
-            settings=("python",),
-        )
-    if "ModuleNotFoundError" in text:
-        return WorkbenchError(
-            f"The executors' Python lacks a package: {_line_with('ModuleNotFoundError', text)}. Install it there, or "
-            "name another interpreter.",
-            settings=("python",),
-        )
+    packed = cluster.environment
+    wrong = _of_interpreter(text) if packed is None else _of_environment(text, packed)
+    if wrong is not None:
+        return wrong
     return WorkbenchError(
         f"The cluster {cluster.master} failed: {cause_of(text)}. 'workbench doctor --master' shows what it lacks."
     )
+
+
+def _of_interpreter(text: str) -> WorkbenchError | None:
+    """Return the error for a Python of the workers that does not run, or lacks something; None for another one."""
+    if "PYTHON_VERSION_MISMATCH" in text or "has different version" in text:
+        said = (
+            f"The executors' Python is of another version than this one: {_line_with('version', text)}. Name an "
+            "interpreter of the same minor version that exists on the workers, or give an environment."
+        )
+    elif "Cannot run program" in text:
+        said = (
+            f"The workers have no such Python: {_line_with('Cannot run program', text)}. Name an interpreter that "
+            "exists there, or give an environment."
+        )
+    elif "ModuleNotFoundError" in text:
+        said = (
+            f"The executors' Python lacks a package: {_line_with('ModuleNotFoundError', text)}. Install it there, name "
+            "another interpreter, or give an environment."
+        )
+    else:
+        return None
+    return WorkbenchError(said, settings=("python", "environment"))
+
+
+def _of_environment(text: str, path: str) -> WorkbenchError | None:
+    """Return the error for an archive whose Python does not run there, or lacks something; None for another one."""
+    name, here = Path(path).name, ".".join(platform.python_version_tuple()[:2])
+    if "PYTHON_VERSION_MISMATCH" in text or "has different version" in text:
+        said = (
+            f"has a Python of another version than this one: {_line_with('version', text)}. Pack one with Python {here}"
+        )
+    elif "Cannot run program" in text:
+        said = (
+            f"has no Python that runs on the workers: {_line_with('Cannot run program', text)}. Pack one with "
+            "bin/python in it: conda-pack brings Python along, and venv-pack needs the same Python at its path there"
+        )
+    elif "ModuleNotFoundError" in text:
+        said = f"lacks a package: {_line_with('ModuleNotFoundError', text)}. Install it there, and pack again"
+    else:
+        return None
+    return WorkbenchError(f"The environment {name} {said}.", settings=("environment",))
 
 
 def _line_with(sign: str, text: str) -> str:
@@ -173,7 +202,11 @@ def describe_workers(spark: "SparkSession", cluster: Cluster, budget: Budget) ->
         memory_gib=min(one[2] for one in kinds),
         system=" and ".join(dict.fromkeys(one[3] for one in kinds)),
         dedicated=manager(cluster).DEDICATED,
-        facts={"Python": " and ".join(dict.fromkeys(one[4] for one in kinds)), "master": cluster.kind},
+        facts={
+            "Python": " and ".join(dict.fromkeys(one[4] for one in kinds)),
+            "master": cluster.kind,
+            **({"environment": Path(cluster.environment).name} if cluster.environment else {}),
+        },
     )
 
 

@@ -11,6 +11,7 @@ from workbench.checks import within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.records import Executor
+from workbench.testbed.spark.cluster import environment as environments
 
 LOCAL = "local"
 _KINDS = {"spark://": "standalone", "k8s://": "kubernetes", "yarn": "yarn"}
@@ -77,6 +78,9 @@ class Cluster:
     python
         Python interpreter of the executors: a path that exists there and here, or a name on their ``PATH``; None: the
         path of this one.
+    environment
+        Archive of the executors' Python and its packages, on this machine: ``.tar.gz``, ``.tgz`` or ``.zip``, as
+        conda-pack and venv-pack make it. None: what the workers have.
     driver_host
         Address at which the executors reach this machine; None: the one from which it reaches the master.
     event_log
@@ -97,6 +101,7 @@ class Cluster:
     driver_host: str | None = None
     event_log: str | None = None
     allocation_s: float = 120.0
+    environment: str | None = None
 
     def __post_init__(self) -> None:
         if kind_of(self.master) == LOCAL:
@@ -125,6 +130,8 @@ class Cluster:
             raise WorkbenchError(
                 f"An executor has {self.executor_slots} slots; it must have at least 1.", settings=("executor_slots",)
             )
+        if self.environment is not None:
+            environments.check_name(self.environment, self.python)
         within("allocation_s", self.allocation_s, bounds.LEAST_S, bounds.SECONDS, "seconds", ends="[]")
 
     @property
@@ -135,7 +142,8 @@ class Cluster:
     @property
     def identity(self) -> str:
         """What a measurement depends on, without the address: reports show no names of machines."""
-        named = "\n".join((self.master, self.checkpoint, self.python or ""))
+        packed = [] if self.environment is None else [environments.digest(self.environment)]
+        named = "\n".join((self.master, self.checkpoint, self.python or "", *packed))
         many = f"{self.executor_slots} slot{'s' * (self.executor_slots > 1)}"
         return f"{self.kind} cluster {hashlib.sha256(named.encode()).hexdigest()[:8]}, executors of {many}"
 
@@ -143,6 +151,17 @@ class Cluster:
     def addresses(self) -> tuple[tuple[str, int], ...]:
         """Hosts and ports of the master; none for YARN, whose address is in Hadoop's configuration."""
         return _addresses(self.kind, self.master)
+
+    def check_here(self) -> None:
+        """Refuse what cannot be given to the executors because it is not on this machine.
+
+        Raises
+        ------
+        WorkbenchError
+            When the archive of the executors' packages is missing.
+        """
+        if self.environment is not None:
+            environments.check_there(self.environment)
 
     def executors(self, budget: Budget) -> tuple[int, Executor]:
         """Return how many executors `budget` needs, and one of them.

@@ -1,0 +1,97 @@
+"""Installed packages for the executors: an archive that Spark unpacks next to each, and the Python in it.
+
+The driver stays this process's interpreter. But Spark starts the executors' Python on this machine too, by the same
+relative path, to plan the source's batches; so a stand-in for it is where the JVM is started.
+"""
+
+import functools
+import hashlib
+import shlex
+import sys
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+from workbench.records import ENVIRONMENT_PYTHON, as_environment
+
+_SUFFIXES = (".tar.gz", ".tgz", ".zip")
+_MAKE = "conda pack -o environment.tar.gz, or venv-pack -o environment.tar.gz"
+
+
+def check_name(path: str, python: str | None) -> None:
+    """Refuse what is no archive, or names a second interpreter.
+
+    Raises
+    ------
+    WorkbenchError
+        When Spark could not unpack it, or `python` is given too.
+    """
+    if not path.endswith(_SUFFIXES):
+        raise WorkbenchError(
+            f"environment is {path!r}; it must be an archive that ends in {', '.join(_SUFFIXES)}, as {_MAKE} makes it. "
+            "To name an interpreter that exists on the workers, use python.",
+            settings=("environment", "python"),
+        )
+    if {*",#"} & {*path}:
+        raise WorkbenchError(
+            f"environment is {path!r}; Spark reads a comma and # in it as the end of a name. Rename the file.",
+            settings=("environment",),
+        )
+    if python is not None:
+        raise WorkbenchError(
+            f"environment is {path!r}, and python is {python!r}: the executors' Python is the archive's own. Leave one "
+            "of them out.",
+            settings=("environment", "python"),
+        )
+
+
+def check_there(path: str) -> None:
+    """Refuse an archive that is not here.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no such file.
+    """
+    if not Path(path).is_file():
+        raise WorkbenchError(
+            f"The environment {path!r} is no file on this machine, from which Spark gives it to the executors. Check "
+            f"the path, or make it: {_MAKE}.",
+            settings=("environment",),
+        )
+
+
+def digest(path: str) -> str:
+    """Return a digest of the archive's content; the same for a copy elsewhere.
+
+    Raises
+    ------
+    WorkbenchError
+        When there is no such file.
+    """
+    check_there(path)
+    seen = Path(path).stat()
+    return _digest(path, seen.st_size, seen.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(path: str, _size: int, _changed_ns: int) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def conf(path: str, kind: str) -> dict[str, str]:
+    """Return the settings by which executors of a cluster of this `kind` get the archive and use its Python."""
+    return {
+        "spark.yarn.dist.archives" if kind == "yarn" else "spark.archives": as_environment(str(Path(path).resolve())),
+        "spark.pyspark.python": ENVIRONMENT_PYTHON,
+        "spark.pyspark.driver.python": sys.executable,
+    }
+
+
+def stand_in(folder: Path) -> str:
+    """Write this process's interpreter under the archive's name into `folder`; give the name, relative to it."""
+    place = folder / ENVIRONMENT_PYTHON
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f'#!/bin/sh\ncd {shlex.quote(str(Path.cwd()))} && exec {shlex.quote(sys.executable)} "$@"\n')
+    place.chmod(0o700)
+    return ENVIRONMENT_PYTHON

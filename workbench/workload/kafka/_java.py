@@ -1,0 +1,115 @@
+"""Client settings as the Java client has them, which Spark uses; a key is handed over as text, never as a copy."""
+
+import base64
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench import bounds
+from workbench.errors import WorkbenchError
+from workbench.reading import read_text
+
+_JAAS = "org.apache.kafka.common.security"
+_LOGINS = {"PLAIN": f"{_JAAS}.plain.PlainLoginModule"} | dict.fromkeys(
+    ("SCRAM-SHA-256", "SCRAM-SHA-512"), f"{_JAAS}.scram.ScramLoginModule"
+)
+_SAME_NAME = frozenset({"security.protocol", "client.id", "client.rack", "fetch.min.bytes", "fetch.max.bytes"})
+_KEY, _CERTIFICATE, _PASSWORD = "ssl.key.location", "ssl.certificate.location", "ssl.key.password"
+_PEM = re.compile(r"-----BEGIN (?P<what>[A-Z0-9 ]{1,40})-----.*?-----END (?P=what)-----", re.DOTALL)
+_CONVERT = "openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in FILE -out NEW"
+_PBES2 = bytes.fromhex("2a864886f70d01050d")  # its name in a key, 1.2.840.113549.1.5.13
+_READ, _ENCRYPTED = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"
+
+
+def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return client settings in librdkafka's names in those of the Java client, which Spark uses.
+
+    Raises
+    ------
+    WorkbenchError
+        When a setting has no counterpart, or the files of a certificate and its key are not what Java reads. Values are
+        never quoted.
+    """
+    left = {name: str(value) for name, value in settings.items()}
+    found = {name: left.pop(name) for name in _SAME_NAME & left.keys()}
+    mechanism = left.pop("sasl.mechanism", None) or left.pop("sasl.mechanisms", None)
+    user, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
+    authority = left.pop("ssl.ca.location", None)
+    own = {name: left.pop(name) for name in (_CERTIFICATE, _KEY, _PASSWORD) if name in left}
+    if left or (mechanism is not None and mechanism not in _LOGINS):
+        wrong = min(left) if left else f"sasl.mechanism={mechanism}"
+        raise WorkbenchError(
+            f"The client setting {wrong} has no counterpart for Spark's Kafka source here; known are "
+            f"{', '.join(sorted(_SAME_NAME))}, sasl.mechanism ({', '.join(_LOGINS)}), sasl.username, sasl.password, "
+            f"ssl.ca.location, {_CERTIFICATE}, {_KEY} and {_PASSWORD}. Remove it, or measure on a sample with source: "
+            "replay.",
+            settings=("source",),
+        )
+    if mechanism is not None:
+        login = f'{_LOGINS[mechanism]} required username="{_quoted(user)}" password="{_quoted(password)}";'
+        found |= {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
+    if authority is not None:
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
+    return found | (_keystore(own) if own else {})
+
+
+def _keystore(own: Mapping[str, str]) -> dict[str, str]:
+    """Give the certificate and the key of this client, as text: a file with both would be a copy of the key."""
+    for name in (_CERTIFICATE, _KEY):
+        if name not in own:
+            raise WorkbenchError(
+                f"The client setting {min(own)} is given without {name}. Spark's Kafka source needs the certificate "
+                "and its key. Add it, or remove the other."
+            )
+    certificates = [text for what, text in _blocks(_CERTIFICATE, own[_CERTIFICATE]) if what == "CERTIFICATE"]
+    if not certificates:
+        raise WorkbenchError(
+            f"The file that {_CERTIFICATE} names has no certificate in PEM (BEGIN CERTIFICATE). Convert it: "
+            "openssl x509 -inform der -in FILE -out NEW."
+        )
+    keys = [(what, text) for what, text in _blocks(_KEY, own[_KEY]) if what.endswith(_READ)]
+    if len(keys) != 1:
+        raise WorkbenchError(
+            f"The file that {_KEY} names has {len(keys) or 'no'} private key{'s' * (len(keys) > 1)} in PEM (BEGIN "
+            f"{_READ}); it must have one. Name another file."
+        )
+    ((what, key),) = keys
+    if what not in {_READ, _ENCRYPTED}:
+        raise WorkbenchError(
+            f"The file that {_KEY} names has {what!r}; the Java client, which Spark uses, reads {_READ!r} or "
+            f"{_ENCRYPTED!r} (PKCS#8). Convert it with {_CONVERT}, and name NEW and its "
+            f"password ({_PASSWORD})."
+        )
+    if what == _ENCRYPTED and not own.get(_PASSWORD):
+        raise WorkbenchError(f"The key that {_KEY} names is encrypted. Add {_PASSWORD} to the client settings.")
+    if what == _ENCRYPTED and _PBES2 in _bytes(key):
+        raise WorkbenchError(
+            f"The key that {_KEY} names is encrypted by PBES2, as openssl does by itself; Java 17, which Spark may "
+            f"run on, reads only PBES1. Convert it with {_CONVERT}, and name NEW; or use a key without a password that "
+            "only you can read."
+        )
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": "\n".join(certificates),
+        "ssl.keystore.key": key,
+        # Java would take a password for that of an encrypted key.
+        **({_PASSWORD: own[_PASSWORD]} if what == _ENCRYPTED else {}),
+    }
+
+
+def _blocks(name: str, path: str) -> list[tuple[str, str]]:
+    text = read_text(path, f"The file {Path(path).name} of the client setting {name}", bounds.SCHEMA_BYTES)
+    return [(found["what"], found[0]) for found in _PEM.finditer(text)]
+
+
+def _bytes(pem: str) -> bytes:
+    """Give what a block holds; nothing where it is no base64, which Java will say."""
+    try:
+        return base64.b64decode("".join(pem.splitlines()[1:-1]))
+    except ValueError:
+        return b""
+
+
+def _quoted(text: str | None) -> str:
+    return (text or "").replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,117 @@
+"""The schema of a topic's values, from a file with what a schema registry hands out."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from workbench import bounds
+from workbench.checks import shown
+from workbench.errors import WorkbenchError
+from workbench.reading import parse_json, read_text
+
+Kind = Literal["AVRO", "JSON"]
+_AS_BYTES = "Leave it out: values are captured as bytes then, in the column value, and your query decodes them itself."
+_EXAMPLES = (
+    'an Avro record ({"type": "record", ...}), or a schema registry\'s answer ({"schema": "...", "schemaType": "AVRO"})'
+)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The schema of a topic's values.
+
+    Parameters
+    ----------
+    path
+        Of its file.
+    kind
+        ``"AVRO"``, or ``"JSON"`` for a JSON Schema, of which only `number` is used: JSON says itself what it holds.
+    definition
+        The schema as JSON.
+    number
+        Its id in the registry; None where the file does not say.
+    """
+
+    path: Path
+    kind: Kind
+    definition: Mapping[str, Any]
+    number: int | None = None
+
+    @property
+    def said(self) -> str:
+        """Its kind, file and id, as a message names it."""
+        number = "" if self.number is None else f" (id {self.number})"
+        return f"the {'Avro' if self.kind == 'AVRO' else 'JSON'} schema {self.path.name}{number}"
+
+    @property
+    def digest(self) -> str:
+        """Short name of what it says, whatever its file is called."""
+        text = json.dumps([self.kind, self.number, self.definition], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def read_schema(path: str | Path) -> Schema:
+    """Read an Avro schema, or a schema registry's answer.
+
+    Raises
+    ------
+    WorkbenchError
+        When the file cannot be read, or holds no schema that values can be decoded with here.
+    """
+    what = f"The schema {path}"
+    data = _json(read_text(path, what, bounds.SCHEMA_BYTES), what)
+    if not isinstance(data.get("schema"), str):
+        return Schema(Path(path), "AVRO", _record(data, what))
+    kind, number = data.get("schemaType", "AVRO"), data.get("id")
+    if kind == "PROTOBUF":
+        raise WorkbenchError(f"{what} has the schemaType PROTOBUF, which is not read here. {_AS_BYTES}")
+    if kind not in get_args(Kind):
+        raise WorkbenchError(
+            f"{what} has the schemaType {shown(kind)}; it must be {' or '.join(get_args(Kind))}. {_AS_BYTES}"
+        )
+    if data.get("references"):
+        raise WorkbenchError(
+            f"{what} refers to other schemas of the registry, which are not in the file. Write their definitions in "
+            "place of their names, and save that as the schema."
+        )
+    if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
+        raise WorkbenchError(f"{what} has the id {shown(number)}; it must be a whole number. Correct it or remove it.")
+    inside = _json(data["schema"], f"{what} has a text 'schema' that")
+    return Schema(Path(path), kind, _record(inside, what) if kind == "AVRO" else inside, number)
+
+
+def _json(text: str, what: str) -> dict[str, Any]:
+    try:
+        data = parse_json(text)
+    except ValueError as error:
+        raise WorkbenchError(f"{what} is no JSON: {error}. It must be {_EXAMPLES}.") from error
+    if not isinstance(data, dict):
+        raise WorkbenchError(f"{what} is {shown(data)}; it must be {_EXAMPLES}. Save that.")
+    return data
+
+
+def _record(definition: dict[str, Any], what: str) -> dict[str, Any]:
+    """Check that a definition is an Avro record whose values can become columns."""
+    # Only topics with an Avro schema need its library.
+    from workbench.workload.kafka import _avro  # noqa: PLC0415
+
+    if definition.get("type") == "object" or "$schema" in definition:
+        raise WorkbenchError(
+            f"{what} is a JSON Schema. JSON values become columns without one: leave it out, or save the registry's "
+            'answer with "schemaType": "JSON".'
+        )
+    if definition.get("type") != "record":
+        raise WorkbenchError(
+            f"{what} has the type {shown(definition.get('type'))}; it must be a record, whose fields become columns: "
+            f"{_EXAMPLES}. {_AS_BYTES}"
+        )
+    try:
+        fields = _avro.Decoder.of(definition).columns
+    except _avro.WRONG as error:
+        raise WorkbenchError(f"{what} is no Avro schema: {_avro.reason(error)}. Correct it.") from error
+    if not fields:
+        raise WorkbenchError(f"{what} is a record without fields; it must have one at least. Correct it.")
+    return definition
