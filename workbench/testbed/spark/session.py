@@ -5,7 +5,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -109,6 +109,10 @@ def _place(cluster: Cluster | None) -> str:
     return f' "-Duser.dir={Path.cwd()}"' if cluster and cluster.environment else ""
 
 
+def _started_in(cluster: Cluster | None, folder: Path) -> AbstractContextManager[None]:
+    return chdir(folder) if cluster and cluster.environment else nullcontext()
+
+
 def _conf_here(budget: Budget, memory: Memory, folder: Path, disk: Path) -> dict[str, str]:
     return {
         "spark.driver.host": "127.0.0.1",
@@ -180,7 +184,7 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         for side in ("driver", "executor"):
             key = f"spark.{side}.extraClassPath"
             conf.set(key, os.pathsep.join((str(conf.get(key)), *spec.generator.connector)))
-    with (folder / "jvm.log").open("ab") as log, chdir(folder if cluster and cluster.environment else "."):
+    with (folder / "jvm.log").open("ab") as log, _started_in(cluster, folder):
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     if cluster:
         check_room(gateway.jvm, cluster, budget, address)
