@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+import sys
+import tarfile
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +95,21 @@ def test_the_doctor_finds_a_cluster_fit_and_leaves_nothing(workers, cluster):
         "cluster", "application", "authentication", "executors", "workers", "checkpoints",
     ]  # fmt: skip
     assert [one.thing for one in found if one.fix] == ["authentication"]  # which is off here, and not needed
+    assert left(workers, cluster) == ([], [], [])
+
+
+def test_executors_use_the_python_of_an_archive_and_the_driver_its_own(workers, cluster, tmp_path):
+    used, python, archive = tmp_path / "used", tmp_path / "python", tmp_path / "packages.tar.gz"
+    python.write_text(f'#!/bin/sh\necho >> {used}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(python, "bin/python")
+    testbed = SparkTestbed(cluster=replace(cluster, environment=str(archive)), warmup_cap_s=5)
+    with testbed.deploy(find_query("nexmark:q1"), ONE) as run:
+        run.set_rate(1_000.0)
+        run.settle(2)
+        assert run.observe(5).consumed_records > 0
+    assert used.exists()
     assert left(workers, cluster) == ([], [], [])
 
 

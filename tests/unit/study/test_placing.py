@@ -169,7 +169,7 @@ def test_of_plans_that_are_as_fast_the_one_of_less_cost_is_best(study):
 
 def test_the_report_leads_with_the_gain_over_the_default_scheduler(study):
     usual = np.median([plan.rate.rate for plan in study.methods["flink-default"]])
-    gain = units.share(study.best.rate.rate / usual - 1)
+    gain = units.percent(study.best.rate.rate / usual - 1)
     best = cards(study)[0]
     assert f"{gain} more than by the default scheduler" in best.finding.split(".  ")[0]
     assert re.search(r"The (cores|state access|network) of worker w\d fills? up first\.( No plan .+)?$", best.finding)
