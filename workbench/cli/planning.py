@@ -16,7 +16,7 @@ from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, Reused
-from workbench.records import PlannedStudy, planned_to_dict
+from workbench.records import CapacityPlan, PlannedStudy, planned_to_dict
 from workbench.study import (
     DryRun,
     Planned,
@@ -29,6 +29,7 @@ from workbench.study import (
     write_planned,
 )
 from workbench.views.first_screen import origin
+from workbench.views.front import asked_for
 
 RECORDED = ".recorded.json"
 """Ending of the plans that ship with a study."""
@@ -95,25 +96,29 @@ def _show(planned: Planned) -> None:
     for reason in show_plan.reasons(plans):
         look.line(out, reason)
     for plan in plans:
-        executor, cores = plan.executor, f"{plan.executor.millicores / 1000:g}"
-        driver = "a driver" if plan.price is None else "a driver, which the price does not include"
-        look.line(
-            out,
-            f"{units.rate(plan.rate)}: {plan.room()}. Each executor has {cores} core{'s' * (cores != '1')} and "
-            f"{units.count(executor.memory_mb)} MB. Add {driver}.",
-        )
-        if plan.allocation is not None:
-            look.line(out, f"  tasks: {_counts(plan.allocation.tasks)}")
-        if plan.layout is not None:
-            look.line(out, f"  partitions: {_counts(plan.layout.partitions)}")
-        if plan.batch_parts:
-            look.line(out, f"  {plan.where_time_goes()}")
+        for text in _deployed(plan):
+            look.line(out, text)
     for note in show_plan.notes(plans):
         look.line(out, note)
     for interval, reason in intervals_left_out(planned.sweep).items():
         look.line(out, f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
     if plans:
         look.line(out, f"{plans[0].basis()} The exploration ended: {planned.exploration.reason}.")
+
+
+def _deployed(plan: CapacityPlan) -> list[str]:
+    """Say what the deployment of a plan consists of, and what else was asked of it."""
+    executor, cores = plan.executor, f"{plan.executor.millicores / 1000:g}"
+    driver = "a driver" if plan.price is None else "a driver, which the price does not include"
+    each = f"{cores} core{'s' * (cores != '1')} and {units.count(executor.memory_mb)} MB"
+    said = [f"{units.rate(plan.rate)}: {plan.room()}. Each executor has {each}. Add {driver}."]
+    if plan.allocation is not None:
+        said.append(f"  tasks: {_counts(plan.allocation.tasks)}")
+    if plan.layout is not None:
+        said.append(f"  partitions: {_counts(plan.layout.partitions)}")
+    if plan.batch_parts:
+        said.append(f"  {plan.where_time_goes()}")
+    return said + [f"  {answer}" for answer in asked_for(plan)]
 
 
 def _counts(counts: Mapping[str, int]) -> str:

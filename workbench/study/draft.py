@@ -25,6 +25,7 @@ from workbench.workload import Dataset
 
 _LOOKED_AT = 200_000  # rows
 _HOT = 0.05
+_TIMES_FAIR = 2.0  # the share that a value would have if all were alike
 _TIMES = ("event_time", "eventtime", "timestamp", "datetime", "time", "date", "ts", "at")
 _RATES = (10, 100)  # thousand records/s
 
@@ -109,7 +110,7 @@ def _hot(sample: pa.Table, event_time: str | None) -> Iterator[tuple[str, float]
         if not len(counts):
             continue
         share = pc.max(counts).as_py() / sample.num_rows
-        if len(counts) > 2 * 1 / _HOT and share >= _HOT:
+        if share >= max(_HOT, _TIMES_FAIR / len(counts)):
             yield field.name, share
 
 

@@ -1,5 +1,6 @@
 """Deployments next to a planned one: fewer and more workers (or slots), with what they cost and risk."""
 
+import itertools
 from dataclasses import dataclass
 
 from workbench.capacity import Model
@@ -37,7 +38,8 @@ def choices(model: Model, plan: CapacityPlan) -> tuple[Choice, ...]:
     """Give the plan and the two deployments before and after it; none where the plan's risk is not known.
 
     Steps are whole workers of the planned type, filled, or slots where nothing is priced. The plan's own risk is the
-    verdict's, so that no two figures of a page contradict each other.
+    verdict's, so that no two figures of a page contradict each other. More slots are no riskier, because some of them
+    may stay idle: beyond the runs the interval widens, but that is no reason to pay for less.
     """
     if plan.verdict is None or plan.verdict.risk is None:
         return ()
@@ -45,13 +47,15 @@ def choices(model: Model, plan: CapacityPlan) -> tuple[Choice, ...]:
     planned = own if price is None else price.workers
     steps = range(max(1, planned - _BESIDE), planned + _BESIDE + 1)
     slots = [own if step == planned else step * (1 if price is None else price.slots_per_worker) for step in steps]
-    risks = model.risks(plan.rate, plan.budget.profile.memory_mb, slots)
+    found = model.risks(plan.rate, plan.budget.profile.memory_mb, slots)
+    own_risk = [plan.verdict.risk if step == planned else risk for step, risk in zip(steps, found, strict=True)]
+    risks = [*own_risk[: steps.index(planned)], *itertools.accumulate(own_risk[steps.index(planned) :], min)]
     return tuple(
         Choice(
             None if price is None else step,
             count,
             None if price is None else price.per_month / price.workers * step,
-            plan.verdict.risk if step == planned else risk,
+            risk,
             step == planned,
         )
         for step, count, risk in zip(steps, slots, risks, strict=True)

@@ -1,8 +1,10 @@
 """The first screen of a plan: where it comes from, one sentence, a row per target with its verdict, what to mind."""
 
+import math
 from collections.abc import Sequence
 
 from workbench import units
+from workbench.escaping import for_html as escape
 from workbench.records import CapacityPlan, Measurement, ModelFinding, Price
 from workbench.study import Planned
 from workbench.views.choices import choices
@@ -30,7 +32,9 @@ def sentence(planned: Planned) -> str:
         return "No target could be planned; the reasons are below."
     plan = max(planned.plans, key=lambda one: one.rate)
     verdict = "" if plan.verdict is None else f": {plan.verdict.level}"
-    return f"{plan.query} at {units.rate(plan.rate)} needs {deployment(plan)}{verdict}."
+    without = len(planned.refused)
+    none = f" {without} of {without + len(planned.plans)} targets have no plan." if without else ""
+    return f"{plan.query} at {units.rate(plan.rate)} needs {deployment(plan)}{verdict}.{none}"
 
 
 def deployment(plan: CapacityPlan) -> str:
@@ -54,10 +58,38 @@ def risk(plan: CapacityPlan) -> str:
     return units.chance(plan.verdict.risk)
 
 
+def backlog(plan: CapacityPlan, outage_s: float) -> str:
+    """Say how long the backlog of an outage lasts, in whole minutes: the capacity is not known more exactly."""
+    expected, at_worst = plan.catch_up_s(outage_s), plan.catch_up_s(outage_s, plan.low)
+    said = f"After {about(outage_s)} down, the backlog at {units.rate(plan.rate)}"
+    if not math.isfinite(expected):
+        return f"{said} never goes."
+    surely = f"{about(at_worst)} at" if math.isfinite(at_worst) else "never at"
+    return f"{said} is gone in about {about(expected)} ({surely} the interval's low end)."
+
+
+def about(seconds: float) -> str:
+    """Write a time in minutes, or in two digits where it is shorter."""
+    return f"{units.count(seconds / 60)} min" if seconds >= 120 else units.seconds(float(f"{seconds:.2g}"))
+
+
+def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
+    """Answer what was asked in addition to the rate: to catch up in time, and to carry the lowest load."""
+    said = []
+    if plan.outage is not None:
+        asked = about(plan.outage.catch_up_s)
+        said.append(f"{backlog(plan, plan.outage.outage_s)} You asked for {asked}.")
+    if plan.low_slots is not None:
+        slots = f"{plan.low_slots} of {units.some(plan.budget.slots, 'slot')}"
+        said.append(f"At the lowest load {slots} for {units.rate(plan.rate)} are enough.")
+    return tuple(said)
+
+
 def front_html(planned: Planned) -> str:
     """Write the first screen; every text of the user's is escaped."""
     beside = beside_html(*(_choices_html(planned, plan) for plan in planned.plans))
-    return "".join((header(planned), _targets(planned.plans), cares_html(cares(planned.plans)), beside))
+    answers = "".join(f"<p>{escape(text)}</p>" for plan in planned.plans for text in asked_for(plan))
+    return "".join((header(planned), _targets(planned), answers, cares_html(cares(planned.plans)), beside))
 
 
 def start_html(plans: Sequence[CapacityPlan]) -> str:
@@ -87,13 +119,17 @@ def _when_and_where(runs: Sequence[Measurement]) -> tuple[str, ...]:
     return " to ".join(dates), testbed_name(runs[-1].testbed_kind, runs[-1].testbed), runs[-1].machine.processor or ""
 
 
-def _targets(plans: Sequence[CapacityPlan]) -> str:
+def _targets(planned: Planned) -> str:
+    plans = planned.plans
     if not plans:
         return ""
     priced = any(plan.price is not None for plan in plans)
     columns = ("Target", "Verdict", "Deploy", CAPACITY.capitalize(), "Risk of falling short")
     names = (*columns, *["Cost a month"] * priced)
-    return table_html(names, (_target(plan, priced=priced) for plan in plans))
+    rows = [(plan.rate, _target(plan, priced=priced)) for plan in plans]
+    none = Chip("no plan", "unsure")
+    rows += [(rate, [units.rate(rate), none, *[""] * (len(names) - 2)]) for rate, _ in planned.refused]
+    return table_html(names, [row for _, row in sorted(rows, key=lambda one: one[0])])
 
 
 def _target(plan: CapacityPlan, *, priced: bool) -> list[str | Chip]:

@@ -24,7 +24,7 @@ from workbench.views.figures import (
     trigger_intervals,
 )
 from workbench.views.first_screen import testbed_name
-from workbench.views.front import front_html, sentence, start_html
+from workbench.views.front import backlog, front_html, sentence, start_html
 from workbench.views.model_cards import forms, safety
 
 _DAY = "What would following the load save?"
@@ -154,7 +154,7 @@ def _waiting(planned: Planned) -> list[Card]:
         )
         for plan in planned.plans
     )
-    finding = f"{_backlog(max(planned.plans, key=lambda plan: plan.rate), outage_s)} {_waits(planned.plans)}".rstrip()
+    finding = f"{backlog(max(planned.plans, key=lambda plan: plan.rate), outage_s)} {_waits(planned.plans)}".rstrip()
     table = Table(
         "One row per target rate",
         (
@@ -167,20 +167,6 @@ def _waiting(planned: Planned) -> list[Card]:
         rows,
     )
     return [Card("waiting", "How long do records wait, and how long does a backlog last?", finding, table=table)]
-
-
-def _backlog(plan: CapacityPlan, outage_s: float) -> str:
-    """Say how long the backlog of an outage lasts, in whole minutes: the capacity is not known more exactly."""
-    expected, at_worst = plan.catch_up_s(outage_s), plan.catch_up_s(outage_s, plan.low)
-    said = f"After {_about(outage_s)} down, the backlog at {units.rate(plan.rate)}"
-    if not math.isfinite(expected):
-        return f"{said} never goes."
-    surely = f"{_about(at_worst)} at" if math.isfinite(at_worst) else "never at"
-    return f"{said} is gone in about {_about(expected)} ({surely} the interval's low end)."
-
-
-def _about(seconds: float) -> str:
-    return f"{units.count(seconds / 60)} min" if seconds >= 120 else units.seconds(float(f"{seconds:.2g}"))
 
 
 def _waits(plans: Sequence[CapacityPlan]) -> str:

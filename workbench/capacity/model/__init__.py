@@ -1,6 +1,6 @@
 """How capacity grows with memory and slots: forms, the scaling law, the mechanism, their checks."""
 
-from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, check_model, check_runs
+from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
 from workbench.capacity.model.growth import Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
@@ -48,6 +48,7 @@ __all__ = [
     "ScalingModel",
     "Weights",
     "advise",
+    "alike",
     "as_points",
     "as_runs",
     "carries",

@@ -64,7 +64,7 @@ def check_model(
     findings = (
         _few_runs(points, fewest_runs),
         _extrapolation(points, slots),
-        _disagreement(model, points, rates, target, forms),
+        _disagreement(model.form, alike(model, points, rates, slots, memory_mb, forms=forms)),
         _wide(model, target),
         _memory_not_measured(points, memory_mb),
         _memory_edge(model, points, slots),
@@ -72,6 +72,30 @@ def check_model(
         _parts(model),
     )
     return tuple(finding for finding in findings if finding is not None)
+
+
+def alike(
+    model: Model,
+    X: ArrayLike,  # noqa: N803
+    y: ArrayLike,
+    slots: float,
+    memory_mb: float,
+    *,
+    forms: Sequence[str] = STREAMBED_FORMS,
+) -> dict[str, float]:
+    """Give the capacity at a budget by `model` and by each form that fits the runs about equally well, records/s.
+
+    Parameters
+    ----------
+    model, X, y, slots, memory_mb, forms
+        As for `check_model`.
+    """
+    points, rates = as_runs(X, y, fewest=1)
+    target = np.array([[memory_mb, slots]], dtype=float)
+    fits = [fit_least_squares(form, points, rates) for form in forms] if len(points) > 1 else []
+    best = min((fit.leave_one_out for fit in fits), default=np.inf)
+    answers = {fit.form: float(fit.predict(target)[0]) for fit in fits if fit.leave_one_out <= PLAUSIBLE * best}
+    return answers | {model.form: float(model.predict(target)[0])}
 
 
 def check_runs(runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int, str]) -> tuple[ModelFinding, ...]:
@@ -165,14 +189,8 @@ def _extrapolation(points: np.ndarray, slots: float) -> ModelFinding | None:
     )
 
 
-def _disagreement(
-    model: Model, points: np.ndarray, rates: np.ndarray, target: np.ndarray, forms: Sequence[str]
-) -> ModelFinding | None:
-    fits = [fit_least_squares(form, points, rates) for form in forms] if len(points) > 1 else []
-    best = min((fit.leave_one_out for fit in fits), default=np.inf)
-    answers = {fit.form: fit.predict(target)[0] for fit in fits if fit.leave_one_out <= PLAUSIBLE * best}
-    middle = model.predict(target)[0]
-    answers[model.form] = middle
+def _disagreement(own: str, answers: Mapping[str, float]) -> ModelFinding | None:
+    middle = answers[own]
     spread = (max(answers.values()) - min(answers.values())) / middle if middle > 0 else np.inf
     if spread <= DISAGREEMENT:
         return None

@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
-from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, carries, check_model
+from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, alike, carries, check_model
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_cores,
@@ -153,7 +153,17 @@ def plan(
         *exploration.findings,
     )
     (shortfall,) = _risks(model, rate, gain, memory, [budget.slots])
-    doubts = Doubts(shortfall, low, high, budget.slots / most, len(rates), findings, sample.testbed_kind)
+    doubts = Doubts(
+        shortfall,
+        low,
+        high,
+        budget.slots / most,
+        len(rates),
+        findings,
+        sample.testbed_kind,
+        rate / gain.ratio,
+        alike(exploration.model, points, rates, budget.slots, memory),
+    )
     return CapacityPlan(
         query=sample.query,
         rate=rate,

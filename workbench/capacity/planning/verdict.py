@@ -7,7 +7,7 @@ first doubt that applies, the gravest first, is the reason.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ class _Remedies(NamedTuple):
 
 _OF_A_STUDY = _Remedies(
     "Add larger counts to slots in the study, then run: workbench plan STUDY.yaml",
-    'Add "risk: 0.05" to the study, then run: workbench plan STUDY.yaml',
+    'Set "risk: 0.05" in the study, then run: workbench plan STUDY.yaml',
     "When the machine is quiet, run: workbench plan STUDY.yaml --journal NEW.jsonl",
 )
 _REMEDIES: Mapping[str, _Remedies] = MappingProxyType(
@@ -69,6 +69,10 @@ class Doubts:
         What is doubtful about the model, the runs and the plan.
     testbed_kind
         Where the runs were made, which decides how more of them are made.
+    rate
+        That the capacity must carry, records/s.
+    alike
+        Capacity by each form that fits the runs about equally well, records/s.
     """
 
     risk: float
@@ -78,6 +82,8 @@ class Doubts:
     runs: int
     findings: Sequence[ModelFinding]
     testbed_kind: str = "spark"
+    rate: float = 0.0
+    alike: Mapping[str, float] = field(default_factory=dict)
 
 
 def falls_short(risk: float) -> bool:
@@ -90,24 +96,31 @@ def judge(doubts: Doubts) -> PlanVerdict:
     found = {one.concern: one for one in doubts.findings}
     doubtful = found["doubtful runs"].value / doubts.runs if "doubtful runs" in found else 0.0
     spread = found["forms disagree"].value if "forms disagree" in found and doubts.extrapolation > FAR else 0.0
+    form = min(doubts.alike, key=lambda name: doubts.alike[name], default="")
+    below = doubts.extrapolation > 1 and doubts.alike.get(form, math.inf) < doubts.rate
     width = doubts.high / doubts.low if doubts.low > 0 else math.inf
     larger, safer, quieter = _REMEDIES.get(doubts.testbed_kind, _OF_A_STUDY)
     short = f"The probability that its capacity is below the rate is {units.chance(doubts.risk)}."
-    far = f"It has {doubts.extrapolation:.1f} times as many slots as the largest deployment measured."
+    far = f"It has {units.number(doubts.extrapolation, 2)} times as many slots as the largest deployment measured."
     wide = (
         f"Its capacity is known only to within a factor of {width:.1f}."
         if math.isfinite(width)
         else "Its capacity has no known lower bound."
     )
     grave = (
-        (doubts.risk > GRAVE_RISK, short, safer),
         (doubts.extrapolation > VERY_FAR, far, larger),
+        (doubts.risk > GRAVE_RISK, short, safer),
         (width > GRAVE_WIDTH, wide, larger),
-        (spread > GRAVE_SPREAD, f"Models that fit the runs alike differ by {units.chance(spread)} here.", larger),
+        (
+            below and spread > GRAVE_SPREAD,
+            f"Models that fit the runs alike differ by {units.chance(spread)} here.",
+            larger,
+        ),
     )
     some = (
-        (falls_short(doubts.risk), short, safer),
         (doubts.extrapolation > FAR, far, larger),
+        (falls_short(doubts.risk), short, safer),
+        (below, _by_another(form, doubts), larger),
         (doubtful > 0.5, f"{units.chance(doubtful)} of the runs are doubtful.", quieter),
     )
     for doubted, reason, remedy in grave:
@@ -120,6 +133,11 @@ def judge(doubts: Doubts) -> PlanVerdict:
         if concern in found:
             return PlanVerdict("risky", doubts.risk, found[concern].finding, found[concern].advice)
     return PlanVerdict("safe", doubts.risk, short, "")
+
+
+def _by_another(form: str, doubts: Doubts) -> str:
+    rate = units.rate(doubts.alike.get(form))
+    return f"By the {form} form, which fits the runs about as well, its capacity is only {rate}."
 
 
 def fill(least: int, paid: int, most_measured: int, risks_of: Callable[[Sequence[int]], Sequence[float]]) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from workbench import units
 from workbench.capacity.explore import Exploration
-from workbench.capacity.model import MARGIN, check_model
+from workbench.capacity.model import MARGIN, alike, check_model
 from workbench.capacity.planning.verdict import Doubts, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -154,7 +154,15 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     )
     (risk,) = risks([slots])
     judged = Doubts(
-        risk, float(low[0]), float(high[0]), slots / most, len(exploration.fitted), findings, sample.testbed_kind
+        risk,
+        float(low[0]),
+        float(high[0]),
+        slots / most,
+        len(exploration.fitted),
+        findings,
+        sample.testbed_kind,
+        question.rate * worse * float(exploration.model.predict(target)[0] / model.predict(target)[0]),
+        alike(exploration.model, exploration.points, exploration.rates, slots, question.memory_mb),
     )
     plan = CapacityPlan(
         query=sample.query,

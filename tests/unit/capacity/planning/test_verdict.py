@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from workbench.capacity.planning.verdict import Doubts, fill, judge
 from workbench.records import ModelFinding
 
-CALM = Doubts(risk=0.004, low=1.1e5, high=1.4e5, extrapolation=1.5, runs=3, findings=())
+CALM = Doubts(risk=0.004, low=1.1e5, high=1.4e5, extrapolation=1.5, runs=3, findings=(), rate=1e5)
 
 
 def finding(concern, value):
@@ -30,21 +30,32 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
         (
             {"extrapolation": 5.0},
             "don't rely on it yet",
-            "It has 5.0 times as many slots as the largest deployment measured.",
+            "It has 5 times as many slots as the largest deployment measured.",
         ),
         ({"high": 3e5}, "don't rely on it yet", "Its capacity is known only to within a factor of 2.7."),
         ({"low": 0.0}, "don't rely on it yet", "Its capacity has no known lower bound."),
         ({"findings": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
         ({"risk": 0.1}, "risky", "The probability that its capacity is below the rate is 10 %."),
-        ({"extrapolation": 3.0}, "risky", "It has 3.0 times as many slots as the largest deployment measured."),
+        ({"extrapolation": 3.0}, "risky", "It has 3 times as many slots as the largest deployment measured."),
         ({"findings": (finding("doubtful runs", 2),)}, "risky", "67 % of the runs are doubtful."),
         ({"findings": (finding("hot key", 3.0),)}, "risky", "about hot key"),
         ({"findings": (finding("forms disagree", 0.9),)}, "safe", "The probability"),
         (
-            {"findings": (finding("forms disagree", 0.9),), "extrapolation": 3.0},
+            {"findings": (finding("forms disagree", 0.9),), "extrapolation": 3.0, "alike": {"log": 0.9e5, "sqrt": 2e5}},
             "don't rely on it yet",
             "Models that fit the runs alike differ by 90 % here.",
         ),
+        (
+            {"findings": (finding("forms disagree", 0.9),), "extrapolation": 1.9, "alike": {"log": 1.1e5, "sqrt": 2e5}},
+            "safe",
+            "The probability",
+        ),
+        (
+            {"alike": {"linear": 1.3e5, "log": 0.98e5}},
+            "risky",
+            "By the log form, which fits the runs about as well, its capacity is only 98 k records/s.",
+        ),
+        ({"alike": {"log": 0.98e5}, "extrapolation": 1.0}, "safe", "The probability"),
     ],
 )
 def test_the_gravest_doubt_is_the_reason_and_has_a_remedy(change, level, reason):
