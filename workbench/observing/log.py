@@ -57,7 +57,7 @@ class SeenBatch:
         Tasks that could run at once; 0 if the log does not say.
     since_s, idle_s
         Seconds since the batch before it began, with rows or without; those of them in which none ran. Both are inf
-        where the one told before it began later, as in progress events that were put together from several files.
+        where the one recorded before it began later, as in progress events that were put together from several files.
     left_rows
         Whether rows were there that it did not take, as far as its sources say (Spark's Kafka source does).
     """
@@ -218,7 +218,7 @@ class _Seen:
     batches: list[SeenBatch] = field(default_factory=list)
     open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
-    last: tuple[float, float] | None = None  # when the batch of this run that was told last began and ended
+    last: tuple[float, float] | None = None  # when the batch of this run that was recorded last began and ended
     last_id: int = -1
     run_id: str | None = None
     known: set[tuple[str, int]] = field(default_factory=set)
