@@ -54,7 +54,7 @@ SEED = 2**32 - 1
 NUMBER = 10**18
 """Largest number of a measurement or plan."""
 LEAST_NUMBER = 1e-30
-"""Smallest number of a measurement or plan that differs from 0: what is nearer to 0 is noise of a calculation."""
+"""Smallest number of a measurement or plan: what is nearer to 0 is left over of a calculation, and counts as 0."""
 WORKER_CPUS = 10_000
 """Most cores of a priced worker."""
 LEAST_PRICE, PRICE = 1e-6, 1e9

@@ -6,6 +6,7 @@ log's tasks.
 """
 
 import json
+import math
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -55,7 +56,8 @@ class SeenBatch:
     slots
         Tasks that could run at once; 0 if the log does not say.
     since_s, idle_s
-        Seconds since the batch before it began, with rows or without; those of them in which none ran.
+        Seconds since the batch before it began, with rows or without; those of them in which none ran. Both are inf
+        where the one recorded before it began later, as in progress events that were put together from several files.
     left_rows
         Whether rows were there that it did not take, as far as its sources say (Spark's Kafka source does).
     """
@@ -216,7 +218,7 @@ class _Seen:
     batches: list[SeenBatch] = field(default_factory=list)
     open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
-    last: tuple[float, float] | None = None  # when the newest batch of this run began and ended
+    last: tuple[float, float] | None = None  # when the batch of this run that was recorded last began and ended
     last_id: int = -1
     run_id: str | None = None
     known: set[tuple[str, int]] = field(default_factory=set)
@@ -292,9 +294,8 @@ class _Reading:
         run, number = str(progress.get("runId")), int(progress["batchId"])
         duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
         rows, start_s = rows_of(progress), _seconds(progress["timestamp"])
-        last = seen.last if run == seen.run_id else None
-        if last is None or start_s > last[0]:
-            seen.last = (start_s, start_s + max(0.0, min(duration_s, _MOST_S)))
+        last = seen.last if run == seen.run_id and seen.last is not None and seen.last[0] <= start_s else None
+        seen.last = (start_s, start_s + max(0.0, min(duration_s, _MOST_S)))
         if not rows or (run, number) in seen.known:  # none, or in the file of progress events and in the log
             return
         if not (0 < duration_s < _MOST_S and rows < _MOST_ROWS):
@@ -308,7 +309,7 @@ class _Reading:
         if seen.since_start <= _COLD:
             return
         slots = self._slots_at(start_s + duration_s)
-        began_s, ended_s = last or (start_s, start_s)
+        began_s, ended_s = last or (-math.inf, -math.inf)
         since_s, idle_s = start_s - began_s, start_s - ended_s
         left_rows = any(_behind(source) > 0 for source in progress["sources"])
         seen.batches.append(SeenBatch(start_s, duration_s, rows, slots, since_s, idle_s, left_rows))

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.placement.problem import Link, PlacementProblem
 
@@ -109,8 +110,8 @@ def _checked(problem: PlacementProblem, name: str, shares: Sequence[float]) -> t
     good = all(math.isfinite(share) and share >= 0 for share in shares)
     if len(shares) != count or not good or math.fsum(shares) <= 0:
         raise WorkbenchError(
-            f"The shares of operator {name!r} are {list(shares)!r}; give a finite number from 0 on for each of its "
-            f"{count} tasks, not all 0."
+            f"The {len(shares):,} shares of operator {name!r} are {shown(list(shares))}; give a finite number from 0 "
+            f"on for each of its {count} tasks, not all 0."
         )
     return tuple(float(share) for share in shares)
 

@@ -8,6 +8,7 @@ needs twice the memory for the same response.
 import math
 import os
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -55,14 +56,14 @@ class StateResponse:
             f"A state response has columns of {', '.join(str(len(column)) for column in columns)} rows; give as many "
             "of each, at least one.",
         )
-        require(
-            bool(np.all(np.diff([0.0, *self.memory_mb]) > 0)),
-            f"The memory of a state response is {list(self.memory_mb)} MB; it must ascend from above 0.",
-        )
-        require(
-            all(0 <= rate <= 1 for rate in self.hit_rate),
-            f"The hit rates of a state response are {list(self.hit_rate)}; each must be a share from 0 to 1.",
-        )
+        for before, memory in pairwise((0.0, *self.memory_mb)):
+            require(
+                memory > before,
+                f"The memory of a state response is {memory:g} MB after {before:g} MB; it must ascend from above 0. "
+                "Give each memory once.",
+            )
+        for rate in self.hit_rate:
+            require(0 <= rate <= 1, f"A hit rate of a state response is {rate:g}; it must be a share from 0 to 1.")
         require(
             all(0 <= wait < math.inf for wait in self.latency_s)
             and all(0 < rate < math.inf for rate in self.true_rate),

@@ -323,6 +323,22 @@ def test_rows_that_come_after_a_pause_came_within_an_interval():
     assert load_of(seen, 2.0).peak_rate == pytest.approx(16_400, rel=0.02)
 
 
+@pytest.mark.parametrize("early", [6, 40])
+def test_a_batch_that_is_told_too_late_leaves_the_peak_as_it_is(tmp_path, early):
+    """As in a file of progress events that was put together from several."""
+    log = list(events(a_day(0.5 * TRUE)))
+    told = [event["progress"] for event in log if "progress" in event]
+    bare = written(tmp_path / "log", [event for event in log if "progress" not in event])
+    lines = tmp_path / "progress.jsonl"
+
+    def peak(ordered):
+        lines.write_text("".join(json.dumps(one) + "\n" for one in ordered))
+        return load_of(read_log(bare, progress=lines).batches, 2.0).peak_rate
+
+    late = [*told[: early - 1], *told[early : early + 9], told[early - 1], *told[early + 9 :]]
+    assert peak(late) == pytest.approx(peak(told), rel=0.02)
+
+
 def test_the_peak_is_that_of_all_slots():
     few = [batch(2.0 * n, 1.0, 8_000 + 50 * n) for n in range(60)]
     many = [batch(200 + 2.0 * n, 1.0, 40_000 + 300 * n, slots=12) for n in range(40)]

@@ -60,10 +60,14 @@ def test_the_heavy_task_is_kept_apart():
         ({"join": [1]}, "unknown operator 'join'; the operators are source, count, sink"),
         (
             {"count": [1, 2]},
-            r"shares of operator 'count' are \[1, 2\]; give a finite number from 0 on for each of its 4",
+            r"The 2 shares of operator 'count' are \[1, 2\]; give a finite number from 0 on for each of its 4",
         ),
         ({"count": [0, 0, 0, 0]}, "not all 0"),
         ({"count": [1, -1, 1, 1]}, "give a finite number from 0 on"),
+        (
+            {"count": [0.5] * 2_000},
+            r"The 2,000 shares of operator 'count' are \[[0-9., ]{1,60}\.\.\.; give a finite number",
+        ),
         (
             {"count": [1, 2, 3, 4], "sink": [4, 3, 2, 1]},
             "'count' and 'sink' are joined by a forward edge but given uneq",

@@ -23,6 +23,7 @@ def test_the_reference_gives_every_bound():
         f"| {bounds.RUNS:,} |",
         f"| {bounds.TEXT:,} characters |",
         f"| {bounds.NUMBER:g} |",
+        f"| below {bounds.LEAST_NUMBER:g} |",
         f"| {bounds.YAML_BYTES / bounds.MEBIBYTE:g} MiB; {bounds.NESTING} |",
         f"| {bounds.TABLE_BYTES // bounds.MEBIBYTE} MiB |",
         f"| {bounds.DOCUMENT_BYTES // bounds.MEBIBYTE} MiB |",

@@ -1,5 +1,6 @@
 """Memory per operator: managed memory, the cache it leaves, and a measured response."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -114,8 +115,16 @@ def test_a_response_is_read_from_a_file(tmp_path):
         (lambda: Deployment(MODEL, {"a": 1, "b": 1}, key_shares={"a": [0.5, 0.5]}), "'a' has 2 shares of its records"),
         (lambda: Deployment(MODEL, {"a": 2, "b": 1}, key_shares={"a": [0.5, 0.4]}), "adding up to 1"),
         (lambda: replace(TABLE, hit_rate=(0.2, 0.5)), "columns of 3, 2, 3, 3 rows"),
-        (lambda: replace(TABLE, memory_mb=(200.0, 100.0, 400.0)), "must ascend from above 0"),
-        (lambda: replace(TABLE, hit_rate=(0.2, 0.5, 1.9)), "each must be a share"),
+        (
+            lambda: replace(TABLE, memory_mb=(200.0, 100.0, 400.0)),
+            r"memory of a state response is 100 MB after 200 MB; it must ascend from above 0\. Give each memory once",
+        ),
+        (lambda: replace(TABLE, memory_mb=(0.0, 100.0, 400.0)), "is 0 MB after 0 MB; it must ascend from above 0"),
+        (lambda: replace(TABLE, memory_mb=(100.0, 100.0, math.nan)), "is 100 MB after 100 MB"),
+        (
+            lambda: replace(TABLE, hit_rate=(0.2, 1.9, -0.5)),
+            r"^A hit rate of a state response is 1\.9; it must be a share from 0 to 1\.",
+        ),
         (lambda: replace(TABLE, true_rate=(0.0, 1.0, 2.0)), "true rates above 0"),
         (lambda: replace(TABLE, tasks=0), "was measured with 0 tasks"),
         (
