@@ -36,6 +36,14 @@ def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("hot", "others", "found"), [(95, 39, {"shop": 0.2375}), (10, 39, {}), (200, 1, {})])
+def test_a_key_is_hot_with_several_times_its_fair_share(tmp_path, hot, others, found):
+    shops = [0] * hot + [1 + n % others for n in range(ROWS - hot)]
+    pq.write_table(pa.table({"shop": pa.array(shops, pa.int64())}), tmp_path / "shops.parquet")
+    assert draft("jobs:orders", "shops.parquet").hot == found
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_study_is_never_overwritten(capsys, tmp_path):
     (tmp_path / "study.yaml").write_text("mine")
     assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == BAD_INPUT

@@ -7,12 +7,12 @@ import pytest
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
-from workbench.records import ModelFinding
+from workbench.records import ModelFinding, Outage
 from workbench.study import Planned, Study
 from workbench.views.cards import Card
 from workbench.views.choices import choices
 from workbench.views.first_screen import MOST_CARES, origin
-from workbench.views.front import capacity, front_html, risk, sentence, start_html
+from workbench.views.front import asked_for, capacity, front_html, risk, sentence, start_html
 from workbench.views.plan_cards import cards
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -44,6 +44,39 @@ def test_nobody_can_take_simulated_figures_for_measured_ones():
 def test_the_low_end_of_an_interval_never_reads_as_the_rate():
     one = replace(planned().plans[0], expected_rate=22.4e6, low=21.9e6, high=22.8e6)
     assert capacity(one, "") == "22.4 M (21.9 M to 22.8 M)"
+
+
+def test_a_target_without_a_plan_has_a_row_and_is_counted():
+    made = replace(planned(), refused=((9_000.0, "too much"),))
+    assert sentence(made).endswith(" 1 of 3 targets have no plan.")
+    rows = front_html(made).partition("</table>")[0].split("<tr>")[2:]
+    assert [("no plan" in row, f"{rate}{NBSP}k" in row) for row, rate in zip(rows, (6, 9, 12), strict=True)] == [
+        (False, True),
+        (True, True),
+        (False, True),
+    ]
+
+
+def test_an_outage_and_the_lowest_load_are_answered_on_the_first_screen():
+    one = replace(planned().plans[0], outage=Outage(600, 1200), low_slots=1, expected_rate=9e3, low=8e3)
+    outage, lowest = asked_for(one)
+    assert outage == (
+        "After 10 min down, the backlog at 6 k records/s is gone in about 20 min (30 min at the interval's low end). "
+        "You asked for 20 min."
+    )
+    assert lowest == f"At the lowest load 1 of {one.budget.slots} slots for 6 k records/s are enough."
+    assert outage.replace("'", "&#x27;") in front_html(replace(planned(), plans=(one,)))
+    assert asked_for(planned().plans[0]) == ()
+
+
+def test_more_slots_are_no_riskier_because_some_may_stay_idle():
+    class Widening:
+        def risks(self, *_):
+            return [0.5, 0.2, 0.9, 0.02, 0.005]
+
+    one = planned().plans[0]
+    own = replace(one, verdict=replace(one.verdict, risk=0.01))
+    assert [choice.risk for choice in choices(Widening(), own)][2:] == [0.01, 0.01, 0.005]
 
 
 def test_without_a_price_risk_is_set_against_slots():

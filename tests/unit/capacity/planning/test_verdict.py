@@ -65,6 +65,12 @@ def test_the_gravest_doubt_is_the_reason_and_has_a_remedy(change, level, reason)
     assert bool(verdict.remedy) == (level != "safe")
 
 
+def test_what_was_not_measured_comes_before_its_risk():
+    far = judge(replace(CALM, risk=0.3, extrapolation=5.0))
+    assert far.reason.startswith("It has 5 times as many slots")
+    assert "larger counts" in far.remedy
+
+
 def known(risks, least):
     """Risks by slots, the first at `least`; asked of no slots that have none."""
     return lambda counts: [risks[slots - least] for slots in counts]
