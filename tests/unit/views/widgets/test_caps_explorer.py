@@ -102,7 +102,7 @@ def test_a_click_on_the_tree_or_on_a_cost_figure_selects_the_plan():
     assert explorer.plan.value != before
     assert explorer.map.widget.to_json() != map_before
     assert explorer.text.value != text
-    counts = [list(row) for row in explorer.map.widget.data[0].z]
+    counts = [[count or 0 for count in row] for row in explorer.map.widget.data[0].z]
     assert counts == explorer.chosen.counts.tolist()
     vector = next(
         number for number, trace in enumerate(explorer.vectors.widget.data) if trace.name == "other plans" and trace.x
