@@ -54,7 +54,8 @@ def test_avro_values_in_a_registry_s_wire_format_become_columns(broker, capsys):
     money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
     fields = [{"name": "shop", "type": "string"}, {"name": "amount", "type": ["null", money]}]
     order = {"type": "record", "name": "Order", "fields": fields}
-    AdminClient({"bootstrap.servers": broker.servers}).create_topics([NewTopic("avro", 1)])["avro"].result(10)
+    admin = AdminClient({"bootstrap.servers": broker.servers})
+    admin.create_topics([NewTopic("avro", 1)])["avro"].result(60)
     producer = Producer({"bootstrap.servers": broker.servers})
     for number in range(300):
         value = BytesIO(b"\0\0\0\0\7")
