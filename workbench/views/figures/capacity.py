@@ -132,7 +132,7 @@ def capacity_of(
     """
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
-    grid = np.linspace(float(model.slots_[0]), last, _POINTS)
+    grid = _slots(float(model.slots_[0]), last, far=last / _ROOM > _FAR * most)
     curves = []
     for memory in memories:
         rate, low, high = _predicted(model, grid, knots, memory=memory)
@@ -211,6 +211,13 @@ def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
     low, high = 0.85 * data.curves[0].slots[0], data.last * _FAR_ROOM / _ROOM
     slots = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
     return slots, {"type": "log", "dtick": "D2"}
+
+
+def _slots(first: float, last: float, *, far: bool) -> np.ndarray:
+    """Slots at which a curve is drawn: far ones in equal ratios, or a logarithmic axis would show one straight line."""
+    if not far:
+        return np.linspace(first, last, _POINTS)
+    return np.unique(np.geomspace(first, math.ceil(last), _POINTS).round())
 
 
 def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:

@@ -102,6 +102,17 @@ def test_far_targets_leave_room_for_what_was_measured(exploration):
     assert shade.x1 == pytest.approx(10**high)
 
 
+def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(exploration):
+    for targets, reach in ([(3670, 6e7, 512)], 0), ((), 3670):
+        (curve,) = capacity_of(exploration.model, (), targets, [512], "A finding", reach=reach).curves
+        slots = np.array(curve.slots)
+        assert (slots == slots.round()).all()
+        assert max(slots[1:] / slots[:-1]) < 1.6  # from 2 slots to 3 more than later
+        between = np.sqrt(slots[1:] * slots[:-1])
+        drawn = np.sqrt(np.array(curve.rate[1:]) * np.array(curve.rate[:-1]))
+        assert drawn == pytest.approx(exploration.model.predict([[512, at] for at in between]), rel=0.02)
+
+
 def test_a_target_s_words_stand_where_the_curve_is_not(exploration):
     targets = [(3, 2e5, 512), (40, 2e6, 512)]
     notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
