@@ -143,6 +143,33 @@ def test_a_phone_does_not_scroll_sideways(page, reports, name):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+CUT = """() => {
+    document.querySelectorAll("details").forEach(details => { details.open = true });
+    const cut = [];
+    for (const area of document.querySelectorAll(".jp-OutputArea-child")) {
+        const edge = area.getBoundingClientRect().right + 0.5;
+        const scrolls = one => ["auto", "scroll"].includes(getComputedStyle(one).overflowX)
+            && one.getBoundingClientRect().right <= edge;
+        for (const one of area.querySelectorAll(".jp-OutputArea-output, .jp-OutputArea-output *")) {
+            if (!one.checkVisibility() || one.getBoundingClientRect().right <= edge) continue;
+            let box = one.parentElement;
+            while (box !== area && !scrolls(box)) box = box.parentElement;
+            if (box === area) cut.push(`${one.tagName} ${one.className} ${one.textContent.slice(0, 40)}`);
+        }
+    }
+    return cut;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 900])
+@NAMES
+def test_nothing_is_cut_that_cannot_be_scrolled_to(page, reports, name, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(reports[name].as_uri())
+    page.wait_for_function(DRAWN, timeout=30_000)
+    assert page.evaluate(CUT) == []
+
+
 @NAMES
 def test_all_that_is_no_evidence_fits_a_page(page, reports, name):
     page.set_viewport_size({"width": 1440, "height": 900})

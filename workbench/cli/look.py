@@ -5,19 +5,22 @@ Colours and bold are for terminals only; in files and pipes a sentence is one li
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
 
 from rich.align import Align
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Column, Table
 from rich.text import Text
 
 from workbench.cli.console import discard_output
 from workbench.escaping import for_terminal
 
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
+_LONG = 24  # letters from which on a word may be broken, but for one of the first column, which is a name
+_UNBOUNDED = 10_000
 
 
 class _Answers(Console):
@@ -41,13 +44,87 @@ def console() -> Console:
     return _Answers(markup=False, highlight=False, emoji=False, width=width)
 
 
-def table(columns: Mapping[str, Literal["left", "right"]]) -> Table:
-    """Make an empty table; figures belong into columns that are aligned right, and are never broken."""
-    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+class _Plain(Table):
+    """A table without a frame."""
+
+    def __init__(self) -> None:
+        super().__init__(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+
+
+class _Fitted(_Plain):
+    """A table that loses no names: columns fold between words, and what is still too wide is stacked."""
+
+    def __init__(self, spare: Sequence[str]) -> None:
+        super().__init__()
+        self._spare = spare  # columns that are left out first, in that order
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay the columns out in the width there is."""
+        names = [_heading(column) for column in self.columns]
+        wide = options.update(width=_UNBOUNDED)
+        ranges = [
+            [console.measure(one, options=wide) for one in (cast("Align", column.header).renderable, *column.cells)]
+            for column in self.columns
+        ]
+        most = [max(one.maximum for one in each) for each in ranges]
+        least = [
+            full if column.no_wrap else min(max(one.minimum for one in each), full if number == 0 else _LONG)
+            for number, (column, each, full) in enumerate(zip(self.columns, ranges, most, strict=True))
+        ]
+        between = console.measure(self, options=wide).maximum - sum(most)
+        gap = between // max(len(names) - 1, 1)
+        kept, left_out = list(range(len(names))), []
+        for name in self._spare:
+            if sum(least[at] for at in kept) + gap * (len(kept) - 1) > options.max_width:
+                kept.remove(names.index(_spelled(name)))
+                left_out.append(_spelled(name))
+        if (room := options.max_width - sum(least[at] for at in kept) - gap * (len(kept) - 1)) < 0:
+            yield from self._stacked(console, names)
+            return
+        widths = {at: least[at] for at in kept}
+        while room and (short := [at for at in kept if widths[at] < most[at]]):
+            widths[max(short, key=lambda at: most[at] / widths[at])] += 1
+            room -= 1
+        shown = _Plain()
+        for at in kept:
+            column = self.columns[at]
+            shown.add_column(
+                column.header, justify=column.justify, no_wrap=column.no_wrap, overflow="fold", width=widths[at]
+            )
+        for cells in zip(*(self.columns[at].cells for at in kept), strict=True):
+            shown.add_row(*cells)
+        yield from shown.__rich_console__(console, options)
+        if left_out:
+            yield Text(f"(a wider terminal also shows: {', '.join(left_out)})", style="dim")
+
+    def _stacked(self, console: Console, names: Sequence[str]) -> RenderResult:
+        for cells in zip(*(column.cells for column in self.columns), strict=True):
+            first, *rest = (console.render_str(cell) if isinstance(cell, str) else cell for cell in cells)
+            yield first
+            for name, cell in zip(names[1:], rest, strict=True):
+                if str(cell):
+                    yield Padding(Text.assemble(f"{name}: ", cell), (0, 0, 0, 2))
+
+
+def table(columns: Mapping[str, Literal["left", "right"]], spare: Sequence[str] = ()) -> Table:
+    """Make an empty table; figures belong into columns that are aligned right, and are never broken.
+
+    Where the columns have no room, those of `spare` are left out, the first of them first; what is still too wide is
+    written one cell below the other.
+    """
+    made = _Fitted(spare)
     for name, justify in columns.items():
         header = Align(name, justify, vertical="bottom")  # of several lines, ends over its column
         made.add_column(header, justify=justify, no_wrap=justify == "right", overflow="fold")
     return made
+
+
+def _heading(column: Column) -> str:
+    return _spelled(str(cast("Align", column.header).renderable))
+
+
+def _spelled(name: str) -> str:
+    return name.replace("-\n", "").replace("\n", " ")
 
 
 def answer(out: Console, text: str) -> None:

@@ -15,6 +15,7 @@ from workbench.escaping import for_terminal
 from workbench.measuring import CutShort, Event, Failed, GivenUp, Rounded, describe
 
 _IN_MINUTES = 90  # seconds, from which on they are given in minutes
+_SPINNER = 2  # columns: its sign and a blank
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def progress(most_s: float | None = None) -> Iterator[Progress]:
 
             def show(text: str) -> None:
                 left = "" if most_s is None else f" · about {_minutes(most_s - time.monotonic() + begun)} left"
-                line.update(Text(for_terminal(f"{text}{left}"), overflow="ellipsis", no_wrap=True))
+                line.update(_one_line(text, left, screen.width - _SPINNER))
 
             yield Progress(show, lambda text: screen.print(for_terminal(text)))
         return
@@ -62,6 +63,16 @@ def progress(most_s: float | None = None) -> Iterator[Progress]:
             print(f"[{time.monotonic() - begun:5.0f} s] {for_terminal(text)}", file=sys.stderr, flush=True)
 
     yield Progress(say, say)
+
+
+def _one_line(text: str, end: str, width: int) -> Text:
+    """Cut a text so that it and its end take one line: a second one would stay in sight after the first is gone."""
+    tail = Text(end)
+    said = Text(for_terminal(text))
+    said.truncate(max(width - tail.cell_len, 1), overflow="ellipsis")
+    said.append_text(tail)
+    said.truncate(max(width, 1), overflow="ellipsis")
+    return said
 
 
 def _minutes(seconds: float) -> str:

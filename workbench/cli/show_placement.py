@@ -39,7 +39,8 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
             **dict.fromkeys((f"{name}\ncost" for name in _COSTS), "right"),
             "decided\nin": "right",
             **({"records/s,\nmedian": "right", "lowest to\nhighest": "right"} if rated else {}),
-        }
+        },
+        spare=("decided\nin", *(f"{name}\ncost" for name in reversed(_COSTS))) if rated else ("decided\nin",),
     )
     for row in sorted(rows, key=lambda row: (-(row.median or 0.0), row.worst_cost)):
         placed = row.placed

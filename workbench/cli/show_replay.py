@@ -38,7 +38,8 @@ def _policies(found: Replayed, data: Policies) -> Table:
                 ("keeps\nup", "p99\nlatency", "left\nwaiting", "changes", *(f"{name},\nwith driver" for name in paid)),
                 "right",
             ),
-        }
+        },
+        spare=("changes", *(f"{name},\nwith driver" for name in paid[1:])),
     )
     for name, row in rows.items():
         table.add_row(

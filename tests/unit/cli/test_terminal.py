@@ -35,6 +35,14 @@ def test_a_terminal_gets_the_answer_first_and_no_line_is_too_wide(folder, name, 
     assert "…" not in shown
 
 
+@pytest.mark.parametrize(("name", "whole"), [("place", "flink-default"), ("replay", "static"), ("plan", "records/s")])
+def test_a_narrow_terminal_gets_the_names(folder, name, whole):
+    shown = plain(in_terminal(name, folder, 60))
+    below = shown[shown.index("\n") :].splitlines()
+    assert [line for line in below if whole in line.split() and "note:" not in line], shown
+    assert max(map(len, shown.splitlines())) <= 60
+
+
 @pytest.mark.parametrize("name", SESSIONS)
 def test_no_color_means_no_colours(folder, name):
     text = in_terminal(name, folder, 80, NO_COLOR="1")

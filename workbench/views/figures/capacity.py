@@ -21,6 +21,8 @@ _ROOM = 1.15
 _FAR = 4.0  # times the most slots measured beyond which the measured ones would be a speck on even axes
 _FAR_ROOM = 1.4
 _LOW = 0.1  # of the highest rate: a line below it leaves no room for words under it
+_RIGHT = 0.75  # of the width: beyond it there is no room for the words of a mark on its right
+_UNDER = 0.9  # of a curve: a mark below has room for its words under the curve
 _CLOSE = 0.08  # of the height: the words of two targets would cover each other
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -87,7 +89,7 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
     query = exploration.runs[0].query
     if plans:
         largest = max(plans, key=lambda plan: plan.rate)
-        finding = f"{query} at {units.rate(largest.rate)} needs {largest.budget.slots} slots" + (
+        finding = f"{query} at {units.rate(largest.rate)} needs {units.some(largest.budget.slots, 'slot')}" + (
             f", {largest.extrapolation:.1f} times the largest slot count measured"
             if largest.extrapolation > 1
             else ", within what was measured"
@@ -132,7 +134,7 @@ def capacity_of(
     """
     most = int(model.slots_[-1])
     last = max([most, reach, *(slots for slots, _, _ in targets)]) * _ROOM
-    grid = np.linspace(float(model.slots_[0]), last, _POINTS)
+    grid = _slots(float(model.slots_[0]), last, far=last / _ROOM > _FAR * most)
     curves = []
     for memory in memories:
         rate, low, high = _predicted(model, grid, knots, memory=memory)
@@ -208,9 +210,20 @@ def draw_capacity(data: Capacity) -> go.Figure:
 
 def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
     """Make logarithmic axes, from the fewest slots to beyond the last."""
-    low, high = 0.85 * data.curves[0].slots[0], data.last * _FAR_ROOM / _ROOM
+    low, high = _far_ends(data)
     slots = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
     return slots, {"type": "log", "dtick": "D2"}
+
+
+def _far_ends(data: Capacity) -> tuple[float, float]:
+    return 0.85 * data.curves[0].slots[0], data.last * _FAR_ROOM / _ROOM
+
+
+def _slots(first: float, last: float, *, far: bool) -> np.ndarray:
+    """Slots at which a curve is drawn: far ones in equal ratios, or a logarithmic axis would show one straight line."""
+    if not far:
+        return np.linspace(first, last, _POINTS)
+    return np.unique(np.geomspace(first, math.ceil(last), _POINTS).round())
 
 
 def _predicted(model: Model, grid: np.ndarray, knots: int, *, memory: float = 0.0, slots: float = 0.0) -> Lines:
@@ -288,14 +301,40 @@ def _targets(data: Capacity) -> Properties:
         "name": "planned for a target",
         "x": [slots for slots, _, _ in data.targets],
         "y": [rate for _, rate, _ in data.targets],
-        "text": [f"{slots} slots" for slots, _, _ in data.targets],
+        "text": [units.some(slots, "slot") for slots, _, _ in data.targets],
         "mode": "markers+text",
-        "textposition": "bottom right",  # below the curve, on which the measured points lie
+        "textposition": [_beside(data, slots, rate) for slots, rate, _ in data.targets],
         "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
         "hovertemplate": "%{y:.4~s} records/s: %{x} slots<extra></extra>",
         "cliponaxis": False,
         "showlegend": bool(data.targets),
     }
+
+
+def _beside(data: Capacity, slots: float, rate: float) -> str:
+    """Where a mark's words neither leave the plot nor lie over its axis; else below the curve and its points."""
+    if _across(data, slots) > _RIGHT:
+        curve = data.curves[0]
+        under = not data.far and rate < _UNDER * float(np.interp(slots, curve.slots, curve.rate))
+        return "bottom left" if under else "top left"
+    low = _LOW / 2 if data.far else _LOW  # a logarithmic axis has room under its lowest mark
+    return "top right" if _up(data, rate) < low else "bottom right"
+
+
+def _across(data: Capacity, slots: float) -> float:
+    """How far to the right a number of slots is drawn: 0 to 1."""
+    if not data.far:
+        return slots / data.last
+    low, high = _far_ends(data)
+    return math.log(slots / low) / math.log(high / low)
+
+
+def _up(data: Capacity, rate: float) -> float:
+    """How far up a rate is drawn, about: 0 to 1."""
+    rates = [rate for curve in data.curves for rate in (*curve.low, *curve.high)] + [one for _, one, _ in data.targets]
+    if not data.far:
+        return rate / max(rates)
+    return math.log(rate / min(rates)) / math.log(max(rates) / min(rates))
 
 
 def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
@@ -320,7 +359,7 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
     for rate, slots in sorted({rate: slots for slots, rate, _ in data.targets}.items()):
         line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
         shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
-        left = data.far or slots > data.last / 2  # on the side where the curve is not
+        left = _across(data, slots) > 0.5  # on the side where neither the curve nor the words of its mark are
         left ^= left == was_left and noted(rate) - before < close
         before, was_left = noted(rate), left
         below = data.far or rate > _LOW * highest

@@ -102,6 +102,36 @@ def test_far_targets_leave_room_for_what_was_measured(exploration):
     assert shade.x1 == pytest.approx(10**high)
 
 
+def test_a_mark_s_words_stay_in_the_plot_and_off_its_axis(exploration):
+    highest = float(exploration.model.predict([[512, 40]])[0])
+    targets = [(1, 2e4, 512), (20, 1e6, 512), (40, highest, 512)]
+    marks = trace(draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")), "capacity-targets")
+    assert list(marks.text) == ["1 slot", "20 slots", "40 slots"]
+    assert list(marks.textposition) == ["top right", "bottom right", "top left"]
+    under = draw_capacity(capacity_of(exploration.model, (), [(40, 0.8 * highest, 512)], [512], "A finding"))
+    assert list(trace(under, "capacity-targets").textposition) == ["bottom left"]
+    far = draw_capacity(capacity_of(exploration.model, (), [(20, 1e6, 512), (3670, 6e7, 512)], [512], "A finding"))
+    assert list(trace(far, "capacity-targets").text) == ["20 slots", "3,670 slots"]
+    assert list(trace(far, "capacity-targets").textposition) == ["bottom right", "top left"]
+
+
+def test_a_target_s_words_on_logarithmic_axes_are_on_the_other_side_than_its_mark(exploration):
+    targets = [(11, 1e5, 512), (14, 4e5, 512), (3670, 6e7, 512)]
+    notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
+    assert [note.xanchor for note in notes if note.text.startswith("target")] == ["right", "right", "left"]
+
+
+def test_on_logarithmic_axes_a_curve_s_straight_lines_stay_on_the_model(exploration):
+    for targets, reach in ([(3670, 6e7, 512)], 0), ((), 3670):
+        (curve,) = capacity_of(exploration.model, (), targets, [512], "A finding", reach=reach).curves
+        slots = np.array(curve.slots)
+        assert (slots == slots.round()).all()
+        assert max(slots[1:] / slots[:-1]) < 1.6  # from 2 slots to 3 more than later
+        between = np.sqrt(slots[1:] * slots[:-1])
+        drawn = np.sqrt(np.array(curve.rate[1:]) * np.array(curve.rate[:-1]))
+        assert drawn == pytest.approx(exploration.model.predict([[512, at] for at in between]), rel=0.02)
+
+
 def test_a_target_s_words_stand_where_the_curve_is_not(exploration):
     targets = [(3, 2e5, 512), (40, 2e6, 512)]
     notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations

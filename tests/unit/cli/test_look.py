@@ -1,0 +1,58 @@
+"""Tables in narrow terminals: names stay whole, and nothing is lost without a word."""
+
+import io
+
+from rich.console import Console
+
+from workbench.cli import look
+
+PLANS = {"target": "left", "verdict": "left", "deploy": "left", "capacity,\nrecords/s": "right", "cost": "right"}
+PLAN = (
+    "60 M records/s",
+    "don't rely on it yet",
+    "3,670 slots of 1 core and 1024 MB on 245 x c6i.4xlarge",
+    "66.1 M (17.0 M to 92.3 M)",
+    "121,618 USD/month",
+)
+
+
+def printed(table, columns):
+    console = Console(file=io.StringIO(), width=columns, markup=False, highlight=False, emoji=False)
+    console.print(table)
+    text = console.file.getvalue()
+    assert all(len(line) <= columns for line in text.splitlines())
+    return text
+
+
+def test_no_word_is_broken_that_has_room():
+    table = look.table(PLANS)
+    table.add_row(*PLAN)
+    words = printed(table, 80).split()
+    for whole in ("records/s", "verdict", "c6i.4xlarge", "rely", "3,670", "121,618"):
+        assert whole in words
+
+
+def test_what_is_too_wide_is_stacked():
+    table = look.table(PLANS)
+    table.add_row(*PLAN)
+    lines = [line.rstrip() for line in printed(table, 60).splitlines()]
+    assert lines[:2] == ["60 M records/s", "  verdict: don't rely on it yet"]
+    assert "  capacity, records/s: 66.1 M (17.0 M to 92.3 M)" in lines
+    assert lines[-1] == "  cost: 121,618 USD/month"
+
+
+def test_spare_columns_go_first_and_are_named():
+    table = look.table({"method": "left", "cpu\ncost": "right", "rate": "right"}, spare=["cpu\ncost"])
+    table.add_row("flink-default", "0.839", "10.6 k")
+    assert "0.839" in printed(table, 60)
+    narrow = printed(table, 24)
+    assert ("flink-default" in narrow, "10.6 k" in narrow, "0.839" in narrow) == (True, True, False)
+    assert "shows: cpu cost)" in " ".join(narrow.split())
+
+
+def test_a_word_that_no_terminal_has_room_for_is_folded():
+    table = look.table({"what": "left", "seen": "left"})
+    table.add_row("log", "a/" * 60)
+    text = printed(table, 60)
+    assert text.count("a/") == 60
+    assert "what" in text
