@@ -13,7 +13,7 @@ _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
 _COSTS = ("cpu", "io", "net")
 
 
-def show_placed(placed: Placed, basis: str) -> None:
+def show_placed(placed: Placed, given: PlacementInput) -> None:
     """Print what a plan sustains, and which worker gets how many tasks of each operator."""
     out = look.console()
     problem = placed.problem
@@ -25,7 +25,7 @@ def show_placed(placed: Placed, basis: str) -> None:
         table.add_row(name, *(str(count or ".") for count in row))
     out.print(table)
     look.line(out, f"cost (0 is perfectly even): {costs}" + (f"; {placed.note}" if placed.note else ""))
-    _show_basis(out, basis)
+    _show_basis(out, given)
 
 
 def show_compared(given: PlacementInput, rows: Comparison) -> None:
@@ -64,7 +64,7 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
             )
     for method, reason in rows.refused.items():
         look.line(out, f"note: {method} has no plan: {reason}")
-    _show_basis(out, given.basis)
+    _show_basis(out, given)
 
 
 def show_shapes(spreads: Sequence[Spread]) -> None:
@@ -118,7 +118,9 @@ def _limit(placed: Placed) -> str:
     return f"then the {_RESOURCES[placed.rate.resource]} of worker w{placed.rate.worker} are used up"
 
 
-def _show_basis(out: Console, basis: str) -> None:
-    """Say what the rates rest on."""
-    if basis:
-        look.line(out, f"note: {basis}")
+def _show_basis(out: Console, given: PlacementInput) -> None:
+    """Say which plan is placed, and what the rates rest on."""
+    if given.chosen:
+        look.line(out, f"note: the plan is {given.chosen}; choose with --rate")
+    if given.basis:
+        look.line(out, f"note: {given.basis}")

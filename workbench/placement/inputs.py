@@ -64,6 +64,8 @@ class PlacementInput:
         One sentence: what the rates of placements rest on; empty where the problem itself says.
     unit_cpus
         Cores of one unit of CPU. Loads of a micro-batch are in slots, because no task has more than one.
+    chosen
+        Which of several plans is placed, and the rates of the others; empty where there is no choice.
     """
 
     queries: Mapping[str, PlacementProblem]
@@ -71,6 +73,7 @@ class PlacementInput:
     worker: Worker = field(default_factory=Worker)
     basis: str = ""
     unit_cpus: float = 1.0
+    chosen: str = ""
 
     @property
     def problem(self) -> PlacementProblem:
@@ -190,7 +193,7 @@ def read_placement_input(
     workers, slots, speeds
         The cluster; needed unless the document says.
     rate
-        Target rate: of a measurement the sustained one if left out; which of several plans (the first if left out).
+        Target rate: of a measurement the sustained one if left out; which of several plans (the last if left out).
         The loads of a problem document are multiplied by rate / its rate.
     room
         Slots of a cluster to make up where neither the arguments nor the file name one. The slots of a problem
@@ -330,12 +333,13 @@ class _Reader:
     def plans(self, planned: PlannedStudy) -> PlacementInput:
         if not planned.plans:
             raise WorkbenchError(f"{self.what} has no plans, so there is nothing to place; plan again.")
-        plan = next((one for one in planned.plans if self.rate is None or _same(one.rate, self.rate)), None)
-        if plan is None:
+        found = [one for one in planned.plans if self.rate is None or _same(one.rate, self.rate)]
+        if not found:
             rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
             raise WorkbenchError(
                 f"{self.what} has no plan for {self.rate:g} records/s; give one of its rates (records/s): {rates}."
             )
+        plan = found[-1]
         nearest = nearest_run(planned.measurements, plan.budget)
         if nearest is None and plan.testbed_kind == "recorded":
             raise WorkbenchError(
@@ -344,10 +348,11 @@ class _Reader:
             )
         if nearest is None:
             raise WorkbenchError(f"{self.what} has no run that sustained a rate, so no costs are known; plan again.")
+        chosen = _chosen(plan, planned.plans)
         if plan.has_interval:
-            return self._batches(plan, nearest)
+            return replace(self._batches(plan, nearest), chosen=chosen)
         tasks = None if plan.allocation is None else plan.allocation.tasks
-        return replace(self, rate=plan.rate).measurement(replace(nearest, tasks=None), tasks)
+        return replace(replace(self, rate=plan.rate).measurement(replace(nearest, tasks=None), tasks), chosen=chosen)
 
     def _batches(self, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
         """Place the slots of a plan on its own executors, unless another cluster is given."""
@@ -394,6 +399,14 @@ class _Reader:
                 raise WorkbenchError(
                     f"{self.what} has the unknown key {shown(key)}{of}; known are {', '.join(sorted(keys))}."
                 )
+
+
+def _chosen(plan: CapacityPlan, plans: Sequence[CapacityPlan]) -> str:
+    """Say which of several plans is placed, and what the others are for."""
+    others = [one.rate for one in plans if not _same(one.rate, plan.rate)]
+    if not others:
+        return ""
+    return f"for {units.rate(plan.rate)}; others: {', '.join(units.scaled(rate, '') for rate in dict.fromkeys(others))}"
 
 
 def _same(rate: float, other: float) -> bool:

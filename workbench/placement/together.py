@@ -75,6 +75,7 @@ def placed_together(
         Worker(**(vars(read[0].worker) | {_CAPACITIES[name]: value for name, value in said.items()})),
         " ".join(dict.fromkeys(one.basis for one in read if one.basis)),
         unit,
+        " and ".join(dict.fromkeys(one.chosen for one in read if one.chosen)),
     )
     _ = given.problem
     return replace(given, worker=calibrated_worker(given.problem)) if calibrate else given

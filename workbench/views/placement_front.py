@@ -41,6 +41,7 @@ def front_html(study: PlacementStudy) -> str:
     """Write the first screen; every text of the user's is escaped."""
     problem = study.given.problem
     facts = (
+        *((f"the plan {study.given.chosen}",) if study.given.chosen else ()),
         f"{units.some(problem.tasks, 'task')} of {units.some(len(problem.operators), 'operator')}",
         f"{units.some(problem.workers, 'worker')} of {units.some(problem.slots, 'slot')}",
         "rates by the loads given, not by running a placement",

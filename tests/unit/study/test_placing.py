@@ -15,7 +15,7 @@ from workbench.placement import BLIND, DRAWN, count_plans, read_placement_input,
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 from workbench.views.placement_cards import cards
-from workbench.views.placement_front import cares
+from workbench.views.placement_front import cares, front_html
 
 SHIPPED = Path(__file__).parents[3] / "data" / "placement.yaml"
 
@@ -88,6 +88,12 @@ def test_plans_for_other_numbers_of_tasks_do_not_compete(study):
     optimum = study.methods["optimal"][0]
     other = replace(optimum, problem=fewer, rate=replace(optimum.rate, rate=1e12))
     assert replace(study, methods={"odrp": (other,), "optimal": (optimum,)}).best is optimum
+
+
+def test_the_page_says_which_of_several_plans_is_placed(study):
+    several = replace(study, given=replace(study.given, chosen="for 800 k records/s; others: 100 k"))
+    assert "the plan for 800 k records/s; others: 100 k" in front_html(several)
+    assert "the plan for" not in front_html(study)
 
 
 def test_shapes_have_as_many_slots():
