@@ -140,8 +140,8 @@ def _unit_cpus(read: Sequence[PlacementInput]) -> float:
     found = sorted({one.unit_cpus for one in read})
     if len(found) > 1:
         raise WorkbenchError(
-            "The files are placed together, but a plan of micro-batches, which is placed in slots, can only be placed "
-            "with others of slots as large. Place the files apart."
+            "The files are placed together, but a plan, which is placed in slots, can only be placed with others of "
+            "slots as large. Place the files apart."
         )
     return found[0]
 
