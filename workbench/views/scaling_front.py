@@ -2,10 +2,11 @@
 
 from workbench import units
 from workbench.study import Replayed
-from workbench.views.figures import Policies
+from workbench.views.figures import KEEPS_UP, Policies
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
 
-_KEEPS_UP, _MOSTLY = 0.99, 0.95  # shares of the time at the target
+_MOSTLY = 0.95  # share of the time at the target
+_AS_IT_IS = ("static", "flink")  # no setting changes these
 
 
 def front_html(replayed: Replayed, data: Policies) -> str:
@@ -24,12 +25,10 @@ def cares(data: Policies) -> dict[str, str]:
     """Give what to mind, with what to do."""
     reasons: dict[str, str] = {}
     rows = dict(zip(data.names, data.rows, strict=True))
-    if data.best is not None and rows[data.best]["at_target"] < _KEEPS_UP:
-        kept = units.share(rows[data.best]["at_target"])
-        reasons[f"No policy keeps up all the time; {data.best} does {kept} of it."] = (
-            "Begin with more slots, or compare other policies."
-        )
-    falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.best]
+    if data.leading is not None and data.best is None:
+        kept = units.share(rows[data.leading]["at_target"])
+        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data)
+    falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.leading]
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
         listed = " and ".join(", ".join(falling).rsplit(", ", 1))
@@ -46,9 +45,19 @@ def cares(data: Policies) -> dict[str, str]:
     return reasons
 
 
+def _keep_up(data: Policies) -> str:
+    """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
+    if "static" in data.names:
+        return "Begin with more slots, or compare other policies."
+    static = "Add static to the policies: it keeps all slots"
+    if all(name in _AS_IT_IS or ":" in name for name in data.names):
+        return f"{static}."
+    return f'{static}. Or slow the scale-down: -p settings "{{scale_down_interval_s: 3600}}"'
+
+
 def _table(replayed: Replayed, data: Policies) -> str:
     rows = dict(zip(data.names, data.rows, strict=True))
-    ranked = sorted(rows, key=lambda name: (name != data.best, -rows[name]["at_target"]))
+    ranked = sorted(rows, key=lambda name: (name != data.leading, -rows[name]["at_target"]))
     money = all("cost" in row for row in rows.values())
     unit = f"Cost in {replayed.currency or 'money'}" if money else "Core-hours"
     columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Restarts")
@@ -67,5 +76,5 @@ def _table(replayed: Replayed, data: Policies) -> str:
 
 
 def _kept(share: float) -> Chip:
-    style = "safe" if share >= _KEEPS_UP else "risky" if share >= _MOSTLY else "unsure"
+    style = "safe" if share >= KEEPS_UP else "risky" if share >= _MOSTLY else "unsure"
     return Chip(units.share(round(share, 3)), style)

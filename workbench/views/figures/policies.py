@@ -20,34 +20,45 @@ COLUMNS = (
 )
 """Fields of `paid` that are drawn, and the titles of their axes."""
 
+KEEPS_UP = 0.99
+"""Share of the time at the target from which a policy counts as keeping up."""
+
 _AS_GOOD = 0.01
 _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
 
 
 @dataclass(frozen=True)
 class Policies:
-    """What the figure shows: a row of `paid` by policy; `best` is the cheapest that keeps up best."""
+    """What the figure shows: a row of `paid` by policy; `leading` is the cheapest of those that come closest."""
 
     finding: str
     names: tuple[str, ...]
     rows: tuple[Mapping[str, float], ...]
-    best: str | None
+    leading: str | None
+
+    @property
+    def best(self) -> str | None:
+        """The leading policy where it keeps up; None where no policy does."""
+        rows = dict(zip(self.names, self.rows, strict=True))
+        return None if self.leading is None or rows[self.leading]["at_target"] < KEEPS_UP else self.leading
 
 
 def policies(compared: Mapping[str, Timeline | Mapping[str, float]]) -> Policies:
     """Collect replays of one trace by policy, or their summaries with the driver.
 
-    The best policy has the fewest core-hours among those whose time at the target is within a hundredth of the longest;
-    ties go to the first.
+    The leading policy has the fewest core-hours among those that keep up; where none does, among those whose time at
+    the target is within a hundredth of the longest. Ties go to the first.
     """
     rows = {name: paid(row) if isinstance(row, Timeline) else row for name, row in compared.items()}
     if not rows:
         return Policies("No policy was replayed", (), (), None)
     most = max(row["at_target"] for row in rows.values())
-    able = [name for name, row in rows.items() if row["at_target"] >= most - _AS_GOOD]
+    enough = KEEPS_UP if most >= KEEPS_UP else most - _AS_GOOD
+    able = [name for name, row in rows.items() if row["at_target"] >= enough]
     best = min(able, key=lambda name: rows[name]["core_hours"])
     kept, cost = rows[best]["at_target"], rows[best]["core_hours"]
-    finding = f"{best} keeps up {units.share(kept)} of the time for {units.number(cost)} core-hours, driver included"
+    keeps = f"{best} keeps up" if kept >= KEEPS_UP else f"No policy keeps up; {best} does so"
+    finding = f"{keeps} {units.share(kept)} of the time for {units.number(cost)} core-hours, driver included"
     return Policies(finding + _compared(rows, best), tuple(rows), tuple(rows.values()), best)
 
 
