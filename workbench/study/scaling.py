@@ -129,8 +129,13 @@ class Replayed:
 
     @property
     def rows(self) -> dict[str, dict[str, float]]:
-        """One row of `Timeline.summary` by policy."""
-        return {name: line.summary() for name, line in self.timelines.items()}
+        """One row of `Timeline.summary` by policy, and what the driver adds to its hours and cost."""
+        return {name: line.summary() | _with_driver(line) for name, line in self.timelines.items()}
+
+
+def _with_driver(line: Timeline) -> dict[str, float]:
+    row = line.with_driver()
+    return {f"{name}_with_driver": row[name] for name in ("core_hours", "gb_hours", "cost") if name in row}
 
 
 def replay_policies(

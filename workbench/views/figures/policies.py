@@ -10,7 +10,6 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.scaling import Timeline
 from workbench.views import theme
-from workbench.views.figures.paid import paid
 
 COLUMNS = (
     ("at_target", "At target (% of time)"),
@@ -18,7 +17,7 @@ COLUMNS = (
     ("core_hours", "Core-hours, with driver"),
     ("reconfigurations", "Reconfigurations"),
 )
-"""Fields of `paid` that are drawn, and the titles of their axes."""
+"""Fields of `Timeline.with_driver` that are drawn, and the titles of their axes."""
 
 KEEPS_UP = 0.99
 """Share of the time at the target from which a policy counts as keeping up."""
@@ -29,7 +28,7 @@ _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow
 
 @dataclass(frozen=True)
 class Policies:
-    """What the figure shows: a row of `paid` by policy; `leading` is the cheapest of those that come closest."""
+    """What the figure shows: `Timeline.with_driver` by policy; `leading` is the cheapest of those that come closest."""
 
     finding: str
     names: tuple[str, ...]
@@ -49,7 +48,7 @@ def policies(compared: Mapping[str, Timeline | Mapping[str, float]]) -> Policies
     The leading policy has the fewest core-hours among those that keep up; where none does, among those whose time at
     the target is within a hundredth of the longest. Ties go to the first.
     """
-    rows = {name: paid(row) if isinstance(row, Timeline) else row for name, row in compared.items()}
+    rows = {name: row.with_driver() if isinstance(row, Timeline) else row for name, row in compared.items()}
     if not rows:
         return Policies("No policy was replayed", (), (), None)
     most = max(row["at_target"] for row in rows.values())
