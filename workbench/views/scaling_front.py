@@ -18,7 +18,7 @@ def front_html(replayed: Replayed, data: Policies) -> str:
         f"{load} over {units.seconds(trace.duration_s)}",
         f"from {units.count(sum(replayed.tasks.values()))} slots",
     )
-    return header_html("SIMULATED", facts) + _table(replayed, data) + cares_html(cares(data))
+    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(data))
 
 
 def cares(data: Policies) -> dict[str, str]:
@@ -35,7 +35,7 @@ def cares(data: Policies) -> dict[str, str]:
         reasons[f"{listed} {verb} behind more than 5 % of the time."] = (
             "See what each does, below, before you choose it for its price."
         )
-    if not all("cost" in row for row in rows.values()):
+    if not data.price_unit:
         reasons["No worker is priced, so cost is in core-hours."] = (
             "Add -p prices data/instances.csv -p instance c6i.xlarge"
         )
@@ -55,17 +55,16 @@ def _keep_up(data: Policies) -> str:
     return f'{static}. Or slow the scale-down: -p settings "{{scale_down_interval_s: 3600}}"'
 
 
-def _table(replayed: Replayed, data: Policies) -> str:
+def _table(data: Policies) -> str:
     rows = dict(zip(data.names, data.rows, strict=True))
     ranked = sorted(rows, key=lambda name: (name != data.leading, -rows[name]["at_target"]))
-    money = all("cost" in row for row in rows.values())
-    unit = f"Cost in {replayed.currency or 'money'}" if money else "Core-hours"
+    unit = data.price_unit or "Core-hours"
     columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Restarts")
     shown = [
         (
             f"{name} ◀ best" if name == data.best else name,
             _kept(rows[name]["at_target"]),
-            units.number(rows[name]["cost" if money else "core_hours"]),
+            units.number(rows[name][data.money]),
             units.seconds(rows[name]["latency_p50_s"]),
             units.seconds(rows[name]["latency_p99_s"]),
             units.count(rows[name]["reconfigurations"]),

@@ -227,6 +227,33 @@ def test_sentence_and_tables_of_a_replay_include_the_driver():
     assert "Add -p prices data/instances.csv -p instance c6i.xlarge" in card.html
 
 
+def test_a_priced_replay_answers_in_money():
+    rows = {
+        "many small": {"at_target": 1.0, "latency_p99_s": 1.0, "core_hours": 9.0, "cost": 2.0, "reconfigurations": 0},
+        "few large": {"at_target": 1.0, "latency_p99_s": 1.0, "core_hours": 8.0, "cost": 4.0, "reconfigurations": 0},
+    }
+    data = policies(rows, "USD for 24 h")
+    assert (data.best, policies(rows).best) == ("many small", "few large")
+    figure = check_figure(
+        draw_policies(data),
+        "many small keeps up 100 % of the time at 2 USD for 24 h, driver included, 50 % less than few large",
+    )
+    assert "USD for 24 h, with driver" in axis_titles(figure)
+    assert not any("ore-hours" in title for title in axis_titles(figure))
+    cheap = policies({"all": rows["few large"], "lazy": rows["many small"] | {"at_target": 0.5}}, "USD for 24 h")
+    assert cheap.finding.endswith("; lazy costs 50 % less, but keeps up only 50 % of the time")
+
+
+def test_all_of_a_priced_page_is_in_one_unit():
+    trace_ = RateTrace.steps([(86_400, 100.0)])
+    card = scaling_cards.cards(Replayed("q11", trace_, {"a": 3}, {"static": line(17_280, price=0.5)}, "USD"))[0]
+    assert "at 48 USD for 24 h" in card.finding
+    assert ">USD for 24 h, driver included<" in card.html
+    assert ">48<" in card.html
+    assert "Core-hours" not in card.html
+    assert card.table.rows[0][-1] == pytest.approx(48.0)
+
+
 def test_policies_that_fall_behind_are_listed():
     rows = {name: {"at_target": 0.5, "core_hours": 1.0} for name in ("ds2", "flink", "justin")}
     best = {"static": {"at_target": 1.0, "core_hours": 9.0}}
