@@ -63,6 +63,16 @@ def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
     card = next(card for card in cards(found) if card.name == "shapes")
     assert card.kind == "no-data"
     assert "add 'rate' and 'worker'" in card.finding
+    front = front_html(found)
+    assert "Worst cost, median" in front
+    assert not re.search("records/s|against the best|rates by", front, re.IGNORECASE)
+
+
+def test_rates_of_methods_stand_side_by_side(study):
+    front = front_html(study)
+    assert "rates by the loads given, not by running a placement" in front
+    for column in ("Records/s, median", "Against the best", "Records/s, worst draw"):
+        assert column in front
 
 
 def test_the_best_is_of_the_method_that_sustains_most_in_the_median_of_its_draws(study):
