@@ -91,9 +91,10 @@ def _answer(options: argparse.Namespace) -> int:
     elif options.json:
         print(json.dumps(_document(chosen), indent=1))
     else:
-        show_placed(chosen, given.basis)
-    if options.json and given.basis:
-        print(for_terminal(given.basis), file=sys.stderr)
+        show_placed(chosen, given)
+    for said in ((given.chosen and f"The plan is {given.chosen}."), given.basis) if options.json else ():
+        if said:
+            print(for_terminal(said), file=sys.stderr)
     if options.flink:
         sys.stdout.flush()  # the file may be the same
         write_whole(options.flink, _subtasks(chosen))

@@ -11,9 +11,10 @@ from workbench.placement import Compared, Comparison, Placed, PlacementInput, Sp
 
 _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
 _COSTS = ("cpu", "io", "net")
+_ROUNDING = 1e-9
 
 
-def show_placed(placed: Placed, basis: str) -> None:
+def show_placed(placed: Placed, given: PlacementInput) -> None:
     """Print what a plan sustains, and which worker gets how many tasks of each operator."""
     out = look.console()
     problem = placed.problem
@@ -25,7 +26,9 @@ def show_placed(placed: Placed, basis: str) -> None:
         table.add_row(name, *(str(count or ".") for count in row))
     out.print(table)
     look.line(out, f"cost (0 is perfectly even): {costs}" + (f"; {placed.note}" if placed.note else ""))
-    _show_basis(out, basis)
+    sustains = None if placed.rate is None else placed.rate.rate
+    _show_missed(out, given, placed, sustains, alone=placed.method != "fastest")
+    _show_basis(out, given)
 
 
 def show_compared(given: PlacementInput, rows: Comparison) -> None:
@@ -47,13 +50,7 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
         costs = (units.number(cost) for cost in placed.cost)
         table.add_row(placed.method, *costs, units.seconds(placed.seconds), *(_rates(row) if rated else ()))
     out.print(table)
-    best = rows.best.median
-    if given.rate is not None and best is not None and best < given.rate:
-        look.line(
-            out,
-            f"note: the input asks for {units.rate(given.rate)}, which no placement carries; try --workers "
-            f"{given.problem.workers + 1}",
-        )
+    _show_missed(out, given, rows.best.placed, rows.best.median)
     drawn = next((row.draws for row in rows if row.draws > 1), None)
     if drawn is not None:
         look.line(out, f"note: where chance has a part, {drawn} plans are drawn; costs are those of the first.")
@@ -65,7 +62,7 @@ def show_compared(given: PlacementInput, rows: Comparison) -> None:
             )
     for method, reason in rows.refused.items():
         look.line(out, f"note: {method} has no plan: {reason}")
-    _show_basis(out, given.basis)
+    _show_basis(out, given)
 
 
 def show_shapes(spreads: Sequence[Spread]) -> None:
@@ -119,7 +116,21 @@ def _limit(placed: Placed) -> str:
     return f"then the {_RESOURCES[placed.rate.resource]} of worker w{placed.rate.worker} are used up"
 
 
-def _show_basis(out: Console, basis: str) -> None:
-    """Say what the rates rest on."""
-    if basis:
-        look.line(out, f"note: {basis}")
+def _show_missed(
+    out: Console, given: PlacementInput, placed: Placed, sustained: float | None, *, alone: bool = False
+) -> None:
+    """Say that the rate asked for is not carried: by no placement, or by the one `alone` that was asked for."""
+    if given.rate is None or sustained is None or sustained >= given.rate * (1 - _ROUNDING):
+        return
+    misses = "this placement does not carry" if alone else "no placement carries"
+    busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
+    remedy = "more tasks" if busy else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
+    look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {misses}; try {remedy}")
+
+
+def _show_basis(out: Console, given: PlacementInput) -> None:
+    """Say which plan is placed, and what the rates rest on."""
+    if given.chosen:
+        look.line(out, f"note: the plan is {given.chosen}; choose with --rate")
+    if given.basis:
+        look.line(out, f"note: {given.basis}")

@@ -17,7 +17,7 @@ def show_replay(found: Replayed | ReplayedParadigms) -> None:
         look.answer(out, f"{paradigms(found.runs).finding}.")
         out.print(_paradigms(found.rows))
     else:
-        data = policies(found.timelines)
+        data = policies(found.timelines, found.price_unit)
         look.answer(out, f"{data.finding}.")
         out.print(_policies(found, data))
         look.line(
@@ -29,8 +29,7 @@ def show_replay(found: Replayed | ReplayedParadigms) -> None:
 
 def _policies(found: Replayed, data: Policies) -> Table:
     rows = dict(zip(data.names, data.rows, strict=True))
-    priced = any("cost" in row for row in rows.values())
-    paid = [f"cost {found.currency}".strip()] if priced else ["core-hours", "GB-hours"]
+    paid = [data.price_unit] if data.price_unit else ["core-hours", "GB-hours"]
     table = look.table(
         {
             "policy": "left",
@@ -48,7 +47,7 @@ def _policies(found: Replayed, data: Policies) -> Table:
             units.seconds(row["latency_p99_s"]),
             units.scaled(float(found.timelines[name].backlog[-1]), "", 2),
             units.count(row["reconfigurations"]),
-            *(units.number(row[key]) for key in (["cost"] if priced else ["core_hours", "gb_hours"])),
+            *(units.number(row[key]) for key in (["cost"] if data.price_unit else ["core_hours", "gb_hours"])),
         )
     return table
 

@@ -63,7 +63,9 @@ class PlacementInput:
     basis
         One sentence: what the rates of placements rest on; empty where the problem itself says.
     unit_cpus
-        Cores of one unit of CPU. Loads of a micro-batch are in slots, because no task has more than one.
+        Cores of one unit of CPU. Loads of a plan are in slots, because no task has more than one.
+    chosen
+        Which of several plans is placed, and the rates of the others; empty where there is no choice.
     """
 
     queries: Mapping[str, PlacementProblem]
@@ -71,6 +73,7 @@ class PlacementInput:
     worker: Worker = field(default_factory=Worker)
     basis: str = ""
     unit_cpus: float = 1.0
+    chosen: str = ""
 
     @property
     def problem(self) -> PlacementProblem:
@@ -190,7 +193,7 @@ def read_placement_input(
     workers, slots, speeds
         The cluster; needed unless the document says.
     rate
-        Target rate: of a measurement the sustained one if left out; which of several plans (the first if left out).
+        Target rate: of a measurement the sustained one if left out; which of several plans (the last if left out).
         The loads of a problem document are multiplied by rate / its rate.
     room
         Slots of a cluster to make up where neither the arguments nor the file name one. The slots of a problem
@@ -330,12 +333,13 @@ class _Reader:
     def plans(self, planned: PlannedStudy) -> PlacementInput:
         if not planned.plans:
             raise WorkbenchError(f"{self.what} has no plans, so there is nothing to place; plan again.")
-        plan = next((one for one in planned.plans if self.rate is None or _same(one.rate, self.rate)), None)
-        if plan is None:
+        found = [one for one in planned.plans if self.rate is None or _same(one.rate, self.rate)]
+        if not found:
             rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
             raise WorkbenchError(
                 f"{self.what} has no plan for {self.rate:g} records/s; give one of its rates (records/s): {rates}."
             )
+        plan = found[-1]
         nearest = nearest_run(planned.measurements, plan.budget)
         if nearest is None and plan.testbed_kind == "recorded":
             raise WorkbenchError(
@@ -344,10 +348,12 @@ class _Reader:
             )
         if nearest is None:
             raise WorkbenchError(f"{self.what} has no run that sustained a rate, so no costs are known; plan again.")
+        chosen = _chosen(plan, planned.plans)
         if plan.has_interval:
-            return self._batches(plan, nearest)
+            return replace(self._batches(plan, nearest), chosen=chosen)
         tasks = None if plan.allocation is None else plan.allocation.tasks
-        return replace(self, rate=plan.rate).measurement(replace(nearest, tasks=None), tasks)
+        measured = replace(self, rate=plan.rate).measurement(replace(nearest, tasks=None), tasks)
+        return replace(measured if tasks is None else _as_planned(measured, plan), chosen=chosen)
 
     def _batches(self, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
         """Place the slots of a plan on its own executors, unless another cluster is given."""
@@ -358,12 +364,8 @@ class _Reader:
         workers = math.ceil(room / max(1, slots)) if room else own
         query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
         problem = query.problem(plan.rate, workers, slots, tasks={BATCH: plan.budget.slots}, speeds=self.speeds)
-        basis = (
-            f"The plan's capacity on these {plan.budget.slots} slots is {units.rate(plan.expected_rate)} (90 % "
-            f"interval {units.rate(plan.low)} to {units.rate(plan.high)}); no placement sustains more."
-        )
         unit = plan.budget.profile.cpus
-        return PlacementInput({plan.query: problem}, plan.rate, Worker(cpus=float(slots)), basis, unit)
+        return PlacementInput({plan.query: problem}, plan.rate, Worker(cpus=float(slots)), _capacity(plan), unit)
 
     def _cluster(self) -> tuple[int, int]:
         slots = self.slots if self.slots is not None else self.room
@@ -394,6 +396,44 @@ class _Reader:
                 raise WorkbenchError(
                     f"{self.what} has the unknown key {shown(key)}{of}; known are {', '.join(sorted(keys))}."
                 )
+
+
+def _as_planned(measured: PlacementInput, plan: CapacityPlan) -> PlacementInput:
+    """Scale the CPU of the plan's own tasks, in slots, so that the fullest carries just the plan's capacity.
+
+    The run is of another size than the plan, whose model also knows what more slots lose.
+    """
+    own = measured.problem
+    fullest = max(own.cpu)
+    factor = plan.rate / plan.expected_rate / fullest if fullest > 0 else 1.0
+    cpu = [factor * one for one in own.cpu]
+    problem = PlacementProblem(
+        own.parallelism, own.edges, own.workers, own.slots, cpu, own.io, own.net, own.speeds, own.operators
+    )
+    return replace(
+        measured,
+        queries={plan.query: problem},
+        worker=Worker(cpus=float(problem.slots)),
+        basis=_capacity(plan),
+        unit_cpus=plan.budget.profile.cpus,
+    )
+
+
+def _capacity(plan: CapacityPlan) -> str:
+    slots = plan.budget.slots
+    return (
+        f"The plan's capacity on {'this slot' if slots == 1 else f'these {slots} slots'} is "
+        f"{units.rate(plan.expected_rate)} (90 % interval {units.rate(plan.low)} to {units.rate(plan.high)}); no "
+        "placement sustains more."
+    )
+
+
+def _chosen(plan: CapacityPlan, plans: Sequence[CapacityPlan]) -> str:
+    """Say which of several plans is placed, and what the others are for."""
+    others = [one.rate for one in plans if not _same(one.rate, plan.rate)]
+    if not others:
+        return ""
+    return f"for {units.rate(plan.rate)}; others: {', '.join(units.scaled(rate, '') for rate in dict.fromkeys(others))}"
 
 
 def _same(rate: float, other: float) -> bool:

@@ -75,6 +75,7 @@ def placed_together(
         Worker(**(vars(read[0].worker) | {_CAPACITIES[name]: value for name, value in said.items()})),
         " ".join(dict.fromkeys(one.basis for one in read if one.basis)),
         unit,
+        " and ".join(dict.fromkeys(one.chosen for one in read if one.chosen)),
     )
     _ = given.problem
     return replace(given, worker=calibrated_worker(given.problem)) if calibrate else given
@@ -139,8 +140,8 @@ def _unit_cpus(read: Sequence[PlacementInput]) -> float:
     found = sorted({one.unit_cpus for one in read})
     if len(found) > 1:
         raise WorkbenchError(
-            "The files are placed together, but a plan of micro-batches, which is placed in slots, can only be placed "
-            "with others of slots as large. Place the files apart."
+            "The files are placed together, but a plan, which is placed in slots, can only be placed with others of "
+            "slots as large. Place the files apart."
         )
     return found[0]
 

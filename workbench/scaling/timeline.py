@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB
 from workbench.scaling._justin import JustinDecision
 from workbench.scaling.policies import Managed, Tasks
 from workbench.scaling.waiting import Waits
@@ -145,6 +146,20 @@ class Timeline:
         }
         if self.price_per_hour is not None:
             row["cost"] = float(self.workers.sum() * hours * self.price_per_hour)
+        return row
+
+    def with_driver(self) -> dict[str, float]:
+        """Return the row of `summary` with the driver in its hours and cost: it runs all the time.
+
+        Where workers have a price, the driver costs as much per core.
+        """
+        row = self.summary()
+        hours = len(self.offered) * self.step_s / 3600
+        driver = DRIVER_CORES * hours
+        if "cost" in row and row["core_hours"]:
+            row["cost"] += driver * row["cost"] / row["core_hours"]
+        row["core_hours"] += driver
+        row["gb_hours"] += DRIVER_MEMORY_MB / 1024 * hours
         return row
 
     def _at_target(self) -> float:

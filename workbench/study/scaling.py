@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from workbench import units
 from workbench.capacity import CapacityPlan, bids2
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_spreadsheet
@@ -129,8 +130,18 @@ class Replayed:
 
     @property
     def rows(self) -> dict[str, dict[str, float]]:
-        """One row of `Timeline.summary` by policy."""
-        return {name: line.summary() for name, line in self.timelines.items()}
+        """One row of `Timeline.summary` by policy, and what the driver adds to its hours and cost."""
+        return {name: line.summary() | _with_driver(line) for name, line in self.timelines.items()}
+
+    @property
+    def price_unit(self) -> str:
+        """What costs are in, such as ``"USD for 24 h"``; empty without a price."""
+        return f"{self.currency} for {units.seconds(self.trace.duration_s)}" if self.currency else ""
+
+
+def _with_driver(line: Timeline) -> dict[str, float]:
+    row = line.with_driver()
+    return {f"{name}_with_driver": row[name] for name in ("core_hours", "gb_hours", "cost") if name in row}
 
 
 def replay_policies(

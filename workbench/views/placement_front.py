@@ -41,9 +41,10 @@ def front_html(study: PlacementStudy) -> str:
     """Write the first screen; every text of the user's is escaped."""
     problem = study.given.problem
     facts = (
+        *((f"the plan {study.given.chosen}",) if study.given.chosen else ()),
         f"{units.some(problem.tasks, 'task')} of {units.some(len(problem.operators), 'operator')}",
         f"{units.some(problem.workers, 'worker')} of {units.some(problem.slots, 'slot')}",
-        "rates by the loads given, not by running a placement",
+        *(("rates by the loads given, not by running a placement",) if _rated(study) else ()),
     )
     return header_html("CALCULATED", facts) + _methods(study) + cares_html(cares(study))
 
@@ -75,31 +76,33 @@ def cares(study: PlacementStudy) -> dict[str, str]:
 
 def _methods(study: PlacementStudy) -> str:
     shown = [study.best.method, *(name for name in _SHOWN if name in study.methods and name != study.best.method)]
-    own = rate(study.best)
+    rated = _rated(study)
     rows = []
     for name in shown:
         plans = (study.best,) if name == study.best.method else study.methods[name]
-        usual = median_rate(plans)
-        lowest = min(rates(plans), default=None)
         rows.append(
             (
                 f"{name} ◀ best" if name == study.best.method else name,
-                "" if usual is None else units.padded(usual, ""),
-                "" if usual is None or own is None else _against(usual, own),
-                "" if lowest is None else units.padded(lowest, ""),
+                *(_speed(plans, rate(study.best)) if rated else ()),
                 units.number(median(plan.cost.worst for plan in plans)),
                 units.count(len(plans)),
             )
         )
-    columns = (
-        "Method",
-        "Records/s, median",
-        "Against the best",
-        "Records/s, worst draw",
-        "Worst cost, median",
-        "Draws",
-    )
-    return table_html(columns, rows, chosen=0)
+    speeds = ("Records/s, median", "Against the best", "Records/s, worst draw") if rated else ()
+    return table_html(("Method", *speeds, "Worst cost, median", "Draws"), rows, chosen=0)
+
+
+def _rated(study: PlacementStudy) -> bool:
+    """Whether any rate is known and limited."""
+    return any(rates(plans) for plans in study.methods.values())
+
+
+def _speed(plans: Sequence[Placed], own: float | None) -> tuple[str, str, str]:
+    """Write the rates of plans, also against the best; empty where they are not known."""
+    usual = median_rate(plans)
+    if usual is None:
+        return "", "", ""
+    return units.padded(usual, ""), "" if own is None else _against(usual, own), units.padded(min(rates(plans)), "")
 
 
 def _against(usual: float, own: float) -> str:

@@ -17,7 +17,7 @@ def cards(replayed: Replayed) -> list[Card]:
 
 
 def _compared(replayed: Replayed) -> list[Card]:
-    data = policies(replayed.timelines)
+    data = policies(replayed.timelines, replayed.price_unit)
     columns = (
         Column("Policy"),
         Column("Time at target", "%"),
@@ -28,6 +28,7 @@ def _compared(replayed: Replayed) -> list[Card]:
         Column("Memory, driver included", "GB-hours"),
         Column("Reconfigurations"),
         Column("State moved", "bytes"),
+        *((Column("Cost, driver included", data.price_unit),) if data.price_unit else ()),
     )
     rows = tuple(
         (
@@ -40,6 +41,7 @@ def _compared(replayed: Replayed) -> list[Card]:
             row["gb_hours"],
             row["reconfigurations"],
             row["moved_bytes"],
+            *((row["cost"],) if data.price_unit else ()),
         )
         for name, row in zip(data.names, data.rows, strict=True)
     )

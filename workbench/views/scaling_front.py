@@ -2,10 +2,11 @@
 
 from workbench import units
 from workbench.study import Replayed
-from workbench.views.figures import Policies
+from workbench.views.figures import KEEPS_UP, Policies
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
 
-_KEEPS_UP, _MOSTLY = 0.99, 0.95  # shares of the time at the target
+_MOSTLY = 0.95  # share of the time at the target
+_AS_IT_IS = ("static", "flink")  # no setting changes these
 
 
 def front_html(replayed: Replayed, data: Policies) -> str:
@@ -17,26 +18,24 @@ def front_html(replayed: Replayed, data: Policies) -> str:
         f"{load} over {units.seconds(trace.duration_s)}",
         f"from {units.count(sum(replayed.tasks.values()))} slots",
     )
-    return header_html("SIMULATED", facts) + _table(replayed, data) + cares_html(cares(data))
+    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(data))
 
 
 def cares(data: Policies) -> dict[str, str]:
     """Give what to mind, with what to do."""
     reasons: dict[str, str] = {}
     rows = dict(zip(data.names, data.rows, strict=True))
-    if data.best is not None and rows[data.best]["at_target"] < _KEEPS_UP:
-        kept = units.share(rows[data.best]["at_target"])
-        reasons[f"No policy keeps up all the time; {data.best} does {kept} of it."] = (
-            "Begin with more slots, or compare other policies."
-        )
-    falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.best]
+    if data.leading is not None and data.best is None:
+        kept = units.share(rows[data.leading]["at_target"])
+        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data)
+    falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.leading]
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
         listed = " and ".join(", ".join(falling).rsplit(", ", 1))
         reasons[f"{listed} {verb} behind more than 5 % of the time."] = (
             "See what each does, below, before you choose it for its price."
         )
-    if not all("cost" in row for row in rows.values()):
+    if not data.price_unit:
         reasons["No worker is priced, so cost is in core-hours."] = (
             "Add -p prices data/instances.csv -p instance c6i.xlarge"
         )
@@ -46,17 +45,26 @@ def cares(data: Policies) -> dict[str, str]:
     return reasons
 
 
-def _table(replayed: Replayed, data: Policies) -> str:
+def _keep_up(data: Policies) -> str:
+    """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
+    if "static" in data.names:
+        return "Begin with more slots, or compare other policies."
+    static = "Add static to the policies: it keeps all slots"
+    if all(name in _AS_IT_IS or ":" in name for name in data.names):
+        return f"{static}."
+    return f'{static}. Or slow the scale-down: -p settings "{{scale_down_interval_s: 3600}}"'
+
+
+def _table(data: Policies) -> str:
     rows = dict(zip(data.names, data.rows, strict=True))
-    ranked = sorted(rows, key=lambda name: (name != data.best, -rows[name]["at_target"]))
-    money = all("cost" in row for row in rows.values())
-    unit = f"Cost in {replayed.currency or 'money'}" if money else "Core-hours"
+    ranked = sorted(rows, key=lambda name: (name != data.leading, -rows[name]["at_target"]))
+    unit = data.price_unit or "Core-hours"
     columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Restarts")
     shown = [
         (
             f"{name} ◀ best" if name == data.best else name,
             _kept(rows[name]["at_target"]),
-            units.number(rows[name]["cost" if money else "core_hours"]),
+            units.number(rows[name][data.money]),
             units.seconds(rows[name]["latency_p50_s"]),
             units.seconds(rows[name]["latency_p99_s"]),
             units.count(rows[name]["reconfigurations"]),
@@ -67,5 +75,5 @@ def _table(replayed: Replayed, data: Policies) -> str:
 
 
 def _kept(share: float) -> Chip:
-    style = "safe" if share >= _KEEPS_UP else "risky" if share >= _MOSTLY else "unsure"
+    style = "safe" if share >= KEEPS_UP else "risky" if share >= _MOSTLY else "unsure"
     return Chip(units.share(round(share, 3)), style)

@@ -188,6 +188,17 @@ def test_the_comparison_warns_where_no_placement_carries_the_rate(capsys, proble
     assert re.search(r"odrp chose its own number of tasks, \d+ instead of \d+\.", tight.out)
 
 
+def test_one_placement_warns_where_it_does_not_carry_the_rate(capsys, problem):
+    assert "asks for" not in run(capsys, problem)[1].out
+    _, best = run(capsys, problem, "--cpus", 0.4)
+    assert "note: the input asks for 100 records/s, which no placement carries; try --workers 3\n" in best.out
+    _, other = run(capsys, problem, "--cpus", 0.4, "--method", "round-robin")
+    asked = "note: the input asks for 100 records/s, which this placement does not carry; try --method fastest or"
+    assert f"{asked} --workers 3\n" in other.out
+    _, busy = run(capsys, problem, "--rate", 1000, "--cpus", 1000, "--io", 1e9, "--net", 1e9)
+    assert "note: the input asks for 1 k records/s, which no placement carries; try more tasks\n" in busy.out
+
+
 def test_shapes_are_ranked_and_one_is_chosen(capsys, problem):
     code, output = run(capsys, problem, "--shapes", "2x3,3x2,6x1,1x6", "--draws", 40)
     assert code == 0

@@ -100,6 +100,9 @@ def test_whole_workers_of_an_instance_type_are_paid(rates, tmp_path, capsys):
     )
     assert rows["static"]["core_hours"] == pytest.approx(2 * 4 * 0.75)
     assert rows["static"]["cost"] == pytest.approx(2 * 0.5 * 0.75)
+    assert rows["static"]["core_hours_with_driver"] == pytest.approx((2 * 4 + 1) * 0.75)
+    assert rows["static"]["gb_hours_with_driver"] == pytest.approx((2 * 8 + 1408 / 1024) * 0.75)
+    assert rows["static"]["cost_with_driver"] == pytest.approx(2 * 0.5 * 0.75 * 9 / 8)
 
 
 def test_a_hot_key_costs_throughput(rates, capsys):

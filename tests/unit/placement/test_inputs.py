@@ -7,11 +7,13 @@ import pytest
 from example_measurement import example_measurement
 from placement_file import PROBLEM, written
 
+from workbench import units
+from workbench.cli import main
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator
-from workbench.placement import measured_query, read_placement_input
+from workbench.placement import measured_query, place, read_placement_input
 from workbench.simulation import preset
 from workbench.study import Study, run_study, write_planned
 from workbench.testbed import FluidTestbed
@@ -132,7 +134,7 @@ def test_the_rate_is_named_where_it_is_wrong(tmp_path, rate):
 
 def test_a_plan_for_an_operator_that_was_not_measured_is_refused(planned, tmp_path):
     document = json.loads(planned[1].read_text(encoding="utf-8"))
-    document["plans"][0]["allocation"]["tasks"]["typo"] = 3
+    document["plans"][-1]["allocation"]["tasks"]["typo"] = 3
     with pytest.raises(WorkbenchError, match="parallelism is given for 'typo', no operator of dataflow"):
         read_placement_input(written(tmp_path, document), workers=9, slots=16)
 
@@ -246,12 +248,63 @@ def test_a_plan_is_placed_as_it_was_allocated(planned):
         assert dict(zip(problem.operators, problem.parallelism, strict=True)) == dict(plan.allocation.tasks)
         assert given.rate == plan.rate
         assert given.worker.cpus == 4
+        assert max(problem.cpu) == pytest.approx(plan.rate / plan.expected_rate)
         assert len(problem.edges) == 9 - 1  # the graph of q8 without its source
-    assert read_placement_input(path, workers=9, slots=16).rate == made.plans[0].rate
     with pytest.raises(
         WorkbenchError, match=r"no plan for 5 records/s; give one of its rates \(records/s\): 2e\+06, 4e\+06"
     ):
         read_placement_input(path, workers=9, slots=16, rate=5)
+
+
+def test_the_last_of_several_plans_is_placed_and_named(planned):
+    made, path = planned
+    first, last = (read_placement_input(path, workers=9, slots=16, rate=rate) for rate in (made.plans[0].rate, None))
+    assert last.rate == made.plans[-1].rate
+    assert last.chosen == "for 4 M records/s; others: 2 M"
+    assert first.chosen == "for 2 M records/s; others: 4 M"
+
+
+@pytest.mark.parametrize(("workers", "slots"), [(9, 16), (3, 12), (36, 1)])
+def test_a_placed_plan_sustains_the_plans_capacity(planned, workers, slots):
+    made, path = planned
+    for plan in made.plans:
+        given = read_placement_input(path, workers=workers, slots=slots, rate=plan.rate)
+        assert place(given, "round-robin").rate.rate == pytest.approx(plan.expected_rate)
+        low, high = units.rate(plan.low), units.rate(plan.high)
+        assert given.basis == (
+            f"The plan's capacity on these {plan.budget.slots} slots is {units.rate(plan.expected_rate)} "
+            f"(90 % interval {low} to {high}); no placement sustains more."
+        )
+
+
+def test_one_task_has_no_more_than_its_slot(planned, tmp_path):
+    document = json.loads(planned[1].read_text(encoding="utf-8"))
+    plan = document["plans"][-1]
+    plan["budget"]["profile"]["cpus"] = 0.5
+    given = read_placement_input(written(tmp_path, document), workers=9, slots=16)
+    assert place(given, "round-robin").rate.rate == pytest.approx(plan["expected_rate"])
+    assert (given.worker.cpus, given.unit_cpus) == (16, 0.5)
+
+
+def test_one_slot_is_not_these_slots(planned, tmp_path):
+    document = json.loads(planned[1].read_text(encoding="utf-8"))
+    document["plans"][-1]["budget"]["slots"] = 1
+    given = read_placement_input(written(tmp_path, document), workers=9, slots=16)
+    assert given.basis.startswith("The plan's capacity on this slot is ")
+
+
+def test_the_command_says_which_plan_is_placed(planned, capsys):
+    call = ["place", str(planned[1]), "--workers", "9", "--slots", "16", "--method", "round-robin"]
+    assert main(call) == 0
+    assert "note: the plan is for 4 M records/s; others: 2 M; choose with --rate" in capsys.readouterr().out
+    assert main([*call, "--rate", "2e6", "--json"]) == 0
+    assert "The plan is for 2 M records/s; others: 4 M." in capsys.readouterr().err
+
+
+def test_one_plan_leaves_no_choice(planned, tmp_path):
+    document = json.loads(planned[1].read_text(encoding="utf-8"))
+    document["plans"] = document["plans"][:1]
+    assert read_placement_input(written(tmp_path, document), workers=9, slots=16).chosen == ""
 
 
 def test_a_micro_batch_plan_has_the_fewest_tasks(planned, tmp_path):

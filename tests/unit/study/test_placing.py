@@ -15,7 +15,7 @@ from workbench.placement import BLIND, DRAWN, count_plans, read_placement_input,
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 from workbench.views.placement_cards import cards
-from workbench.views.placement_front import cares
+from workbench.views.placement_front import cares, front_html
 
 SHIPPED = Path(__file__).parents[3] / "data" / "placement.yaml"
 
@@ -63,6 +63,16 @@ def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
     card = next(card for card in cards(found) if card.name == "shapes")
     assert card.kind == "no-data"
     assert "add 'rate' and 'worker'" in card.finding
+    front = front_html(found)
+    assert "Worst cost, median" in front
+    assert not re.search("records/s|against the best|rates by", front, re.IGNORECASE)
+
+
+def test_rates_of_methods_stand_side_by_side(study):
+    front = front_html(study)
+    assert "rates by the loads given, not by running a placement" in front
+    for column in ("Records/s, median", "Against the best", "Records/s, worst draw"):
+        assert column in front
 
 
 def test_the_best_is_of_the_method_that_sustains_most_in_the_median_of_its_draws(study):
@@ -88,6 +98,12 @@ def test_plans_for_other_numbers_of_tasks_do_not_compete(study):
     optimum = study.methods["optimal"][0]
     other = replace(optimum, problem=fewer, rate=replace(optimum.rate, rate=1e12))
     assert replace(study, methods={"odrp": (other,), "optimal": (optimum,)}).best is optimum
+
+
+def test_the_page_says_which_of_several_plans_is_placed(study):
+    several = replace(study, given=replace(study.given, chosen="for 800 k records/s; others: 100 k"))
+    assert "the plan for 800 k records/s; others: 100 k" in front_html(several)
+    assert "the plan for" not in front_html(study)
 
 
 def test_shapes_have_as_many_slots():

@@ -26,7 +26,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="A,B,...",
         help="size of every worker: 2 has twice the cores and bytes/s, no faster ones (all alike)",
     )
-    placed.add_argument("--rate", type=float, metavar="R", help="target, records/s; which plan, if there are several")
+    placed.add_argument("--rate", type=float, metavar="R", help="target, records/s; which of several plans (the last)")
     placed.add_argument("--cpus", type=float, metavar="N", help="cores of a worker")
     placed.add_argument("--io", type=float, metavar="B", help="bytes/s of state access a worker can give")
     placed.add_argument("--net", type=float, metavar="B", help="bytes/s a worker can send")

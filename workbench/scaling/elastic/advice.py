@@ -77,11 +77,16 @@ def advise_executors(
         reasons.append(f"at most {executors}: with fewer than two cores each, executors could not shrink or grow")
     tasks = max(node_cores, math.ceil(HEADROOM * cores / executors))
     shards = min(MOST_SHARDS, max(LEAST_SHARDS, 2 ** math.ceil(math.log2(SHARDS_PER_TASK * tasks))))
-    reasons.append(f"{shards} shards each: {SHARDS_PER_TASK} per task, within {LEAST_SHARDS} to {MOST_SHARDS}")
+    sizes = [f"{shards} shards each: {SHARDS_PER_TASK} per task, within {LEAST_SHARDS} to {MOST_SHARDS}"]
     if key_counts is not None:
         keys, records, largest = _keys(key_counts, untracked_keys, untracked_records)
-        shards, more = _limited_by_keys(keys, records / largest, cores, executors, shards)
-        reasons += more
+        if keys < executors * shards:
+            shards = max(1, keys // executors)
+            sizes = [f"{shards} shards each are enough: there are only {keys} keys"]
+        useful = records / largest
+        if useful < cores:
+            sizes.append(f"with {useful:.3g} cores the most frequent key alone fills a core; more cores do not help")
+    reasons += sizes
     return ExecutorAdvice(executors, shards, tuple(reasons))
 
 
@@ -95,13 +100,3 @@ def _keys(counts: Sequence[float], untracked_keys: int, untracked_records: float
     rest = whole("untracked_keys", untracked_keys, 0)
     records = math.fsum(counted) + not_negative("untracked_records", untracked_records)
     return sum(count > 0 for count in counted) + rest, records, max(counted)
-
-
-def _limited_by_keys(keys: int, useful: float, cores: int, executors: int, shards: int) -> tuple[int, list[str]]:
-    reasons = []
-    if keys < executors * shards:
-        shards = max(1, keys // executors)
-        reasons.append(f"{shards} shards each are enough: there are only {keys} keys")
-    if useful < cores:
-        reasons.append(f"with {useful:.3g} cores the most frequent key alone fills a core; more cores do not help")
-    return shards, reasons

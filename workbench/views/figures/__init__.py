@@ -16,7 +16,7 @@ from workbench.views.figures.operators import Operators, draw_operators, operato
 from workbench.views.figures.overlay import draw_overlaid, same_axes
 from workbench.views.figures.paradigms import Paradigms, draw_paradigms, paradigms
 from workbench.views.figures.placement_map import PlacementMap, draw_placement_map, placement_map
-from workbench.views.figures.policies import Policies, draw_policies, policies
+from workbench.views.figures.policies import KEEPS_UP, Policies, draw_policies, policies
 from workbench.views.figures.probes import Probes, draw_probes, probes
 from workbench.views.figures.pruning import Pruning, draw_pruning, pruning
 from workbench.views.figures.reproduced import draw_reproduced
@@ -38,6 +38,7 @@ from workbench.views.figures.trigger_interval import TriggerIntervals, draw_trig
 from workbench.views.figures.what_if import Curves, draw_what_if
 
 __all__ = [
+    "KEEPS_UP",
     "POINTS",
     "BatchTimes",
     "Capacity",

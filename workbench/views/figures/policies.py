@@ -10,15 +10,9 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.scaling import Timeline
 from workbench.views import theme
-from workbench.views.figures.paid import paid
 
-COLUMNS = (
-    ("at_target", "At target (% of time)"),
-    ("latency_p99_s", "Latency, p99 (s)"),
-    ("core_hours", "Core-hours, with driver"),
-    ("reconfigurations", "Reconfigurations"),
-)
-"""Fields of `paid` that are drawn, and the titles of their axes."""
+KEEPS_UP = 0.99
+"""Share of the time at the target from which a policy counts as keeping up."""
 
 _AS_GOOD = 0.01
 _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow page, of a letter; share of a panel
@@ -26,58 +20,90 @@ _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow
 
 @dataclass(frozen=True)
 class Policies:
-    """What the figure shows: a row of `paid` by policy; `best` is the cheapest that keeps up best."""
+    """What the figure shows: `Timeline.with_driver` by policy; `leading` is the cheapest of those that come closest.
+
+    Policies are compared by their cost in `price_unit`; by core-hours where it is empty.
+    """
 
     finding: str
     names: tuple[str, ...]
     rows: tuple[Mapping[str, float], ...]
-    best: str | None
+    leading: str | None
+    price_unit: str = ""
+
+    @property
+    def money(self) -> str:
+        """The field by which policies are cheap."""
+        return "cost" if self.price_unit else "core_hours"
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Fields that are drawn, and the titles of their axes."""
+        return (
+            ("at_target", "At target (% of time)"),
+            ("latency_p99_s", "Latency, p99 (s)"),
+            (self.money, f"{self.price_unit or 'Core-hours'}, with driver"),
+            ("reconfigurations", "Reconfigurations"),
+        )
+
+    @property
+    def best(self) -> str | None:
+        """The leading policy where it keeps up; None where no policy does."""
+        rows = dict(zip(self.names, self.rows, strict=True))
+        return None if self.leading is None or rows[self.leading]["at_target"] < KEEPS_UP else self.leading
 
 
-def policies(compared: Mapping[str, Timeline | Mapping[str, float]]) -> Policies:
+def policies(compared: Mapping[str, Timeline | Mapping[str, float]], price_unit: str = "") -> Policies:
     """Collect replays of one trace by policy, or their summaries with the driver.
 
-    The best policy has the fewest core-hours among those whose time at the target is within a hundredth of the longest;
-    ties go to the first.
+    The leading policy is the cheapest among those that keep up; where none does, among those whose time at the target
+    is within a hundredth of the longest. Ties go to the first. Cheap is by the cost in `price_unit`, see
+    ``Replayed.price_unit``; without it, or where a policy has no cost, by core-hours.
     """
-    rows = {name: paid(row) if isinstance(row, Timeline) else row for name, row in compared.items()}
+    rows = {name: row.with_driver() if isinstance(row, Timeline) else row for name, row in compared.items()}
     if not rows:
         return Policies("No policy was replayed", (), (), None)
+    unit = price_unit if all("cost" in row for row in rows.values()) else ""
+    money = "cost" if unit else "core_hours"
     most = max(row["at_target"] for row in rows.values())
-    able = [name for name, row in rows.items() if row["at_target"] >= most - _AS_GOOD]
-    best = min(able, key=lambda name: rows[name]["core_hours"])
-    kept, cost = rows[best]["at_target"], rows[best]["core_hours"]
-    finding = f"{best} keeps up {units.share(kept)} of the time for {units.number(cost)} core-hours, driver included"
-    return Policies(finding + _compared(rows, best), tuple(rows), tuple(rows.values()), best)
+    enough = KEEPS_UP if most >= KEEPS_UP else most - _AS_GOOD
+    able = [name for name, row in rows.items() if row["at_target"] >= enough]
+    best = min(able, key=lambda name: rows[name][money])
+    kept, cost = rows[best]["at_target"], units.number(rows[best][money])
+    keeps = f"{best} keeps up" if kept >= KEEPS_UP else f"No policy keeps up; {best} does so"
+    paid = f"at {cost} {unit}" if unit else f"for {cost} core-hours"
+    finding = f"{keeps} {units.share(kept)} of the time {paid}, driver included{_compared(rows, best, money)}"
+    return Policies(finding, tuple(rows), tuple(rows.values()), best, unit)
 
 
-def _compared(rows: Mapping[str, Mapping[str, float]], best: str) -> str:
+def _compared(rows: Mapping[str, Mapping[str, float]], best: str, money: str) -> str:
     """Compare the best with the most expensive policy; if they are the same, with the best of the cheaper policies."""
-    cost = rows[best]["core_hours"]
-    most = max(rows, key=lambda name: rows[name]["core_hours"])
-    if rows[most]["core_hours"] > cost:
-        return f", {units.percent(1 - cost / rows[most]['core_hours'])} fewer than {most}"
-    cheaper = [name for name, row in rows.items() if row["core_hours"] < cost]
+    needs, fewer = ("costs", "less") if money == "cost" else ("needs", "fewer")
+    cost = rows[best][money]
+    most = max(rows, key=lambda name: rows[name][money])
+    if rows[most][money] > cost:
+        return f", {units.percent(1 - cost / rows[most][money])} {fewer} than {most}"
+    cheaper = [name for name, row in rows.items() if row[money] < cost]
     if not cheaper:
         return ""
-    next_best = max(cheaper, key=lambda name: (rows[name]["at_target"], -rows[name]["core_hours"]))
+    next_best = max(cheaper, key=lambda name: (rows[name]["at_target"], -rows[name][money]))
     row = rows[next_best]
-    saved = units.percent(1 - row["core_hours"] / cost)
-    return f"; {next_best} needs {saved} fewer, but keeps up only {units.share(row['at_target'])} of the time"
+    saved = units.percent(1 - row[money] / cost)
+    return f"; {next_best} {needs} {saved} {fewer}, but keeps up only {units.share(row['at_target'])} of the time"
 
 
 def draw_policies(data: Policies) -> go.Figure:
     """Draw one row of bars per policy, one panel per measure."""
     figure = theme.figure(
-        data.finding, 170 + 42 * len(data.names), "Bars per policy: time at target, latency, core-hours, changes."
+        data.finding, 170 + 42 * len(data.names), "Bars per policy: time at target, latency, cost, changes."
     )
     if not data.names:
         return theme.not_enough(figure, "no policy was replayed.")
-    panels = make_subplots(cols=len(COLUMNS), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
+    panels = make_subplots(cols=len(data.columns), shared_yaxes=True, horizontal_spacing=0.035, figure=figure)
     names = [theme.plain(name) for name in data.names]
     colours = [theme.VERMILLION if name == data.best else theme.BLUE for name in data.names]
     shapes = ["/" if name == data.best else "" for name in data.names]
-    for column, (field, title) in enumerate(COLUMNS, start=1):
+    for column, (field, title) in enumerate(data.columns, start=1):
         values = [100 * row[field] if field == "at_target" else row[field] for row in data.rows]
         labels = [units.seconds(value) if field.endswith("_s") else units.number(value) for value in values]
         panels.add_bar(

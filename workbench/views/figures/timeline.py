@@ -13,7 +13,6 @@ from plotly.subplots import make_subplots
 from workbench import units
 from workbench.scaling import Reconfiguration, Timeline
 from workbench.views import theme
-from workbench.views.figures.paid import paid
 
 POINTS = 1200
 _DEPLOYED = 2  # the row of the tasks
@@ -220,7 +219,7 @@ def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -
 
 
 def _finding(line: Timeline, policy: str) -> str:
-    row = paid(line)
+    row = line.with_driver()
     changes, wait_s = len(line.reconfigurations), row["latency_p99_s"]
     waited = f"99 of 100 records wait at most {units.seconds(wait_s)}"
     if not wait_s:

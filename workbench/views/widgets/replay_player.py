@@ -67,11 +67,11 @@ def next_change(line: Timeline, times: tuple[float, ...], frame: int) -> int:
 
 
 def most_interesting(lines: Mapping[str, Timeline]) -> str:
-    """Give the policy to begin with: of those that reconfigure the one that is best in the comparison, else the first.
+    """Give the policy to begin with: of those that reconfigure the one that leads the comparison, else the first.
 
-    The best keeps up about as long as any, for the fewest core-hours.
+    The leading one keeps up about as long as any, for the fewest core-hours.
     """
-    return policies({name: line for name, line in lines.items() if line.reconfigurations}).best or next(iter(lines))
+    return policies({name: line for name, line in lines.items() if line.reconfigurations}).leading or next(iter(lines))
 
 
 class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]

@@ -126,6 +126,40 @@ def test_the_cheapest_policy_that_keeps_up_is_named():
     check_empty(draw_policies(policies({})))
 
 
+def failing(*names):
+    return {
+        name: {"at_target": 0.711, "latency_p99_s": 288.0, "core_hours": 306.0, "reconfigurations": 17}
+        for name in names
+    }
+
+
+def test_a_policy_that_does_not_keep_up_is_not_the_best():
+    data = policies(failing("ds2"))
+    assert (data.best, data.leading) == (None, "ds2")
+    finding = "No policy keeps up; ds2 does so 71.1 % of the time for 306 core-hours, driver included"
+    assert trace(check_figure(draw_policies(data), finding), "policies-at_target").marker.pattern.shape == ("",)
+    replayed = Replayed(
+        "q11", RateTrace.steps([(20_000, 100.0)]), {"a": 3}, {"ds2": replace(line(), backlog=np.full(4000, 1e6))}
+    )
+    card = scaling_cards.cards(replayed)[0]
+    assert "◀ best" not in card.html
+    nearly = {"good": failing("good")["good"] | {"at_target": 0.992, "core_hours": 400.0}}
+    assert policies(nearly | {"ds2": failing("ds2")["ds2"] | {"at_target": 0.985}}).best == "good"
+
+
+@pytest.mark.parametrize(
+    ("names", "remedy"),
+    [
+        (("ds2",), "Add static to the policies: it keeps all slots. Or slow the scale-down: -p settings"),
+        (("flink",), "Add static to the policies: it keeps all slots."),
+        (("static", "ds2"), "Begin with more slots, or compare other policies."),
+    ],
+)
+def test_what_helps_depends_on_the_policies_that_do_not_keep_up(names, remedy):
+    found = scaling_front.cares(policies(failing(*names)))
+    assert found[f"No policy keeps up all the time; {names[0]} does 71.1 % of it."].startswith(remedy)
+
+
 def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
     rows = {
         "static": {"at_target": 1.0, "latency_p99_s": 0.0, "core_hours": 744.0, "reconfigurations": 0},
@@ -191,6 +225,33 @@ def test_sentence_and_tables_of_a_replay_include_the_driver():
     assert ">22.2<" in card.html
     assert card.table.rows[0][5] == pytest.approx(4 * 20_000 / 3600)
     assert "Add -p prices data/instances.csv -p instance c6i.xlarge" in card.html
+
+
+def test_a_priced_replay_answers_in_money():
+    rows = {
+        "many small": {"at_target": 1.0, "latency_p99_s": 1.0, "core_hours": 9.0, "cost": 2.0, "reconfigurations": 0},
+        "few large": {"at_target": 1.0, "latency_p99_s": 1.0, "core_hours": 8.0, "cost": 4.0, "reconfigurations": 0},
+    }
+    data = policies(rows, "USD for 24 h")
+    assert (data.best, policies(rows).best) == ("many small", "few large")
+    figure = check_figure(
+        draw_policies(data),
+        "many small keeps up 100 % of the time at 2 USD for 24 h, driver included, 50 % less than few large",
+    )
+    assert "USD for 24 h, with driver" in axis_titles(figure)
+    assert not any("ore-hours" in title for title in axis_titles(figure))
+    cheap = policies({"all": rows["few large"], "lazy": rows["many small"] | {"at_target": 0.5}}, "USD for 24 h")
+    assert cheap.finding.endswith("; lazy costs 50 % less, but keeps up only 50 % of the time")
+
+
+def test_all_of_a_priced_page_is_in_one_unit():
+    trace_ = RateTrace.steps([(86_400, 100.0)])
+    card = scaling_cards.cards(Replayed("q11", trace_, {"a": 3}, {"static": line(17_280, price=0.5)}, "USD"))[0]
+    assert "at 48 USD for 24 h" in card.finding
+    assert ">USD for 24 h, driver included<" in card.html
+    assert ">48<" in card.html
+    assert "Core-hours" not in card.html
+    assert card.table.rows[0][-1] == pytest.approx(48.0)
 
 
 def test_policies_that_fall_behind_are_listed():
