@@ -334,7 +334,8 @@ def _up(data: Capacity, rate: float) -> float:
     rates = [rate for curve in data.curves for rate in (*curve.low, *curve.high)] + [one for _, one, _ in data.targets]
     if not data.far:
         return rate / max(rates)
-    return math.log(rate / min(rates)) / math.log(max(rates) / min(rates))
+    lowest = min(one for one in rates if one > 0)  # tasks that fill the driver leave no rate
+    return math.log(rate / lowest) / math.log(max(rates) / lowest)
 
 
 def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:

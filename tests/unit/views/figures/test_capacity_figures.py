@@ -115,6 +115,13 @@ def test_a_mark_s_words_stay_in_the_plot_and_off_its_axis(exploration):
     assert list(trace(far, "capacity-targets").textposition) == ["bottom right", "top left"]
 
 
+def test_slots_that_carry_nothing_have_no_place_on_a_logarithmic_axis_and_do_no_harm(exploration):
+    data = capacity_of(exploration.model, (), [(3670, 6e7, 512)], [512], "A finding")
+    curve = data.curves[0]
+    nothing = replace(curve, low=tuple(0.0 for _ in curve.low))
+    check_figure(draw_capacity(replace(data, curves=(nothing,))), "A finding")
+
+
 def test_a_target_s_words_on_logarithmic_axes_are_on_the_other_side_than_its_mark(exploration):
     targets = [(11, 1e5, 512), (14, 4e5, 512), (3670, 6e7, 512)]
     notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
