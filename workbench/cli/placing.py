@@ -20,7 +20,6 @@ from workbench.cli.show_placement import show_compared, show_placed, show_shapes
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_spreadsheet, for_terminal
 from workbench.placement import (
-    METHODS,
     SEARCHED,
     Comparison,
     Placed,
@@ -161,10 +160,9 @@ def _notes() -> Iterator[None]:
 def _check(options: argparse.Namespace) -> None:
     """Refuse before anything is read what is out of its range, or would not be looked at."""
     check_file(options.flink)
-    if options.method not in {None, *METHODS}:
-        raise WorkbenchError(f"There is no placement method {options.method!r}; use one of {', '.join(METHODS)}.")
     draws = DRAWS if options.draws is None else options.draws
-    check_placing(options.seed, draws, _COMPARE_S if options.timeout is None else options.timeout, options.odrp)
+    timeout_s = _COMPARE_S if options.timeout is None else options.timeout
+    check_placing(options.seed, draws, timeout_s, options.odrp, options.method)
     if options.shapes:
         others = ("compare", "method", "flink", "thresholds", "odrp", "timeout", "speeds")
         said = [f"--{name}" for name in others if getattr(options, name) not in {None, False}]

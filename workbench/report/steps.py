@@ -170,6 +170,7 @@ def ask_placement(
     placement: str,
     *,
     more: Sequence[str] = (),
+    method: str | None = None,
     seed: int,
     samples: int,
     timeout_s: float,
@@ -184,7 +185,7 @@ def ask_placement(
     ----------
     placement, more
         Paths of what is placed together.
-    seed, samples, timeout_s, odrp
+    method, seed, samples, timeout_s, odrp
         See `study_placement`.
     thresholds, shapes
         Three numbers for CAPS; worker shapes such as ``"4x8"``.
@@ -197,7 +198,7 @@ def ask_placement(
         When no file is named, it cannot be placed, or a number is out of its range.
     """
     _require_named(placement, "No placement is named", "placement")
-    check_placing(seed, samples, timeout_s, odrp)
+    check_placing(seed, samples, timeout_s, odrp, method)
     chosen = shapes_of(shapes)
     wanted = {name: value or None for name, value in cluster.items() if name != "calibrate"}
     given = placed_together([placement, *more], calibrate=bool(cluster.get("calibrate")), shapes=chosen, **wanted)
@@ -205,6 +206,7 @@ def ask_placement(
     return given, partial(
         study_placement,
         given,
+        method=method,
         seed=seed,
         samples=samples,
         timeout_s=timeout_s,

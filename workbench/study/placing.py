@@ -25,6 +25,7 @@ from workbench.placement import (
     compare,
     count_plans,
     count_within,
+    place,
     placed_rate,
     search,
     shape_spreads,
@@ -62,6 +63,8 @@ class PlacementStudy:
         The same search under several thresholds of the CPU.
     shapes
         Rates of random placements by worker shape; none without the rate of the loads and a worker's capacities.
+    asked
+        Plan of the method that was asked for; None: the best one is shown.
     possible, admitted
         How many plans there are, and how many of them meet the thresholds; None where counting takes too long, or
         workers differ.
@@ -77,6 +80,12 @@ class PlacementStudy:
     shapes: tuple[Spread, ...]
     possible: int | None = None
     admitted: int | None = None
+    asked: Placed | None = None
+
+    @property
+    def shown(self) -> Placed:
+        """The plan of the method that was asked for, else the best."""
+        return self.best if self.asked is None else self.asked
 
     @property
     def best(self) -> Placed:
@@ -92,6 +101,7 @@ class PlacementStudy:
 def study_placement(
     given: PlacementInput,
     *,
+    method: str | None = None,
     seed: int = 0,
     samples: int = DRAWS,
     timeout_s: float = 5.0,
@@ -105,6 +115,8 @@ def study_placement(
     ----------
     given
         See `read_placement_input`.
+    method
+        Whose plan to show, see `place`; the best by default.
     seed, samples
         Of the methods that draw; how often each draws.
     timeout_s
@@ -117,9 +129,9 @@ def study_placement(
     Raises
     ------
     WorkbenchError
-        When a number is out of its range.
+        When a number is out of its range, or the method has no plan.
     """
-    check_placing(seed, samples, timeout_s, odrp)
+    check_placing(seed, samples, timeout_s, odrp, method)
     problem = given.problem
     if not shapes and _limited(given):
         shapes = neighbouring_shapes(problem.workers, problem.slots)
@@ -136,9 +148,16 @@ def study_placement(
         (limits, search(problem, limits, timeout_s=timeout_s / len(levels)))
         for limits in (CostVector(cpu=level, io=within.io, net=within.net) for level in levels)
     )
+    methods = {row.placed.method: row.plans for row in known} | front_best
+    methods |= {row.placed.method: row.plans for row in drawn}
+    asked = None
+    if method is not None:
+        asked = next(iter(methods.get(method, ())), None) or place(
+            given, method, thresholds=thresholds, seed=seed, timeout_s=timeout_s, weights=odrp
+        )
     return PlacementStudy(
         given,
-        {row.placed.method: row.plans for row in known} | front_best | {row.placed.method: row.plans for row in drawn},
+        methods,
         {**known.refused, **drawn.refused},
         tuning,
         front,
@@ -147,17 +166,24 @@ def study_placement(
         shapes_compared(given, shapes, samples, seed) if shapes else (),
         _counted(lambda: count_plans(problem.parallelism, problem.workers, problem.slots, most_steps=_COUNTING)),
         _counted(lambda: count_within(problem, tuning.thresholds, most_steps=_COUNTING)),
+        asked,
     )
 
 
-def check_placing(seed: int, samples: int, timeout_s: float, odrp: str | None = None) -> None:
-    """Refuse what cannot be drawn, searched by, or weighed.
+def check_placing(
+    seed: int, samples: int, timeout_s: float, odrp: str | None = None, method: str | None = None
+) -> None:
+    """Refuse what cannot be drawn, searched by, weighed, or placed by.
 
     Raises
     ------
     WorkbenchError
-        When a number is out of its range, or there are no such weights of ODRP.
+        When a number is out of its range, or there are no such weights of ODRP or no such method.
     """
+    if method is not None and method not in METHODS:
+        raise WorkbenchError(
+            f"There is no placement method {shown(method)}; use one of {', '.join(METHODS)}.", settings=("method",)
+        )
     for thing, name, value, least, most in (
         ("number of draws", "samples", samples, 1, bounds.DRAWS),
         ("seed", "seed", seed, 0, bounds.SEED),

@@ -37,8 +37,10 @@ def cards(study: PlacementStudy) -> list[Card]:
 
 
 def _best(study: PlacementStudy) -> list[Card]:
-    problem, best = study.given.problem, study.best
-    data = placement_map(problem, best.counts, "The best plan")
+    best = study.shown
+    problem = best.problem
+    whose = "The best plan" if best is study.best else f"The plan of {best.method}"
+    data = placement_map(problem, best.counts, whose)
     finding = f"{sentence(study)}{_limit(best)}{_proof(study)}"
     columns = (Column("Operator"), *(Column(name) for name in data.workers))
     rows = tuple((name, *counts) for name, counts in zip(problem.operators, best.counts.tolist(), strict=True))
@@ -49,8 +51,8 @@ def _best(study: PlacementStudy) -> list[Card]:
 
 
 def _proof(study: PlacementStudy) -> str:
-    """Say what is proven of the best plan: by the method that seeks the rate alone, else by its own."""
-    plan = next(iter(study.methods.get("fastest", ())), study.best)
+    """Say what is proven of the plan: by the method that seeks the rate alone, else by its own."""
+    plan = study.asked or next(iter(study.methods.get("fastest", ())), study.best)
     return f" {plan.note[0].upper()}{plan.note[1:]}." if plan.note else ""
 
 

@@ -17,12 +17,14 @@ _SAME = 0.005
 
 
 def sentence(study: PlacementStudy) -> str:
-    """Say what the best plan gains over the default scheduler, in the median of its draws."""
-    best, default = study.best, study.methods.get(DEFAULT, ())
+    """Say what the plan shown gains over the default scheduler, in the median of its draws."""
+    best, default = study.shown, study.methods.get(DEFAULT, ())
     own, usual = rate(best), median_rate(default)
     if own is not None and usual:
         gain = own / usual - 1
-        more = f"{units.percent(gain)} more than" if gain > _SAME else "as much as"
+        more = (
+            "as much as" if abs(gain) <= _SAME else f"{units.percent(abs(gain))} {'more' if gain > 0 else 'less'} than"
+        )
         return (
             f"Placed by {best.method}, the query sustains {units.rate(own)}: {more} by the default scheduler "
             f"({DEFAULT}, {units.rate(usual)} in the median of {units.count(len(default))} draws)."
@@ -64,6 +66,11 @@ def cares(study: PlacementStudy) -> dict[str, str]:
             f"No placement carries the {units.rate(study.given.rate)} asked for; the best sustains "
             f"{units.scaled(best.rate.rate, '')}."
         ] = f"Add a worker: -p workers {study.given.problem.workers + 1}"
+    own, asked = study.shown.rate, study.given.rate
+    if best.rate is not None and own is not None and asked is not None and own.rate < asked <= best.rate.rate:
+        reasons[f"The plan of {study.shown.method} does not carry the {units.rate(asked)} asked for."] = (
+            f"Leave out -p method: {best.method} carries it."
+        )
     if study.given.basis:
         reasons[study.given.basis] = "Verify the placement under load before you rely on a rate."
     if study.refused:
@@ -75,14 +82,16 @@ def cares(study: PlacementStudy) -> dict[str, str]:
 
 
 def _methods(study: PlacementStudy) -> str:
-    shown = [study.best.method, *(name for name in _SHOWN if name in study.methods and name != study.best.method)]
+    best, asked = study.best.method, study.shown.method
+    shown = dict.fromkeys((best, asked, *(name for name in _SHOWN if name in study.methods)))
     rated = _rated(study)
     rows = []
     for name in shown:
-        plans = (study.best,) if name == study.best.method else study.methods[name]
+        plans = (study.best,) if name == best else study.methods.get(name, (study.shown,))
+        mark = " ◀ best" if name == best else " ◀ shown" if name == asked else ""
         rows.append(
             (
-                f"{name} ◀ best" if name == study.best.method else name,
+                f"{name}{mark}",
                 *(_speed(plans, rate(study.best)) if rated else ()),
                 units.number(median(plan.cost.worst for plan in plans)),
                 units.count(len(plans)),

@@ -63,6 +63,10 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
             "The seed is -1; it must be a whole number of at least 0 (seed).",
         ),
         (
+            ("placement", "x.html", "-p", "placement", QUERY, "-p", "method", "magic"),
+            "There is no placement method 'magic'; use one of fastest, optimal",
+        ),
+        (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "timeout_s", "0"),
             "The time limit is 0; give seconds above 0 (timeout_s)",
         ),

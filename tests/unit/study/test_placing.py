@@ -68,6 +68,29 @@ def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
     assert not re.search("records/s|against the best|rates by", front, re.IGNORECASE)
 
 
+def test_the_plan_of_the_method_asked_for_is_shown():
+    found = study_placement(read_placement_input(SHIPPED), method="round-robin", samples=2, timeout_s=1.0)
+    assert (found.asked.method, found.shown) == ("round-robin", found.asked)
+    card = cards(found)[0]
+    assert card.finding.startswith("Placed by round-robin, the query sustains")
+    assert [list(row[1:]) for row in card.table.rows] == found.asked.counts.tolist()
+    assert "round-robin ◀ shown" in card.html
+    assert f"{found.best.method} ◀ best" in card.html
+    less = replace(found, given=replace(found.given, rate=found.best.rate.rate))
+    assert cares(less)[f"The plan of round-robin does not carry the {units.rate(less.given.rate)} asked for."] == (
+        f"Leave out -p method: {found.best.method} carries it."
+    )
+
+
+def test_a_method_that_there_is_not_is_refused():
+    with pytest.raises(WorkbenchError, match="There is no placement method 'magic'; use one of fastest, optimal"):
+        study_placement(read_placement_input(SHIPPED), method="magic")
+
+
+def test_the_best_is_shown_unless_a_method_is_asked_for(study):
+    assert (study.asked, study.shown) == (None, study.best)
+
+
 def test_rates_of_methods_stand_side_by_side(study):
     front = front_html(study)
     assert "rates by the loads given, not by running a placement" in front
