@@ -71,11 +71,19 @@ class Observed:
         ]
         return (max(known)[1], max(known)[0]) if known else None
 
-    def catch_up_s(self, outage_s: float) -> float | None:
-        """Seconds to work off what waits after an outage at the peak load; inf if it never is, None if unknown."""
+    def catch_up_s(self, outage_s: float, *, at_worst: bool = False) -> float | None:
+        """Seconds to work off what waits after an outage at the peak load; inf if it never is, None if unknown.
+
+        Parameters
+        ----------
+        at_worst
+            Whether the rate is at the low end of its interval.
+        """
         rate, peak = self.headroom.carried_rate, self.headroom.peak_rate
         if rate is None:
             return None
+        if at_worst:
+            rate = min(rate, self.headroom.low)
         return outage_s * peak / (rate - peak) if rate > peak else float("inf")
 
 

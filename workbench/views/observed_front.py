@@ -8,6 +8,7 @@ from workbench import units
 from workbench.metrics import slow_executors
 from workbench.study import Observed
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
+from workbench.views.front import about
 
 _TIGHT, _NONE = 0.3, 0.0  # left over the peak
 _WAITING = 0.7  # CPU seconds over run seconds, under which tasks wait for something
@@ -102,12 +103,14 @@ def limit(found: Observed) -> str:
 
 def outage(found: Observed, outage_s: float) -> str:
     """Say how long the query needs to catch up after an outage at its peak; empty where that is not known."""
-    seconds = found.catch_up_s(outage_s)
-    if seconds is None:
+    seconds, at_worst = found.catch_up_s(outage_s), found.catch_up_s(outage_s, at_worst=True)
+    if seconds is None or at_worst is None:
         return ""
+    said = f"After an outage of {units.seconds(outage_s)} at the peak it"
     if math.isinf(seconds):
-        return f"After an outage of {units.seconds(outage_s)} at the peak it never catches up."
-    return f"After an outage of {units.seconds(outage_s)} at the peak it has caught up in {units.seconds(seconds)}."
+        return f"{said} never catches up."
+    surely = f"{about(at_worst)} at" if math.isfinite(at_worst) else "never at"
+    return f"{said} has caught up in about {about(seconds)} ({surely} the interval's low end)."
 
 
 def comparison(found: Observed) -> list[str]:
@@ -182,7 +185,7 @@ def front_html(found: Observed, outage_s: float) -> str:
         f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}" if told else "",
         units.rate(room.peak_rate, 2),
         "" if room.left is None else units.share(round(room.left, 2)),
-        "" if seconds is None else "never" if math.isinf(seconds) else f"in {units.seconds(seconds)}",
+        "" if seconds is None else "never" if math.isinf(seconds) else f"in about {about(seconds)}",
     )
     return header + table_html(columns, [row]) + cares_html(doubts(found))
 

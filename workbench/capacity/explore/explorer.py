@@ -25,6 +25,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from workbench import units
 from workbench.capacity.explore.acquisition import Point, edge, farthest, nearest, propose
 from workbench.capacity.explore.exploration import (
     LEAST_RUNS,
@@ -294,7 +295,8 @@ class ResourceExplorer:
             costs = costs_of(self._runs, self.score_forms)
             stop = stopping_row(costs, self.most_runs)
             if stop is not None:
-                return f"run {stop + 1} raised the cost from {costs[stop - 1]:,.0f} to {costs[stop]:,.0f} records/s"
+                before, after = units.rate(costs[stop - 1]), units.rate(costs[stop])
+                return f"run {stop + 1} raised the model's error from {before} to {after}"
         if self._calls >= len(self.space.corners) and all(why_no_capacity(run) for run in self._runs):
             return "no corner of the space gave a capacity"
         if len(self._runs) >= self.most_runs:

@@ -202,7 +202,10 @@ def replayed(query, tmp_path, **settings):
 @beside
 @pytest.mark.parametrize(
     ("query", "runs", "reason"),
-    [("q1", 11, r"run 11 raised the cost from 457,685 to 783,478 records/s"), ("q2", 20, "20 runs were made")],
+    [
+        ("q1", 11, "run 11 raised the model's error from 458 k records/s to 783 k records/s"),
+        ("q2", 20, "20 runs were made"),
+    ],
 )
 def test_the_explorer_stops_where_table_iii_did(query, runs, reason, tmp_path):
     explorer = replayed(query, tmp_path, score_form="linear")
@@ -218,5 +221,5 @@ def test_the_explorer_stops_where_table_iii_did(query, runs, reason, tmp_path):
 @beside
 def test_by_equation_9_the_explorer_stops_q1_two_runs_earlier(tmp_path):
     explorer = replayed("q1", tmp_path)
-    assert explorer.reason().startswith("run 9 raised the cost")
+    assert explorer.reason().startswith("run 9 raised the model's error")
     assert explorer.conclude().fitted == tuple(range(8))
