@@ -74,7 +74,7 @@ def test_a_changed_plan_is_shown_as_it_is_stored(tmp_path):
     path.write_text(json.dumps(document), encoding="utf-8")
     plan = read_planned(path).plans[0]
     assert (plan.expected_rate, plan.allocation.tasks["convert"]) == (123.0, 7)
-    placed = read_placement_input(path, workers=8, slots=8).problem
+    placed = read_placement_input(path, rate=plan.rate, workers=8, slots=8).problem
     assert dict(zip(placed.operators, placed.parallelism, strict=True))["convert"] == 7
     assert planned_start(path, plan.rate).tasks["convert"] == 7
 
