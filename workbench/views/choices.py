@@ -39,7 +39,7 @@ def choices(model: Model, plan: CapacityPlan) -> tuple[Choice, ...]:
 
     Steps are whole workers of the planned type, filled, or slots where nothing is priced. The plan's own risk is the
     verdict's, so that no two figures of a page contradict each other. More slots are no riskier, because some of them
-    may stay idle: beyond the runs the interval widens, but that is no reason to pay for less.
+    may stay idle; only the interval widens beyond the runs.
     """
     if plan.verdict is None or plan.verdict.risk is None:
         return ()

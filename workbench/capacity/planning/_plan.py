@@ -154,15 +154,15 @@ def plan(
     )
     (shortfall,) = _risks(model, rate, gain, memory, [budget.slots])
     doubts = Doubts(
-        shortfall,
-        low,
-        high,
-        budget.slots / most,
-        len(rates),
-        findings,
-        sample.testbed_kind,
-        rate / gain.ratio,
-        alike(exploration.model, points, rates, budget.slots, memory),
+        risk=shortfall,
+        low=low,
+        high=high,
+        extrapolation=budget.slots / most,
+        runs=len(rates),
+        findings=findings,
+        rate=rate / gain.ratio,  # the forms are of the explored interval
+        alike=alike(exploration.model, points, rates, budget.slots, memory),
+        testbed_kind=sample.testbed_kind,
     )
     return CapacityPlan(
         query=sample.query,

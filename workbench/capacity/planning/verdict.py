@@ -7,7 +7,7 @@ first doubt that applies, the gravest first, is the reason.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -67,12 +67,12 @@ class Doubts:
         Runs that the model was fitted to.
     findings
         What is doubtful about the model, the runs and the plan.
-    testbed_kind
-        Where the runs were made, which decides how more of them are made.
     rate
         That the capacity must carry, records/s.
     alike
         Capacity by each form that fits the runs about equally well, records/s.
+    testbed_kind
+        Where the runs were made, which decides how more of them are made.
     """
 
     risk: float
@@ -81,9 +81,9 @@ class Doubts:
     extrapolation: float
     runs: int
     findings: Sequence[ModelFinding]
+    rate: float
+    alike: Mapping[str, float]
     testbed_kind: str = "spark"
-    rate: float = 0.0
-    alike: Mapping[str, float] = field(default_factory=dict)
 
 
 def falls_short(risk: float) -> bool:

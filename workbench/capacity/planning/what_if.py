@@ -154,15 +154,16 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     )
     (risk,) = risks([slots])
     judged = Doubts(
-        risk,
-        float(low[0]),
-        float(high[0]),
-        slots / most,
-        len(exploration.fitted),
-        findings,
-        sample.testbed_kind,
-        question.rate * worse * float(exploration.model.predict(target)[0] / model.predict(target)[0]),
-        alike(exploration.model, exploration.points, exploration.rates, slots, question.memory_mb),
+        risk=risk,
+        low=float(low[0]),
+        high=float(high[0]),
+        extrapolation=slots / most,
+        runs=len(exploration.fitted),
+        findings=findings,
+        # the forms are of the explored interval
+        rate=question.rate * worse * float(exploration.model.predict(target)[0] / model.predict(target)[0]),
+        alike=alike(exploration.model, exploration.points, exploration.rates, slots, question.memory_mb),
+        testbed_kind=sample.testbed_kind,
     )
     plan = CapacityPlan(
         query=sample.query,

@@ -1,5 +1,6 @@
 """What safety costs: the probability that a deployment falls short of the rate, against its price."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def cost_risk(
     last = _safest(model, rate, memory, first)
     last = max([last, *(slots for _, slots in marks)])
     counts = sorted({*np.unique(np.geomspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
-    risks = model.risks(rate, memory, counts)
+    risks = itertools.accumulate(model.risks(rate, memory, counts), min)  # some slots may stay idle
     points = tuple(
         RiskPoint(slots, cheapest(instances, slots, profile).per_month if instances else float(slots), risk)
         for slots, risk in zip(counts, risks, strict=True)

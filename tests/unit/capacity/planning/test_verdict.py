@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from workbench.capacity.planning.verdict import Doubts, fill, judge
 from workbench.records import ModelFinding
 
-CALM = Doubts(risk=0.004, low=1.1e5, high=1.4e5, extrapolation=1.5, runs=3, findings=(), rate=1e5)
+CALM = Doubts(risk=0.004, low=1.1e5, high=1.4e5, extrapolation=1.5, runs=3, findings=(), rate=1e5, alike={})
 
 
 def finding(concern, value):
