@@ -375,3 +375,16 @@ def test_what_safety_costs_is_said_of_the_plan_by_the_month(exploration):
     )
     sure = replace(risky, risk=0.0)
     assert cost_risk(exploration.model, 3e6, profile, PRICES, planned=sure).finding.endswith("of under 0.1 %")
+
+
+def test_the_curve_of_risk_does_not_rise_where_only_the_interval_widens():
+    class Widening:
+        def slots_for(self, _rate, _memory, margin, *, risk=None):
+            return 12 if risk else round(10 * margin)
+
+        def risks(self, _rate, _memory, counts):
+            return [0.5 if count < 12 else 0.001 * count for count in counts]
+
+    risks = [point.risk for point in cost_risk(Widening(), 1e6, SlotProfile(1.0, 512)).points]
+    assert risks == sorted(risks, reverse=True)
+    assert (risks[0], risks[-1]) == (0.5, 0.012)
