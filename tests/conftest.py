@@ -5,6 +5,7 @@ import os
 import random
 from dataclasses import asdict, dataclass, field
 
+import published_runs
 import pytest
 from hypothesis import settings
 
@@ -15,6 +16,25 @@ settings.load_profile("workbench")
 
 TIMES = int(os.environ.get("FAULT_TIMES", "3"))
 """How often a test injects its fault at random moments; ``benchmarks/faults.py --times N`` sets it."""
+
+
+def unskipped(report):
+    """Fail what is skipped where `CI` is set, for there everything is installed and permitted; published runs apart."""
+    if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
+        *_, reason = report.longrepr
+        if published_runs.ABSENT not in reason:
+            report.outcome, report.longrepr = "failed", f"In CI nothing may be skipped. {reason}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport():
+    return unskipped((yield))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report():
+    return unskipped((yield))
 
 
 @dataclass

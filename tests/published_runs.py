@@ -3,12 +3,21 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "published"
 SMALL_RUNS = "streambed_small_runs_q1_q2.csv"
 VALIDATION = "streambed_validation_q1_q2.csv"
 
 COLUMNS = {"memory_mb_per_taskmanager": "memory_mb", "operator_slots": "slots"}
+
+ABSENT = "published runs are not next to the repository"
+"""Why a test is skipped that may be, in CI too."""
+
+
+def needed(file="."):
+    """Mark tests that read a published file."""
+    return pytest.mark.skipif(not (FOLDER / file).exists(), reason=f"{ABSENT}: {file}")
 
 
 def small_runs(query, folder=FOLDER):

@@ -26,9 +26,7 @@ from workbench.measuring import CapacityEstimator
 from workbench.records import Measurement, MstEstimate
 from workbench.testbed import RecordedRate, RecordedTestbed
 
-beside = pytest.mark.skipif(
-    not published_runs.FOLDER.is_dir(), reason="StreamBed's published runs are not next to the repository"
-)
+beside = published_runs.needed()
 
 # Table III as printed: form, and (mantissa, exponent) of a, b, c, truncated to two digits; Table IV: requested rate,
 # slots by memory. Memory is MB of a TaskManager of 16 slots. The q5 row is a fit of log1p, the authors' log.

@@ -4,10 +4,10 @@ import re
 from typing import get_args
 
 import numpy as np
+import published_runs
 import pytest
 from benchmark_script import load
 from capacity_runs import raises
-from published_runs import FOLDER
 
 from workbench.capacity import ScalingModel
 from workbench.capacity.model.growth import WEIGHTS, Growth, shapes_of
@@ -63,9 +63,7 @@ def test_the_rate_of_the_highest_capacity_is_planned_and_more_is_refused_with_th
     assert said == pytest.approx(capacity.max(), rel=0.01)
 
 
-@pytest.mark.skipif(
-    not (FOLDER / "scaling_curves.csv").exists(), reason="the published curves are not next to the clone"
-)
+@published_runs.needed("scaling_curves.csv")
 def test_intervals_hold_in_families_that_were_left_out():
     table = load("families")
     curves = table.everything()
