@@ -31,7 +31,7 @@ def check_model(
     slots: float,
     memory_mb: float,
     *,
-    forms: Sequence[str] = STREAMBED_FORMS,
+    answers: Mapping[str, float] | None = None,
     fewest_runs: int = FEWEST_RUNS,
 ) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `model`, fitted to X and y, at a target budget; empty if nothing is.
@@ -44,9 +44,8 @@ def check_model(
         The runs it was fitted to.
     slots, memory_mb
         Where its answer is used.
-    forms
-        Forms of least squares to compare it with; only those count whose leave-one-out error is at most 1.5 times the
-        lowest.
+    answers
+        What `alike` gives for the same, if it is known.
     fewest_runs
         Runs that are enough; fewer where their ratios are known well because they took turns in one deployment.
 
@@ -64,7 +63,7 @@ def check_model(
     findings = (
         _few_runs(points, fewest_runs),
         _extrapolation(points, slots),
-        _disagreement(model.form, alike(model, points, rates, slots, memory_mb, forms=forms)),
+        _disagreement(model.form, answers or alike(model, points, rates, slots, memory_mb)),
         _wide(model, target),
         _memory_not_measured(points, memory_mb),
         _memory_edge(model, points, slots),
@@ -80,19 +79,19 @@ def alike(
     y: ArrayLike,
     slots: float,
     memory_mb: float,
-    *,
-    forms: Sequence[str] = STREAMBED_FORMS,
 ) -> dict[str, float]:
     """Give the capacity at a budget by `model` and by each form that fits the runs about equally well, records/s.
 
+    Those forms count whose leave-one-out error is at most 1.5 times the lowest.
+
     Parameters
     ----------
-    model, X, y, slots, memory_mb, forms
+    model, X, y, slots, memory_mb
         As for `check_model`.
     """
     points, rates = as_runs(X, y, fewest=1)
     target = np.array([[memory_mb, slots]], dtype=float)
-    fits = [fit_least_squares(form, points, rates) for form in forms] if len(points) > 1 else []
+    fits = [fit_least_squares(form, points, rates) for form in STREAMBED_FORMS] if len(points) > 1 else []
     best = min((fit.leave_one_out for fit in fits), default=np.inf)
     answers = {fit.form: float(fit.predict(target)[0]) for fit in fits if fit.leave_one_out <= PLAUSIBLE * best}
     return answers | {model.form: float(model.predict(target)[0])}

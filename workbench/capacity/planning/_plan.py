@@ -137,8 +137,10 @@ def plan(
     low, expected, high = _capacity(exploration, budget, gain)
     partitions = (layout.stateful_partitions if layout is not None else None) or budget.slots
     executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
+    at = (model, points, rates, budget.slots, memory)
+    answers = alike(*at)
     findings = (
-        *check_model(exploration.model, points, rates, budget.slots, memory, fewest_runs=_enough(exploration)),
+        *check_model(*at, answers=answers, fewest_runs=_enough(exploration)),
         *check_interval(budget, sample.budget.interval_s, gain),
         *check_layouts(layout, low_layout),
         *check_allocation(allocation),
@@ -161,7 +163,7 @@ def plan(
         runs=len(rates),
         findings=findings,
         rate=rate / gain.ratio,  # the forms are of the explored interval
-        alike=alike(exploration.model, points, rates, budget.slots, memory),
+        alike=answers,
         testbed_kind=sample.testbed_kind,
     )
     return CapacityPlan(

@@ -147,9 +147,11 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     expected, paid_rate, left_rate = (float(rate) / worse for rate in model.predict(asked))
     unknown = None if left else 0.0
     profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
+    at = (exploration.model, exploration.points, exploration.rates, slots, question.memory_mb)
+    answers = alike(*at)
     findings = (
         *doubts,
-        *check_model(exploration.model, exploration.points, exploration.rates, slots, question.memory_mb),
+        *check_model(*at, answers=answers),
         *exploration.findings,
     )
     (risk,) = risks([slots])
@@ -162,7 +164,7 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         findings=findings,
         # the forms are of the explored interval
         rate=question.rate * worse * float(exploration.model.predict(target)[0] / model.predict(target)[0]),
-        alike=alike(exploration.model, exploration.points, exploration.rates, slots, question.memory_mb),
+        alike=answers,
         testbed_kind=sample.testbed_kind,
     )
     plan = CapacityPlan(

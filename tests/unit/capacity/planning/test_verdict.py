@@ -5,7 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from staged_runs import staged_exploration
 
+from workbench.capacity import plan
+from workbench.capacity.model import checks
+from workbench.capacity.planning import Question, ask
 from workbench.capacity.planning.verdict import Doubts, fill, judge
 from workbench.records import ModelFinding
 
@@ -99,3 +103,15 @@ def test_a_remedy_is_a_command_that_there_is_for_such_runs(kind):
     assert all("workbench observe LOG" in remedies[place] for place in (1, 2)) == (kind == "observed")
     assert ("table" in remedies[0]) == (kind == "recorded")
     assert remedies[1].endswith("--risk 0.05" if kind == "observed" else "run: workbench plan STUDY.yaml")
+
+
+@pytest.mark.parametrize(
+    "planned",
+    [lambda found: plan(found, 20_000, memory_mb=[600]), lambda found: ask(found, Question(20_000, 600))],
+    ids=["plan", "what if"],
+)
+def test_the_forms_are_fitted_once_for_their_note_and_for_the_verdict(planned, monkeypatch):
+    fitted, fit = [], checks.fit_least_squares
+    monkeypatch.setattr(checks, "fit_least_squares", lambda form, *runs: fitted.append(form) or fit(form, *runs))
+    planned(staged_exploration())
+    assert fitted == ["linear", "sqrt", "log"]
