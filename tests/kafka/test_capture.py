@@ -153,7 +153,7 @@ def test_a_topic_that_there_is_not(broker, tmp_path):
 
 
 def test_a_cluster_that_does_not_answer_is_told_without_the_password(tmp_path, monkeypatch):
-    monkeypatch.setattr("workbench.workload.kafka._capture._ASK_S", 1.0)
+    monkeypatch.setattr("workbench.workload.kafka._newest.ASK_S", 1.0)
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
     secret = login | {"sasl.password": "hunter2"}
     with pytest.raises(WorkbenchError) as error:

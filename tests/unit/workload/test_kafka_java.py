@@ -120,7 +120,7 @@ def test_settings_that_spark_cannot_use_are_refused_before_a_sample_is_captured(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WorkbenchError, match=r"sasl\.mechanism=OAUTHBEARER has no counterpart"):
         find("nexmark:q1", "kafka://localhost:1/bids", source="kafka")
-    monkeypatch.setattr("workbench.workload.kafka._capture._ASK_S", 0.1)
+    monkeypatch.setattr("workbench.workload.kafka._newest.ASK_S", 0.1)
     # A replayed sample does not ask Java: the client that captures it is librdkafka.
     with pytest.raises(WorkbenchError, match="No sample of" if find is read_query else "Kafka does not give the topic"):
         find("nexmark:q1", "kafka://localhost:1/bids")

@@ -22,28 +22,24 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from workbench import units
 from workbench.checks import whole
 from workbench.errors import WorkbenchError
 from workbench.records import write_whole
-from workbench.redaction import is_secret
-from workbench.workload.kafka._newest import Ends, behind, newest
+from workbench.workload.kafka._client import consuming
+from workbench.workload.kafka._newest import ASK_S, Ends, behind, end_of, ends_of, newest, offsets_at
 from workbench.workload.kafka._sample import LEAST_SHARE, Sample, joined, traffic_s, write_part
 from workbench.workload.kafka.schema import Schema
 from workbench.workload.kafka.topic import Topic
 
 _PART_ROWS, _PART_BYTES = 50_000, 32 << 20
 _POLL_ROWS, _POLL_S = 1_000, 1.0
-_AGAIN_S = 0.2
-_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
-_ASK_S, _SILENT_S = 10.0, 30.0  # for metadata; without a record although some are left
+_SILENT_S = 30.0  # without a record although some are left
 _MOST_MB, _MOST_S = 1024, 10 * 365 * 86400.0
 _MOST_IDS = 5  # of schemas, in a message
 _FILLED = 0.95  # of the bytes that are allowed, because sizes are estimated
-
-"""The first offset of each partition and the one after its last."""
 
 
 @dataclass(frozen=True)
@@ -239,9 +235,7 @@ def _captured(
     topic: Topic, parts: Path, limits: Limits, settings: Mapping[str, Any], progress: Callable[[str], None]
 ) -> tuple[_State, int]:
     """Read what is asked for into parts; give where that ended, and the rows that had been read before."""
-    heard = list[str]()
-    consumer = _consumer(topic, settings, heard)
-    try:
+    with consuming(topic, settings) as consumer:
         state = _resumed(consumer, parts, topic, limits) or _begun(consumer, topic, limits)
         before = state.rows
         reading = _Reading(consumer, topic, state, limits, parts, progress)
@@ -249,62 +243,22 @@ def _captured(
             reading.read()
         finally:
             reading.write()
-    except KafkaException as error:
-        raise _told(topic, error.args[0], heard) from error
-    finally:
-        consumer.close()
     if not state.rows:
         shutil.rmtree(parts, ignore_errors=True)
         raise WorkbenchError(f"The topic {topic.url} has no records in what was asked for. Fill it, or ask for more.")
     return state, before
 
 
-def _consumer(topic: Topic, settings: Mapping[str, Any], heard: list[str]) -> Consumer:
-    ours = {
-        "bootstrap.servers": topic.servers,
-        "group.id": "streaming-capacity-workbench",  # nothing is ever committed
-        "enable.auto.commit": False,
-        "auto.offset.reset": "error",
-        "enable.partition.eof": False,
-        "queued.min.messages": 20_000,  # of a partition; what waits in the client is lost when it is interrupted
-        "log_level": 0,  # librdkafka's own log may quote settings
-        "error_cb": lambda error: heard.append(error.str()),
-    }
-    try:
-        return Consumer({**settings, **ours})
-    except (KafkaException, ValueError, TypeError) as error:
-        raise refused(error, settings) from error
-
-
-def refused(error: Exception, settings: Mapping[str, Any]) -> WorkbenchError:
-    """Say what is wrong with the client's settings without quoting a secret of theirs."""
-    first = error.args[0] if error.args else error
-    said = first.str() if isinstance(first, KafkaError) else str(first)
-    for name, value in settings.items():
-        if value and is_secret(name):
-            said = said.replace(str(value), "***")
-    return WorkbenchError(f"The Kafka client refuses its settings: {said}. Correct the file of client settings.")
-
-
-def _told(topic: Topic, error: KafkaError | object, heard: list[str]) -> WorkbenchError:
-    said = error.str() if isinstance(error, KafkaError) else str(error)
-    also = f" ({heard[-1].rstrip('.')})" if heard and heard[-1] != said else ""
-    return WorkbenchError(
-        f"Kafka does not give the topic {topic.url}: {said.rstrip('.')}{also}. Check the servers, the topic and the "
-        "client settings, then run the same again; what was read is kept."
-    )
-
-
 def _begun(consumer: Consumer, topic: Topic, limits: Limits) -> _State:
     """Look at every partition's ends, and choose where to begin so that the newest records are read."""
-    ends = _ends(consumer, topic)
+    ends = ends_of(consumer, topic)
     now_ms = int(1000 * time.time())
     begin = {number: low for number, (low, _) in ends.items()}
     if limits.seconds is not None:
-        begin = _offsets_at(consumer, topic, max(0, now_ms - int(1000 * limits.seconds)), ends)
+        begin = offsets_at(consumer, topic, max(0, now_ms - int(1000 * limits.seconds)), ends)
     rows = _rows_within(consumer, topic, limits, begin, ends)
     if rows < behind(begin, ends):
-        begin = newest(lambda at_ms: _offsets_at(consumer, topic, at_ms, ends), rows, begin, ends, now_ms)
+        begin = newest(consumer, topic, rows, begin, ends, now_ms)
     return _State(
         topic.url,
         asdict(limits),
@@ -313,26 +267,13 @@ def _begun(consumer: Consumer, topic: Topic, limits: Limits) -> _State:
     )
 
 
-def _offsets_at(consumer: Consumer, topic: Topic, at_ms: int, ends: Ends) -> dict[int, int]:
-    """Give the first offset of every partition with a record of that time or later."""
-    found = {}
-    for place in consumer.offsets_for_times(
-        [TopicPartition(topic.name, number, at_ms) for number in ends], timeout=_ASK_S
-    ):
-        if place.error is not None:
-            raise KafkaException(place.error)
-        low, high = ends[place.partition]
-        found[place.partition] = max(low, min(place.offset, high) if place.offset >= 0 else high)
-    return found
-
-
 def _rows_within(consumer: Consumer, topic: Topic, limits: Limits, begin: Mapping[int, int], ends: Ends) -> int:
     """Give how many rows the limits allow; the size of a record is estimated from the last few of every partition."""
     each = -(-_POLL_ROWS // len(ends))
     last = {number: max(begin[number], high - each) for number, (_, high) in ends.items()}
     consumer.assign([TopicPartition(topic.name, number, offset) for number, offset in last.items()])
     sizes = list[int]()
-    until = time.monotonic() + _ASK_S
+    until = time.monotonic() + ASK_S
     while len(sizes) < behind(last, ends) and time.monotonic() < until:
         polled = consumer.consume(_POLL_ROWS, _POLL_S)
         if not polled:
@@ -345,47 +286,6 @@ def _rows_within(consumer: Consumer, topic: Topic, limits: Limits, begin: Mappin
 
 def _size(message: Message) -> int:
     return len(message.key() or b"") + len(message.value() or b"") + len(str(message.headers() or ""))
-
-
-def offsets_of(topic: Topic, settings: Mapping[str, Any] | None = None) -> dict[int, tuple[int, int]]:
-    """Return the earliest offset of each partition, and the one after its last record.
-
-    Raises
-    ------
-    WorkbenchError
-        When the cluster does not answer, or the topic is missing.
-    """
-    heard = list[str]()
-    consumer = _consumer(topic, settings or {}, heard)
-    try:
-        return _ends(consumer, topic)
-    except KafkaException as error:
-        raise _told(topic, error.args[0], heard) from error
-    finally:
-        consumer.close()
-
-
-def _ends(consumer: Consumer, topic: Topic) -> dict[int, tuple[int, int]]:
-    known = consumer.list_topics(topic.name, timeout=_ASK_S).topics.get(topic.name)
-    if known is not None and known.error is not None and known.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-        raise KafkaException(known.error)
-    if known is None or known.error is not None or not known.partitions:
-        raise WorkbenchError(f"The topic {topic.url} does not exist. Check its name.")
-    return {number: _ends_of(consumer, topic, number) for number in sorted(known.partitions)}
-
-
-def _ends_of(consumer: Consumer, topic: Topic, number: int) -> tuple[int, int]:
-    """Give the first offset of a partition and the one after its last; a broker that has just started has no leader."""
-    until = time.monotonic() + _ASK_S
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic.name, number), timeout=_ASK_S)
-        except KafkaException as error:
-            if error.args[0].code() not in _NO_LEADER or time.monotonic() > until:
-                raise
-            time.sleep(_AGAIN_S)
-        else:
-            return low, high
 
 
 def _resumed(consumer: Consumer, parts: Path, topic: Topic, limits: Limits) -> _State | None:
@@ -402,7 +302,7 @@ def _resumed(consumer: Consumer, parts: Path, topic: Topic, limits: Limits) -> _
     if state.topic != topic.url or state.limits != asdict(limits):
         return None
     for name, end in state.ends.items():
-        low, high = _ends_of(consumer, topic, int(name))
+        low, high = end_of(consumer, topic, int(name))
         if high < end:
             return None
         expired = max(0, min(low, end) - state.following[name])

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
-from workbench.workload.kafka._capture import refused
+from workbench.workload.kafka._client import refused
 from workbench.workload.kafka._sample import HEADERS, KEY, OWN, VALUE, field_of
 from workbench.workload.kafka.topic import Topic
 from workbench.workload.query import ENCODED, EventClock, Generator
