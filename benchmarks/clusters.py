@@ -3,7 +3,7 @@
     python benchmarks/clusters.py [nexmark:q1 nexmark:q5] [--cpus .4] [--whole]
 
 The cluster comes from the PySpark package: a master and two workers of one counted core each, in network namespaces of
-their own. Each worker is limited to ``--cpus`` of a core once the query's code is warm, as the slots of this machine
+their own. Each worker is limited to ``--cpus`` of a core once the query is deployed, its code warm, as the slots here
 are, so that both sides have the same cores and the driver has its own. Each query is measured on one executor and on
 two, and on one and two slots here; the sides take turns. Last, one worker is slowed to half while the query runs.
 Prints figures, asserts nothing. ``--whole`` leaves the workers whole cores, which the driver then shares, as it does
@@ -24,7 +24,7 @@ from standalone_cluster import standalone
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, measure, result_of
+from workbench.measuring import CapacityEstimator, Configuration, Deployed, measure, result_of
 from workbench.metrics import slow_executors
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
@@ -32,7 +32,6 @@ from workbench.testbed.spark import Cluster
 
 SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
 WAIT_S = 300.0
-WARM = "measuring the source alone"  # what a deployment says when its code is warm; nothing else shows it
 
 
 class Workers:
@@ -45,17 +44,18 @@ class Workers:
         for name in names:
             self._running.limit(name, cpus)
 
-    def heard(self, text):
-        if self._cpus and text == WARM:
+    def heard(self, event):
+        if self._cpus and isinstance(event, Deployed):  # its code is warm
             self.limit(self._cpus)
 
 
-def measured(name, budget, testbed, journal):
+def measured(name, budget, testbed, journal, listen):
     """Bracket the maximum; None with the reason printed where it cannot be measured."""
     try:
         testbed.check(budget)
         found = result_of(
-            measure(Configuration(find_query(name), budget), testbed, CapacityEstimator(0.05), journal, costs=False)
+            measure(Configuration(find_query(name), budget), testbed, CapacityEstimator(0.05), journal, costs=False),
+            listen,
         )
     except WorkbenchError as error:
         print(f"  {name} on {budget.slots}: {error}", flush=True)
@@ -63,10 +63,10 @@ def measured(name, budget, testbed, journal):
     return found
 
 
-def compared(name, slots, sides, journal):
+def compared(name, slots, sides, journal, listen):
     """Measure on each of `sides`, (testbed, cores of a slot), and print the ratio."""
     cluster, desk = (
-        measured(name, Budget(slots, SlotProfile(cpus, MEMORY_MB), INTERVAL_S), testbed, journal)
+        measured(name, Budget(slots, SlotProfile(cpus, MEMORY_MB), INTERVAL_S), testbed, journal, listen)
         for testbed, cpus in sides
     )
     rates = [one.estimate.middle if one else math.nan for one in (cluster, desk)]  # 0: none was sustained
@@ -83,6 +83,7 @@ def compared(name, slots, sides, journal):
 def slowed(name, there, workers, cpus):
     """Slow one of two workers to half while the query runs as fast as it can."""
     with there.deploy(find_query(name), Budget(2, SlotProfile(1, MEMORY_MB), INTERVAL_S)) as run:
+        workers.limit(cpus)
         run.set_rate(math.inf)
         run.settle(20)
         for text, limit in (("both the same", cpus), ("one at half", cpus / 2), ("both the same again", cpus)):
@@ -106,16 +107,16 @@ def main():
         running = stack.enter_context(standalone(folder, apart=True))
         workers = Workers(running, cpus)
         there = SparkTestbed(
-            cluster=Cluster(running.master, f"{Path(folder).as_uri()}/checkpoints", allocation_s=WAIT_S),
-            progress=workers.heard,
+            cluster=Cluster(running.master, f"{Path(folder).as_uri()}/checkpoints", allocation_s=WAIT_S)
         )
         here = SparkTestbed(slot_cpus="cores" if options.whole else "auto")
         sides = ((there, 1.0), (here, cpus or 1.0))
+        journal = Journal(Path(folder) / "journal.jsonl")
         for name in options.queries:
             rates = []
             for slots in SLOTS:
                 workers.limit(None)
-                rates.append(compared(name, slots, sides, Journal(Path(folder) / "journal.jsonl")))
+                rates.append(compared(name, slots, sides, journal, workers.heard))
             growth = [two / one for one, two in zip(*rates, strict=True)]
             print(f"{name}: two slots have {growth[0]:.2f} times the rate of one on the cluster, {growth[1]:.2f} here")
             if cpus:
