@@ -8,22 +8,18 @@ with garbage collection and other effects that the engine lacks. Flink's strateg
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.dataflow import OperatorProfile
-from workbench.papers import capsys_scaling
+from workbench.papers import capsys_motivation, capsys_scaling
+from workbench.papers.capsys_motivation import placed
 from workbench.papers.figure import Panel, Paper, PaperFigure, Reproduction, Series
 from workbench.papers.recorded import recorded
 from workbench.placement import (
     ODRP_SETTINGS,
-    ONE_GBIT,
-    TEN_GBIT,
     CostVector,
     PlacementProblem,
     calibrated_worker,
@@ -39,158 +35,15 @@ from workbench.placement import (
     simulated,
     tune,
 )
-from workbench.simulation import CAPSYS_QUERIES, ProfiledQuery, Worker, capsys_query
+from workbench.simulation import CAPSYS_QUERIES, Worker, capsys_query
 
 NAME = "capsys"
-_MOTIVATION: Mapping[str, Mapping[str, int]] = MappingProxyType(
-    {  # tasks on 16 slots (the artefact's motivation runs)
-        "Q1-sliding": {"source": 2, "transform": 5, "sliding window": 8, "sink": 1},
-        "Q2-join": {
-            "auctions": 2,
-            "transform auctions": 4,
-            "persons": 1,
-            "transform persons": 1,
-            "window join": 7,
-            "sink": 1,
-        },
-        "Q3-inf": {"source": 3, "transform": 5, "compress": 3, "inference": 4, "sink": 1},
-    }
-)
-_HUNGRY = MappingProxyType({"Q1-sliding": "sliding window", "Q2-join": "window join", "Q3-inf": "inference"})
 _FLINK: Mapping[str, Callable[..., NDArray[np.int64]]] = MappingProxyType(
     {"default": flink_default, "evenly": flink_evenly}
 )
 _DRAWS = 10
 _ROOM = 1.25  # of the shared workers, beyond what the best balanced plan needs
-_MET = 0.999
 _LIMIT_S = 30.0  # of a search or solver
-
-
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """All plans of a query on 4 workers of 4 slots, and the share of the target that each sustains."""
-
-    problem: PlacementProblem
-    plans: tuple[NDArray[np.int64], ...]
-    shares: NDArray[np.float64]
-
-
-def placed(
-    query: ProfiledQuery, workers: int, slots: int, tasks: Mapping[str, int] | None = None, rate: float | None = None
-) -> PlacementProblem:
-    """Give the query's tasks as a placement problem, as profiled by default."""
-    return PlacementProblem.from_dataflow(
-        query.model.dataflow, query.profiles, query.rates(rate), workers, slots, parallelism=tasks or query.tasks
-    )
-
-
-@lru_cache(maxsize=4)
-def motivation(name: str, net_bytes_per_s: float = TEN_GBIT) -> Tried:
-    """Let a query of the motivation run under every plan (section 3)."""
-    query, tasks = capsys_query(name), _MOTIVATION[name]
-    rate = query.rate_for(tasks)
-    problem = placed(query, 4, 4, tasks, rate)
-    worker = calibrated_worker(problem, net_bytes_per_s=net_bytes_per_s)
-    plans = tuple(_plans(problem))
-    shares = [simulated(query.model, problem, plan, rate, worker).throughput / rate for plan in plans]
-    return Tried(problem, plans, np.array(shares))
-
-
-def _plans(problem: PlacementProblem) -> Iterator[NDArray[np.int64]]:
-    """List every plan of a small problem once; its workers are alike, so their order does not matter."""
-    patterns = sorted(
-        (one for one in product(*(range(tasks + 1) for tasks in problem.parallelism)) if sum(one) <= problem.slots),
-        reverse=True,
-    )
-
-    def extend(chosen: list[tuple[int, ...]], begin: int, left: tuple[int, ...]) -> Iterator[NDArray[np.int64]]:
-        rest = problem.workers - len(chosen)
-        if rest == 0:
-            yield np.array(chosen, dtype=np.int64).T
-            return
-        for index in range(begin, len(patterns)):
-            after = tuple(a - b for a, b in zip(left, patterns[index], strict=True))
-            if min(after) >= 0 and sum(after) <= problem.slots * (rest - 1):
-                yield from extend([*chosen, patterns[index]], index, after)
-
-    yield from extend([], 0, problem.parallelism)
-
-
-def _figure_2(name: str) -> Reproduction:
-    tried = motivation(name)
-    order = np.argsort(-tried.shares, kind="stable")
-    labels = ("P1", "P2", "P3", "P4", "P5", "P6")
-    six = [*order[:3], *order[-3:]]
-    shares = [float(tried.shares[index]) for index in six]
-    window = tried.problem.operators.index(_HUNGRY[name])
-    met = int((tried.shares > _MET).sum())
-    throughput = Panel("Throughput", "Plan", "Throughput (% of the best plan)", "bars")
-    crowd = Panel("Co-location", "Plan", f"Most {_HUNGRY[name]} tasks on a worker", "bars")
-    series = [
-        Series(throughput.title, "ours", labels, tuple(100 * share / shares[0] for share in shares)),
-        Series(crowd.title, "ours", labels, tuple(float(tried.plans[index][window].max()) for index in six)),
-    ]
-    if name == "Q1-sliding":
-        series.append(Series(throughput.title, "paper", ("P1", "P6"), (100.0, 100 * 9 / 14), published=True))
-    return Reproduction(
-        f"{met} of the {len(tried.plans)} plans of {name} meet the target; the worst sustains "
-        f"{100 * shares[-1] / shares[0]:.0f} % of the best",
-        (throughput, crowd),
-        tuple(series),
-    )
-
-
-def _figure_3(_: str) -> Reproduction:
-    cases = (
-        ("3a: inference tasks of Q3-inf (CPU)", "Q3-inf", ("inference",), TEN_GBIT, None),
-        ("3b: window joins of Q2-join (state)", "Q2-join", ("window join",), TEN_GBIT, 100 * 91 / 110),
-        ("3c: sources and transforms of Q3-inf (1 Gbit/s)", "Q3-inf", ("source", "transform"), ONE_GBIT,
-         100 * 1185 / 1555),
-    )  # fmt: skip
-    panels, series, kept = [], [], []
-    for title, name, operators, net, published in cases:
-        tried = motivation(name, net)
-        rows = [tried.problem.operators.index(operator) for operator in operators]
-        degree = np.array([plan[rows].sum(axis=0).max() for plan in tried.plans])
-        levels = sorted({int(level) for level in degree})
-        groups = [tried.shares[degree == level] for level in levels]
-        least = float(groups[0].mean())
-        panels.append(Panel(title, "Most such tasks on one worker", "Throughput (% of least contended)"))
-        means, low, high = (
-            tuple(100 * float(of(group)) / least for group in groups) for of in (np.mean, np.min, np.max)
-        )
-        series.append(Series(title, "ours, mean of the plans", tuple(levels), means, low, high))
-        kept.append(f"{means[-1]:.0f} %")
-        if published is not None:
-            series.append(Series(title, "paper", (levels[0], levels[-1]), (100.0, published), published=True))
-    return Reproduction(
-        f"With the hungry tasks on one worker, the throughput falls to {kept[0]} (CPU), {kept[1]} (state) and "
-        f"{kept[2]} (network) of that of the plans that spread them",
-        tuple(panels),
-        tuple(series),
-    )
-
-
-def _figure_5(name: str) -> Reproduction:
-    tried = motivation(name)
-    costs = np.array([tuple(tried.problem.cost(plan)) for plan in tried.plans])
-    columns = {"CPU": costs[:, 0], "State access": costs[:, 1], "Network": costs[:, 2], "Worst": costs.max(axis=1)}
-    panels = tuple(
-        Panel(f"{what} cost", f"{what} cost (0 even, 1 uneven)", "Throughput (% of the target)", "points")
-        for what in columns
-    )
-    series = tuple(
-        Series(panel.title, "plans", tuple(map(float, column)), tuple(100 * float(one) for one in tried.shares))
-        for panel, column in zip(panels, columns.values(), strict=True)
-    )
-    even = tried.shares[columns["Worst"] <= np.quantile(columns["Worst"], 0.05)].mean()
-    uneven = tried.shares[columns["Worst"] >= np.quantile(columns["Worst"], 0.95)].mean()
-    return Reproduction(
-        f"The twentieth of the plans of {name} with the lowest cost sustains {100 * even:.0f} % of the target on "
-        f"average, that with the highest {100 * uneven:.0f} %",
-        panels,
-        series,
-    )
 
 
 _TABLE_2 = MappingProxyType(
@@ -406,35 +259,7 @@ PAPER = Paper(
     NAME,
     "CAPSys: Contention-aware task placement for data stream processing (EuroSys '25)",
     (
-        PaperFigure(
-            "Figure 2",
-            "Throughput of the three best and worst placements of a query",
-            "Of 80 plans of Q1-sliding 3 meet the target; P1 sustains 14k records/s with 6.8 % back-pressure, P6 9k "
-            "with 86.4 % (section 3.2). There are 665 plans of Q2-join and 950 of Q3-inf (section 3.3).",
-            "simulated",
-            "Every plan in the fluid engine, on 4 workers of 4 slots.",
-            _figure_2,
-            tuple(_MOTIVATION),
-        ),
-        PaperFigure(
-            "Figure 3",
-            "What co-locating resource-hungry tasks costs, by resource",
-            "3a: plans that spread the inference tasks are faster. 3b: 110k records/s falls to 91k. 3c: 1555 falls to "
-            "1185 (section 3.3).",
-            "simulated",
-            "The mean of all plans by how many such tasks share a worker; the paper chose nine plans by hand.",
-            _figure_3,
-        ),
-        PaperFigure(
-            "Figure 5",
-            "Cost of a plan against its throughput",
-            "Thresholds of the costs separate the fast plans of Q1-sliding; its network cost is not dominant "
-            "(section 4.4.1).",
-            "simulated",
-            "All plans, the same costs (equations 4 to 8), throughput in the fluid engine.",
-            _figure_5,
-            tuple(_MOTIVATION),
-        ),
+        *capsys_motivation.FIGURES,
         PaperFigure(
             "Table 2",
             "Plans of Q3-inf on 8 workers of 4 slots within a CPU threshold",
