@@ -1,0 +1,112 @@
+"""What each key of a study may hold, whatever the other keys hold."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+from workbench import bounds
+from workbench.capacity.explore import Choice
+from workbench.capacity.model import FORMS, Growth
+from workbench.checks import shown, whole, within
+from workbench.errors import WorkbenchError
+from workbench.study.catalogue import SOURCES
+from workbench.workload import OutputMode
+
+_Check = Callable[[str, Any], Any]
+
+
+def _number(low: float, high: float, unit: str = "", ends: Literal["()", "[)", "(]", "[]"] = "[]") -> _Check:
+    return lambda name, value: within(name, value, low, high, unit, ends=ends)
+
+
+def _whole(least: int, most: int) -> _Check:
+    return lambda name, value: whole(name, value, least, most)
+
+
+def _list(item: _Check, most: int, allowed: str) -> _Check:
+    def check(name: str, value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or not value:
+            raise WorkbenchError(f"{name} is {shown(value)}; it must be a list of {allowed}.")
+        if len(value) > most:
+            raise WorkbenchError(f"{name} has {len(value):,} entries; it must have at most {most:,}.")
+        return tuple(item(f"{name}[{place}]", one) for place, one in enumerate(value))
+
+    return check
+
+
+def _text(allowed: str) -> _Check:
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or "\0" in value or len(value) > bounds.TEXT:
+            raise WorkbenchError(
+                f"{name} is {shown(value)}; it must be {allowed}, of at most {bounds.TEXT:,} characters."
+            )
+        return value
+
+    return check
+
+
+def _one_of(*allowed: str) -> _Check:
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise WorkbenchError(f"{name} is {shown(value)}; it must be one of {', '.join(allowed)}.")
+        return value
+
+    return check
+
+
+def _or_none(check: _Check) -> _Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+_SLOTS = _list(_whole(1, bounds.TASKS), bounds.GRID, "whole numbers above 0, ascending")
+_MEMORY = _list(_whole(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")
+_SECONDS = _number(bounds.LEAST_S, bounds.SECONDS, "seconds")
+_NO_SECONDS = _number(0, bounds.SECONDS, "seconds")
+_RATE = _number(bounds.LEAST_RATE, bounds.RATE, "records/s")
+_CSV = _or_none(_text("the path of a CSV file"))
+RULES: Mapping[str, _Check] = {
+    "query": _text("a text such as nexmark:q5 or jobs:orders"),
+    "targets": _list(_RATE, bounds.TARGETS, "rates above 0, records/s"),
+    "slots": _SLOTS,
+    "memory_mb": _MEMORY,
+    "dataset": _or_none(_text("the path of a file or folder")),
+    "event_time": _or_none(_text("the name of a column")),
+    "source": _one_of(*SOURCES),
+    "schema": _or_none(_text("the path of a file")),
+    "output_mode": _or_none(_one_of(*get_args(OutputMode))),
+    "testbed": _one_of("spark", "fluid", "recorded", "observed"),
+    "master": _text("local, spark://HOST:PORT, k8s://https://HOST:PORT or yarn"),
+    "checkpoint": _text("the URI of a folder"),
+    "executor_slots": _whole(1, bounds.TASKS),
+    "python": _or_none(_text("the path or name of an interpreter")),
+    "environment": _or_none(_text("the path of an archive")),
+    "driver_host": _or_none(_text("the name or address of this machine")),
+    "event_log": _or_none(_text("the URI of a folder")),
+    "allocation_s": _SECONDS,
+    "table": _CSV,
+    "log": _or_none(_text("the path of an event log")),
+    "slot_cpus": _number(bounds.LEAST_CPUS, bounds.CPUS, "cores"),
+    "interval_s": _SECONDS,
+    "intervals": _list(_SECONDS, bounds.INTERVALS, "seconds above 0"),
+    "latency_s": _or_none(_SECONDS),
+    "tolerance": _number(0.001, 1, ends="[)"),
+    "warmup_s": _SECONDS,
+    "patience_s": _NO_SECONDS,
+    "max_repeats": _whole(0, bounds.RUNS),
+    "plan_memory_mb": _MEMORY,
+    "margin": _or_none(_number(0, bounds.MARGIN, ends="(]")),
+    "risk": _or_none(_number(1e-6, 1, ends="[)")),
+    "low_rate": _or_none(_RATE),
+    "outage_s": _or_none(_SECONDS),
+    "catch_up_s": _or_none(_SECONDS),
+    "day": _CSV,
+    "keys": _or_none(_text("the path of a file that workbench keys --json printed")),
+    "prices": _CSV,
+    "form": _one_of(*FORMS, "halves"),
+    "most_runs": _whole(3, bounds.RUNS),
+    "most_calls": _or_none(_whole(3, bounds.RUNS)),
+    "choice": _one_of(*get_args(Choice)),
+    "estimates": _whole(1, bounds.RUNS),
+    "seed": _whole(0, bounds.SEED),
+    "growth": _or_none(_one_of(*get_args(Growth))),
+    "deployment": _or_none(_one_of("shared", "separate")),
+}
