@@ -80,6 +80,11 @@ class AutoscalerSettings:
         if self.max_parallelism is not None:
             whole("max_parallelism", self.max_parallelism, self.min_parallelism)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether utilization has a bound; without one, every decision is carried out."""
+        return self.utilization_min is not None or self.utilization_max is not None
+
 
 JUSTIN = AutoscalerSettings(
     activation_s=60.0, policy_interval_s=120.0, metrics_window_s=120.0, utilization_min=0.2, utilization_max=0.8
@@ -131,7 +136,7 @@ def needs_scaling(settings: AutoscalerSettings, utilization: Mapping[str, float]
 
     Always true without both bounds, as for DS2 without a trigger.
     """
-    if settings.utilization_min is None and settings.utilization_max is None:
+    if not settings.bounded:
         return True
     low = -math.inf if settings.utilization_min is None else settings.utilization_min
     high = math.inf if settings.utilization_max is None else settings.utilization_max

@@ -93,20 +93,25 @@ class Ds2Policy:
         if not self._due(seen, before.decided_s):
             return None, replace(before, windows=seen)
         whole = averaged(seen)
-        rates_now, waiting = whole.source_rates, whole.backlog
-        rates = planned_rates(self.settings, rates_now, waiting)
+        rates = planned_rates(self.settings, whole.source_rates, whole.backlog)
         found = ds2(whole.dataflow, whole.counters, rates, last_selectivity=before.selectivity)
         after = Ds2Memory(seen, whole.now_s, found.selectivity)
-        # Only operators that would change count: an idle sink of one task must not trigger a decision.
-        at_once = replace(self.settings, scale_down_interval_s=0.0)
-        wanted = limit_parallelism(at_once, whole.tasks, found.parallelism, whole.now_s).parallelism  # without sources
-        asked = utilization(whole, planned_rates(replace(self.settings, utilization_target=1.0), rates_now, waiting))
-        if not needs_scaling(
-            self.settings, {name: share for name, share in asked.items() if wanted[name] != whole.tasks[name]}
-        ):
+        if self.settings.bounded and not self._needed(whole, found.parallelism):
             return None, after
         limited = limit_parallelism(self.settings, whole.tasks, found.parallelism, whole.now_s, before.pending)
         return Proposal({**whole.tasks, **limited.parallelism}, whole), replace(after, pending=limited.pending)
+
+    def _needed(self, window: Window, parallelism: Mapping[str, int]) -> bool:
+        """Whether the utilization of an operator that would change is out of bounds.
+
+        Others do not count: an idle sink of one task must not trigger a decision.
+        """
+        at_once = replace(self.settings, scale_down_interval_s=0.0)
+        wanted = limit_parallelism(at_once, window.tasks, parallelism, window.now_s).parallelism  # without sources
+        whole_load = replace(self.settings, utilization_target=1.0)
+        asked = utilization(window, planned_rates(whole_load, window.source_rates, window.backlog))
+        changing = {name: share for name, share in asked.items() if wanted[name] != window.tasks[name]}
+        return needs_scaling(self.settings, changing)
 
     def _collect(self, window: Window, before: Ds2Memory) -> tuple[Window, ...]:
         """Add a window to those that a decision averages over: windows of this deployment, after its activation.
