@@ -6,12 +6,10 @@ It holds the Spark session and takes commands from its owner over a pipe: ``("ra
 """
 
 import math
-import os
 import pickle
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,7 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
 from workbench.errors import TooFewBatchesError, WorkbenchError
-from workbench.metrics import Observation, SourceProfile, Timing
+from workbench.metrics import Observation, SourceProfile
 from workbench.records import Machine
 from workbench.testbed.spark.cluster import (
     await_executors,
@@ -35,11 +33,12 @@ from workbench.testbed.spark.cluster import (
     registered,
     remove,
 )
+from workbench.testbed.spark.cores import Cores
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.executors import await_executor, executor_process, lost_executor
 from workbench.testbed.spark.held import HeldSlots
 from workbench.testbed.spark.live import POLL_S, CompletedBatch, Meter, now_s
-from workbench.testbed.spark.machine import Load, load, session_processes
+from workbench.testbed.spark.machine import Load
 from workbench.testbed.spark.operators import (
     fullest_labels,
     operator_edges,
@@ -51,12 +50,11 @@ from workbench.testbed.spark.operators import (
 from workbench.testbed.spark.paces import executor_paces
 from workbench.testbed.spark.process import LEFT
 from workbench.testbed.spark.queries import Queries
-from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.rows import check_read, dropped_late
 from workbench.testbed.spark.session import end_session, last_line, start_session
 from workbench.testbed.spark.source_alone import SourceAlone
-from workbench.testbed.spark.spec import DeploymentSpec, slot_cores
-from workbench.testbed.spark.speed import CoreTimer, InterferenceProbe
+from workbench.testbed.spark.spec import DeploymentSpec
+from workbench.testbed.spark.speed import InterferenceProbe
 from workbench.testbed.spark.topic_feed import BrokerWatch, TopicRows
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS, FirstRows, Turn
 from workbench.testbed.spark.warming import warm_code
@@ -66,7 +64,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEAST_BATCHES = 3
-COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
 
 
 class OwnerGoneError(Exception):
@@ -80,19 +77,16 @@ class Driver:
         self._connection = connection
         self._spec = spec
         self._cpus = spec.budget.profile.cpus
+        self._cores = Cores(spec)
         self._source = SourceAlone(spec.budget)
         self._fastest = 0.0  # records/s consumed in any window of this turn
-        self._allowed = frozenset(os.sched_getaffinity(0))  # before this process is pinned
-        self._slot_cores = slot_cores(spec.budget, self._allowed)
-        self._other_cores = self._allowed - self._slot_cores
         self._spark: SparkSession | None = None
         self._broker = BrokerWatch(spec.generator.url) if isinstance(spec.generator, TopicRows) else None
         self._most = spec.budget
         self._first_rows = FirstRows()
         self._turns = 0
-        self._timers: dict[frozenset[int], CoreTimer] = {}
         self._probes: dict[Turn, InterferenceProbe] = {}
-        self._interference = InterferenceProbe(self._core_timer(), now_s)
+        self._interference = InterferenceProbe(self._cores.timer(), now_s)
         self._executor: int | None = None
         self._machine: Machine | None = None  # of a cluster's executors
         self._registered: frozenset[str] | None = None  # these executors
@@ -106,8 +100,7 @@ class Driver:
             self._await_cluster()
         else:
             self._executor = await_executor(spark, self._let_pass)
-        if spec.quota and self._executor:
-            spec.quota.add(self._executor)
+            self._cores.hold(self._executor)
         log_file = next((spec.folder / "eventlog").iterdir())
         self._events = EventLog(log_file)
         if self._registered is not None:
@@ -115,13 +108,12 @@ class Driver:
         self._meter = Meter(spec.quota, self._executor)
         self._queries = Queries(spark, self._events, self._meter, self._wait)
         self._say(f"warming up the query's code{'' if spec.cluster else ', without a quota'}")
-        rows = warm_code(self._queries, self._spec, self._compiler_s)
+        rows = warm_code(self._queries, self._spec, self._cores.compiler_s)
         spec = self._spec
-        self._divide_cores()
+        self._cores.divide()
         self._say("measuring the source alone")
-        at_once = min(spec.budget.slots, len(self._slot_cores | self._other_cores))
-        rows = max(LEAST_BATCH_ROWS, int(rows * min(1.0, spec.budget.cpus / at_once)))  # under the quota
-        self._source.measure(self._queries, spec, rows, self._unlimited)
+        rows = max(LEAST_BATCH_ROWS, int(rows * min(1.0, spec.budget.cpus / self._cores.at_once)))  # under the quota
+        self._source.measure(self._queries, spec, rows, self._cores.unlimited)
         self._held = HeldSlots(spark, spec.folder)
         self._turn = Turn(spec.budget, spec.source_partitions, spec.state_partitions)
         self._first_rows.keep(self._turn, rows)
@@ -145,21 +137,20 @@ class Driver:
         doubtful = self._source.doubtful(self._fastest, self._spec.budget, self._scans())
         self._queries.retire(self._live)
         self._held.release()
-        self._limit(quota=False)
+        self._cores.limit(quota=False)
         self._spec = spec = replace(
             self._spec,
             budget=turn.budget,
             source_partitions=turn.source_partitions,
             state_partitions=turn.state_partitions,
         )
-        self._slot_cores = slot_cores(turn.budget, self._allowed)
-        self._other_cores = self._allowed - self._slot_cores
+        self._cores.give(turn.budget)
         self._held.hold(self._most.slots - turn.budget.slots)
-        self._divide_cores()
+        self._cores.divide()
         if turn not in self._probes:
-            self._probes[turn] = InterferenceProbe(self._core_timer(), now_s)
+            self._probes[turn] = InterferenceProbe(self._cores.timer(), now_s)
         self._interference = self._probes[turn]
-        self._limit(quota=True)
+        self._cores.limit(quota=True)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(turn.state_partitions))
         rows = self._first_rows.of(turn)
         self._turn = turn
@@ -214,7 +205,7 @@ class Driver:
         begin = now_s()
         cap = begin + max(60.0, seconds + 30 * spec.budget.interval_s)
         epoch, seen = live.epoch, len(live.done)
-        before, periods = self._load(), self._periods()
+        before, periods = self._load(), self._cores.periods()
 
         def window() -> list[CompletedBatch]:
             fresh = live.done[seen:]
@@ -236,7 +227,7 @@ class Driver:
                 "are needed. Its batches take too long: give it more slots, or a longer interval.",
                 settings=("slots", "interval_s"),
             )
-        after, bound = self._load(), self._periods()
+        after, bound = self._load(), self._cores.periods()
         elapsed = chosen[-1].release.at_s - chosen[0].release.at_s if chosen else 0.0
         works = [done.work for done in chosen[1:]]
         logs = [work.log for work in works]
@@ -364,22 +355,6 @@ class Driver:
             for file in (self._spec.folder / "eventlog").iterdir():
                 copy_into(jvm, configuration, file, cluster.event_log)
 
-    def _divide_cores(self) -> None:
-        """Pin the slots to their cores, and everything else to the other cores if there are any.
-
-        This waits until the code is warm, because the driver, the executor and their compilers are busiest before.
-        """
-        executor, quota = self._executor, self._spec.quota
-        if executor is None:
-            return
-        apart = COMPILERS if quota and quota.exempt(executor, COMPILERS) else ()
-        pin_family(executor, self._slot_cores)  # its Python workers too: they started before
-        if self._other_cores or self._turns:  # with none left, everything shares the slots' cores again
-            others = self._other_cores or self._allowed
-            pin(executor, others, apart)
-            for process in set(family(os.getpid())) - set(family(executor)):
-                pin(process, others)
-
     def _scans(self) -> int:
         """How often the query reads the source, as its last batch shows."""
         return max([1, *(len(scans(done.work.log)) for done in self._live.done[-1:])])
@@ -387,7 +362,7 @@ class Driver:
     def _profile_again(self, rows: int) -> None:
         """Look at the source again, on the budget whose turn it is."""
         self._say("measuring the source alone again")
-        self._source.measure(self._queries, self._spec, rows, self._unlimited)
+        self._source.measure(self._queries, self._spec, rows, self._cores.unlimited)
 
     def _check_executor(self) -> None:
         """Refuse the observation if an executor was replaced: the new one is cold and outside the quota."""
@@ -412,37 +387,8 @@ class Driver:
     def _idle(self) -> bool:
         return self._live.commanded_rate == 0
 
-    def _limit(self, *, quota: bool) -> None:
-        if self._spec.quota:
-            self._spec.quota.limit(self._spec.budget.cpus if quota else None)
-
-    @contextmanager
-    def _unlimited(self) -> Iterator[None]:
-        self._limit(quota=False)
-        try:
-            yield
-        finally:
-            self._limit(quota=True)
-
-    def _core_timer(self) -> Callable[[], Timing]:
-        """Time the slots' cores; those of a cluster cannot be reached."""
-        if self._spec.cluster:
-            return lambda: Timing(0.0, 0.0)
-        if self._slot_cores not in self._timers:  # each has a table larger than the caches
-            self._timers[self._slot_cores] = CoreTimer(self._slot_cores)
-        return self._timers[self._slot_cores].time
-
-    def _compiler_s(self) -> float:
-        return 0.0 if self._executor is None else threads_cpu_s(self._executor, COMPILERS)
-
     def _load(self) -> Load:
-        if self._spec.cluster:  # this machine's load is not that of the slots
-            return Load(now_s(), 0.0, 0.0, 0.0, 0)
-        slots = self._slot_cores if self._other_cores else ()
-        return load(session_processes(os.getsid(0)), now_s(), slots, self._meter.used_s()[0])
-
-    def _periods(self) -> tuple[int, int]:
-        return self._spec.quota.periods() if self._spec.quota else (0, 0)
+        return self._cores.load(self._meter.used_s()[0])
 
     def _say(self, text: str) -> None:
         self._connection.send(("progress", text))
