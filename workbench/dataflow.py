@@ -113,7 +113,7 @@ class Dataflow:
             found.setdefault(edge.downstream, []).append(edge)
         return {name: tuple(edges) for name, edges in found.items()}
 
-    @property
+    @cached_property
     def sources(self) -> tuple[str, ...]:
         """Names of the operators of kind ``"source"``."""
         return tuple(operator.name for operator in self.operators if operator.kind == "source")

@@ -133,8 +133,9 @@ def _check(dataflow: Dataflow, counters: Mapping[str, Sequence[Counters]], sourc
 
 
 def _same_names(what: str, got: Mapping[str, object], wanted: Sequence[str], kind: str, dataflow: str) -> None:
+    known = set(wanted)
     missing = [name for name in wanted if name not in got]
-    unknown = [name for name in got if name not in wanted]
+    unknown = [name for name in got if name not in known]
     require(
         not missing,
         f"{what} lacks {', '.join(map(repr, missing))} of dataflow {dataflow!r}; give one entry for every {kind}.",
