@@ -299,7 +299,7 @@ SERIES = {
     "ds2": Series("operators scaled by DS2, ten times", (30, 100, 300, 1_000), scaled),
     "bids2": Series("operators that BIDS2 gives slots to, 300 times", (30, 100, 300, 1_000), allocated),
     "graph": Series("operators drawn", (30, 100, 300, 1_000), drawn),
-    "simulate": Series("operators simulated for an hour", (30, 100, 300, 1_000), simulated),
+    "simulate": Series("operators simulated for an hour", (30, 100, 300, 1_000, 3_000, 10_000), simulated),
     "optimal": Series(
         "tasks placed at least cost", (100, 300, 1_000, 3_000, 10_000), partial(placed, method="optimal")
     ),
