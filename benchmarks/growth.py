@@ -450,7 +450,7 @@ def plot(kept, path):
     import plotly.graph_objects as go
     from picture import save
 
-    figure = go.Figure(layout={"template": "plotly_white", "width": 760, "height": 480})
+    figure = go.Figure(layout={"template": "plotly_white", "width": 760, "height": 540})
     ends = np.array([1e-3, 1.0])
     for power, dash in ((1, "dot"), (2, "dash")):
         figure.add_scatter(
