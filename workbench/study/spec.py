@@ -270,12 +270,6 @@ class Study:
             raise WorkbenchError(
                 f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
             )
-        if self.source == "kafka" and self.cluster is not None:
-            raise WorkbenchError(
-                f"source is 'kafka', but the master is {self.master!r}; Spark's Kafka source is measured on this "
-                "machine alone. Remove source, or use master: local.",
-                settings=("source",),
-            )
         if self.source == "kafka" and self.deployment == "shared":
             raise WorkbenchError(
                 "deployment is 'shared', but with source: kafka each budget needs its own: a new rate starts the query "

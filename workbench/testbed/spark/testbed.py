@@ -224,11 +224,7 @@ class SparkTestbed:
         """
         self.check(budget)
         if query.topic is not None and self.cluster:
-            raise WorkbenchError(
-                f"Query {query.name!r} reads a topic through Spark's Kafka source, which is measured on this machine "
-                "alone. Leave the master out, or replay a sample of the topic on the cluster.",
-                settings=("source",),
-            )
+            self.cluster.check_servers(kafka.Topic.parse(query.topic).servers)
         source_partitions, state_partitions = _partitions(layout or {}, budget)
         remove_stale_groups()
         with ExitStack() as ours:  # until the driver's reaper owns them
