@@ -256,8 +256,8 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
             uneven,
             f"The fullest of the {most} partitions of {name!r} had {1 + hot[name] * (most - 1):.2f} times the mean. If "
             f"one key is the cause, it has {units.percent(hot[name])} of the rows: of {partitions} partitions the "
-            "fullest has "
-            f"{uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} make this operator no faster.",
+            f"fullest has {uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} make this "
+            "operator no faster.",
             "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
         ),
     )
