@@ -64,7 +64,7 @@ def doubts(found: Observed) -> dict[str, str]:
     low = units.scaled(room.low, "", 2)
     return {
         f"The interval's low end, {low}, is {room_asked}.": (
-            f"Run: workbench observe LOG --target {float(f'{tight:.2g}'):.0f}"
+            f"Run: {found.asked.observe(float(f'{tight:.2g}'), found.asked.risk)}"
         )
     }
 

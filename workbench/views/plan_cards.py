@@ -216,9 +216,10 @@ def _finite(value: float) -> float | None:
 def _advice(planned: Planned) -> list[Card]:
     """One card for each concern, with the targets that it is about."""
     concerns: dict[str, list[tuple[CapacityPlan, ModelFinding]]] = {}
+    of_the_runs = {one.concern for one in planned.exploration.findings}
     for plan in planned.plans:
         for card in plan.cards:
-            if card in planned.exploration.findings:
+            if card.concern in of_the_runs:
                 continue  # of the runs, not of a target: see `_doubts`
             concerns.setdefault(card.concern, []).append((plan, card))
     made = [_concern_card(concern, found) for concern, found in concerns.items()]
