@@ -270,8 +270,10 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 return least_integer(sustains, tried[max(0, place - 1)], tried[place]) or tried[place]
             if peak > (1 + _SAME) * highest:
                 that_many, highest = f"{tried[place]:,} sustain most,", peak
-        safely, accept = ("", "") if risk is None else (f" with a risk of at most {risk:g}", "accept a larger risk, ")
-        what = f"{units.number(needed, 6)} records/s ({margin:g} x {units.number(rate, 6)}) at memory_mb = {memory_mb:g}{safely}"
+        safely = "" if risk is None else f" with a risk of at most {risk:g}"
+        accept = "" if risk is None else "accept a larger risk, "
+        asked = f"{units.number(needed, 6)} records/s ({margin:g} x {units.number(rate, 6)})"
+        what = f"{asked} at memory_mb = {memory_mb:g}{safely}"
         if self._growth() <= 0:
             raise WorkbenchError(
                 f"No number of slots sustains {what}: by the {self.form} form capacity does not grow with slots "
