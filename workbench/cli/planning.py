@@ -49,8 +49,8 @@ def run_plan(options: argparse.Namespace) -> int:
     if not options.json:
         _show_recorded(Path(options.study).with_suffix(RECORDED))
     taken = list[str]()
-    _, most_s = dry_run(study, journal, find=find_query).seconds
-    with progress(most_s) as say:
+    would = dry_run(study, journal, find=find_query)
+    with progress(would.seconds[1], runs=would.runs, timed=study.testbed == "spark") as say:
 
         def listen(event: Event) -> None:
             say.tell(event)

@@ -8,6 +8,7 @@ from rich.console import Console
 from workbench import units
 from workbench.cli import look
 from workbench.placement import Compared, Comparison, Placed, PlacementInput, Spread
+from workbench.views.placement_front import more_tasks
 
 _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
 _COSTS = ("cpu", "io", "net")
@@ -124,7 +125,8 @@ def _show_missed(
         return
     misses = "this placement does not carry" if alone else "no placement carries"
     busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
-    remedy = "more tasks" if busy else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
+    more = more_tasks(given.problem) if busy else ""
+    remedy = f"more tasks: {more}" if more else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
     look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {misses}; try {remedy}")
 
 

@@ -136,7 +136,8 @@ def replay_planned(planned: Planned) -> ReplayPlayer:
     peak = _largest(planned).rate
     write_planned(planned, PLANNED)
     day = RateTrace.diurnal(0.2 * peak, peak, step_s=300.0)
-    return ReplayPlayer(replay_start(planned_start(PLANNED, peak), day).timelines)
+    replayed = replay_start(planned_start(PLANNED, peak), day)
+    return ReplayPlayer(replayed.timelines, replayed.price_unit)
 
 
 def report_planned(planned: Planned) -> list[Card]:

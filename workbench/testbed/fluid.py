@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
-from workbench.records import Machine
+from workbench.records import SIMULATED, Machine
 from workbench.simulation import (
     PRESETS,
     Deployment,
@@ -161,7 +161,7 @@ class FluidTestbed:
             noise = model.noise if self.noise is None else self.noise
             run_effect = _RunEffect(key, speed_factor(stream(key), noise), self.jitter)
             engine = _FluidEngine(deployment, budget.interval_s, self.step_s, run_effect)
-            yield PipelinedRun(budget, self.clock, engine, Machine(slots="simulated"))
+            yield PipelinedRun(budget, self.clock, engine, Machine(slots=SIMULATED))
 
 
 def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None) -> dict[str, int]:

@@ -144,35 +144,33 @@ def _waiting(planned: Planned) -> list[Card]:
     if not planned.plans:
         return []
     outage_s = OUTAGE_S if planned.study.outage_s is None else planned.study.outage_s
+    timed = all(plan.has_interval for plan in planned.plans)
+    title = "How long do records wait, and how long does a backlog last?" if timed else "How long does a backlog last?"
+    finding = f"{backlog(max(planned.plans, key=lambda plan: plan.rate), outage_s)} {_waits(planned.plans)}".rstrip()
     rows = tuple(
         (
             plan.rate,
-            _finite(plan.latency_s(0.5)) if plan.has_interval else None,
-            _finite(plan.latency_s(0.99)) if plan.has_interval else None,
+            *([_finite(plan.latency_s(0.5)), _finite(plan.latency_s(0.99))] if timed else []),
             _finite(plan.catch_up_s(outage_s) / 60),
             _finite(plan.catch_up_s(outage_s, plan.low) / 60),
         )
         for plan in planned.plans
     )
-    finding = f"{backlog(max(planned.plans, key=lambda plan: plan.rate), outage_s)} {_waits(planned.plans)}".rstrip()
     table = Table(
         "One row per target rate",
         (
             Column("Target", "records/s"),
-            Column("Latency, median", "s"),
-            Column("Latency, 99 %", "s"),
+            *([Column("Latency, median", "s"), Column("Latency, 99 %", "s")] if timed else []),
             Column(f"Caught up after {units.seconds(outage_s)}", "min"),
             Column("Caught up at the low end", "min"),
         ),
         rows,
     )
-    return [Card("waiting", "How long do records wait, and how long does a backlog last?", finding, table=table)]
+    return [Card("waiting", title, finding, table=table)]
 
 
 def _waits(plans: Sequence[CapacityPlan]) -> str:
     """Say how long records wait for the end of their batch at the largest rate for which that is known."""
-    if all(plan.simulated for plan in plans):
-        return "The simulated engine has no trigger interval, so waits are not given."
     batches = [plan for plan in plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]
     if not batches:
         return ""
@@ -225,10 +223,11 @@ def _advice(planned: Planned) -> list[Card]:
     made = [_concern_card(concern, found) for concern, found in concerns.items()]
     ratios = [plan.overstatement for plan in planned.plans if plan.overstatement is not None]
     if ratios:
+        rates = "Simulated" if planned.plans[0].simulated else "Measured"
         finding = (
-            f"Measured rates are {units.share(ratios[0])} of what the optimizer expects (median of the runs), because "
-            "it assumes that operators scale linearly and do not disturb each other. The plan uses measured rates, so "
-            "it is not affected."
+            f"{rates} rates are {units.share(ratios[0])} of what the optimizer expects (median of the runs), because "
+            "it assumes that operators scale linearly and do not disturb each other. The plan uses those rates, so it "
+            "is not affected."
         )
         made.append(Card("overstatement", "How optimistic is the slot optimizer?", finding))
     return made

@@ -56,7 +56,7 @@ class Probes:
     mark: str
 
 
-def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
+def probes(query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = True) -> Probes:
     """Place every probe and its whole batches on the estimate's clock."""
     points, batches = [], []
     for probe in estimate.probes:
@@ -76,7 +76,7 @@ def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
             )
         )
     return Probes(
-        findings.capacity(query, budget, estimate),
+        findings.capacity(query, budget, estimate, ran=ran),
         tuple(points),
         tuple(batches),
         budget.interval_s,

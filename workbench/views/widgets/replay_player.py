@@ -83,9 +83,11 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     ----------
     lines
         Timelines by the name of their policy; their time 0 is shown as midnight.
+    price_unit
+        What their cost is in, see ``Replayed.price_unit``; without one, they are compared by core-hours.
     """
 
-    def __init__(self, lines: Mapping[str, Timeline]) -> None:
+    def __init__(self, lines: Mapping[str, Timeline], price_unit: str = "") -> None:
         if not lines:
             raise WorkbenchError("There is no replay to play. Give at least one timeline by the name of its policy.")
         self.lines = dict(lines)
@@ -102,7 +104,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.start = button("To the start", "Show the first frame", "fast-backward")
         self.text = ipywidgets.HTML()
         self.chart = LiveChart(self._figure())
-        compared = draw_policies(policies(self._rows()))
+        compared = draw_policies(policies(self.lines, price_unit))
         self.comparison = LiveChart(theme.fit(compared, _PAGE, compared.layout.height))
         ipywidgets.link((self.play, "value"), (self.frame, "value"))
         self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
@@ -139,10 +141,6 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         until = self.times[self.frame.value]
         drawn = draw_overlaid({name: one.until(until) for name, one in self._data.items()}, self.policy.value)
         return theme.fit(drawn, _PAGE, _HEIGHT)
-
-    def _rows(self) -> dict[str, dict[str, float]]:
-        """Give what is compared."""
-        return {name: line.summary() for name, line in self.lines.items()}
 
     def _describe(self) -> None:
         described = escape(moment(self.line, self.times[self.frame.value]))

@@ -167,3 +167,9 @@ def test_standing_in_words(snapshot, share, start, left):
     assert dict(said.facts).get("Time left") == left
     assert "Measurement" not in dict(said.facts)
     assert dict(standing(Snapshot("w", run=2, most_runs=7)).facts)["Measurement"] == "2 of at most 7"
+
+
+def test_what_is_simulated_takes_no_time_that_is_worth_a_line():
+    said = dict(standing(Snapshot("w", "running", 0.2, most_probes=20, probes=5, left_s=1200, ran=False)).facts)
+    assert "Elapsed" not in said
+    assert "Time left" not in said
