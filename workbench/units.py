@@ -143,7 +143,7 @@ def share(value: float | None) -> str:
 
 def percent(share: float, decimals: int = 0) -> str:
     """Write a fraction of 1 as a percentage, rounded to `decimals`."""
-    return f"{share * 100:.{decimals}f} %"
+    return f"{share * 100:,.{decimals}f} %"
 
 
 def chance(probability: float) -> str:

@@ -24,13 +24,13 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
             before = f", {units.rate(seen[-1].observation.consumed_rate)} last time" if seen else ""
             text = f"round {number}: {_slots(budget)} at a trigger interval of {budget.interval_s:g} s{before}"
         case Rounded(number=number, measurements=measured):
-            rates = ", ".join(f"{units.scaled(one.estimate.middle, '')} on {one.budget.slots}" for one in measured)
+            rates = ", ".join(f"{units.scaled(one.estimate.middle, '')} on {one.budget.slots:,}" for one in measured)
             known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
             text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{units.percent(known)}"
         case Probed(probe=probe, low=low, high=high):
             text = _describe_probe(probe, low, high)
         case LoadProbed(probe=probe):
-            divided = "" if probe.partitions is None else f" with {probe.partitions} partitions"
+            divided = "" if probe.partitions is None else f" with {probe.partitions:,} partitions"
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
             text = f"{_slots(run.budget)} failed: {run.failure}"

@@ -115,7 +115,7 @@ def sureness(planned: Planned) -> Card:
         for plan in planned.plans
     )
     finding = (
-        f"{runs} short runs on up to {most} slots give a first idea. Relative to the prediction, the capacity of a "
+        f"{runs} short runs on up to {most:,} slots give a first idea. Relative to the prediction, the capacity of a "
         f"plan is, nine times in ten, {known}. To be surer, measure more and larger budgets (workbench plan), or "
         "deploy in steps and measure each."
     )

@@ -133,8 +133,8 @@ def explored_log(study: Study) -> Exploration:
     running = read_log(study.log or "", study.query)
     if study.slots != (running.slots,) or study.memory_mb != (running.memory_mb,):
         raise WorkbenchError(
-            f"In the log, {running.name} runs on {running.slots} slots of {running.memory_mb} MB, and the study says "
-            f"{list(study.slots)} and {list(study.memory_mb)}. Set slots: [{running.slots}] and "
+            f"In the log, {running.name} runs on {running.slots:,} slots of {running.memory_mb:,} MB, and the study "
+            f"says {list(study.slots)} and {list(study.memory_mb)}. Set slots: [{running.slots}] and "
             f"memory_mb: [{running.memory_mb}].",
             settings=("slots", "memory_mb"),
         )

@@ -338,7 +338,7 @@ def measuring(
 
     profile = budget.profile
     return Runner(
-        f"{query.name} on {budget.slots} slots of {profile.cpus:g} core and {profile.memory_mb} MB",
+        f"{query.name} on {budget.slots:,} slots of {profile.cpus:g} core and {profile.memory_mb:,} MB",
         work,
         chosen,
         query=query.name,

@@ -168,14 +168,14 @@ def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None)
     names, slots = model.modelled, budget.slots
     if slots < len(names):
         raise WorkbenchError(
-            f"{slots} slots are too few for query {model.name!r}: its {len(names)} operators ({', '.join(names)}) need "
-            "one each. Give it more slots."
+            f"{slots:,} slots are too few for query {model.name!r}: its {len(names)} operators ({', '.join(names)}) "
+            "need one each. Give it more slots."
         )
     if layout is None:
         return {name: (slots - number - 1) // len(names) + 1 for number, name in enumerate(names)}
     if sum(layout.values()) != slots:
         raise WorkbenchError(
-            f"The layout has {sum(layout.values())} tasks for {slots} slots; give every slot one task, sources not "
+            f"The layout has {sum(layout.values())} tasks for {slots:,} slots; give every slot one task, sources not "
             "counted."
         )
     return dict(layout)

@@ -91,7 +91,7 @@ def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
         plan.expected_rate,
         plan.low,
         plan.high,
-        None if price is None else f"{price.workers} x {price.instance.name}",
+        None if price is None else f"{price.workers:,} x {price.instance.name}",
         None if price is None else price.slots_per_worker,
         None if price is None else price.per_hour,
         None if price is None else price.per_month,
@@ -190,9 +190,9 @@ def _day(planned: Planned) -> list[Card]:
     day = chosen.day
     saved = 1 - day.slot_hours / day.static_slot_hours
     finding = (
-        f"{day.static_slots} slots all day are {units.number(day.static_slot_hours)} slot hours. A deployment that "
-        f"follows the load every {units.seconds(3600 * day.hours[0])} takes {min(day.slots)} to {max(day.slots)} slots "
-        f"and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
+        f"{day.static_slots:,} slots all day are {units.number(day.static_slot_hours)} slot hours. A deployment that "
+        f"follows the load every {units.seconds(3600 * day.hours[0])} takes {min(day.slots):,} to {max(day.slots):,} "
+        f"slots and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
     )
     if day.cost is not None and day.whole_static_cost is not None and chosen.price is not None:
         currency = chosen.price.instance.currency
@@ -266,14 +266,14 @@ def _spark(planned: Planned) -> list[Card]:
         if plan.has_interval:
             rows.append(("trigger interval, in the query's writeStream.trigger", f"{plan.budget.interval_s:g} s"))
         if plan.layout is not None:
-            rows += [(f"partitions of {stage}", str(count)) for stage, count in plan.layout.partitions.items()]
+            rows += [(f"partitions of {stage}", f"{count:,}") for stage, count in plan.layout.partitions.items()]
         if plan.low_layout is not None:
             rows += [
-                (f"partitions of {stage}, restarted with {plan.low_slots} slots at the lowest load", str(count))
+                (f"partitions of {stage}, restarted with {plan.low_slots:,} slots at the lowest load", f"{count:,}")
                 for stage, count in plan.low_layout.partitions.items()
             ]
         if plan.allocation is not None:
-            rows += [(f"tasks of {name}", str(count)) for name, count in plan.allocation.tasks.items()]
+            rows += [(f"tasks of {name}", f"{count:,}") for name, count in plan.allocation.tasks.items()]
         shares, figure = _dealt_out(plan)
         cores = f"{plan.executor.millicores / 1000:g}"
         container = f"{cores} core{'s' * (cores != '1')} and {units.count(plan.executor.memory_mb)} MB"

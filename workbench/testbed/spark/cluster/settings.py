@@ -179,7 +179,7 @@ class Cluster:
             )
         if budget.slots % self.executor_slots:
             raise WorkbenchError(
-                f"{budget.slots} slots do not fill executors of {self.executor_slots} slots. Use a multiple of "
+                f"{budget.slots:,} slots do not fill executors of {self.executor_slots} slots. Use a multiple of "
                 f"{self.executor_slots} slots, or executors of 1 slot.",
                 settings=("slots", "executor_slots"),
             )
