@@ -73,8 +73,8 @@ class SparkRun:
         if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
             raise WorkbenchError(
                 f"{budget.slots:,} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB cannot "
-                f"take a turn in a deployment of {self.deployed.slots:,} slots of {self.deployed.profile.cpus:g} core and "
-                f"{self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
+                f"take a turn in a deployment of {self.deployed.slots:,} slots of {self.deployed.profile.cpus:g} core "
+                f"and {self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
                 settings=("slots",),
             )
         self.source = self._ask("turn", Turn(budget, *_partitions(layout or {}, budget)))

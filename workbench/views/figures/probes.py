@@ -72,7 +72,7 @@ def probes(query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = Tru
                 probe.observation.offered_rate if math.isfinite(probe.rate) else None,
                 probe.observation.consumed_rate,
                 probe.judgement.verdict if probe.judgement else probe.phase,
-                probe.judgement.reason if probe.judgement else "The source offered all that fits the interval.",
+                probe.judgement.reason if probe.judgement else "The source offered all that fits.",
             )
         )
     return Probes(
