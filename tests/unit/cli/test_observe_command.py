@@ -127,7 +127,7 @@ def test_a_study_starts_from_a_log(log, capsys, tmp_path):
     assert "orders: OBSERVED, 1 run" in capsys.readouterr().out
     study.write_text(text.format(512))
     assert main(["plan", str(study)]) == 2
-    assert "runs on 4 slots of 1126 MB" in capsys.readouterr().err
+    assert "runs on 4 slots of 1,126 MB" in capsys.readouterr().err
     study.write_text("query: orders\ntargets: [1]\nslots: [4]\nmemory_mb: [1]\ntestbed: observed\n")
     assert main(["plan", str(study)]) == 2
     assert "The observed testbed needs an event log" in capsys.readouterr().err

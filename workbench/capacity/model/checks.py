@@ -242,7 +242,7 @@ def _memory_not_measured(points: np.ndarray, memory_mb: float) -> ModelFinding |
     least, most = points[:, 0].min(), points[:, 0].max()
     if least <= memory_mb <= most:
         return None
-    measured = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    measured = f"{least:,g}" if least == most else f"{least:,g} to {most:,g}"
     return ModelFinding(
         "memory not measured",
         max(memory_mb / most, least / memory_mb),
@@ -289,11 +289,11 @@ def _levels_off(model: Model) -> ModelFinding | None:
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {units.percent(law.levelling)} capacity levels off by {law.levelling_slots:g} slots: "
+        f"With probability {units.percent(law.levelling)} capacity levels off by {law.levelling_slots:,g} slots: "
         "slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )
 
 
 def _counted(number: float, what: str) -> str:
-    return f"{number:g} {what}{'' if number == 1 else 's'}"
+    return f"{number:,g} {what}{'' if number == 1 else 's'}"

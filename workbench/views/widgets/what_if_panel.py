@@ -91,7 +91,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.typed = text_field("Target rate, typed (e.g. 1.5 M)", units.count(self.rate.value))
         self.memory = choice_slider(
             "Memory per slot",
-            [(f"{memory} MB", memory) for memory in memories],
+            [(f"{memory:,} MB", memory) for memory in memories],
             planned_memory if planned_memory in memories else memories[len(memories) // 2],
         )
         asked = None if first is None else first.outage

@@ -223,4 +223,6 @@ def _password(name: str, uri: str) -> str | None:
 def asked(count: int, executor: Executor) -> str:
     """Say in words what is asked of a cluster."""
     cores = executor.millicores // 1000
-    return f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb} MB of heap"
+    return (
+        f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb:,} MB of heap"
+    )
