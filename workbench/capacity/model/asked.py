@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 _LITTLE_RISK = 0.05
@@ -35,11 +36,11 @@ class Asked:
     @property
     def plan(self) -> str:
         """The command that plans the study; with a placeholder where its path is not known."""
-        return f"workbench plan {'STUDY.yaml' if self.study is None else shlex.quote(self.study)}"
+        return f"workbench plan {'STUDY.yaml' if self.study is None else _spelled(self.study)}"
 
     def observe(self, target: float | None = None, risk: float | None = None, *, another: bool = False) -> str:
         """Give the command that plans `target` (records/s) by the log, or by another one, whose name nobody knows."""
-        log = "LOG" if self.log is None or another else shlex.quote(self.log)
+        log = "LOG" if self.log is None or another else _spelled(self.log)
         parts = (
             f"workbench observe {log}",
             self.options,
@@ -47,6 +48,14 @@ class Asked:
             "" if risk is None else f"--risk {risk:g}",
         )
         return " ".join(filter(None, parts))
+
+
+def _spelled(path: str) -> str:
+    """Spell a path as a shell reads it, from this folder or home where it is below: pages travel, folders name people."""
+    for base, begin in ((Path.cwd(), ""), (Path("~").expanduser(), "~/")):
+        if Path(path).is_absolute() and Path(path).is_relative_to(base):
+            return begin + shlex.quote(str(Path(path).relative_to(base)))
+    return shlex.quote(path)
 
 
 class Remedies(NamedTuple):

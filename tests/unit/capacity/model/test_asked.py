@@ -25,3 +25,13 @@ def test_a_simulated_run_needs_no_quiet_machine():
 def test_a_study_of_a_log_is_planned_again_and_not_observed():
     advised = remedies(Asked("observed", "a.yaml", "app"), 2e5)
     assert all("workbench plan a.yaml" in each for each in (advised.safer, advised.quieter))
+
+
+def test_a_path_below_this_folder_or_home_names_neither(tmp_path, monkeypatch):
+    home, here = tmp_path / "jane", tmp_path / "work"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("HOME", str(home))
+    assert Asked(study=str(here / "data" / "q5.yaml")).plan == "workbench plan data/q5.yaml"
+    assert Asked(study=str(home / "q 5.yaml")).plan == "workbench plan ~/'q 5.yaml'"
+    assert Asked(study="/else/q5.yaml").plan == "workbench plan /else/q5.yaml"
