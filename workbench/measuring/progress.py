@@ -42,7 +42,7 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
 
 
 def describe_run(run: Measurement, number: int, runs: tuple[int, int]) -> str:
-    """Say in one line what a finished run sustains; it is the `number`-th of `runs`, the least and the most."""
+    """Say in one line what a finished run sustains; `runs` are the least and the most of them."""
     least, most = runs
     of_all = "" if number > most else f"/{most}" if least == most else f" of at most {most}"
     estimate, what = run.estimate, "reading" if run.estimate.from_readings else "probe"

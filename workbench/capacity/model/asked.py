@@ -51,7 +51,7 @@ class Asked:
 
 
 def _spelled(path: str) -> str:
-    """Spell a path as a shell reads it, from this folder or home where it is below: pages travel, folders name people."""
+    """Spell a path as a shell reads it, from this folder or home where below: pages travel, folders name people."""
     for base, begin in ((Path.cwd(), ""), (Path("~").expanduser(), "~/")):
         if Path(path).is_absolute() and Path(path).is_relative_to(base):
             return begin + shlex.quote(str(Path(path).relative_to(base)))
