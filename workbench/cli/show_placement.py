@@ -125,7 +125,7 @@ def _show_missed(
         return
     misses = "this placement does not carry" if alone else "no placement carries"
     busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
-    more = more_tasks(given.problem) if busy else ""
+    more = more_tasks(given) if busy else ""
     remedy = f"more tasks: {more}" if more else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
     look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {misses}; try {remedy}")
 

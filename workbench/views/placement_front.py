@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from workbench import units
-from workbench.placement import Placed, PlacementProblem
+from workbench.placement import Placed, PlacementInput
 from workbench.study import PlacementStudy
 from workbench.views.first_screen import cares_html, header_html, table_html
 
@@ -85,17 +85,23 @@ def cares(study: PlacementStudy) -> dict[str, str]:
 def _carry(study: PlacementStudy) -> str:
     """Say what helps where no placement carries the rate."""
     if study.best.rate is not None and study.best.rate.resource == "task":
-        return f"Give the query more tasks: {more_tasks(study.given.problem)}."
+        return f"Give the query more tasks: {more_tasks(study.given)}."
     return f"Add a worker: -p workers {study.given.problem.workers + 1}"
 
 
-def more_tasks(problem: PlacementProblem) -> str:
-    """Say how many tasks the operators need whose tasks are too few: one has one core at most, wherever it is."""
-    return ", ".join(
+def more_tasks(given: PlacementInput) -> str:
+    """Say how many tasks the operators need whose tasks are too few; one has a slot at most, wherever it is.
+
+    Empty where none has too few.
+    """
+    problem = given.problem
+    needed = ", ".join(
         f"at least {units.count(math.ceil(tasks * cpu - _ROUNDING))} of {name}, which has {units.count(tasks)}"
         for name, tasks, cpu in zip(problem.operators, problem.parallelism, problem.cpu, strict=True)
         if cpu > 1
     )
+    larger = f"; or larger slots, which have {given.unit_cpus:g} core now" if given.unit_cpus < 1 else ""
+    return f"{needed}{larger}" if needed else ""
 
 
 def _methods(study: PlacementStudy) -> str:
