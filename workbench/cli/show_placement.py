@@ -125,8 +125,10 @@ def _show_missed(
         return
     misses = "this placement does not carry" if alone else "no placement carries"
     busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
-    more = more_tasks(given) if busy else ""
-    remedy = f"more tasks: {more}" if more else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
+    if busy:
+        remedy = ": ".join(filter(None, ("more tasks", more_tasks(given))))
+    else:
+        remedy = f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
     look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {misses}; try {remedy}")
 
 
