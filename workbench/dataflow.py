@@ -96,6 +96,10 @@ class Dataflow:
 
     def topological_order(self) -> tuple[str, ...]:
         """Operator names, each after its upstream operators."""
+        return self._order
+
+    @cached_property
+    def _order(self) -> tuple[str, ...]:
         sorter: TopologicalSorter[str] = TopologicalSorter({operator.name: () for operator in self.operators})
         for edge in self.edges:
             sorter.add(edge.downstream, edge.upstream)

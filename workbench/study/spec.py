@@ -1,7 +1,7 @@
 """The study file: what to plan, in one YAML file, strictly validated."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -111,6 +111,8 @@ class Study:
     growth
         What more slots are in production: ``"workers"``; ``"cores"`` of one machine; or ``"tasks"``, where a pipelined
         engine spends each slot on a task of one operator. None: tasks on the simulated engine, workers elsewhere.
+    file
+        Path of the file that says all this, which has no such key; None: there is none.
     """
 
     query: str
@@ -158,6 +160,7 @@ class Study:
     seed: int = 0
     deployment: str | None = None
     growth: Growth | None = None
+    file: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -320,12 +323,12 @@ def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({
         raise WorkbenchError(
             f"{what} is {type(data).__name__}, not a mapping of keys; begin with a line such as 'query: nexmark:q5'."
         )
-    return study_from({**data, **changes}, what)
+    return replace(study_from({**data, **changes}, what), file=str(path))
 
 
 def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     """Build a study from plain values; see `read_study` for the errors."""
-    names = [field.name for field in fields(Study)]
+    names = [field.name for field in fields(Study) if field.name != "file"]
     for key in data:
         if key not in names:
             near = get_close_matches(str(key)[: bounds.TEXT], names, 1)
@@ -457,4 +460,5 @@ _RULES: Mapping[str, _Check] = {
     "seed": _whole(0, bounds.SEED),
     "growth": _or_none(_one_of(*get_args(Growth))),
     "deployment": _or_none(_one_of(*DEPLOYMENTS)),
+    "file": _or_none(_text("the path of a study")),
 }

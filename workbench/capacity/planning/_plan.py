@@ -138,7 +138,15 @@ def plan(
     partitions = (layout.stateful_partitions if layout is not None else None) or budget.slots
     executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
     findings = (
-        *check_model(exploration.model, points, rates, budget.slots, memory, fewest_runs=_enough(exploration)),
+        *check_model(
+            exploration.model,
+            points,
+            rates,
+            budget.slots,
+            memory,
+            fewest_runs=_enough(exploration),
+            asked=exploration.asked,
+        ),
         *check_interval(budget, sample.budget.interval_s, gain),
         *check_layouts(layout, low_layout),
         *check_allocation(allocation),
@@ -162,7 +170,8 @@ def plan(
         findings=findings,
         rate=rate / gain.ratio,  # the forms are of the explored interval
         alike=alike(exploration.model, points, rates, budget.slots, memory),
-        testbed_kind=sample.testbed_kind,
+        asked=exploration.asked,
+        target=rate,
     )
     return CapacityPlan(
         query=sample.query,

@@ -149,7 +149,14 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     profile = SlotProfile(sample.budget.profile.cpus, question.memory_mb)
     findings = (
         *doubts,
-        *check_model(exploration.model, exploration.points, exploration.rates, slots, question.memory_mb),
+        *check_model(
+            exploration.model,
+            exploration.points,
+            exploration.rates,
+            slots,
+            question.memory_mb,
+            asked=exploration.asked,
+        ),
         *exploration.findings,
     )
     (risk,) = risks([slots])
@@ -163,7 +170,8 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         # the forms are of the explored interval
         rate=question.rate * worse * float(exploration.model.predict(target)[0] / model.predict(target)[0]),
         alike=alike(exploration.model, exploration.points, exploration.rates, slots, question.memory_mb),
-        testbed_kind=sample.testbed_kind,
+        asked=exploration.asked,
+        target=question.rate,
     )
     plan = CapacityPlan(
         query=sample.query,

@@ -58,7 +58,7 @@ def divide_memory(budget: Budget) -> Memory:
     if heap < LEAST_HEAP_MB:
         least = -(-LEAST_HEAP_MB * 10 // 6) // budget.slots + 1
         raise WorkbenchError(
-            f"{budget.slots} slots of {budget.profile.memory_mb} MB leave a heap of {heap} MB; Spark needs "
+            f"{budget.slots:,} slots of {budget.profile.memory_mb:,} MB leave a heap of {heap} MB; Spark needs "
             f"{LEAST_HEAP_MB} MB. Give each slot at least {least} MB, or use more slots.",
             settings=("memory_mb", "slots"),
         )

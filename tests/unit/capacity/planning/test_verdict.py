@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.capacity.model import Asked
 from workbench.capacity.planning.verdict import Doubts, fill, judge
 from workbench.records import ModelFinding
 
@@ -95,7 +96,7 @@ def test_filling_never_costs_more_nor_makes_it_riskier(least, more, measured, da
 @pytest.mark.parametrize("kind", ["spark", "fluid", "recorded", "observed"])
 def test_a_remedy_is_a_command_that_there_is_for_such_runs(kind):
     changes = ({"extrapolation": 5.0}, {"risk": 0.3}, {"findings": (finding("doubtful runs", 3),)})
-    remedies = [judge(replace(CALM, testbed_kind=kind, **change)).remedy for change in changes]
+    remedies = [judge(replace(CALM, asked=Asked(kind), **change)).remedy for change in changes]
     assert all("workbench observe LOG" in remedies[place] for place in (1, 2)) == (kind == "observed")
     assert ("table" in remedies[0]) == (kind == "recorded")
     assert remedies[1].endswith("--risk 0.05" if kind == "observed" else "run: workbench plan STUDY.yaml")

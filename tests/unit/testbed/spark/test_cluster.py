@@ -279,7 +279,7 @@ def workers(count, applications=()):
 def test_what_the_cluster_could_never_hold_is_refused_at_once():
     refuse(STANDALONE, FOUR, workers(2, ("other", "this")))  # it is only busy
     with pytest.raises(WorkbenchError, match=r"no room for 4 executors of 1 core and 615 MB of heap\. The master has 1 "
-                       r"live worker \(2 cores and 2048 MB\): use 2 or fewer"):  # fmt: skip
+                       r"live worker \(2 cores and 2,048 MB\): use 2 or fewer"):  # fmt: skip
         refuse(STANDALONE, FOUR, workers(1))
     with pytest.raises(WorkbenchError, match="The master has no live worker: start workers"):
         refuse(STANDALONE, FOUR, Offer(()))

@@ -201,7 +201,7 @@ class Cluster:
             )
         if budget.slots % self.executor_slots:
             raise WorkbenchError(
-                f"{budget.slots} slots do not fill executors of {self.executor_slots} slots. Use a multiple of "
+                f"{budget.slots:,} slots do not fill executors of {self.executor_slots} slots. Use a multiple of "
                 f"{self.executor_slots} slots, or executors of 1 slot.",
                 settings=("slots", "executor_slots"),
             )
@@ -252,4 +252,6 @@ def _password(name: str, uri: str) -> str | None:
 def asked(count: int, executor: Executor) -> str:
     """Say in words what is asked of a cluster."""
     cores = executor.millicores // 1000
-    return f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb} MB of heap"
+    return (
+        f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb:,} MB of heap"
+    )
