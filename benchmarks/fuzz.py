@@ -57,6 +57,13 @@ def shared(reader, inputs, seed, workers):
     return sorted(found, key=lambda one: one[0])
 
 
+def named(names, known):
+    """Give the readers of these names."""
+    if unknown := [name for name in names if name not in known]:
+        raise SystemExit(f"There is no reader {unknown[0]!r}; there are: {', '.join(known)}. Or give all.")
+    return [known[name] for name in names]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("reader", nargs="+", help="names of readers, or all")
@@ -72,7 +79,7 @@ def main():
     sandbox.CPU_S = options.seconds
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         known = readers(Path(folder))
-        chosen = list(known.values()) if options.reader == ["all"] else [known[name] for name in options.reader]
+        chosen = list(known.values()) if options.reader == ["all"] else named(options.reader, known)
         compile_search(chosen)
         if options.only is not None:
             for reader in chosen:

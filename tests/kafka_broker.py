@@ -31,6 +31,17 @@ transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 """
+TLS = """
+listeners=SSL://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=SSL://127.0.0.1:{port}
+inter.broker.listener.name=SSL
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,SSL:SSL
+ssl.client.auth=required
+ssl.keystore.type=PEM
+ssl.keystore.location={folder}/broker.pem
+ssl.truststore.type=PEM
+ssl.truststore.location={folder}/ca.pem
+"""
 
 
 class NoMavenError(Exception):
@@ -74,14 +85,38 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def certified(folder):
+    """Make an authority, and certificates by it for the broker and a client; give the client's settings."""
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, cwd=folder)
+
+    new = ("-newkey", "rsa:2048", "-nodes")
+    openssl("req", "-x509", *new, "-subj", "/CN=authority", "-days", 1, "-keyout", "ca.key", "-out", "ca.pem")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for name in ("broker", "client"):
+        openssl("req", *new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                "-days", 1, "-extfile", "names", "-out", f"{name}.crt")  # fmt: skip
+    (folder / "broker.pem").write_text((folder / "broker.key").read_text() + (folder / "broker.crt").read_text())
+    return {
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(folder / "ca.pem"),
+        "ssl.certificate.location": str(folder / "client.crt"),
+        "ssl.key.location": str(folder / "client.key"),
+    }
+
+
 class Broker:
     """One broker; it keeps its topics when it is stopped and started again."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *, tls=False):
         self.folder, self.port, self._process = folder, free_port(), None
         self._java, self._classes = java_of(folder), jars(folder)
         self._settings = folder / "broker.properties"
-        self._settings.write_text(SETTINGS.format(port=self.port, controller=free_port(), folder=folder))
+        text = SETTINGS + TLS * tls  # of a setting that is given twice the last counts
+        self._settings.write_text(text.format(port=self.port, controller=free_port(), folder=folder))
+        self.client = certified(folder) if tls else {}
         self._ran("kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", self._settings)
 
     @property
@@ -102,7 +137,7 @@ class Broker:
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(self._command("kafka.Kafka", self._settings), stdout=log, stderr=log)
         end = time.monotonic() + STARTS_S
-        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, **self.client})
         while True:
             try:
                 admin.list_topics(timeout=1.0)
@@ -120,8 +155,8 @@ class Broker:
 
 
 @contextmanager
-def running(folder):
-    broker = Broker(folder)
+def running(folder, *, tls=False):
+    broker = Broker(folder, tls=tls)
     try:
         broker.start()
         yield broker

@@ -20,6 +20,7 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _READ = ("", "K", "M", "G")
 _RATE = re.compile(r"\s*(\d[\d,]*\.?\d*(?:[eE][+-]?\d{1,3})?)\s*([kKmMgG]?)\s*(?:records/s)?\s*")
 _SMALL = ("s", "ms", "µs", "ns")
+_BEFORE_A_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGTP]|MB|GB|%|core|records/s)(?!\w))|(?<=\d [kMGTP]) (?=records/s)")
 
 UNKNOWN = "unknown"
 UNLIMITED = "unlimited"
@@ -143,7 +144,12 @@ def share(value: float | None) -> str:
 
 def percent(share: float, decimals: int = 0) -> str:
     """Write a fraction of 1 as a percentage, rounded to `decimals`."""
-    return f"{share * 100:.{decimals}f} %"
+    return f"{share * 100:,.{decimals}f} %"
+
+
+def kept_whole(text: str, gap: str = "\N{NO-BREAK SPACE}") -> str:
+    """Put `gap` instead of the blanks between a number and its unit, so that no line ends there."""
+    return _BEFORE_A_UNIT.sub(gap, text)
 
 
 def chance(probability: float) -> str:

@@ -17,8 +17,18 @@ def lacking(what, reason):
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory):
+    yield from started(tmp_path_factory.mktemp("kafka"))
+
+
+@pytest.fixture(scope="module")
+def certified_broker(tmp_path_factory):
+    """A broker that takes no client without a certificate."""
+    yield from started(tmp_path_factory.mktemp("kafka"), tls=True)
+
+
+def started(folder, *, tls=False):
     try:
-        with running(tmp_path_factory.mktemp("kafka")) as broker:
+        with running(folder, tls=tls) as broker:
             yield broker
     except NoMavenError as reason:
         lacking("Kafka", reason)

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from workbench.study import find_query
 from workbench.testbed.spark import find_java
@@ -19,7 +21,7 @@ from workbench.testbed.spark.live import Meter
 from workbench.testbed.spark.queries import Queries
 from workbench.testbed.spark.topic_feed import TopicRows, _decoded, _offsets
 from workbench.workload import ENCODED, nexmark, schema_of
-from workbench.workload.kafka import HEADERS, Topic, fill
+from workbench.workload.kafka import HEADERS, Topic, client_settings, fill, java_settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.alone]
 
@@ -160,6 +162,29 @@ def test_the_columns_are_those_of_the_sample(spark, topics):
     assert len(whole) == SHORT
     assert len(some) > 100
     assert read.where("dateTime is null").count() == 0
+
+
+def test_a_broker_that_asks_for_a_certificate_is_shown_ours(certified_broker, spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = certified_broker.url("bids")
+    settings = tmp_path / "client.properties"
+    settings.write_text("".join(f"{name}={value}\n" for name, value in certified_broker.client.items()))
+    monkeypatch.setenv("WORKBENCH_KAFKA_CONFIG", str(settings))
+    topic, ours = Topic.parse(url), client_settings()
+    fill(topic, nexmark.query("q1").dataset, SHORT, partitions=1, settings=ours)
+    reader = spark[0].read.format("kafka").option("kafka.bootstrap.servers", topic.servers)
+    for name, value in java_settings(ours).items():
+        reader = reader.option(f"kafka.{name}", value)
+    query = find_query("nexmark:q1", url, "dateTime", source="kafka")  # of which a sample is captured
+    known = {"security.protocol", "ssl.ca.location"}
+    stranger = {name: value for name, value in ours.items() if name in known}
+    nobody = AdminClient(stranger | {"bootstrap.servers": topic.servers, "log_level": 0})
+    with pytest.raises(KafkaException):
+        nobody.list_topics(timeout=3.0)
+    for name in ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location"):
+        Path(ours[name]).unlink()  # executors elsewhere have none of these files
+    read = reader.option("subscribe", topic.name).load().select(*_decoded(rows_of(query).schema))
+    assert read.where("dateTime is not null").count() == SHORT
 
 
 def test_json_behind_a_registry_s_wire_format_is_decoded(spark):

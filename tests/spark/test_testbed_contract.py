@@ -27,7 +27,7 @@ class TestSpark(ContractTests):
             toy_query.query(toy_query.dear, "update"),
             Budget(2 if FRACTIONS else 1, slot, 2.0),
             Budget(1000, slot, 2.0),
-            r"1000 slots of .* cores need .* cores; of the .* cores of this machine at most .* can be slots",
+            r"1,000 slots of .* cores need .* cores; of the .* cores of this machine at most .* can be slots",
             time.monotonic,
             warm_s=14.0,
             settle_s=4.0,

@@ -195,8 +195,8 @@ def _when(one: Recorded) -> str:
 def _budget(one: Recorded | Measurement) -> str:
     budget = one.budget
     return (
-        f"{budget.slots} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
-        f"{budget.profile.memory_mb} MB at {budget.interval_s:g} s"
+        f"{budget.slots:,} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
+        f"{budget.profile.memory_mb:,} MB at {budget.interval_s:g} s"
     )
 
 

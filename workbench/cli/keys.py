@@ -80,7 +80,7 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
     out.print()
     out.print(partitions)
     look.line(
-        out, f"Elastic executors: {advice.executors} with {advice.shards} shards each; {'; '.join(advice.reasons)}."
+        out, f"Elastic executors: {advice.executors:,} with {advice.shards:,} shards each; {'; '.join(advice.reasons)}."
     )
     if found.count_error:
         most, share = units.count(found.count_error, "rows"), units.share(found.count_error / found.records)

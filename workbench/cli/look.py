@@ -10,17 +10,20 @@ from typing import Any, Literal, cast
 
 from rich.align import Align
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from workbench import units
 from workbench.cli.console import discard_output
 from workbench.escaping import for_terminal
 
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
 _LONG = 24  # letters from which on a word may be broken, but for one of the first column, which is a name
 _UNBOUNDED = 10_000
+_GAP = "\N{BRAILLE PATTERN BLANK}"  # of a number and its unit while lines are broken, which rich does at any blank
 
 
 class _Answers(Console):
@@ -52,11 +55,19 @@ class _Plain(Table):
 
 
 class _Fitted(_Plain):
-    """A table that loses no names: columns fold between words, and what is still too wide is stacked."""
+    """A table that loses no names: columns fold between words, and what is still too wide is stacked.
+
+    A number stays with its unit.
+    """
 
     def __init__(self, spare: Sequence[str]) -> None:
         super().__init__()
         self._spare = spare  # columns that are left out first, in that order
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:  # noqa: ANN401 - rich's own
+        """Add a row whose numbers keep their units."""
+        kept = (units.kept_whole(cell, _GAP) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*kept, **options)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay the columns out in the width there is."""
@@ -93,13 +104,16 @@ class _Fitted(_Plain):
             )
         for cells in zip(*(self.columns[at].cells for at in kept), strict=True):
             shown.add_row(*cells)
-        yield from shown.__rich_console__(console, options)
+        for segment in shown.__rich_console__(console, options):
+            yield segment._replace(text=segment.text.replace(_GAP, " ")) if isinstance(segment, Segment) else segment
         if left_out:
             yield Text(f"(a wider terminal also shows: {', '.join(left_out)})", style="dim")
 
     def _stacked(self, console: Console, names: Sequence[str]) -> RenderResult:
         for cells in zip(*(column.cells for column in self.columns), strict=True):
-            first, *rest = (console.render_str(cell) if isinstance(cell, str) else cell for cell in cells)
+            first, *rest = (
+                console.render_str(cell.replace(_GAP, " ")) if isinstance(cell, str) else cell for cell in cells
+            )
             yield first
             for name, cell in zip(names[1:], rest, strict=True):
                 if str(cell):

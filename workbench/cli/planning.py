@@ -49,8 +49,8 @@ def run_plan(options: argparse.Namespace) -> int:
     if not options.json:
         _show_recorded(Path(options.study).with_suffix(RECORDED))
     taken = list[str]()
-    _, most_s = dry_run(study, journal, find=find_query).seconds
-    with progress(most_s) as say:
+    would = dry_run(study, journal, find=find_query)
+    with progress(would.seconds[1], runs=would.runs, timed=study.testbed == "spark") as say:
 
         def listen(event: Event) -> None:
             say.tell(event)
@@ -122,15 +122,15 @@ def _deployed(plan: CapacityPlan) -> list[str]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
 def _taken(times: Sequence[str], runs: int, journal: str) -> str:
     """Say which runs were not made now; `times` are when they were."""
     dates = " to ".join(dict.fromkeys(time[:10] for time in (min(times), max(times))))
     return (
-        f"{len(times)} of {runs} runs are taken from {journal}, measured {dates}; to measure them again, name another "
-        "--journal."
+        f"{len(times):,} of {runs:,} runs are taken from {journal}, measured {dates}; to measure them again, name "
+        "another --journal."
     )
 
 
@@ -155,9 +155,9 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
     if would.recorded:
         print(f"{would.recorded} runs are recorded and are not repeated")
     for budget in would.first:
-        print(f"measure {units.some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB")
+        print(f"measure {units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB")
     for budget in would.sweep:
-        shape = f"{units.some(budget.slots, 'slot')} of {budget.profile.memory_mb} MB"
+        shape = f"{units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB"
         print(f"measure {shape} at a trigger interval of {budget.interval_s:g} s")
     least, most = would.runs
     print(f"{units.some(most, 'run')} in all" if least == most else f"then up to {most} runs in all, {least} at least")

@@ -1,29 +1,58 @@
-"""What goes on, on standard error: one line that is overwritten on a terminal, a line each elsewhere."""
+"""What goes on, on standard error: one line that is overwritten on a terminal, elsewhere a line per run and minute."""
 
+import math
 import os
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
 
 from workbench.escaping import for_terminal
-from workbench.measuring import CutShort, Event, Failed, GivenUp, Rounded, describe
+from workbench.measuring import (
+    CutShort,
+    Event,
+    Failed,
+    Finished,
+    GivenUp,
+    Reused,
+    Rounded,
+    describe,
+    describe_run,
+)
 
+_SILENCE_S = 60.0  # between two lines in a file or a pipe
 _IN_MINUTES = 90  # seconds, from which on they are given in minutes
 _SPINNER = 2  # columns: its sign and a blank
 
 
-@dataclass(frozen=True)
 class Progress:
-    """Says what goes on: a call overwrites the line of a terminal, `keep` leaves a line there."""
+    """Says what goes on: a call says what goes on now, `keep` leaves a line in sight.
 
-    show: Callable[[str], None]
-    keep: Callable[[str], None]
+    Parameters
+    ----------
+    show
+        Shows what goes on now.
+    keep
+        Leaves a line.
+    end
+        Says what a finished run has found.
+    runs
+        Least and most runs; None: they are not counted, because there is one.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[str], None],
+        keep: Callable[[str], None],
+        end: Callable[[str], None],
+        runs: tuple[int, int] | None = None,
+    ) -> None:
+        self.show, self.keep, self.end = show, keep, end
+        self._runs, self._ended = runs, 0
 
     def __call__(self, text: str) -> None:
         """Say what goes on now."""
@@ -31,19 +60,28 @@ class Progress:
 
     def tell(self, event: Event) -> None:
         """Say what happened while something was measured; complete rounds and failures stay in sight."""
+        self._ended += isinstance(event, Finished | Reused | Failed)
+        if isinstance(event, Finished) and self._runs is not None:
+            self.end(describe_run(event.measurement, self._ended, self._runs))
         text = describe(event)
         if text is not None:
             (self.keep if isinstance(event, CutShort | Failed | GivenUp | Rounded) else self.show)(text)
 
 
 @contextmanager
-def progress(most_s: float | None = None) -> Iterator[Progress]:
+def progress(
+    most_s: float | None = None, *, runs: tuple[int, int] | None = None, timed: bool = True
+) -> Iterator[Progress]:
     """Say what goes on, on standard error: on a terminal in one line that is overwritten, elsewhere line by line.
 
     Parameters
     ----------
     most_s
         Seconds that it takes at most, as far as is known: the line says what is left of them.
+    runs
+        Least and most runs that are counted; None: there is one.
+    timed
+        Whether lines say when they were written: what is simulated passes in no time.
     """
     begun = time.monotonic()
     screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -51,18 +89,49 @@ def progress(most_s: float | None = None) -> Iterator[Progress]:
         with screen.status("starting") as line:
 
             def show(text: str) -> None:
-                left = "" if most_s is None else f" · about {_minutes(most_s - time.monotonic() + begun)} left"
+                left = f" · about {_minutes(most_s - time.monotonic() + begun)} left" if timed and most_s else ""
                 line.update(_one_line(text, left, screen.width - _SPINNER))
 
-            yield Progress(show, lambda text: screen.print(for_terminal(text)))
+            yield Progress(show, lambda text: screen.print(for_terminal(text)), show, runs)
         return
     read = _is_read()
 
-    def say(text: str) -> None:
+    def write(text: str) -> None:
         if read:
-            print(f"[{time.monotonic() - begun:5.0f} s] {for_terminal(text)}", file=sys.stderr, flush=True)
+            print(for_terminal(text), file=sys.stderr, flush=True)
 
-    yield Progress(say, say)
+    lines = Lines(write, timed=timed)
+    yield Progress(lines.show, lines.keep, lines.keep, runs)
+
+
+class Lines:
+    """Lines for a file or a pipe: the first, those that are kept, and what goes on where a minute passed without one.
+
+    Parameters
+    ----------
+    write
+        Writes a line.
+    clock
+        Gives seconds.
+    timed
+        Whether a line begins with the seconds that have passed.
+    """
+
+    def __init__(
+        self, write: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic, timed: bool = True
+    ) -> None:
+        self._write, self._clock, self._timed = write, clock, timed
+        self._begun, self._last = clock(), -math.inf
+
+    def show(self, text: str) -> None:
+        """Write what goes on if nothing was written for a minute."""
+        if self._clock() - self._last >= _SILENCE_S:
+            self.keep(text)
+
+    def keep(self, text: str) -> None:
+        """Write a line."""
+        self._last = self._clock()
+        self._write(f"[{self._last - self._begun:5.0f} s] {text}" if self._timed else text)
 
 
 def _one_line(text: str, end: str, width: int) -> Text:

@@ -13,7 +13,7 @@ def sentence(measurement: Measurement) -> str:
     """Say what the query sustains on which budget, and what bounds that."""
     estimate, budget = measurement.estimate, measurement.budget
     where = (
-        f"on {units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB "
+        f"on {units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB "
         f"at a {budget.interval_s:g} s interval"
     )
     if estimate.rate is None:

@@ -8,6 +8,7 @@ from rich.console import Console
 from workbench import units
 from workbench.cli import look
 from workbench.placement import Compared, Comparison, Placed, PlacementInput, Spread
+from workbench.views.placement_front import more_tasks
 
 _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
 _COSTS = ("cpu", "io", "net")
@@ -23,7 +24,7 @@ def show_placed(placed: Placed, given: PlacementInput) -> None:
     look.answer(out, f"{placed.method}{sustained or f' has the cost {costs}'}.")
     table = look.table({"operator": "left", **{f"w{worker}": "right" for worker in range(problem.workers)}})
     for name, row in zip(problem.operators, placed.counts.tolist(), strict=True):
-        table.add_row(name, *(str(count or ".") for count in row))
+        table.add_row(name, *(f"{count:,}" if count else "." for count in row))
     out.print(table)
     look.line(out, f"cost (0 is perfectly even): {costs}" + (f"; {placed.note}" if placed.note else ""))
     sustains = None if placed.rate is None else placed.rate.rate
@@ -71,8 +72,8 @@ def show_shapes(spreads: Sequence[Spread]) -> None:
     best = spreads[0]
     look.answer(
         out,
-        f"Choose {best.workers} x {best.slots}: {units.count(best.workers, 'worker')}{'s' * (best.workers != 1)} of "
-        f"{units.count(best.slots, 'slot')}{'s' * (best.slots != 1)}; nine of ten random placements sustain "
+        f"Choose {best.workers:,} x {best.slots:,}: {units.count(best.workers, 'worker')}{'s' * (best.workers != 1)} "
+        f"of {units.count(best.slots, 'slot')}{'s' * (best.slots != 1)}; nine of ten random placements sustain "
         f"{units.rate(best.quantile(0.1))}.",
     )
     table = look.table(
@@ -80,7 +81,7 @@ def show_shapes(spreads: Sequence[Spread]) -> None:
     )
     for one in spreads:
         rates = (*(one.quantile(share) for share in (0.1, 0.5, 0.0)), one.best)
-        table.add_row(f"{one.workers} x {one.slots}", *(units.scaled(rate, "") for rate in rates))
+        table.add_row(f"{one.workers:,} x {one.slots:,}", *(units.scaled(rate, "") for rate in rates))
     out.print(table)
     look.line(out, "note: records/s; shapes are workers x slots.")
 
@@ -124,7 +125,10 @@ def _show_missed(
         return
     misses = "this placement does not carry" if alone else "no placement carries"
     busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
-    remedy = "more tasks" if busy else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
+    if busy:
+        remedy = ": ".join(filter(None, ("more tasks", more_tasks(given))))
+    else:
+        remedy = f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
     look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {misses}; try {remedy}")
 
 

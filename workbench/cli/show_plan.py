@@ -23,20 +23,21 @@ def verdict_of(plan: CapacityPlan) -> Text:
 
 def targets(plans: Sequence[CapacityPlan]) -> Table:
     """Make the table of targets: verdict, deployment, capacity with its interval, cost."""
-    priced = any(plan.price is not None for plan in plans)
+    prices = [plan.price for plan in plans if plan.price is not None]
+    paid = [f"{prices[0].instance.currency}\na month"] if prices else []
     names = ("target", "verdict", "deploy")
-    table = look.table({**dict.fromkeys(names, "left"), **dict.fromkeys((_CAPACITY, *["cost"] * priced), "right")})
+    table = look.table({**dict.fromkeys(names, "left"), **dict.fromkeys((_CAPACITY, *paid), "right")})
     for plan in plans:
         cells: list[str | Text] = [units.rate(plan.rate), verdict_of(plan), deployment(plan), capacity(plan, "")]
-        if priced:
+        if paid:
             cells.append(cost(plan))
         table.add_row(*cells)
     return table
 
 
 def cost(plan: CapacityPlan) -> str:
-    """Give the price of a month."""
-    return "" if plan.price is None else f"{units.number(plan.price.per_month)} {plan.price.instance.currency}/month"
+    """Give the price of a month, without its currency, which the heading has."""
+    return "" if plan.price is None else units.number(plan.price.per_month)
 
 
 def reasons(plans: Sequence[CapacityPlan]) -> list[str]:

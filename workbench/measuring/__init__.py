@@ -40,7 +40,7 @@ from workbench.measuring.events import (
     recorded,
     result_of,
 )
-from workbench.measuring.progress import describe
+from workbench.measuring.progress import describe, describe_run
 from workbench.measuring.readings import Rounds, filling_rate, reading_estimate
 from workbench.measuring.repeatability import EXPECTED_DEVIATION, EXPECTED_WEIGHT, LEVEL, expected_deviation, with_prior
 from workbench.measuring.rounds import Together, loads_s, look_s, measure_together, reading_s, recorded_together
@@ -86,6 +86,7 @@ __all__ = [
     "Turned",
     "count_levels",
     "describe",
+    "describe_run",
     "expected_deviation",
     "failed",
     "files_referring",

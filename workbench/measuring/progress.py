@@ -5,7 +5,7 @@ import math
 from workbench import units
 from workbench.dataflow import Budget
 from workbench.measuring.events import CutShort, Deployed, Event, Failed, GivenUp, LoadProbed, Probed, Rounded, Turned
-from workbench.records import Probe
+from workbench.records import Measurement, Probe
 
 
 def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
@@ -16,19 +16,21 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
             text = f"resuming: {len(resumed)} complete rounds are not repeated"
         case Deployed(resumed=resumed, load_curve=load_curve) if resumed or load_curve:
             text = f"resuming: {len(resumed) + len(load_curve)} finished probes are not repeated"
+        case Deployed(budget=budget, machine=machine) if not machine.real:
+            text = f"{machine.slots}: {_slots(budget)}"
         case Deployed(budget=budget):
             text = f"deployed on {_slots(budget)} at a trigger interval of {budget.interval_s:g} s"
         case Turned(budget=budget, number=number, seen=seen):
             before = f", {units.rate(seen[-1].observation.consumed_rate)} last time" if seen else ""
             text = f"round {number}: {_slots(budget)} at a trigger interval of {budget.interval_s:g} s{before}"
         case Rounded(number=number, measurements=measured):
-            rates = ", ".join(f"{units.scaled(one.estimate.middle, '')} on {one.budget.slots}" for one in measured)
+            rates = ", ".join(f"{units.scaled(one.estimate.middle, '')} on {one.budget.slots:,}" for one in measured)
             known = max(math.log(one.estimate.high / one.estimate.low) / 2 for one in measured)
             text = f"after round {number}: records/s by slots: {rates}; the ratios are known to ±{units.percent(known)}"
         case Probed(probe=probe, low=low, high=high):
             text = _describe_probe(probe, low, high)
         case LoadProbed(probe=probe):
-            divided = "" if probe.partitions is None else f" with {probe.partitions} partitions"
+            divided = "" if probe.partitions is None else f" with {probe.partitions:,} partitions"
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
             text = f"{_slots(run.budget)} failed: {run.failure}"
@@ -39,16 +41,26 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
     return text
 
 
+def describe_run(run: Measurement, number: int, runs: tuple[int, int]) -> str:
+    """Say in one line what a finished run sustains; `runs` are the least and the most of them."""
+    least, most = runs
+    of_all = "" if number > most else f"/{most}" if least == most else f" of at most {most}"
+    estimate, what = run.estimate, "reading" if run.estimate.from_readings else "probe"
+    found = "no rate sustained" if estimate.rate is None else units.rate(estimate.middle)
+    made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), what)
+    return f"run {number}{of_all} · {_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
+
+
 def _slots(budget: Budget) -> str:
-    return f"{budget.slots} slot{'s' * (budget.slots != 1)} of {budget.profile.memory_mb} MB"
+    return f"{units.some(budget.slots, 'slot')} of {units.count(budget.profile.memory_mb)} MB"
 
 
-def _so_far(low: float, high: float) -> str:
-    """Say where the maximum is by the probes so far."""
+def _bracket(low: float, high: float, when: str = "") -> str:
+    """Say between which rates the maximum is, in brackets; empty where that is not known."""
     if math.isfinite(high):
         start, end = units.ends(low, high)
-        return f" (so far {start} to {end})" if low else f" (so far below {end})"
-    return f" (so far {units.scaled(low, '')} or more)" if low else ""
+        return f" ({when}{start} to {end})" if low else f" ({when}below {end})"
+    return f" ({when}{units.scaled(low, '')} or more)" if low else ""
 
 
 def _describe_probe(probe: Probe, low: float, high: float) -> str:
@@ -58,5 +70,5 @@ def _describe_probe(probe: Probe, low: float, high: float) -> str:
     if probe.judgement is None:
         steady = "steady" if probe.steady else "not steady yet, but at its cap"
         return f"warm-up: {units.rate(probe.observation.consumed_rate)}, {steady} after {probe.seconds:.0f} s"
-    answer = f"{probe.judgement.verdict}{_so_far(low, high)}"
+    answer = f"{probe.judgement.verdict}{_bracket(low, high, 'so far ')}"
     return f"probe {probe.number} at {units.rate(probe.rate)}: {answer}. {probe.judgement.reason}"

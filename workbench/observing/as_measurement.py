@@ -36,7 +36,7 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
         )
     if not blocks:
         raise WorkbenchError(
-            f"The log of {running.name} has no row of batches on {running.slots} slots that is long enough to show "
+            f"The log of {running.name} has no row of batches on {running.slots:,} slots that is long enough to show "
             "what they are made of. Give a longer log."
         )
     *others, busiest = sorted(blocks, key=lambda block: block.rows)

@@ -162,7 +162,7 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
 def _too_little(rows: Floats, slots: int) -> str:
     """Say why batches cannot show what a row costs; empty if they can."""
     if len(rows) < _FEWEST:
-        return f"there are {len(rows)} batches on {slots} slots; it takes {_FEWEST}"
+        return f"there are {len(rows)} batches on {slots:,} slots; it takes {_FEWEST}"
     least, most = np.quantile(rows, [0.05, 0.95])
     if most < _MOVED * least:
         return (

@@ -177,11 +177,11 @@ def _free(problem: PlacementProblem, free: Sequence[int] | None) -> Counts:
     if left.shape != (problem.workers,) or (left < 0).any() or (left > problem.slots).any():
         raise WorkbenchError(
             f"The free slots are {list(free)!r}; give one number from 0 to {problem.slots} for each of the "
-            f"{problem.workers} workers."
+            f"{problem.workers:,} workers."
         )
     if left.sum() < problem.tasks:
         raise WorkbenchError(
-            f"There are {problem.tasks} tasks, but only {left.sum()} slots are free; add workers or slots."
+            f"There are {problem.tasks:,} tasks, but only {left.sum()} slots are free; add workers or slots."
         )
     return left
 

@@ -79,7 +79,7 @@ def placed_in_groups(problem: PlacementProblem, method: str) -> tuple[Counts, st
     by_slot = Job(job.sizes, tuple(float(size) for size in job.sizes), job.edges)
     found = GROUP_METHODS[method](by_slot, [float(problem.slots)] * problem.workers)
     if found.unplaced:
-        left = ", ".join(f"{tasks} of {problem.operators[group]}" for group, tasks in found.unplaced.items())
+        left = ", ".join(f"{tasks:,} of {problem.operators[group]}" for group, tasks in found.unplaced.items())
         raise WorkbenchError(f"The method {method} leaves tasks without a worker ({left}); use another method.")
     return np.array(found.counts, dtype=np.int64), f"{_kept(job, found)}; workers filled by slots only"
 

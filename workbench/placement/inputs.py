@@ -324,7 +324,7 @@ class _Reader:
         problem = query.problem(rate, workers, slots, tasks=tasks or measured.tasks, speeds=self.speeds)
         basis = (
             f"Rates are bounds: they count CPU, state and shuffle alone. The run itself sustained "
-            f"{units.rate(measured.estimate.middle)} on {budget.slots} slots."
+            f"{units.rate(measured.estimate.middle)} on {budget.slots:,} slots."
             if measured.testbed_kind == "spark"
             else ""
         )
@@ -422,7 +422,7 @@ def _as_planned(measured: PlacementInput, plan: CapacityPlan) -> PlacementInput:
 def _capacity(plan: CapacityPlan) -> str:
     slots = plan.budget.slots
     return (
-        f"The plan's capacity on {'this slot' if slots == 1 else f'these {slots} slots'} is "
+        f"The plan's capacity on {'this slot' if slots == 1 else f'these {slots:,} slots'} is "
         f"{units.rate(plan.expected_rate)} (90 % interval {units.rate(plan.low)} to {units.rate(plan.high)}); no "
         "placement sustains more."
     )

@@ -251,7 +251,7 @@ def place(
             speeds=problem.speeds,
             timeout_s=limit,
         )
-        note = f"{plan.slots} slots, score {plan.score:.4f}, bound {plan.bound:.4f}"
+        note = f"{plan.slots:,} slots, score {plan.score:.4f}, bound {plan.bound:.4f}"
         if len(problem.classes) > 1:
             note += "; it takes all workers for equal, its fullest is the fastest"
         problem, counts = plan.problem, plan.counts

@@ -92,7 +92,7 @@ class _Tracer:
             ranges.append((min(fitting), max(fitting)))
         least, most = sum(low for low, _ in ranges), sum(high for _, high in ranges)
         if not least <= tasks <= most:
-            return (self._node(operator, pruned=f"the workers can take {least} to {most} tasks, not {tasks}"),)
+            return (self._node(operator, pruned=f"the workers can take {least:,} to {most:,} tasks, not {tasks:,}"),)
         return self._inner(depth, 0, tasks, ranges)
 
     def _inner(self, depth: int, place: int, left: int, ranges: list[tuple[int, int]]) -> tuple[SearchNode, ...]:
@@ -132,7 +132,7 @@ class _Tracer:
         least += sum(low for low, _ in ranges[later:])
         most += sum(high for _, high in ranges[later:])
         if not least <= left - count <= most:
-            return f"the later workers can take {least} to {most} tasks, not {left - count}"
+            return f"the later workers can take {least:,} to {most:,} tasks, not {left - count:,}"
         return None
 
     def _twins(self, depth: int, place: int) -> bool:

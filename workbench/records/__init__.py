@@ -4,7 +4,7 @@ from workbench.files import write_whole
 from workbench.records.documents import Setting, structure
 from workbench.records.estimate import Judgement, Limit, MstEstimate, MstInterval, OperatorCost, Phase, Probe, Verdict
 from workbench.records.layout import BatchLayout, Stage, costed_run, stages_of
-from workbench.records.machine import Machine, machine_of_facts
+from workbench.records.machine import RECORDED, SIMULATED, Machine, machine_of_facts
 from workbench.records.measurement import (
     FailedRun,
     Measurement,
@@ -44,6 +44,8 @@ __all__ = [
     "ENVIRONMENT_PYTHON",
     "HOURS_PER_MONTH",
     "MEASURED",
+    "RECORDED",
+    "SIMULATED",
     "Allocation",
     "BatchLayout",
     "CapacityPlan",

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+SIMULATED, RECORDED = "simulated", "recorded"
+"""How slots are made that no machine has."""
+
 _VIRTUAL = {True: "yes", False: "no", None: "unknown"}
 
 
@@ -14,7 +17,7 @@ class Machine:
     Parameters
     ----------
     slots
-        How the slots are made: a CPU quota, whole cores, or simulated.
+        How the slots are made: a CPU quota, whole cores, `SIMULATED`, or `RECORDED`.
     processor
         Name of the processor's model.
     virtual
@@ -39,6 +42,11 @@ class Machine:
     system: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     dedicated: bool = True
+
+    @property
+    def real(self) -> bool:
+        """Whether something ran on it, and not a simulation or a table of rates."""
+        return self.slots not in {SIMULATED, RECORDED}
 
     @property
     def load_seen(self) -> bool:

@@ -98,6 +98,11 @@ class Measurement:
             ) from error
 
     @property
+    def ran(self) -> bool:
+        """Whether a query ran: a simulation and a table of rates have no batches, machine or next deployment."""
+        return self.testbed_kind not in {"fluid", "recorded"}
+
+    @property
     def source_limit(self) -> float | None:
         """Highest rate of the source alone by which the last probe was judged, records/s; None: not profiled.
 

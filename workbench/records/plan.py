@@ -239,11 +239,11 @@ class CapacityPlan:
     def sentence(self) -> str:
         """One sentence: the answer."""
         budget, price = self.budget, self.price
-        slots = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
+        slots = "1 slot" if budget.slots == 1 else f"{budget.slots:,} slots"
         interval = "" if not self.has_interval else f" at a trigger interval of {budget.interval_s:g} s"
         beyond = f", {self.extrapolation:.1f} times the largest slot count measured" if self.extrapolation > 1 else ""
         workers = "" if price is None else (
-            f", on {price.workers} x {price.instance.name} with room for {price.slots_per_worker} each at "
+            f", on {price.workers:,} x {price.instance.name} with room for {price.slots_per_worker:,} each at "
             f"{_money(price.per_hour)} {price.instance.currency}/h"
         )  # fmt: skip
         outage = self.outage
@@ -253,7 +253,7 @@ class CapacityPlan:
         )  # fmt: skip
         return (
             f"{self.query} at {units.rate(self.rate)} needs {slots} of {budget.profile.cpus:g} core and "
-            f"{budget.profile.memory_mb} MB{interval} (capacity {units.rate(self.expected_rate)}, 90 % interval "
+            f"{budget.profile.memory_mb:,} MB{interval} (capacity {units.rate(self.expected_rate)}, 90 % interval "
             f"{units.rate(self.low)} to {units.rate(self.high)}{beyond}){workers}.{after}"
         )
 
@@ -264,8 +264,8 @@ class CapacityPlan:
         if total == self.budget.slots:
             return f"{executors} of {units.some(slots, 'slot')}"
         return (
-            f"{executors} with room for {units.some(slots, 'slot')} each: {total}, of which the plan uses "
-            f"{self.budget.slots}"
+            f"{executors} with room for {units.some(slots, 'slot')} each: {total:,}, of which the plan uses "
+            f"{self.budget.slots:,}"
         )
 
     def where_time_goes(self) -> str:

@@ -70,7 +70,7 @@ def _has_charts(notebook: nbformat.NotebookNode) -> bool:
 
 def _library() -> str:
     """Text of the chart library, compressed and as base64."""
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), compresslevel=6, mtime=0)).decode("ascii")
 
 
 class _Fetched(HTMLParser):

@@ -115,7 +115,7 @@ def sureness(planned: Planned) -> Card:
         for plan in planned.plans
     )
     finding = (
-        f"{runs} short runs on up to {most} slots give a first idea. Relative to the prediction, the capacity of a "
+        f"{runs} short runs on up to {most:,} slots give a first idea. Relative to the prediction, the capacity of a "
         f"plan is, nine times in ten, {known}. To be surer, measure more and larger budgets (workbench plan), or "
         "deploy in steps and measure each."
     )
@@ -136,7 +136,8 @@ def replay_planned(planned: Planned) -> ReplayPlayer:
     peak = _largest(planned).rate
     write_planned(planned, PLANNED)
     day = RateTrace.diurnal(0.2 * peak, peak, step_s=300.0)
-    return ReplayPlayer(replay_start(planned_start(PLANNED, peak), day).timelines)
+    replayed = replay_start(planned_start(PLANNED, peak), day)
+    return ReplayPlayer(replayed.timelines, replayed.price_unit)
 
 
 def report_planned(planned: Planned) -> list[Card]:

@@ -99,8 +99,8 @@ def pack_tasks(demands: Mapping[str, TaskDemand], shape: WorkerShape, running: i
     for name, demand in demands.items():
         require(
             demand.tasks == 0 or max(sizes[name]) <= 1 + SLACK,
-            f"One task of operator {name!r} needs {demand.cpus:g} cores and {demand.memory_mb:g} MB; a worker has "
-            f"{shape.cpus:g} and {shape.memory_mb:g}. Choose larger workers or a lower memory level.",
+            f"One task of operator {name!r} needs {demand.cpus:g} cores and {demand.memory_mb:,g} MB; a worker has "
+            f"{shape.cpus:g} and {shape.memory_mb:,g}. Choose larger workers or a lower memory level.",
         )
     packings = [_best_fit(demands, sizes, order) for order in _ORDERS]
     best = min(packings, key=len)

@@ -84,14 +84,19 @@ class Waits:
         shortest, longest = np.minimum(self.first_s, self.last_s), np.maximum(self.first_s, self.last_s)
         wanted = share * float(self.records.sum()) * (1 - 1e-12)
         width = longest - shortest
-        spread = np.where(width > 0, width, 1.0)
+        records, spread = self.records, np.where(width > 0, width, 1.0)
         low, high = 0.0, float(longest.max())
-        if float(self.records @ (longest <= low)) >= wanted:
+        if float(records @ (longest <= low)) >= wanted:
             return 0.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             within = np.where(width > 0, np.clip((middle - shortest) / spread, 0.0, 1.0), shortest <= middle)
-            low, high = (low, middle) if float(self.records @ within) >= wanted else (middle, high)
+            low, high = (low, middle) if float(records @ within) >= wanted else (middle, high)
+            below, between = longest <= low, (longest > low) & (shortest <= high)
+            wanted -= float(records[below].sum())  # they are within at any later middle, and those above at none
+            records, shortest, longest, width, spread = (
+                one[between] for one in (records, shortest, longest, width, spread)
+            )
         return high
 
 

@@ -93,7 +93,7 @@ class Deployment:
             )
         require(
             self.memory_mb > self.model.live_mb,
-            f"Slots of {self.memory_mb:g} MB cannot hold the {self.model.live_mb:g} MB of live objects of query "
+            f"Slots of {self.memory_mb:,g} MB cannot hold the {self.model.live_mb:g} MB of live objects of query "
             f"{self.model.name!r}; give them more memory.",
         )
         require(self.cpus > 0, f"A slot has {self.cpus!r} cores; it needs more than 0.")

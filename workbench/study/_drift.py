@@ -337,8 +337,8 @@ def _by_budget(exploration: Exploration) -> dict[Budget, list[Measurement]]:
 
 def _words(budget: Budget) -> str:
     return (
-        f"{budget.slots} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
-        f"{budget.profile.memory_mb} MB at {budget.interval_s:g} s"
+        f"{budget.slots:,} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
+        f"{budget.profile.memory_mb:,} MB at {budget.interval_s:g} s"
     )
 
 

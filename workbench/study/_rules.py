@@ -109,4 +109,5 @@ RULES: Mapping[str, _Check] = {
     "seed": _whole(0, bounds.SEED),
     "growth": _or_none(_one_of(*get_args(Growth))),
     "deployment": _or_none(_one_of("shared", "separate")),
+    "file": _or_none(_text("the path of a study")),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from workbench import defaults
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
 from workbench.capacity.explore import conclude, explore_together, groups_of
-from workbench.capacity.model import advise, describe_runs, why_no_capacity
+from workbench.capacity.model import Asked, advise, describe_runs, why_no_capacity
 from workbench.capacity.planning import (
     IntervalSpeedup,
     follow,
@@ -99,7 +99,7 @@ def study_steps(
     """
     if study.log is not None:
         instances = read_instances(Path(study.prices)) if study.prices else ()
-        return plan_targets(study, explored_log(study), (), instances)
+        return plan_targets(study, replace(explored_log(study), asked=asked_of(study)), (), instances)
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     if shares_deployments(study, explorer.optimizer.testbed):
         together = explore_together(
@@ -119,7 +119,7 @@ def study_steps(
             estimator=optimizer.estimator,
             journal=journal,
         )
-    return plan_targets(study, exploration, swept, instances)
+    return plan_targets(study, replace(exploration, asked=asked_of(study)), swept, instances)
 
 
 def explored_log(study: Study) -> Exploration:
@@ -133,8 +133,8 @@ def explored_log(study: Study) -> Exploration:
     running = read_log(study.log or "", study.query)
     if study.slots != (running.slots,) or study.memory_mb != (running.memory_mb,):
         raise WorkbenchError(
-            f"In the log, {running.name} runs on {running.slots} slots of {running.memory_mb} MB, and the study says "
-            f"{list(study.slots)} and {list(study.memory_mb)}. Set slots: [{running.slots}] and "
+            f"In the log, {running.name} runs on {running.slots:,} slots of {running.memory_mb:,} MB, and the study "
+            f"says {list(study.slots)} and {list(study.memory_mb)}. Set slots: [{running.slots}] and "
             f"memory_mb: [{running.memory_mb}].",
             settings=("slots", "memory_mb"),
         )
@@ -153,6 +153,11 @@ def explored_running(study: Study, running: RunningQuery) -> Exploration:
     seen = replace(running, cpus=study.slot_cpus)
     run = as_measurement(seen, headroom(seen.batches, study.interval_s, study.seed))
     return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.grows)
+
+
+def asked_of(study: Study) -> Asked:
+    """Say how a study asked for its runs."""
+    return Asked(study.testbed, study.file, study.log, risk=study.risk)
 
 
 def shares_deployments(study: Study, testbed: Testbed) -> bool:
@@ -378,7 +383,8 @@ def read_planned(path: Path) -> Planned:
     """
     stored = PlannedStudy.from_json(path)
     given = {key: value for key, value in stored.study.items() if value is not None and value != []}
-    study = study_from(given, f"The study in {path}")
+    file = given.pop("file", None)
+    study = replace(study_from(given, f"The study in {path}"), file=file)
     shared = any(isinstance(run, Measurement) and run.estimate.from_readings for run in stored.runs)
     found = conclude(
         stored.runs,
@@ -388,7 +394,9 @@ def read_planned(path: Path) -> Planned:
         choice="edge" if shared else study.choice,
         growth=study.grows,
     )
-    return Planned(study, found, stored.plans, stored.refused, stored.sweep, stored.instances)
+    return Planned(
+        study, replace(found, asked=asked_of(study)), stored.plans, stored.refused, stored.sweep, stored.instances
+    )
 
 
 def refuse_failures(planned: Planned) -> None:

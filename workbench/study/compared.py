@@ -60,7 +60,7 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
     (rate,), ((low,), (high,)) = model.predict(there), model.interval(there)
     if not rate > 0:
         raise WorkbenchError(
-            f"The study's model says nothing of {slots} slots, as many cores as {running.slots} slots of "
+            f"The study's model says nothing of {slots:,} slots, as many cores as {running.slots:,} slots of "
             f"{running.name} have. Measure fewer slots, then compare again."
         )
     times = found.rate / rate

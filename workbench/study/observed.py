@@ -1,10 +1,11 @@
 """A running query, as its log shows it: what it sustains, what limits it, what an outage costs, and plans from it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from workbench.capacity.model import MicroBatch, fit_micro_batch
+from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
@@ -34,6 +35,8 @@ class Observed:
         Why there are none; empty if there are, or none were asked for.
     compared
         The same cores by a study that was measured; None if none is named.
+    asked
+        How the log was read, for the commands of advice.
     """
 
     running: RunningQuery
@@ -42,6 +45,7 @@ class Observed:
     planned: Planned | None = None
     unplanned: str = ""
     compared: Compared | None = None
+    asked: Asked = field(default_factory=lambda: Asked("observed"))
 
     @property
     def limits(self) -> dict[str, float]:
@@ -144,6 +148,8 @@ def observe(
         risk=risk,
         seed=seed,
     )
+    options = {"query": query, "progress": progress, "interval": interval_s, "slot-cpus": slot_cpus, "prices": prices}
+    how = Asked("observed", log=str(log), options=_spelled(options), risk=risk)
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
     planned_before = None if measured is None else read_planned(Path(measured))
     running = read_log(log, query, progress)
@@ -160,7 +166,7 @@ def observe(
         parts = fit_micro_batch([as_measurement(running, found)])
     except WorkbenchError:
         parts = None
-    known = Observed(running, found, parts if parts is not None and parts.explains else None)
+    known = Observed(running, found, parts if parts is not None and parts.explains else None, asked=how)
     if planned_before is not None:
         known = replace(known, compared=compare(running, found, planned_before, tuple(targets)))
     if not targets:
@@ -174,6 +180,12 @@ def observe(
         interval_s=interval_s,
     )
     try:
-        return replace(known, planned=plan_targets(study, explored_running(study, running), (), instances))
+        explored = replace(explored_running(study, running), asked=how)
+        return replace(known, planned=plan_targets(study, explored, (), instances))
     except WorkbenchError as error:
         return replace(known, unplanned=str(error))
+
+
+def _spelled(options: Mapping[str, object]) -> str:
+    """Write the options that are given as a shell reads them."""
+    return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None)

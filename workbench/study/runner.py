@@ -86,6 +86,8 @@ class Snapshot:
         Class and message of what ended the work.
     query
         Name of the query that is measured.
+    ran
+        Whether it runs on a machine and takes time, and is not simulated.
     """
 
     what: str
@@ -102,6 +104,7 @@ class Snapshot:
     lines: tuple[Line, ...] = ()
     error: tuple[str, str] | None = None
     query: str = ""
+    ran: bool = True
 
     @property
     def may_start(self) -> bool:
@@ -269,10 +272,12 @@ class Runner(Generic[T]):
         if text is not None:
             self._log(text)
         match event:
-            case Deployed(budget=budget, resumed=resumed):
+            case Deployed(budget=budget, resumed=resumed, machine=machine):
                 with self._lock:
                     self._probes[:] = resumed
-                    self._now = replace(self._now, run=self._now.run + 1, probes=_count(resumed), budget=budget)
+                    self._now = replace(
+                        self._now, run=self._now.run + 1, probes=_count(resumed), budget=budget, ran=machine.real
+                    )
             case Turned(budget=budget, seen=seen):
                 with self._lock:
                     self._probes[:] = seen
@@ -333,7 +338,7 @@ def measuring(
 
     profile = budget.profile
     return Runner(
-        f"{query.name} on {budget.slots} slots of {profile.cpus:g} core and {profile.memory_mb} MB",
+        f"{query.name} on {budget.slots:,} slots of {profile.cpus:g} core and {profile.memory_mb:,} MB",
         work,
         chosen,
         query=query.name,

@@ -208,7 +208,7 @@ def replay_start(
     made = named_policies(policies, start.model, managed, pool=pool, seed=seed, settings=settings)
     if managed_mb is not None and not 0 < managed < start.memory_mb:
         raise WorkbenchError(
-            f"Managed memory of {managed:g} MB does not fit in a slot of {start.memory_mb:g} MB; it must be above 0 "
+            f"Managed memory of {managed:g} MB does not fit in a slot of {start.memory_mb:,g} MB; it must be above 0 "
             "and below the memory of the slot."
         )
     lines = {}

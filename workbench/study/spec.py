@@ -1,7 +1,7 @@
 """The study file: what to plan, in one YAML file, strictly validated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -109,6 +109,8 @@ class Study:
     growth
         What more slots are in production: ``"workers"``; ``"cores"`` of one machine; or ``"tasks"``, where a pipelined
         engine spends each slot on a task of one operator. None: tasks on the simulated engine, workers elsewhere.
+    file
+        Path of the file that says all this, which has no such key; None: there is none.
     """
 
     query: str
@@ -156,6 +158,7 @@ class Study:
     seed: int = 0
     deployment: str | None = None
     growth: Growth | None = None
+    file: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -268,12 +271,6 @@ class Study:
             raise WorkbenchError(
                 f"source is 'kafka', but the {self.testbed} testbed reads no topic. Remove it, or use testbed: spark."
             )
-        if self.source == "kafka" and self.cluster is not None:
-            raise WorkbenchError(
-                f"source is 'kafka', but the master is {self.master!r}; Spark's Kafka source is measured on this "
-                "machine alone. Remove source, or use master: local.",
-                settings=("source",),
-            )
         if self.source == "kafka" and self.deployment == "shared":
             raise WorkbenchError(
                 "deployment is 'shared', but with source: kafka each budget needs its own: a new rate starts the query "
@@ -324,12 +321,12 @@ def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({
         raise WorkbenchError(
             f"{what} is {type(data).__name__}, not a mapping of keys; begin with a line such as 'query: nexmark:q5'."
         )
-    return study_from({**data, **changes}, what)
+    return replace(study_from({**data, **changes}, what), file=str(path))
 
 
 def study_from(data: Mapping[str, Any], what: str = "The study") -> Study:
     """Build a study from plain values; see `read_study` for the errors."""
-    names = [field.name for field in fields(Study)]
+    names = [field.name for field in fields(Study) if field.name != "file"]
     for key in data:
         if key not in names:
             near = get_close_matches(str(key)[: bounds.TEXT], names, 1)

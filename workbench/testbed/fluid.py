@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
-from workbench.records import Machine
+from workbench.records import SIMULATED, Machine
 from workbench.simulation import (
     PRESETS,
     Deployment,
@@ -161,21 +161,21 @@ class FluidTestbed:
             noise = model.noise if self.noise is None else self.noise
             run_effect = _RunEffect(key, speed_factor(stream(key), noise), self.jitter)
             engine = _FluidEngine(deployment, budget.interval_s, self.step_s, run_effect)
-            yield PipelinedRun(budget, self.clock, engine, Machine(slots="simulated"))
+            yield PipelinedRun(budget, self.clock, engine, Machine(slots=SIMULATED))
 
 
 def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None) -> dict[str, int]:
     names, slots = model.modelled, budget.slots
     if slots < len(names):
         raise WorkbenchError(
-            f"{slots} slots are too few for query {model.name!r}: its {len(names)} operators ({', '.join(names)}) need "
-            "one each. Give it more slots."
+            f"{slots:,} slots are too few for query {model.name!r}: its {len(names)} operators ({', '.join(names)}) "
+            "need one each. Give it more slots."
         )
     if layout is None:
         return {name: (slots - number - 1) // len(names) + 1 for number, name in enumerate(names)}
     if sum(layout.values()) != slots:
         raise WorkbenchError(
-            f"The layout has {sum(layout.values())} tasks for {slots} slots; give every slot one task, sources not "
+            f"The layout has {sum(layout.values())} tasks for {slots:,} slots; give every slot one task, sources not "
             "counted."
         )
     return dict(layout)

@@ -15,7 +15,7 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
 from workbench.reading import finite_cell, read_rows
-from workbench.records import Machine
+from workbench.records import RECORDED, Machine
 from workbench.simulation import short_name
 from workbench.testbed.pipelined import Named, PipelinedRun, Repeats, SimulatedClock
 
@@ -153,7 +153,7 @@ class RecordedTestbed:
         rates = self._rates[configuration]
         with self._repeats.number(configuration, repeat) as number:
             engine = _RecordedEngine(rates[number % len(rates)], budget.interval_s)
-            yield PipelinedRun(budget, self.clock, engine, Machine(slots="recorded"))
+            yield PipelinedRun(budget, self.clock, engine, Machine(slots=RECORDED))
 
     def _find(self, name: str, budget: Budget) -> tuple[str | None, int, int]:
         short = short_name(name)
@@ -177,10 +177,10 @@ class RecordedTestbed:
             )
 
         nearest = sorted((key for key in self._rates if key[0] == chosen), key=distance)[:_NEAREST]
-        shown = "; ".join(f"{slots} slots of {memory} MB" for _, memory, slots in nearest)
+        shown = "; ".join(f"{slots:,} slots of {memory:,} MB" for _, memory, slots in nearest)
         raise WorkbenchError(
-            f"The recorded table has no measurement of query {name!r} on {slots} slots of {memory} MB; the nearest are "
-            f"{shown}. Ask for one of those, or measure this one."
+            f"The recorded table has no measurement of query {name!r} on {slots:,} slots of {memory:,} MB; the nearest "
+            f"are {shown}. Ask for one of those, or measure this one."
         )
 
 

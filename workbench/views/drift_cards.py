@@ -125,7 +125,7 @@ def _promises(found: Drift) -> Card:
     for promise in broken:
         then = "" if promise.slots_now is None else f"; now {promise.slots_now} slots are planned"
         text += (
-            f" For {units.rate(promise.rate)} {promise.budget.slots} slots were planned, now expected to carry "
+            f" For {units.rate(promise.rate)} {promise.budget.slots:,} slots were planned, now expected to carry "
             f"{units.rate(promise.expected)}: {_LONG[promise.verdict]}{then}."
         )
     columns = (

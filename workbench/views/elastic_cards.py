@@ -6,6 +6,7 @@ from workbench import units
 from workbench.scaling import Assignment, ExecutorAdvice
 from workbench.study import ReplayedParadigms
 from workbench.views.cards import Card, Column, Table
+from workbench.views.elastic_front import front_html
 from workbench.views.figures import draw_paradigms, paradigms
 
 
@@ -93,5 +94,6 @@ def paradigm_cards(replayed: ReplayedParadigms) -> list[Card]:
         f"{units.count(cluster.nodes)} nodes of {units.count(cluster.node_cores)} cores, "
         f"{units.seconds(operator.cpu_s)} per record."
     )
-    table = Table("Paradigms on the same load", columns, rows, opened=True)
-    return [Card("paradigms", "Which paradigm copes with changing keys?", finding, draw_paradigms(data), table)]
+    table = Table("Paradigms on the same load", columns, rows)
+    title = "Which paradigm copes with changing keys?"
+    return [Card("paradigms", title, finding, draw_paradigms(data), table, html=front_html(replayed, data))]

@@ -7,23 +7,23 @@ from workbench.dataflow import Budget
 from workbench.records import MstEstimate, MstInterval
 
 
-def where(budget: Budget) -> str:
-    """Say what was deployed: ``"4 slots of 0.2 core at a 2 s interval"``."""
-    slots = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
+def where(budget: Budget, *, ran: bool = True) -> str:
+    """Say what was deployed: ``"4 slots of 0.2 core at a 2 s interval"``; what was simulated has no interval."""
+    slots = units.some(budget.slots, "slot")
     cpus = budget.profile.cpus
     cores = f"{units.number(cpus)} core{'s' if cpus > 1 else ''}"
-    return f"{slots} of {cores} at a {units.seconds(budget.interval_s)} interval"
+    return f"{slots} of {cores}" + (f" at a {units.seconds(budget.interval_s)} interval" if ran else "")
 
 
-def capacity(query: str, budget: Budget, estimate: MstEstimate) -> str:
+def capacity(query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = True) -> str:
     """Say what rate `query` sustains, that it is only a lower bound, that none was sustained, or none judged yet."""
     if estimate.rate is None:
         least = min((probe.rate for probe in estimate.probes if probe.answered("overloaded")), default=None)
         if least is None:
-            return f"No rate of {query} has been judged yet on {where(budget)}"
-        return f"{query} sustained no rate that was tried, not even {units.rate(least)}, on {where(budget)}"
+            return f"No rate of {query} has been judged yet on {where(budget, ran=ran)}"
+        return f"{query} sustained no rate that was tried, not even {units.rate(least)}, on {where(budget, ran=ran)}"
     bound = "at least " if estimate.limit != "query" else ""
-    return f"{query} sustains {bound}{units.rate(estimate.middle)} on {where(budget)}"
+    return f"{query} sustains {bound}{units.rate(estimate.middle)} on {where(budget, ran=ran)}"
 
 
 def bracket(estimate: MstEstimate) -> str:

@@ -3,15 +3,14 @@
 Every text given is escaped here.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from workbench import units
 from workbench.escaping import for_html as escape
 
 MOST_CARES = 4
 _CHOSEN = ' class="chosen"'
-_OF_A_NUMBER = re.compile(r"(?<=\d) (?=(?:[kMGTP]|MB|GB|%|core)(?!\w))|(?<=\d [kMGTP]) (?=records/s)")
 ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}
 """What the figures are where nothing was measured here, by the kind of the testbed; elsewhere they are MEASURED."""
 
@@ -101,4 +100,4 @@ def _cell(cell: str | Chip) -> str:
 
 def _whole(text: str) -> str:
     """Escape `text`, and keep each number on one line with its unit."""
-    return escape(_OF_A_NUMBER.sub("\N{NO-BREAK SPACE}", text))
+    return escape(units.kept_whole(text))

@@ -40,9 +40,9 @@ def sentence(planned: Planned) -> str:
 def deployment(plan: CapacityPlan) -> str:
     """Say what to deploy, in a few words."""
     budget = plan.budget
-    count = "1 slot" if budget.slots == 1 else f"{budget.slots} slots"
-    slots = f"{count} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB"
-    return slots if plan.price is None else f"{slots} on {plan.price.workers} x {plan.price.instance.name}"
+    count = "1 slot" if budget.slots == 1 else f"{budget.slots:,} slots"
+    slots = f"{count} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
+    return slots if plan.price is None else f"{slots} on {plan.price.workers:,} x {plan.price.instance.name}"
 
 
 def capacity(plan: CapacityPlan, unit: str = "records/s") -> str:
@@ -80,7 +80,7 @@ def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
         asked = about(plan.outage.catch_up_s)
         said.append(f"{backlog(plan, plan.outage.outage_s)} You asked for {asked}.")
     if plan.low_slots is not None:
-        slots = f"{plan.low_slots} of {units.some(plan.budget.slots, 'slot')}"
+        slots = f"{plan.low_slots:,} of {units.some(plan.budget.slots, 'slot')}"
         said.append(f"At the lowest load {slots} for {units.rate(plan.rate)} are enough.")
     return tuple(said)
 
@@ -156,8 +156,8 @@ def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
     priced = plan.price is not None
     rows = [
         (
-            *([f"{one.workers}"] if priced else []),
-            f"{one.slots}",
+            *([f"{one.workers:,}"] if priced else []),
+            f"{one.slots:,}",
             *([f"{units.number(one.per_month)}"] if one.per_month is not None else []),
             units.chance(one.risk) + " ◀ planned" * one.planned,
         )

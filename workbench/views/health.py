@@ -41,7 +41,9 @@ class Check:
 
 
 def checks(measurement: Measurement) -> tuple[Check, ...]:
-    """Run every check."""
+    """Run every check; what was simulated has neither a machine that others use, nor batches and their source."""
+    if not measurement.ran:
+        return tuple(check(measurement) for check in (_warm_up, _exhausted, _contradictions, _no_upper_end))
     every: tuple[Callable[[Measurement], Check], ...] = (
         _fixed_cost,
         _warm_up,
@@ -236,11 +238,11 @@ def _contradictions(measurement: Measurement) -> Check:
     rates = measurement.estimate.contradictions
     if not rates:
         return Check(question, "No rate was both sustained and not.")
+    quieter = "measure again on a quieter machine, or " if measurement.ran else ""
     return Check(
         question,
         f"Probes disagree about {', '.join(units.rate(rate) for rate in rates)}.",
-        "The bracket encloses the rates in doubt: measure again on a quieter machine, or in Python observe longer: "
-        "CapacityEstimator(window_s=...).",
+        f"The bracket encloses the rates in doubt: {quieter}in Python observe longer: CapacityEstimator(window_s=...).",
     )
 
 
@@ -334,11 +336,11 @@ def _idle_slots(measurement: Measurement) -> Check:
     partitions, slots = _topic_partitions(measurement), measurement.budget.slots
     assert partitions is not None  # noqa: S101 - asked where a topic was read
     if partitions >= slots:
-        return Check(question, f"{units.count(partitions)} partitions with records were read by {slots} slots.")
+        return Check(question, f"{units.count(partitions)} partitions with records were read by {slots:,} slots.")
     many = f"{units.count(partitions)} partition{'s' * (partitions != 1)}"
     return Check(
         question,
-        f"The topic has {many} with records, so {slots - partitions} of {slots} slots read nothing.",
+        f"The topic has {many} with records, so {slots - partitions:,} of {slots:,} slots read nothing.",
         "The rate is that of a topic with as few partitions: use a topic with at least as many as slots, or measure "
         "on fewer slots.",
     )

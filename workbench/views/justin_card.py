@@ -59,7 +59,7 @@ def justin_card(policy: str, line: Timeline) -> Card | None:
 def decided(decision: JustinDecision) -> str:
     """Return a decision in words."""
     state, previous = decision.state, decision.previous
-    tasks = f"{state.tasks} tasks" if state.tasks != 1 else "1 task"
+    tasks = f"{state.tasks:,} tasks" if state.tasks != 1 else "1 task"
     if state.level is None:
         return f"{tasks} without managed memory"
     change = state.level - (previous.level or 0)

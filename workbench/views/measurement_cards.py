@@ -28,10 +28,10 @@ def cards(measurement: Measurement) -> list[Card]:
     """Make all cards; one that cannot be made becomes an error card and never hides the others."""
     front: tuple[Callable[[Measurement], list[Card]], ...] = (_capacity, advice_cards)
     evidence: tuple[Callable[[Measurement], list[Card]], ...] = (
-        _batches,
+        *([_batches] if measurement.ran else []),
         _operators,
         _dataflow,
-        _source,
+        *([_source] if measurement.ran else []),
         lambda each: [summary_card(each)],
         _circumstances,
     )
@@ -40,15 +40,16 @@ def cards(measurement: Measurement) -> list[Card]:
 
 def _capacity(measurement: Measurement) -> list[Card]:
     estimate = measurement.estimate
-    data = probes(measurement.query, measurement.budget, estimate)
+    data = probes(measurement.query, measurement.budget, estimate, ran=measurement.ran)
     made = [probe for probe in estimate.probes if probe.phase != "warm-up"]
     kind = "readings" if estimate.from_readings else "probes"
+    how, time = ("Measured", "") if measurement.ran else ("Found", " of simulated time")
     sentences = (
         f"{data.finding}.",
         findings.bracket(estimate),
-        f"Measured by {units.count(len(made))} {kind} in {units.seconds(estimate.seconds)}.",
+        f"{how} by {units.count(len(made))} {kind} in {units.seconds(estimate.seconds)}{time}.",
         findings.growing_state(estimate) if measurement.unbounded_state else "",
-        findings.interval(measurement.interval),
+        findings.interval(measurement.interval) if measurement.ran else "",
     )
     finding = " ".join(filter(None, sentences))
     title = f"What rate does {measurement.query} sustain?"
@@ -146,14 +147,15 @@ def _circumstances(measurement: Measurement) -> list[Card]:
         "Slots": budget.slots,
         "Cores per slot": budget.profile.cpus,
         "Memory per slot (MB)": budget.profile.memory_mb,
-        "Trigger interval (s)": budget.interval_s,
+        **({"Trigger interval (s)": budget.interval_s} if measurement.ran else {}),
         **{f"Machine: {name}": value for name, value in measurement.machine.described().items()},
         **{f"Setting: {name}": value for name, value in measurement.settings.items()},
         "Workbench version": measurement.workbench_version,
     }
     finding = (
-        f"{measurement.query} ran with {findings.where(budget)} and {budget.profile.memory_mb} MB per slot on "
-        f"{measurement.testbed}. Every figure here comes from this run."
+        f"{measurement.query} ran with {findings.where(budget, ran=measurement.ran)} and "
+        f"{units.count(budget.profile.memory_mb)} MB per slot on {measurement.testbed}. "
+        "Every figure here comes from this run."
     )
     table = facts_table("Circumstances of the measurement", facts)
     return [Card("circumstances", "How was it measured?", finding, table=table)]

@@ -23,7 +23,7 @@ def forms(planned: Planned) -> list[Card]:
         Column(f"Capacity of {data.slots[-1]:.0f} slots", "records/s"),
     )
     rows = tuple((curve.form, curve.error, curve.rates[-1]) for curve in data.curves)
-    table = Table(f"Forms of the model at {data.memory_mb:g} MB per slot, the one in use first", columns, rows)
+    table = Table(f"Forms of the model at {data.memory_mb:,g} MB per slot, the one in use first", columns, rows)
     return [Card("forms", title, f"{data.finding}.", draw_model_forms(data), table)]
 
 

@@ -64,7 +64,7 @@ def doubts(found: Observed) -> dict[str, str]:
     low = units.scaled(room.low, "", 2)
     return {
         f"The interval's low end, {low}, is {room_asked}.": (
-            f"Run: workbench observe LOG --target {float(f'{tight:.2g}'):.0f}"
+            f"Run: {found.asked.observe(float(f'{tight:.2g}'), found.asked.risk)}"
         )
     }
 
@@ -143,7 +143,7 @@ def facts(found: Observed) -> dict[str, str]:
         "source": ", ".join(dict.fromkeys(running.sources)),
         "sink": running.sink,
         "operators": ", ".join(operators),
-        "slots": f"{running.slots} of {running.memory_mb} MB" if running.slots else "",
+        "slots": f"{running.slots:,} of {running.memory_mb:,} MB" if running.slots else "",
         "partitions": str(max((block.partitions for block in running.blocks), default="")),
         "trigger interval": f"{units.seconds(room.interval_s)}, {seen}",
         "batches read": f"{units.count(room.batches)}, {units.share(round(room.behind, 3))} of them longer than the "

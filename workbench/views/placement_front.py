@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from workbench import units
-from workbench.placement import Placed
+from workbench.placement import Placed, PlacementInput
 from workbench.study import PlacementStudy
 from workbench.views.first_screen import cares_html, header_html, table_html
 
@@ -14,6 +14,7 @@ DEFAULT = "flink-default"
 
 _SHOWN = ("flink-default", "flink-evenly", "round-robin", "random")
 _SAME = 0.005
+_ROUNDING = 1e-9
 
 
 def sentence(study: PlacementStudy) -> str:
@@ -65,7 +66,7 @@ def cares(study: PlacementStudy) -> dict[str, str]:
         reasons[
             f"No placement carries the {units.rate(study.given.rate)} asked for; the best sustains "
             f"{units.scaled(best.rate.rate, '')}."
-        ] = f"Add a worker: -p workers {study.given.problem.workers + 1}"
+        ] = _carry(study)
     own, asked = study.shown.rate, study.given.rate
     if best.rate is not None and own is not None and asked is not None and own.rate < asked <= best.rate.rate:
         reasons[f"The plan of {study.shown.method} does not carry the {units.rate(asked)} asked for."] = (
@@ -79,6 +80,28 @@ def cares(study: PlacementStudy) -> dict[str, str]:
     if not study.front.exhausted:
         reasons["The search for plans to choose between ran out of time."] = "Add -p timeout_s 30"
     return reasons
+
+
+def _carry(study: PlacementStudy) -> str:
+    """Say what helps where no placement carries the rate."""
+    if study.best.rate is not None and study.best.rate.resource == "task":
+        return f"Give the query more tasks: {more_tasks(study.given)}."
+    return f"Add a worker: -p workers {study.given.problem.workers + 1}"
+
+
+def more_tasks(given: PlacementInput) -> str:
+    """Say how many tasks the operators need whose tasks are too few; one has a slot at most, wherever it is.
+
+    Empty where none has too few.
+    """
+    problem = given.problem
+    needed = ", ".join(
+        f"at least {units.count(math.ceil(tasks * cpu - _ROUNDING))} of {name}, which has {units.count(tasks)}"
+        for name, tasks, cpu in zip(problem.operators, problem.parallelism, problem.cpu, strict=True)
+        if cpu > 1
+    )
+    larger = f"; or larger slots, which have {given.unit_cpus:g} core now" if given.unit_cpus < 1 else ""
+    return f"{needed}{larger}" if needed else ""
 
 
 def _methods(study: PlacementStudy) -> str:

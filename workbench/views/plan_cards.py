@@ -91,7 +91,7 @@ def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
         plan.expected_rate,
         plan.low,
         plan.high,
-        None if price is None else f"{price.workers} x {price.instance.name}",
+        None if price is None else f"{price.workers:,} x {price.instance.name}",
         None if price is None else price.slots_per_worker,
         None if price is None else price.per_hour,
         None if price is None else price.per_month,
@@ -144,35 +144,33 @@ def _waiting(planned: Planned) -> list[Card]:
     if not planned.plans:
         return []
     outage_s = OUTAGE_S if planned.study.outage_s is None else planned.study.outage_s
+    timed = all(plan.has_interval for plan in planned.plans)
+    title = "How long do records wait, and how long does a backlog last?" if timed else "How long does a backlog last?"
+    finding = f"{backlog(max(planned.plans, key=lambda plan: plan.rate), outage_s)} {_waits(planned.plans)}".rstrip()
     rows = tuple(
         (
             plan.rate,
-            _finite(plan.latency_s(0.5)) if plan.has_interval else None,
-            _finite(plan.latency_s(0.99)) if plan.has_interval else None,
+            *([_finite(plan.latency_s(0.5)), _finite(plan.latency_s(0.99))] if timed else []),
             _finite(plan.catch_up_s(outage_s) / 60),
             _finite(plan.catch_up_s(outage_s, plan.low) / 60),
         )
         for plan in planned.plans
     )
-    finding = f"{backlog(max(planned.plans, key=lambda plan: plan.rate), outage_s)} {_waits(planned.plans)}".rstrip()
     table = Table(
         "One row per target rate",
         (
             Column("Target", "records/s"),
-            Column("Latency, median", "s"),
-            Column("Latency, 99 %", "s"),
+            *([Column("Latency, median", "s"), Column("Latency, 99 %", "s")] if timed else []),
             Column(f"Caught up after {units.seconds(outage_s)}", "min"),
             Column("Caught up at the low end", "min"),
         ),
         rows,
     )
-    return [Card("waiting", "How long do records wait, and how long does a backlog last?", finding, table=table)]
+    return [Card("waiting", title, finding, table=table)]
 
 
 def _waits(plans: Sequence[CapacityPlan]) -> str:
     """Say how long records wait for the end of their batch at the largest rate for which that is known."""
-    if all(plan.simulated for plan in plans):
-        return "The simulated engine has no trigger interval, so waits are not given."
     batches = [plan for plan in plans if plan.has_interval and math.isfinite(plan.latency_s(0.5))]
     if not batches:
         return ""
@@ -192,9 +190,9 @@ def _day(planned: Planned) -> list[Card]:
     day = chosen.day
     saved = 1 - day.slot_hours / day.static_slot_hours
     finding = (
-        f"{day.static_slots} slots all day are {units.number(day.static_slot_hours)} slot hours. A deployment that "
-        f"follows the load every {units.seconds(3600 * day.hours[0])} takes {min(day.slots)} to {max(day.slots)} slots "
-        f"and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
+        f"{day.static_slots:,} slots all day are {units.number(day.static_slot_hours)} slot hours. A deployment that "
+        f"follows the load every {units.seconds(3600 * day.hours[0])} takes {min(day.slots):,} to {max(day.slots):,} "
+        f"slots and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
     )
     if day.cost is not None and day.whole_static_cost is not None and chosen.price is not None:
         currency = chosen.price.instance.currency
@@ -216,18 +214,20 @@ def _finite(value: float) -> float | None:
 def _advice(planned: Planned) -> list[Card]:
     """One card for each concern, with the targets that it is about."""
     concerns: dict[str, list[tuple[CapacityPlan, ModelFinding]]] = {}
+    of_the_runs = {one.concern for one in planned.exploration.findings}
     for plan in planned.plans:
         for card in plan.cards:
-            if card in planned.exploration.findings:
+            if card.concern in of_the_runs:
                 continue  # of the runs, not of a target: see `_doubts`
             concerns.setdefault(card.concern, []).append((plan, card))
     made = [_concern_card(concern, found) for concern, found in concerns.items()]
     ratios = [plan.overstatement for plan in planned.plans if plan.overstatement is not None]
     if ratios:
+        rates = "Simulated" if planned.plans[0].simulated else "Measured"
         finding = (
-            f"Measured rates are {units.share(ratios[0])} of what the optimizer expects (median of the runs), because "
-            "it assumes that operators scale linearly and do not disturb each other. The plan uses measured rates, so "
-            "it is not affected."
+            f"{rates} rates are {units.share(ratios[0])} of what the optimizer expects (median of the runs), because "
+            "it assumes that operators scale linearly and do not disturb each other. The plan uses those rates, so it "
+            "is not affected."
         )
         made.append(Card("overstatement", "How optimistic is the slot optimizer?", finding))
     return made
@@ -266,14 +266,14 @@ def _spark(planned: Planned) -> list[Card]:
         if plan.has_interval:
             rows.append(("trigger interval, in the query's writeStream.trigger", f"{plan.budget.interval_s:g} s"))
         if plan.layout is not None:
-            rows += [(f"partitions of {stage}", str(count)) for stage, count in plan.layout.partitions.items()]
+            rows += [(f"partitions of {stage}", f"{count:,}") for stage, count in plan.layout.partitions.items()]
         if plan.low_layout is not None:
             rows += [
-                (f"partitions of {stage}, restarted with {plan.low_slots} slots at the lowest load", str(count))
+                (f"partitions of {stage}, restarted with {plan.low_slots:,} slots at the lowest load", f"{count:,}")
                 for stage, count in plan.low_layout.partitions.items()
             ]
         if plan.allocation is not None:
-            rows += [(f"tasks of {name}", str(count)) for name, count in plan.allocation.tasks.items()]
+            rows += [(f"tasks of {name}", f"{count:,}") for name, count in plan.allocation.tasks.items()]
         shares, figure = _dealt_out(plan)
         cores = f"{plan.executor.millicores / 1000:g}"
         container = f"{cores} core{'s' * (cores != '1')} and {units.count(plan.executor.memory_mb)} MB"

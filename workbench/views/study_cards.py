@@ -34,7 +34,7 @@ def asked_card(study: Study) -> Card:
         "Slots measured": ", ".join(map(str, study.slots)),
         "Memory per slot (MB)": ", ".join(map(str, study.memory_mb)),
         "Cores per slot": study.slot_cpus,
-        "Trigger interval (s)": study.interval_s,
+        "Trigger interval (s)": None if study.testbed in {"fluid", "recorded"} else study.interval_s,
         "Margin": study.margin,
         "Accepted risk": study.risk,
         "Form of the model": study.form,

@@ -86,7 +86,7 @@ def _probe(probe: Probe) -> tuple[Cell, ...]:
         judgement.backlog_slope if judgement else None,
         math.fsum(batch.duration_s for batch in whole) / len(whole) if whole else None,
         len(whole),
-        judgement.reason if judgement else "The source offered all that fits the interval.",
+        judgement.reason if judgement else "The source offered all that fits.",
     )
 
 

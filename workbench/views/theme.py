@@ -68,6 +68,7 @@ def template() -> go.layout.Template:
         "ticks": "outside",
         "tickcolor": GREY,
         "exponentformat": "SI",
+        "separatethousands": True,
         "title": {"standoff": 8, "font": {"size": 13}},
         "automargin": True,
     }
@@ -159,7 +160,7 @@ def upright(top: float) -> dict[str, object]:
 
 def whole_ticks(low: float, high: float) -> dict[str, object]:
     """Ticks of an axis of whole numbers from `low` to `high`: at most about five, none between two numbers."""
-    return {"tickformat": "d", "tick0": 0, "dtick": max(1, math.ceil((high - low) / 5))}
+    return {"tickformat": ",d", "tick0": 0, "dtick": max(1, math.ceil((high - low) / 5))}
 
 
 def log_ticks(low: float, high: float) -> dict[str, object]:

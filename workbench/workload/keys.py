@@ -134,7 +134,7 @@ class KeyFrequencies:
         """
         require(
             partitions in self.partition_shares,
-            f"{partitions} partitions of column {self.column!r} were not counted; counted are "
+            f"{partitions:,} partitions of column {self.column!r} were not counted; counted are "
             f"{', '.join(map(str, self.partition_shares)) or 'none'}. Count again with partitions=[{partitions}].",
         )
         return max(self.partition_shares[partitions]) * partitions

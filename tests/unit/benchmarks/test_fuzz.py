@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from benchmark_script import BENCHMARKS
+from benchmark_script import BENCHMARKS, load
 
 sys.path.insert(0, str(BENCHMARKS))
 
@@ -113,6 +113,13 @@ def test_a_change_leaves_what_it_was_given():
     for seed in range(50):
         change(tree, random.Random(seed))
     assert tree == {"a": [1, 2], "b": {"c": None}}
+
+
+def test_a_reader_that_there_is_not_is_answered_with_those_there_are():
+    named = load("fuzz").named
+    assert named(["keys"], {"keys": 1, "study": 2}) == [1]
+    with pytest.raises(SystemExit, match=r"There is no reader .nosuch.; there are: keys, study\. Or give all\."):
+        named(["keys", "nosuch"], {"keys": 1, "study": 2})
 
 
 def test_readers_withstand_wrong_input(tmp_path):

@@ -6,13 +6,19 @@ from rich.console import Console
 
 from workbench.cli import look
 
-PLANS = {"target": "left", "verdict": "left", "deploy": "left", "capacity,\nrecords/s": "right", "cost": "right"}
+PLANS = {
+    "target": "left",
+    "verdict": "left",
+    "deploy": "left",
+    "capacity,\nrecords/s": "right",
+    "USD\na month": "right",
+}
 PLAN = (
     "60 M records/s",
     "don't rely on it yet",
-    "3,670 slots of 1 core and 1024 MB on 245 x c6i.4xlarge",
+    "3,670 slots of 1 core and 1,024 MB on 245 x c6i.4xlarge",
     "66.1 M (17.0 M to 92.3 M)",
-    "121,618 USD/month",
+    "121,618",
 )
 
 
@@ -38,7 +44,7 @@ def test_what_is_too_wide_is_stacked():
     lines = [line.rstrip() for line in printed(table, 60).splitlines()]
     assert lines[:2] == ["60 M records/s", "  verdict: don't rely on it yet"]
     assert "  capacity, records/s: 66.1 M (17.0 M to 92.3 M)" in lines
-    assert lines[-1] == "  cost: 121,618 USD/month"
+    assert lines[-1] == "  USD a month: 121,618"
 
 
 def test_spare_columns_go_first_and_are_named():
@@ -56,3 +62,15 @@ def test_a_word_that_no_terminal_has_room_for_is_folded():
     text = printed(table, 60)
     assert text.count("a/") == 60
     assert "what" in text
+
+
+def test_a_number_stays_with_its_unit():
+    table = look.table(PLANS)
+    table.add_row("2 M records/s", *PLAN[1:])
+    table.add_row("250 records/s", *PLAN[1:])
+    for columns in (72, 80, 100):
+        lines = printed(table, columns).splitlines()
+        assert any("2 M records/s" in line for line in lines), columns
+        assert any("250 records/s" in line for line in lines), columns
+        assert not any(line.rstrip().endswith(" 1") for line in lines), columns
+        assert look._GAP not in "".join(lines)

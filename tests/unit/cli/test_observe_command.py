@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import pytest
 from written_logs import a_day, capacity, events, written
@@ -126,7 +127,7 @@ def test_a_study_starts_from_a_log(log, capsys, tmp_path):
     assert "orders: OBSERVED, 1 run" in capsys.readouterr().out
     study.write_text(text.format(512))
     assert main(["plan", str(study)]) == 2
-    assert "runs on 4 slots of 1126 MB" in capsys.readouterr().err
+    assert "runs on 4 slots of 1,126 MB" in capsys.readouterr().err
     study.write_text("query: orders\ntargets: [1]\nslots: [4]\nmemory_mb: [1]\ntestbed: observed\n")
     assert main(["plan", str(study)]) == 2
     assert "The observed testbed needs an event log" in capsys.readouterr().err
@@ -156,7 +157,8 @@ def test_a_verdict_that_is_not_safe_names_its_reason_and_a_command(tmp_path, cap
     assert main(["observe", str(tight)]) == 0
     said = capsys.readouterr().out
     assert re.search(
-        r"The interval's low end, .+, is less than 30 % above the peak\. Run: workbench observe LOG --", said
+        r"The interval's low end, .+, is less than 30 % above the peak\. Run: workbench observe tight --target",
+        said,
     )
     assert "less than 30 %" not in said_of(written(tmp_path / "calm", events(a_day(0.5 * TRUE))), capsys)
 
@@ -171,3 +173,25 @@ def test_two_intervals_of_the_same_slots_are_explained(log, capsys):
     printed = capsys.readouterr().out
     assert " 4 slots of" in printed
     assert "At the slots that run now, the log alone gives" in printed
+
+
+def test_advice_is_for_a_log_and_for_the_risk_that_was_asked_for(log, capsys):
+    assert main(["observe", str(log), "--target", "40000", "120000"]) == 0
+    by_margin = capsys.readouterr().out
+    assert f"Run: workbench observe {log} --target 120000 --risk 0.05" in by_margin
+    assert "Repeat runs" not in by_margin
+    assert "Make at least" not in by_margin
+    assert "Observe a log whose load comes closer to the maximum, or plan by risk" in by_margin
+    assert main(["observe", str(log), "--target", "40000", "120000", "--risk", "0.02"]) == 1
+    by_risk = capsys.readouterr()
+    assert "instead of by margin" not in by_risk.out
+    assert "Set a lower rate, accept a larger risk, or" in by_risk.err
+
+
+def test_the_command_that_is_advised_keeps_the_options_and_can_be_run(tmp_path, capsys):
+    behind = written(tmp_path / "a log", events(a_day(1.2 * TRUE, night=0.95, batches=200)))
+    assert main(["observe", str(behind), "--interval", "2", "--risk", "0.02"]) == 0
+    (advised,) = re.findall(r"Run: workbench (observe .+)", capsys.readouterr().out)
+    assert re.fullmatch(r"observe 'a log' --interval 2(\.0)? --target \d+ --risk 0\.02", advised)
+    main(shlex.split(advised))
+    assert "Give the interval" not in capsys.readouterr().err

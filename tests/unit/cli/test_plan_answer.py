@@ -45,11 +45,12 @@ def test_the_answer_names_slots_workers_tasks_and_what_it_rests_on(run, tmp_path
         line = next(line for line in output.out.splitlines() if line.startswith(units.rate(plan["rate"])))
         assert plan["verdict"]["level"] in line
         assert f"{slots} slots of 1 core and 512 MB on {price['workers']} x large" in line
-        assert f"{units.number(730 * price['per_hour'])} USD/month" in line
+        assert line.endswith(f" {units.number(730 * price['per_hour'])}")
         assert plan["verdict"]["level"] == "safe" or plan["verdict"]["reason"][:40] in output.out
         assert "trigger interval" not in line  # a pipelined engine has none
         tasks = ", ".join(f"{name} {count}" for name, count in plan["allocation"]["tasks"].items())
         assert f"  tasks: {tasks}\n" in output.out
+    assert re.search(r" USD\n.+ a month\n", output.out)
     assert re.search(r"It rests on 4 simulated runs\. The exploration ended: 4 runs were made\.", output.out)
     assert "plans, with Spark's settings: plan.json" in output.out
 
@@ -79,6 +80,23 @@ def test_the_plans_are_read_from_anywhere(run, tmp_path, monkeypatch):
 
 def test_a_doubt_that_the_verdict_has_named_is_not_repeated_with_another_remedy(run):
     _, output = run()
-    assert "Add larger counts to slots in the study, then run: workbench plan STUDY.yaml" in output.out
+    assert "Add larger counts to slots in the study, then run: workbench plan study.yaml" in output.out
     assert "times the 8 slots measured" not in output.out
     assert "The model rests on" not in output.out.partition("note: 20 M")[2]
+
+
+def test_a_page_that_is_made_of_the_plans_names_the_study_too(run, tmp_path):
+    from workbench.study import read_planned
+    from workbench.views.front import cares
+
+    run()
+    again = read_planned(tmp_path / "plan.json")
+    assert again.study.file == again.exploration.asked.study == "study.yaml"
+    assert any("workbench plan study.yaml" in remedy for remedy in cares(again.plans).values())
+
+
+def test_a_study_has_no_key_for_its_own_path(run, tmp_path):
+    (tmp_path / "study.yaml").write_text(STUDY + "file: other.yaml\n")
+    code, output = run()
+    assert code == console.BAD_INPUT
+    assert "unknown key 'file'" in output.err

@@ -1,9 +1,11 @@
 """The line of progress on a terminal: one line, whatever it says."""
 
 import pytest
+from example_measurement import example_measurement
 from terminal_session import CODES
 
-from workbench.cli.progress import progress
+from workbench.cli.progress import Lines, Progress, progress
+from workbench.measuring import Finished, Reused
 
 SAID = (
     "probe 2 at 7.32 M records/s: overloaded (so far 6.9 M to 7.32 M). Only 98 % of the 117 M due rows were "
@@ -48,3 +50,41 @@ def test_a_short_text_is_said_as_it_is(capsys):
     with progress(1200.0) as say:
         say("warm-up \x1b[2J")
     assert any(line.endswith("warm-up \\x1b[2J · about 20 min left") for line in lines(capsys.readouterr().err))
+
+
+class Pipe:
+    """What is written to a pipe, at the time that a test sets."""
+
+    def __init__(self, **options):
+        self.now, self.written = 0.0, []
+        self.lines = Lines(self.written.append, clock=lambda: self.now, **options)
+        self.progress = Progress(self.lines.show, self.lines.keep, self.lines.keep, (2, 2))
+
+
+def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence():
+    pipe, run = Pipe(), example_measurement()
+    for second in range(0, 150, 10):
+        pipe.now = float(second)
+        pipe.progress(f"probe {second}")
+    pipe.progress.tell(Finished("key", run))
+    assert [line[:18] for line in pipe.written] == [
+        "[    0 s] probe 0",
+        "[   60 s] probe 60",
+        "[  120 s] probe 12",
+        "[  140 s] run 1/2 ",
+    ]
+    pipe.progress("the next")
+    assert len(pipe.written) == 4
+
+
+def test_failures_and_runs_that_are_recorded_count_too():
+    pipe = Pipe()
+    pipe.progress.tell(Reused("key", example_measurement()))
+    pipe.progress.tell(Finished("key", example_measurement()))
+    assert [line.split(" · ")[0] for line in pipe.written] == ["[    0 s] run 2/2"]
+
+
+def test_simulated_lines_have_no_time():
+    pipe = Pipe(timed=False)
+    pipe.progress("simulated: 2 slots")
+    assert pipe.written == ["simulated: 2 slots"]

@@ -130,7 +130,7 @@ def test_the_table_is_readable(rates, capsys):
             ["q11", "RATES", "--slots", "9", "--policy", "magic"],
             f"no policy 'magic'; use one of {', '.join(NAMES)}, or module:name",
         ),
-        (["q11", "RATES", "--slots", "9", "--managed-mb", "4096"], "does not fit in a slot of 2048 MB"),
+        (["q11", "RATES", "--slots", "9", "--managed-mb", "4096"], "does not fit in a slot of 2,048 MB"),
         (["q11", "RATES", "--slots", "9", "--instance", "big"], "give the list (--prices)."),
         (
             ["q11", "RATES", "--slots", "9", "--hot-key", "sessions", "much", "1"],

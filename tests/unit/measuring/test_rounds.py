@@ -59,7 +59,7 @@ def test_every_budget_is_measured_in_one_deployment(journal):
     assert kinds[-3:] == [Finished] * 3
     assert [event.number for event in seen if isinstance(event, Rounded)] == [1, 2]
     told = [text for event in seen if (text := describe(event))]
-    turn = r"round 2: 4 slots of 1024 MB at a trigger interval of 2 s, [34][.0-9]* k records/s last time"
+    turn = r"round 2: 4 slots of 1,024 MB at a trigger interval of 2 s, [34][.0-9]* k records/s last time"
     assert any(re.fullmatch(turn, text) for text in told)
     assert any("after round 2: records/s by slots: " in text for text in told)
 

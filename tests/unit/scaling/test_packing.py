@@ -42,6 +42,6 @@ def test_a_task_larger_than_a_worker_is_named():
     with pytest.raises(WorkbenchError) as error:
         pack_tasks({"o": TaskDemand(1, 2528)}, TASK_MANAGER)
     assert str(error.value) == (
-        "One task of operator 'o' needs 1 cores and 2528 MB; a worker has 4 and 2048. "
+        "One task of operator 'o' needs 1 cores and 2,528 MB; a worker has 4 and 2,048. "
         "Choose larger workers or a lower memory level."
     )

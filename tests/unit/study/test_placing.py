@@ -1,5 +1,6 @@
 """What is found about a placement."""
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,11 @@ from placement_file import PROBLEM, written
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.placement import BLIND, DRAWN, count_plans, read_placement_input, search
+from workbench.placement import BLIND, DRAWN, PlacedRate, count_plans, read_placement_input, search
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 from workbench.views.placement_cards import cards
-from workbench.views.placement_front import cares, front_html
+from workbench.views.placement_front import cares, front_html, more_tasks
 
 SHIPPED = Path(__file__).parents[3] / "data" / "placement.yaml"
 
@@ -218,3 +219,16 @@ def test_the_report_leads_with_the_gain_over_the_default_scheduler(study):
     assert re.fullmatch(r"No placement carries the .+ records/s asked for; the best sustains \S+ k\.", asked)
     assert remedy == f"Add a worker: -p workers {study.given.problem.workers + 1}"
     assert best.html.count('<tr class="chosen">') == 1
+
+
+def test_no_worker_is_advised_where_a_task_is_the_limit(study):
+    cpu = (2.5, *[0.1] * (len(study.given.problem.cpu) - 1))
+    problem = replace(study.given.problem, cpu=cpu)
+    busy = replace(study.best, rate=PlacedRate(study.best.rate.rate, None, "task"))
+    given = replace(study.given, queries={"query": problem}, rate=10 * study.best.rate.rate)
+    (_, remedy), *_ = cares(replace(study, methods={"caps": (busy,)}, given=given)).items()
+    has = problem.parallelism[0]
+    needed = math.ceil(2.5 * has)
+    assert remedy == f"Give the query more tasks: at least {needed} of {problem.operators[0]}, which has {has}."
+    said = more_tasks(replace(given, unit_cpus=0.4))
+    assert said.endswith(f"which has {has}; or larger slots, which have 0.4 core now")

@@ -62,7 +62,7 @@ def test_a_measurement_in_a_thread_is_the_same_measurement(tmp_path):
     assert now.probes == len(alone.estimate.probes) - 1
     assert now.most_probes == ESTIMATOR.max_probes
     assert [line.text for line in now.lines[-1:]] == ["finished"]
-    assert "q1 on 8 slots of 1 core and 1024 MB" in now.what
+    assert "q1 on 8 slots of 1 core and 1,024 MB" in now.what
 
 
 def test_cancelled_and_resumed_it_repeats_no_finished_probe(tmp_path):

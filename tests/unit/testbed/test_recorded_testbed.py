@@ -56,7 +56,7 @@ def test_what_is_not_in_the_table_is_refused_with_the_nearest():
         pytest.raises(
             WorkbenchError,
             match=r"no measurement of query 'q1' on 3 slots of 512 MB; the nearest are 2 slots of 512 MB; 8 slots of "
-            r"512 MB; 2 slots of 2048 MB\. Ask for one of those",
+            r"512 MB; 2 slots of 2,048 MB\. Ask for one of those",
         ),
         testbed.deploy("q1", budget(slots=3)),
     ):

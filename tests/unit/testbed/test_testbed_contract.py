@@ -33,7 +33,7 @@ class TestRecorded(ContractTests):
             "anything",
             Budget(4, SlotProfile(1.0, MEMORY)),
             Budget(5, SlotProfile(1.0, MEMORY)),
-            r"no measurement of query 'anything' on 5 slots of 2048 MB; the nearest are 4 slots of 2048 MB; 8 slots",
+            r"no measurement of query 'anything' on 5 slots of 2,048 MB; the nearest are 4 slots of 2,048 MB; 8 slots",
             testbed.clock,
             operators=False,
             estimator=CapacityEstimator(clock=testbed.clock),

@@ -10,6 +10,7 @@ from workbench.scaling.elastic import PARADIGMS, ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace
 from workbench.study import replay_paradigms
 from workbench.views.elastic_cards import advice_card, assignment_card, paradigm_cards
+from workbench.views.elastic_front import cares
 from workbench.views.figures.paradigms import draw_paradigms, paradigms
 
 MB = 2**20
@@ -65,6 +66,19 @@ def test_paradigms_side_by_side_on_one_load():
     for run in replayed.runs:
         assert trace(figure, f"paradigms-throughput-{run.paradigm}").y == tuple(run.throughput_series)
     assert replayed.rows["static"] == replayed.runs[0].summary()
+    assert '<span class="origin simulated">SIMULATED</span> a keyed operator of 1 ms per record' in card.html
+    assert card.html.count("<tr>") == len(PARADIGMS)  # with the headings, but for the best, which is marked
+    chosen = card.html.partition('<tr class="chosen">')[2]
+    assert chosen.startswith(f"<td>{paradigms(replayed.runs).best.paradigm} ◀ best</td>")
+    assert "nothing was measured on a cluster" in card.html
+
+
+def test_a_load_that_no_paradigm_carries_is_said_with_what_helps():
+    cluster = ElasticCluster(nodes=2, node_cores=4)
+    replayed = replay_paradigms(RateTrace.constant(20_000.0, 20.0), KeyTrace.zipf(1000, 0.8), cluster=cluster)
+    (said, remedy), *_ = cares(replayed, paradigms(replayed.runs)).items()
+    assert said.startswith("No paradigm keeps up")
+    assert remedy == "Add a node: -p workers 3"
 
 
 def test_the_best_paradigm_keeps_up_before_it_is_quick():

@@ -6,13 +6,14 @@ import html5lib
 import pytest
 from staged_runs import staged_exploration
 
+from workbench import units
 from workbench.capacity import plan
 from workbench.records import ModelFinding, Outage
 from workbench.study import Planned, Study
 from workbench.views.cards import Card
 from workbench.views.choices import choices
 from workbench.views.first_screen import MOST_CARES, origin
-from workbench.views.front import asked_for, capacity, front_html, risk, sentence, start_html
+from workbench.views.front import asked_for, capacity, deployment, front_html, risk, sentence, start_html
 from workbench.views.plan_cards import cards
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -144,3 +145,16 @@ def test_what_starts_a_plan_can_be_copied_and_is_escaped():
     assert "spark-submit" in page
     assert "<script>" not in page
     html5lib.HTMLParser(strict=True).parseFragment(page)
+
+
+def test_thousands_have_commas_in_prose_and_tables_and_none_in_documents():
+    one = planned().plans[0]
+    budget = replace(one.budget, slots=3670, profile=replace(one.budget.profile, memory_mb=1024))
+    large = replace(one, budget=budget, executors=1200)
+    for said in (deployment(large), large.sentence()):
+        assert "3,670 slots" in said
+        assert "1,024 MB" in said
+    assert large.room() == "1,200 executors with room for 4 slots each: 4,800, of which the plan uses 3,670"
+    assert '"slots": 3670' in large.to_json()
+    assert "3,670" not in large.to_json().partition('"cards"')[0]
+    assert units.percent(12.345) == "1,234 %"

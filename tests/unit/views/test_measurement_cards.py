@@ -179,3 +179,15 @@ def test_a_missing_file_is_found_before_the_report_runs(tmp_path):
     with pytest.raises(WorkbenchError, match=r"The measurement .*none\.json cannot be read: .*Check the path"):
         render("measure", {"measurement": str(tmp_path / "none.json")}, tmp_path / "out.html")
     assert not (tmp_path / "out.html").exists()
+
+
+def test_cards_of_a_simulated_run_speak_of_nothing_that_it_lacks(measurement):
+    simulated = replace(measurement, testbed_kind="fluid", testbed="fluid, seed 0")
+    made = {card.name: card for card in cards(simulated)}
+    assert list(made) == ["capacity", "operators", "dataflow", "health", "circumstances"]
+    assert "of simulated time" in made["capacity"].finding
+    said = " ".join(
+        [card.finding for card in made.values()] + [str(card.table.rows) for card in made.values() if card.table]
+    )
+    for lacking in ("Another deployment", "others used", "quiet", "interval", "watermark", "quota", "Trigger"):
+        assert lacking not in said, lacking

@@ -19,16 +19,17 @@ ENCRYPTED = KEY.replace("PRIVATE", "ENCRYPTED PRIVATE")
 OPENSSL_ONE = "-----BEGIN RSA PRIVATE KEY-----\nDEK-Info: AES-256-CBC,hunter2\n\nhunter2\n-----END RSA PRIVATE KEY-----"
 
 
-def test_the_settings_of_sparks_source_have_its_names():
+def test_the_settings_of_sparks_source_have_its_names(tmp_path):
+    (tmp_path / "ca.pem").write_text(f"subject=us\n{CERTIFICATE}\n")
     mine = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
-    found = java_settings(mine | {"sasl.password": 'a"b\\c', "ssl.ca.location": "ca.pem"})
+    found = java_settings(mine | {"sasl.password": 'a"b\\c', "ssl.ca.location": str(tmp_path / "ca.pem")})
     assert found == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
         "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
         'username="me" password="a\\"b\\\\c";',
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": "ca.pem",
+        "ssl.truststore.certificates": CERTIFICATE,  # executors elsewhere have no such file
     }
 
 
@@ -90,6 +91,13 @@ def test_a_certificate_and_its_key_are_handed_over_as_text(files, tmp_path):
 def test_files_that_java_does_not_read_are_refused_with_the_next_step(files, given, said):
     with pytest.raises(WorkbenchError, match=said) as error:
         java_settings(files(**given))
+    assert "hunter2" not in str(error.value)
+
+
+def test_an_authority_without_a_certificate_is_refused(tmp_path):
+    (tmp_path / "ca.pem").write_text("hunter2")
+    with pytest.raises(WorkbenchError, match=r"ssl.ca.location names has no certificate in PEM") as error:
+        java_settings({"ssl.ca.location": str(tmp_path / "ca.pem")})
     assert "hunter2" not in str(error.value)
 
 

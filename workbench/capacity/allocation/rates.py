@@ -17,7 +17,7 @@ def allocate(minimal: Run, slots: int) -> Allocation:
     seen = minimal.estimate.observation if isinstance(minimal, Measurement) else None
     if seen is None or not seen.operators:
         raise WorkbenchError(
-            f"The minimal configuration of {minimal.query!r} sustained no rate at {minimal.budget.profile.memory_mb} "
+            f"The minimal configuration of {minimal.query!r} sustained no rate at {minimal.budget.profile.memory_mb:,} "
             "MB per slot, so its operators' true rates are unknown. Give a slot more memory_mb, or more slot_cpus."
         )
     return bids2(true_rates(seen), input_ratios(seen), slots)

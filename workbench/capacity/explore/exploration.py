@@ -18,6 +18,7 @@ import numpy as np
 from workbench.capacity.model import (
     SCALING,
     STREAMBED_FORMS,
+    Asked,
     Growth,
     Model,
     ModelFinding,
@@ -65,6 +66,8 @@ class Exploration:
         Why the exploration ended.
     left_out
         Runs that do not show the query's capacity, each with the reason; they are not fitted.
+    asked
+        How the runs were asked for, which advice depends on.
     """
 
     runs: tuple[Run, ...]
@@ -73,6 +76,7 @@ class Exploration:
     model: Model
     reason: str
     left_out: Mapping[int, str] = field(default_factory=dict)
+    asked: Asked = field(default_factory=Asked)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -102,7 +106,7 @@ class Exploration:
     @property
     def findings(self) -> tuple[ModelFinding, ...]:
         """What to know about the runs."""
-        return check_runs(self.runs, self.fitted, self.left_out)
+        return check_runs(self.runs, self.fitted, self.left_out, self.asked)
 
 
 def conclude(
@@ -148,7 +152,8 @@ def conclude(
         model = select_model(points, rates, stateful=stateful, growth=growth)
     else:
         model = model_of_form(form, stateful=stateful, growth=growth).fit(points, rates, fitted)
-    return Exploration(tuple(runs), costs, tuple(usable), model, reason, dict(sorted(left_out.items())))
+    asked = Asked(fitted[0].testbed_kind)
+    return Exploration(tuple(runs), costs, tuple(usable), model, reason, dict(sorted(left_out.items())), asked)
 
 
 def _explained(runs: Sequence[Measurement]) -> bool:

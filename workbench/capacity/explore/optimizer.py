@@ -124,7 +124,7 @@ class ConfigurationOptimizer:
         if budget.slots < len(operators):
             raise WorkbenchError(
                 f"Query {query.name!r} has {len(operators)} operators apart from its sources ({', '.join(operators)}); "
-                f"{budget.slots} slots are too few. Give it at least {len(operators)}."
+                f"{budget.slots:,} slots are too few. Give it at least {len(operators)}."
             )
 
     def minimal_of(self, query: str, budget: Budget) -> Run | None:

@@ -84,12 +84,12 @@ def explore_together(
         except JournalError:
             raise
         except WorkbenchError as error:
-            apart.append(f"at {memory} MB sharing failed ({error})")
+            apart.append(f"at {memory:,} MB sharing failed ({error})")
         else:
             if not memory_binds(measured):
                 runs += measured
                 continue
-            apart.append(f"at {memory} MB the state does not fit its cache")
+            apart.append(f"at {memory:,} MB the state does not fit its cache")
         for budget in group.budgets:
             runs.append((yield from optimizer.steps(query, budget))[-1])
     counts = f"{len(runs)} budgets were measured in {len(groups)} warm deployment{'s' * (len(groups) != 1)}"

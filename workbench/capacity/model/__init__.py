@@ -1,5 +1,6 @@
 """How capacity grows with memory and slots: forms, the scaling law, the mechanism, their checks."""
 
+from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
 from workbench.capacity.model.growth import Growth, Weights
@@ -32,6 +33,7 @@ __all__ = [
     "SCALING",
     "STREAMBED_FORMS",
     "TRANSFORMS",
+    "Asked",
     "Beliefs",
     "CapacityModel",
     "Floats",
@@ -61,6 +63,7 @@ __all__ = [
     "least_integer",
     "leave_one_out_error",
     "model_of_form",
+    "remedies",
     "review_readings",
     "select_model",
     "transform",

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench import units
+from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, fit_least_squares
 from workbench.capacity.model.model import Model
 from workbench.capacity.model.outliers import advise, describe_runs, unmeasured_memory_mb
@@ -33,6 +34,7 @@ def check_model(
     *,
     answers: Mapping[str, float] | None = None,
     fewest_runs: int = FEWEST_RUNS,
+    asked: Asked | None = None,
 ) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `model`, fitted to X and y, at a target budget; empty if nothing is.
 
@@ -48,6 +50,8 @@ def check_model(
         What `alike` gives for the same, if it is known.
     fewest_runs
         Runs that are enough; fewer where their ratios are known well because they took turns in one deployment.
+    asked
+        How they were asked for; None: not known.
 
     Raises
     ------
@@ -60,11 +64,12 @@ def check_model(
             f"The target is slots = {slots!r}, memory_mb = {memory_mb!r}; both must be positive. Give a budget."
         )
     target = np.array([[memory_mb, slots]], dtype=float)
+    asked = asked or Asked()
     findings = (
-        _few_runs(points, fewest_runs),
-        _extrapolation(points, slots),
+        _few_runs(points, fewest_runs, asked),
+        _extrapolation(points, slots, asked),
         _disagreement(model.form, answers or alike(model, points, rates, slots, memory_mb)),
-        _wide(model, target),
+        _wide(model, target, asked),
         _memory_not_measured(points, memory_mb),
         _memory_edge(model, points, slots),
         _levels_off(model),
@@ -97,7 +102,9 @@ def alike(
     return answers | {model.form: float(model.predict(target)[0])}
 
 
-def check_runs(runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int, str]) -> tuple[ModelFinding, ...]:
+def check_runs(
+    runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int, str], asked: Asked | None = None
+) -> tuple[ModelFinding, ...]:
     """Find what is doubtful about `runs`, whatever the target; empty if nothing is.
 
     Parameters
@@ -108,8 +115,10 @@ def check_runs(runs: Sequence[Run], fitted: Sequence[int], left_out: Mapping[int
         Rows that the model was fitted to.
     left_out
         Rows that do not show the query's capacity, each with the reason.
+    asked
+        How they were asked for; None: not known.
     """
-    findings = (_left_out(runs, left_out), _doubtful(runs, fitted))
+    findings = (_left_out(runs, left_out), _doubtful(runs, fitted, asked or Asked()))
     return tuple(finding for finding in findings if finding is not None)
 
 
@@ -132,7 +141,7 @@ def _left_out(runs: Sequence[Run], left_out: Mapping[int, str]) -> ModelFinding 
     )
 
 
-def _doubtful(runs: Sequence[Run], fitted: Sequence[int]) -> ModelFinding | None:
+def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> ModelFinding | None:
     reasons = {
         row: why for row in fitted if isinstance(run := runs[row], Measurement) and (why := _doubt(run.estimate))
     }
@@ -143,7 +152,7 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int]) -> ModelFinding | None
         "doubtful runs",
         len(reasons),
         share + describe_runs(runs, reasons),
-        "When nothing else runs, repeat: workbench plan STUDY.yaml --journal NEW.jsonl",
+        remedies(asked).quieter,
     )
 
 
@@ -164,7 +173,7 @@ def _doubt(estimate: MstEstimate) -> str:
     return f"{reasons}." if reasons else ""
 
 
-def _few_runs(points: np.ndarray, fewest: int) -> ModelFinding | None:
+def _few_runs(points: np.ndarray, fewest: int, asked: Asked) -> ModelFinding | None:
     counts = len(np.unique(points[:, 1]))
     if len(points) >= fewest and counts >= FEWEST_SLOT_COUNTS:
         return None
@@ -172,11 +181,13 @@ def _few_runs(points: np.ndarray, fewest: int) -> ModelFinding | None:
         "few runs",
         len(points),
         f"The model rests on {_counted(len(points), 'run')} at {_counted(counts, 'slot count')}.",
-        f"Make at least {fewest} runs, at {FEWEST_SLOT_COUNTS} or more slot counts.",
+        remedies(asked).larger
+        if asked.kind == "observed"
+        else f"Make at least {fewest} runs, at {FEWEST_SLOT_COUNTS} or more slot counts.",
     )
 
 
-def _extrapolation(points: np.ndarray, slots: float) -> ModelFinding | None:
+def _extrapolation(points: np.ndarray, slots: float, asked: Asked) -> ModelFinding | None:
     factor = slots / points[:, 1].max()
     if factor < FAR:
         return None
@@ -184,7 +195,9 @@ def _extrapolation(points: np.ndarray, slots: float) -> ModelFinding | None:
         "extrapolation",
         factor,
         f"The plan has {factor:.1f} times the {_counted(points[:, 1].max(), 'slot')} measured.",
-        "Measure a larger budget if there is one, or deploy in steps and measure again.",
+        "Deploy in steps, and observe the log of each."
+        if asked.kind == "observed"
+        else "Measure a larger budget if there is one, or deploy in steps and measure again.",
     )
 
 
@@ -203,7 +216,7 @@ def _disagreement(own: str, answers: Mapping[str, float]) -> ModelFinding | None
     )
 
 
-def _wide(model: Model, target: np.ndarray) -> ModelFinding | None:
+def _wide(model: Model, target: np.ndarray, asked: Asked) -> ModelFinding | None:
     if model.law_ is None:
         return None
     low, high = model.interval(target)
@@ -211,11 +224,16 @@ def _wide(model: Model, target: np.ndarray) -> ModelFinding | None:
     width = (high[0] - low[0]) / middle if middle > 0 else np.inf
     if width <= WIDE:
         return None
+    more = (
+        "Observe a log whose load comes closer to the maximum"
+        if asked.kind == "observed"
+        else "Repeat runs of the largest budget"
+    )
     return ModelFinding(
         "wide interval",
         width,
         f"The 90 % interval is {units.percent(width)} of the prediction wide.",
-        "Repeat runs of the largest budget, or plan by risk instead of by margin.",
+        f"{more}." if asked.risk is not None else f"{more}, or plan by risk instead of by margin.",
     )
 
 
@@ -223,7 +241,7 @@ def _memory_not_measured(points: np.ndarray, memory_mb: float) -> ModelFinding |
     least, most = points[:, 0].min(), points[:, 0].max()
     if least <= memory_mb <= most:
         return None
-    measured = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    measured = f"{least:,g}" if least == most else f"{least:,g} to {most:,g}"
     return ModelFinding(
         "memory not measured",
         max(memory_mb / most, least / memory_mb),
@@ -270,11 +288,11 @@ def _levels_off(model: Model) -> ModelFinding | None:
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {units.percent(law.levelling)} capacity levels off by {law.levelling_slots:g} slots: "
+        f"With probability {units.percent(law.levelling)} capacity levels off by {law.levelling_slots:,g} slots: "
         "slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )
 
 
 def _counted(number: float, what: str) -> str:
-    return f"{number:g} {what}{'' if number == 1 else 's'}"
+    return f"{number:,g} {what}{'' if number == 1 else 's'}"

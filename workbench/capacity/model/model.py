@@ -21,6 +21,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from workbench import units
 from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.mechanism import fit_mechanism
@@ -270,7 +271,9 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if peak > (1 + _SAME) * highest:
                 that_many, highest = f"{tried[place]:,} sustain most,", peak
         safely = "" if risk is None else f" with a risk of at most {risk:g}"
-        what = f"{needed:,.6g} records/s ({margin:g} x {rate:,.6g}) at memory_mb = {memory_mb:g}{safely}"
+        accept = "" if risk is None else "accept a larger risk, "
+        asked = f"{units.number(needed, 6)} records/s ({margin:g} x {units.number(rate, 6)})"
+        what = f"{asked} at memory_mb = {memory_mb:g}{safely}"
         if self._growth() <= 0:
             raise WorkbenchError(
                 f"No number of slots sustains {what}: by the {self.form} form capacity does not grow with slots "
@@ -278,7 +281,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         raise WorkbenchError(
             f"No number of slots up to {MAX_SLOTS:,} sustains {what}: by the {self.form} form {that_many} "
-            f"{highest:,.6g} records/s. Set a lower rate, or measure larger budgets."
+            f"{units.number(highest, 6)} records/s. Set a lower rate, {accept}or measure larger budgets."
         )
 
     @property

@@ -140,7 +140,7 @@ def plan(
     at = (model, points, rates, budget.slots, memory)
     answers = alike(*at)
     findings = (
-        *check_model(*at, answers=answers, fewest_runs=_enough(exploration)),
+        *check_model(*at, answers=answers, fewest_runs=_enough(exploration), asked=exploration.asked),
         *check_interval(budget, sample.budget.interval_s, gain),
         *check_layouts(layout, low_layout),
         *check_allocation(allocation),
@@ -164,7 +164,8 @@ def plan(
         findings=findings,
         rate=rate / gain.ratio,  # the forms are of the explored interval
         alike=answers,
-        testbed_kind=sample.testbed_kind,
+        asked=exploration.asked,
+        target=rate,
     )
     return CapacityPlan(
         query=sample.query,

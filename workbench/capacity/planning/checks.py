@@ -40,7 +40,7 @@ def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> 
             gain.ratio,
             f"The budgets were explored at a trigger interval of {explored_s:g} s; at {budget.interval_s:g} s one of "
             f"them had {gain.ratio:.2f} times the capacity (90 %: {low:.2f} to {high:.2f}), which is taken to hold for "
-            f"{budget.slots} slots too.",
+            f"{budget.slots:,} slots too.",
             "Check the planned budget with workbench verify --interval before relying on it.",
         ),
     )
@@ -56,7 +56,7 @@ def check_layouts(*layouts: BatchLayout | None) -> tuple[ModelFinding, ...]:
     }
     if not late:
         return ()
-    found = ", ".join(f"{seconds:.2g} s at {slots} slots" for slots, (seconds, _) in late.items())
+    found = ", ".join(f"{seconds:.2g} s at {slots:,} slots" for slots, (seconds, _) in late.items())
     interval = next(iter(late.values()))[1]
     return (
         ModelFinding(
@@ -204,7 +204,7 @@ def check_counted_keys(
             ModelFinding(
                 "keys",
                 found,
-                f"{counted} It does not reach the tasks of {busiest.operator!r}: with {most} partitions the fullest "
+                f"{counted} It does not reach the tasks of {busiest.operator!r}: with {most:,} partitions the fullest "
                 f"had {found:.2f} times the mean and not {expected:.2f}, because rows are aggregated before the "
                 "shuffle, or because it goes by another column.",
                 "Nothing to do, as long as that column is the key.",
@@ -254,10 +254,10 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
         ModelFinding(
             "hot key",
             uneven,
-            f"The fullest of the {most} partitions of {name!r} had {1 + hot[name] * (most - 1):.2f} times the mean. If "
-            f"one key is the cause, it has {units.percent(hot[name])} of the rows: of {partitions} partitions the "
-            "fullest has "
-            f"{uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} do not speed it up.",
+            f"The fullest of the {most:,} partitions of {name!r} had {1 + hot[name] * (most - 1):.2f} times the mean. "
+            f"If one key is the cause, it has {units.percent(hot[name])} of the rows: of {partitions:,} partitions the "
+            f"fullest has {uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} make this "
+            "operator no faster.",
             "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
         ),
     )
@@ -273,7 +273,7 @@ def check_source(share: float | None, slots: int) -> tuple[ModelFinding, ...]:
             share,
             f"The source that replayed the data took {units.percent(share)} of the slots' busy time, and the plan "
             "gives it as "
-            f"much. With a source that costs nothing about {fewer} of the {slots} slots would do.",
+            f"much. With a source that costs nothing about {fewer:,} of the {slots:,} slots would do.",
             "Measure the deployment with the source it will have before taking slots away.",
         ),
     )

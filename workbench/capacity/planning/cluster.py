@@ -113,7 +113,7 @@ def _cheapest(
             count = len(packing[1])
             found.append((count * instance.price_per_hour, count, instance, packing))
     if not found:
-        slots = ", ".join(f"{one.budget.profile.cpus:g} core and {one.budget.profile.memory_mb} MB" for one in plans)
+        slots = ", ".join(f"{one.budget.profile.cpus:g} core and {one.budget.profile.memory_mb:,} MB" for one in plans)
         raise WorkbenchError(
             f"None of the {len(instances)} instance types holds a driver and a slot of each plan ({slots}), apart from "
             "what the system keeps; add larger ones to the price list."

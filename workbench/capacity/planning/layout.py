@@ -211,8 +211,8 @@ def _rate_at(rate: float | Mapping[int, float], slots: int) -> float:
         if slots not in rate:
             given = ", ".join(map(str, rate)) or "none"
             raise WorkbenchError(
-                f"There is no rate for {slots} slots (given: {given}); give one for each slot count, or one number for "
-                "all."
+                f"There is no rate for {slots:,} slots (given: {given}); give one for each slot count, or one number "
+                "for all."
             )
         rate = rate[slots]
     return positive("The rate", rate, "records/s")

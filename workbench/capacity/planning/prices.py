@@ -76,7 +76,7 @@ def cheapest(
     if not found:
         raise WorkbenchError(
             f"None of the {len(instances)} instance types holds a slot of {profile.cpus:g} cores and "
-            f"{profile.memory_mb} MB apart from what the system keeps; add larger ones to the price list, or use "
+            f"{profile.memory_mb:,} MB apart from what the system keeps; add larger ones to the price list, or use "
             "smaller slots."
         )
     return found[0]

@@ -7,11 +7,10 @@ first doubt that applies, the gravest first, is the reason.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from workbench import units
+from workbench.capacity.model import Asked, remedies
 from workbench.records import Concern, ModelFinding, PlanVerdict
 
 GRAVE_RISK, SOME_RISK, LITTLE_RISK = 0.25, 0.05, 0.01
@@ -20,35 +19,6 @@ FAR, VERY_FAR = 2.0, 4.0  # times the most slots measured
 GRAVE_SPREAD = 0.5  # between forms that fit alike, of the prediction
 
 _NOTABLE: tuple[Concern, ...] = ("hot key", "late batches", "memory not measured", "trigger interval")
-
-
-class _Remedies(NamedTuple):
-    """What to do about too few slots measured, too much risk, and doubtful runs."""
-
-    larger: str
-    safer: str
-    quieter: str
-
-
-_OF_A_STUDY = _Remedies(
-    "Add larger counts to slots in the study, then run: workbench plan STUDY.yaml",
-    'Set "risk: 0.05" in the study, then run: workbench plan STUDY.yaml',
-    "When the machine is quiet, run: workbench plan STUDY.yaml --journal NEW.jsonl",
-)
-_REMEDIES: Mapping[str, _Remedies] = MappingProxyType(
-    {
-        "observed": _Remedies(
-            "A log shows one slot count. Measure several: workbench plan STUDY.yaml",
-            "Run: workbench observe LOG --target R --risk 0.05",
-            "When the machine is quiet, write a new log, then run: workbench observe LOG --target R",
-        ),
-        "recorded": _OF_A_STUDY._replace(
-            larger="Add rows with more slots to the table, then run: workbench plan STUDY.yaml",
-            quieter="Correct the doubtful rows of the table, then run: workbench plan STUDY.yaml",
-        ),
-    }
-)
-"""By the kind of testbed, where they differ from those of a study that measures or simulates."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +41,10 @@ class Doubts:
         That the capacity must carry, records/s.
     alike
         Capacity by each form that fits the runs about equally well, records/s.
-    testbed_kind
-        Where the runs were made, which decides how more of them are made.
+    asked
+        How the plan was asked for, which decides how more runs are made.
+    target
+        The rate that was asked for, records/s; None: `rate`, which may be of another interval.
     """
 
     risk: float
@@ -83,7 +55,8 @@ class Doubts:
     findings: Sequence[ModelFinding]
     rate: float
     alike: Mapping[str, float]
-    testbed_kind: str = "spark"
+    asked: Asked = field(default_factory=Asked)
+    target: float | None = None
 
 
 def falls_short(risk: float) -> bool:
@@ -99,7 +72,7 @@ def judge(doubts: Doubts) -> PlanVerdict:
     form = min(doubts.alike, key=lambda name: doubts.alike[name], default="")
     below = doubts.extrapolation > 1 and doubts.alike.get(form, math.inf) < doubts.rate
     width = doubts.high / doubts.low if doubts.low > 0 else math.inf
-    larger, safer, quieter = _REMEDIES.get(doubts.testbed_kind, _OF_A_STUDY)
+    larger, safer, quieter = remedies(doubts.asked, doubts.rate if doubts.target is None else doubts.target)
     short = f"The probability that its capacity is below the rate is {units.chance(doubts.risk)}."
     far = f"It has {units.number(doubts.extrapolation, 2)} times as many slots as the largest deployment measured."
     wide = (

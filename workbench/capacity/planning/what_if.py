@@ -151,7 +151,7 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     answers = alike(*at)
     findings = (
         *doubts,
-        *check_model(*at, answers=answers),
+        *check_model(*at, answers=answers, asked=exploration.asked),
         *exploration.findings,
     )
     (risk,) = risks([slots])
@@ -165,7 +165,8 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         # the forms are of the explored interval
         rate=question.rate * worse * float(exploration.model.predict(target)[0] / model.predict(target)[0]),
         alike=answers,
-        testbed_kind=sample.testbed_kind,
+        asked=exploration.asked,
+        target=question.rate,
     )
     plan = CapacityPlan(
         query=sample.query,

@@ -77,12 +77,12 @@ def advise_executors(
         reasons.append(f"at most {executors}: with fewer than two cores each, executors could not shrink or grow")
     tasks = max(node_cores, math.ceil(HEADROOM * cores / executors))
     shards = min(MOST_SHARDS, max(LEAST_SHARDS, 2 ** math.ceil(math.log2(SHARDS_PER_TASK * tasks))))
-    sizes = [f"{shards} shards each: {SHARDS_PER_TASK} per task, within {LEAST_SHARDS} to {MOST_SHARDS}"]
+    sizes = [f"{shards:,} shards each: {SHARDS_PER_TASK} per task, within {LEAST_SHARDS} to {MOST_SHARDS}"]
     if key_counts is not None:
         keys, records, largest = _keys(key_counts, untracked_keys, untracked_records)
         if keys < executors * shards:
             shards = max(1, keys // executors)
-            sizes = [f"{shards} shards each are enough: there are only {keys} keys"]
+            sizes = [f"{shards:,} shards each are enough: there are only {keys} keys"]
         useful = records / largest
         if useful < cores:
             sizes.append(f"with {useful:.3g} cores the most frequent key alone fills a core; more cores do not help")

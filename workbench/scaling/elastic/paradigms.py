@@ -140,7 +140,7 @@ def simulate_paradigm(
     require(paradigm in PARADIGMS, f"paradigm is {paradigm!r}; use one of {', '.join(map(repr, PARADIGMS))}.")
     require(
         operator.executors <= cluster.cores,
-        f"The operator has {operator.executors} executors and the cluster {cluster.cores} cores; "
+        f"The operator has {operator.executors:,} executors and the cluster {cluster.cores} cores; "
         "every executor needs a core.",
     )
     positive("step_s", step_s)

@@ -6,9 +6,13 @@ import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 JARS = "WORKBENCH_KAFKA_JARS"
 """Environment variable with a folder of the connector's jars, for machines without access to Maven Central."""
@@ -65,6 +69,19 @@ def connector_version(jars: tuple[str, ...]) -> str:
     """Version of the connector among `jars`."""
     (found,) = (Path(jar).stem.removeprefix(f"{_NAME}-") for jar in jars if Path(jar).name.startswith(_NAME))
     return found
+
+
+def load_here(jars: tuple[str, ...], jvm: Any) -> None:  # noqa: ANN401 - py4j's view of the JVM
+    """Let the driver's JVM, which is running, find the classes of `jars`; your own class path stays as it is."""
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    for jar in jars:
+        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+
+
+def ship(jars: tuple[str, ...], context: "SparkContext") -> None:
+    """Let the executors of a cluster fetch `jars` from the driver before their next task."""
+    for jar in jars:
+        context._jsc.addJar(jar)  # noqa: SLF001 - PySpark has no such method
 
 
 def _complete(folder: Path) -> tuple[str, ...]:

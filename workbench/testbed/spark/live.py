@@ -273,7 +273,8 @@ class LiveQuery:
             return
         self.done.append(CompletedBatch(release, BatchWork(log, executor_s, python_s, self.meter.quota is not None)))
         if self._fitting and release.epoch == self._epoch:
-            seen = [(one.batch.records, one.batch.duration_s) for one in self.done if one.release.epoch == self._epoch]
+            known = self.done[1:] or self.done  # a query's first batch pays for its start
+            seen = [(one.batch.records, one.batch.duration_s) for one in known if one.release.epoch == self._epoch]
             self.expect(fitting_rows(seen[-_MEMORY:], self.interval_s, most_growth(seen, self.interval_s)))
             if not self.feed.restarts:
                 self._offer(Command(self._epoch, None, self._rows))

@@ -18,6 +18,7 @@ from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
 from workbench.records import MEASURED, state_settings
 from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused, stand_in
+from workbench.testbed.spark.connector import load_here, ship
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -57,7 +58,7 @@ def divide_memory(budget: Budget) -> Memory:
     if heap < LEAST_HEAP_MB:
         least = -(-LEAST_HEAP_MB * 10 // 6) // budget.slots + 1
         raise WorkbenchError(
-            f"{budget.slots} slots of {budget.profile.memory_mb} MB leave a heap of {heap} MB; Spark needs "
+            f"{budget.slots:,} slots of {budget.profile.memory_mb:,} MB leave a heap of {heap} MB; Spark needs "
             f"{LEAST_HEAP_MB} MB. Give each slot at least {least} MB, or use more slots.",
             settings=("memory_mb", "slots"),
         )
@@ -180,14 +181,16 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
             cluster.master if cluster else f"local-cluster[1,{budget.slots},{max(1024, divide_memory(budget).heap_mb)}]"
         )
     )
-    if isinstance(spec.generator, TopicRows):  # not spark.jars, which Spark copies before it has our file system
+    connector = spec.generator.connector if isinstance(spec.generator, TopicRows) else ()
+    if connector and not cluster:  # not spark.jars, which Spark copies before it has our file system
         for side in ("driver", "executor"):
             key = f"spark.{side}.extraClassPath"
-            conf.set(key, os.pathsep.join((str(conf.get(key)), *spec.generator.connector)))
+            conf.set(key, os.pathsep.join((str(conf.get(key)), *connector)))
     with (folder / "jvm.log").open("ab") as log, _started_in(cluster, folder):
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     if cluster:
         check_room(gateway.jvm, cluster, budget, address)
+        load_here(connector, gateway.jvm)
         # Spark has put your settings among the JVM's properties, where those that it was started with replace them.
         conf.setAll(list(beside_yours(cluster, gateway.jvm.java.lang.System.getProperty, COMPILED_SOON).items()))
     else:
@@ -200,6 +203,8 @@ def start_session(spec: DeploymentSpec) -> "SparkSession":
         if cluster:
             raise refused(str(error), cluster) from error
         raise
+    if cluster:
+        ship(connector, context)
     context.setLogLevel("ERROR")
     return SparkSession(context)
 

@@ -72,9 +72,9 @@ class SparkRun:
         """
         if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
             raise WorkbenchError(
-                f"{budget.slots} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB cannot take a "
-                f"turn in a deployment of {self.deployed.slots} slots of {self.deployed.profile.cpus:g} core and "
-                f"{self.deployed.profile.memory_mb} MB. Give at most its slots, of its profile.",
+                f"{budget.slots:,} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB cannot "
+                f"take a turn in a deployment of {self.deployed.slots:,} slots of {self.deployed.profile.cpus:g} core "
+                f"and {self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
                 settings=("slots",),
             )
         self.source = self._ask("turn", Turn(budget, *_partitions(layout or {}, budget)))
@@ -178,7 +178,7 @@ class SparkTestbed:
             return
         if budget.cpus < LEAST_CORES:
             raise WorkbenchError(
-                f"{budget.slots} slots of {budget.profile.cpus:g} cores are {budget.cpus:g} cores in total; "
+                f"{budget.slots:,} slots of {budget.profile.cpus:g} cores are {budget.cpus:g} cores in total; "
                 f"a quota must be at least {LEAST_CORES:g} cores.",
                 settings=("slot_cpus", "slots"),
             )
@@ -187,7 +187,7 @@ class SparkTestbed:
         if budget.cpus > most + 1e-9:
             fit = int(most / budget.profile.cpus + 1e-9)
             raise WorkbenchError(
-                f"{budget.slots} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores:g} "
+                f"{budget.slots:,} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores:g} "
                 f"cores of this machine at most {most:g} can be slots (the driver needs the rest). "
                 f"Use {fit} slots or fewer, or smaller slots."
                 if fit
@@ -224,11 +224,7 @@ class SparkTestbed:
         """
         self.check(budget)
         if query.topic is not None and self.cluster:
-            raise WorkbenchError(
-                f"Query {query.name!r} reads a topic through Spark's Kafka source, which is measured on this machine "
-                "alone. Leave the master out, or replay a sample of the topic on the cluster.",
-                settings=("source",),
-            )
+            self.cluster.check_servers(kafka.Topic.parse(query.topic).servers)
         source_partitions, state_partitions = _partitions(layout or {}, budget)
         remove_stale_groups()
         with ExitStack() as ours:  # until the driver's reaper owns them
@@ -276,7 +272,7 @@ class SparkTestbed:
             source, there = facts.pop("source"), facts.pop("machine", None)
             driver_apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
             slots = (
-                f"a CPU quota of {budget.cpus:g} cores for {budget.slots} slots on {len(spec.slot_cores)} of the "
+                f"a CPU quota of {budget.cpus:g} cores for {budget.slots:,} slots on {len(spec.slot_cores)} of the "
                 f"machine's cores, the driver {'on others' if driver_apart else 'on the same cores'}"
                 f"{', the compiler apart' * quota.v1}"
                 if quota

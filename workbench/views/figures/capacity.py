@@ -170,10 +170,10 @@ def draw_capacity(data: Capacity) -> go.Figure:
     traces: list[Properties] = []
     for number, curve in enumerate(data.curves):
         lines = (curve.slots, curve.rate, curve.low, curve.high)
-        traces += _curve(f"memory-{curve.memory_mb}", f"model, {curve.memory_mb} MB per slot", number, lines, "x")
+        traces += _curve(f"memory-{curve.memory_mb}", f"model, {curve.memory_mb:,} MB per slot", number, lines, "x")
     for number, across in enumerate(data.memory_curves, start=len(data.curves)):
         lines = (across.memory_mb, across.rate, across.low, across.high)
-        traces += _curve(f"slots-{number - len(data.curves)}", f"model, {across.slots} slots", number, lines, "x2")
+        traces += _curve(f"slots-{number - len(data.curves)}", f"model, {across.slots:,} slots", number, lines, "x2")
     traces += [_runs(data, axis, fitted=fitted) for fitted in (True, False) for axis in ("x", "x2")[: 1 + two]]
     traces.append(_targets(data))
     figure.add_traces(traces)
@@ -195,7 +195,7 @@ def draw_capacity(data: Capacity) -> go.Figure:
                 "domain": [0.71, 1],
                 "anchor": "y2",
                 "tickvals": ticks,
-                "ticktext": [f"{tick:g}" for tick in ticks],
+                "ticktext": [f"{tick:,g}" for tick in ticks],
             },
             yaxis2={
                 "title_text": "Capacity (records/s)",
@@ -305,7 +305,7 @@ def _targets(data: Capacity) -> Properties:
         "mode": "markers+text",
         "textposition": [_beside(data, slots, rate) for slots, rate, _ in data.targets],
         "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},
-        "hovertemplate": "%{y:.4~s} records/s: %{x} slots<extra></extra>",
+        "hovertemplate": "%{y:.4~s} records/s: %{x:,} slots<extra></extra>",
         "cliponaxis": False,
         "showlegend": bool(data.targets),
     }

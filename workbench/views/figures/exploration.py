@@ -37,7 +37,7 @@ def convergence(exploration: Exploration) -> Convergence:
         if len(exploration.fitted) > 1  # of one run no other is left out
         and math.isfinite(error := leave_one_out_error(exploration.points, exploration.rates, form))
     )
-    budgets = tuple(f"{run.budget.slots} x {run.budget.profile.memory_mb} MB" for run in exploration.runs)
+    budgets = tuple(f"{run.budget.slots:,} x {run.budget.profile.memory_mb:,} MB" for run in exploration.runs)
     fitted, runs = len(exploration.fitted), units.some(len(exploration.runs), "run")
     which = (
         f"{fitted} of {runs} were" if fitted < len(exploration.runs) else f"{runs} {'was' if fitted == 1 else 'were'}"

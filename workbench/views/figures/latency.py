@@ -104,7 +104,7 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
         mode="lines+markers",
         line={"color": theme.BLUE},
         marker={"color": theme.BLUE, "size": 5},
-        hovertemplate="%{x} cores: %{y:.4~g} ms<br>%{text}<extra></extra>",
+        hovertemplate="%{x:,} cores: %{y:.4~g} ms<br>%{text}<extra></extra>",
     )
     met = data.chosen is not None and data.chosen.status == "ok"
     figure.add_scatter(
@@ -116,7 +116,7 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
         text=[f"{sum(data.chosen.cores)} cores"] if data.chosen and met else [],
         textposition="bottom left",
         marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 13},
-        hovertemplate="%{x} cores: %{y:.4~g} ms<extra></extra>",
+        hovertemplate="%{x:,} cores: %{y:.4~g} ms<extra></extra>",
         showlegend=met,
     )
     lines = ((data.target_s, "target", "dash", theme.BLACK), (data.service_s, "service times alone", "dot", theme.GREY))

@@ -119,7 +119,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
             y=[run[1] for run in runs],
             mode="markers",
             marker={"color": theme.BLACK, "symbol": symbol, "size": 8},
-            hovertemplate="%{x} slots: %{y:.4~s} records/s<extra></extra>",
+            hovertemplate="%{x:,} slots: %{y:.4~s} records/s<extra></extra>",
             showlegend=bool(runs),
             row=1,
             col=1,
@@ -151,7 +151,7 @@ def draw_model_forms(data: ModelForms) -> go.Figure:
         row=1,
         col=2,
     )
-    panels.update_xaxes(title_text=f"Slots of {data.memory_mb:g} MB", range=[0, data.slots[-1]], row=1, col=1)
+    panels.update_xaxes(title_text=f"Slots of {data.memory_mb:,g} MB", range=[0, data.slots[-1]], row=1, col=1)
     panels.update_yaxes(title_text="Capacity (records/s)", tickformat="~s", rangemode="tozero", row=1, col=1)
     most = max((curve.error for curve in data.curves if curve.error is not None), default=1.0)
     panels.update_xaxes(

@@ -100,7 +100,7 @@ def draw_placement_map(data: PlacementMap) -> go.Figure:
         showlegend=False,
         xgap=2,
         ygap=2,
-        hovertemplate="%{z} tasks of %{y} on %{x}<extra></extra>",
+        hovertemplate="%{z:,} tasks of %{y} on %{x}<extra></extra>",
         row=1,
         col=1,
     )

@@ -56,7 +56,7 @@ class Probes:
     mark: str
 
 
-def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
+def probes(query: str, budget: Budget, estimate: MstEstimate, *, ran: bool = True) -> Probes:
     """Place every probe and its whole batches on the estimate's clock."""
     points, batches = [], []
     for probe in estimate.probes:
@@ -72,11 +72,11 @@ def probes(query: str, budget: Budget, estimate: MstEstimate) -> Probes:
                 probe.observation.offered_rate if math.isfinite(probe.rate) else None,
                 probe.observation.consumed_rate,
                 probe.judgement.verdict if probe.judgement else probe.phase,
-                probe.judgement.reason if probe.judgement else "The source offered all that fits the interval.",
+                probe.judgement.reason if probe.judgement else "The source offered all that fits.",
             )
         )
     return Probes(
-        findings.capacity(query, budget, estimate),
+        findings.capacity(query, budget, estimate, ran=ran),
         tuple(points),
         tuple(batches),
         budget.interval_s,

@@ -89,7 +89,7 @@ def draw_shard_balance(data: ShardBalance) -> go.Figure:
         )
     figure.update_xaxes(
         title_text="Task",
-        tickformat="d",
+        tickformat=",d",
         dtick=1 if len(tasks) <= 24 else None,
         range=[-0.6, len(tasks) - 0.4],
         showgrid=False,

@@ -176,18 +176,18 @@ def draw_stage_layout(data: StageLayout) -> go.Figure:
         y=[theme.plain(name) for name in data.stages],
         orientation="h",
         text=[
-            f"{count}, frozen" if kept else str(count)
+            f"{count:,}, frozen" if kept else f"{count:,}"
             for count, kept in zip(data.partitions, data.stateful, strict=True)
         ],
         textposition="outside",
         cliponaxis=False,
         marker={"color": [theme.VERMILLION if kept else theme.BLUE for kept in data.stateful]},
-        hovertemplate="%{y}: %{x} partitions<extra></extra>",
+        hovertemplate="%{y}: %{x:,} partitions<extra></extra>",
         showlegend=False,
         row=1,
         col=1,
     )
-    panels.update_xaxes(title_text="Partitions", range=[0, 1.3 * max(data.partitions)], tickformat="d", row=1, col=1)
+    panels.update_xaxes(title_text="Partitions", range=[0, 1.3 * max(data.partitions)], tickformat=",d", row=1, col=1)
     panels.update_yaxes(autorange="reversed", ticks="", showgrid=False, type="category", row=1, col=1)
     if several:
         _batch_times(panels, data)
@@ -212,7 +212,7 @@ def _batch_times(panels: go.Figure, data: StageLayout) -> None:
             mode="lines+markers",
             line={"color": colour, "dash": dash},
             marker={"color": colour, "symbol": symbol, "size": 9},
-            hovertemplate="%{x} slots: %{y:.3f} s<extra></extra>",
+            hovertemplate="%{x:,} slots: %{y:.3f} s<extra></extra>",
             row=1,
             col=2,
         )
@@ -224,7 +224,7 @@ def _batch_times(panels: go.Figure, data: StageLayout) -> None:
         row=1,
         col=2,
     )
-    panels.update_xaxes(title_text="Slots", tickformat="d", dtick=1 if len(data.slots) <= 12 else None, row=1, col=2)
+    panels.update_xaxes(title_text="Slots", tickformat=",d", dtick=1 if len(data.slots) <= 12 else None, row=1, col=2)
     panels.update_yaxes(title_text="Batch time (s)", range=[0, 1.2 * max(*data.seconds, data.interval_s)], row=1, col=2)
 
 

@@ -36,7 +36,8 @@ def spreads(found: Sequence[Spread]) -> Spreads:
     """Collect the spreads of rates; shapes on which nothing limits the rate are left out."""
     kept = [one for one in found if len(one.rates) and math.isfinite(one.best) and np.isfinite(one.rates).all()]
     shapes = tuple(
-        ShapeRates(f"{one.workers} x {one.slots}", tuple(one.quantile(q) for q in _QUANTILES), one.best) for one in kept
+        ShapeRates(f"{one.workers:,} x {one.slots:,}", tuple(one.quantile(q) for q in _QUANTILES), one.best)
+        for one in kept
     )
     if not shapes:
         return Spreads("Nothing limits the rate of any placement", (), 0)

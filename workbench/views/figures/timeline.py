@@ -116,7 +116,7 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     rows = (
         (1, "timeline-offered", "offered", data.offered, theme.BLACK, "dot", "%{y:.4~s} records/s offered"),
         (1, "timeline-consumed", "consumed", data.consumed, theme.BLUE, "solid", "%{y:.4~s} records/s consumed"),
-        (2, "timeline-tasks", "tasks", data.tasks, theme.BLUE, "solid", "%{y} tasks"),
+        (2, "timeline-tasks", "tasks", data.tasks, theme.BLUE, "solid", "%{y:,} tasks"),
         (2, "timeline-memory", "memory", memory, theme.GREEN, "dash", "%{y:.4~g} GiB paid for"),
         (3, "timeline-backlog", "backlog", data.backlog, theme.VERMILLION, "solid", f"%{{y:.4{counts}}} records wait"),
         (4, "timeline-latency", "latency", latency, theme.PURPLE, "solid", f"waited %{{y:.4~g}} {waited_unit}"),
@@ -137,7 +137,7 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
         )
     _changes(panels, data, scale, unit)
     panels.update_yaxes(title_text="Rate (records/s)", **theme.upright(tops.rate), row=1, col=1)
-    tasks_axis = {**theme.upright(tops.tasks), "tickformat": "d"}
+    tasks_axis = {**theme.upright(tops.tasks), "tickformat": ",d"}
     panels.update_yaxes(title_text="Tasks", **tasks_axis, nticks=5, row=2, col=1, secondary_y=False)
     panels.update_yaxes(
         title={"text": "Memory (GiB), dashed", "font": {"color": theme.GREEN}},

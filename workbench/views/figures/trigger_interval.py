@@ -25,8 +25,8 @@ def trigger_intervals(measurements: Sequence[Measurement]) -> TriggerIntervals:
     """Group measurements of one query by slots and profile; those that sustained no rate are left out."""
     groups: dict[str, list[Measurement]] = {}
     for run in measurements:
-        slots = f"{run.budget.slots} slot{'' if run.budget.slots == 1 else 's'}"
-        label = f"{slots} of {units.number(run.budget.profile.cpus)} cores, {run.budget.profile.memory_mb} MB"
+        slots = f"{run.budget.slots:,} slot{'' if run.budget.slots == 1 else 's'}"
+        label = f"{slots} of {units.number(run.budget.profile.cpus)} cores, {run.budget.profile.memory_mb:,} MB"
         groups.setdefault(label, []).append(run)
     found = ((label, interval_points(runs)) for label, runs in groups.items())
     deployments = tuple((label, points) for label, points in found if points)

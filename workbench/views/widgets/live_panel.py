@@ -62,17 +62,18 @@ def standing(now: Snapshot) -> Standing:
     facts = [
         ("State", f"{sign} {word}"),
         ("Doing", now.step or "nothing"),
-        ("Elapsed", units.seconds(round(now.elapsed_s))),
     ]
+    if now.ran:  # what is simulated passes in no time
+        facts.append(("Elapsed", units.seconds(round(now.elapsed_s))))
     if now.most_runs > 1:
         facts.append(("Measurement", f"{now.run} of at most {now.most_runs}"))
     facts.append(("Probe", f"{now.probes} of at most {now.most_probes}"))
     facts.append(("Best bracket so far", seen))
-    if now.state == "running":
+    if now.state == "running" and now.ran:
         facts.append(("Time left", left))
     if now.state == "done":
         share = 1.0
-    elif now.left_s is not None:
+    elif now.left_s is not None and now.ran:
         share = now.elapsed_s / max(1e-9, now.elapsed_s + now.left_s)
     else:
         share = now.probes / max(1, now.most_probes)
@@ -146,12 +147,14 @@ class LivePanel(ipywidgets.VBox):  # type: ignore[misc]
         self.start.button_style = "primary" if said.may_start else ""
         self.start.icon = "check" if now.state == "done" else "play"
         self.cancel.disabled = not said.may_cancel
-        self.lines.lines = [f"[{line.at_s:5.0f} s] {line.text}" for line in now.lines] or ["The log is empty."]
+        self.lines.lines = [f"[{line.at_s:5.0f} s] {line.text}" if now.ran else line.text for line in now.lines] or [
+            "The log is empty."
+        ]
         if now.error is not None:
             self.alarm.ring(*now.error)
         if now.estimate is not None and now.budget is not None and now.estimate != self._drawn:
             self._drawn = now.estimate
-            self.chart.show(draw_probes(probes(now.query, now.budget, now.estimate)))
+            self.chart.show(draw_probes(probes(now.query, now.budget, now.estimate, ran=now.ran)))
             self.place.children = self.chart.parts
 
     def then(self, title: str, build: Callable[[Any], Any]) -> Later:

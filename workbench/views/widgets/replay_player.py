@@ -32,7 +32,7 @@ def moment(line: Timeline, time_s: float) -> str:
     done = [change for change in line.reconfigurations if change.at_s < time_s]  # at its end the next one begins
     text = (
         f"At {units.clock(time_s)}: {units.rate(float(line.offered[step]))} offered, "
-        f"{units.rate(float(line.consumed[step]))} consumed by {int(line.tasks[step])} tasks; "
+        f"{units.rate(float(line.consumed[step]))} consumed by {int(line.tasks[step]):,} tasks; "
         f"{units.count(float(line.backlog[step]), 'records')} wait, "
         f"the last ones consumed had waited {units.seconds(float(line.latency_s[step]))}"
         + (f", the trigger interval of {units.seconds(line.batch_s)} included." if line.batch_s else ".")
@@ -48,7 +48,7 @@ def moment(line: Timeline, time_s: float) -> str:
     )
     return (
         f"{text} Reconfiguration {len(done)} of {len(line.reconfigurations)} came at {units.clock(last.at_s)}, to "
-        f"{sum(last.tasks.values())} tasks.{because}{down}"
+        f"{sum(last.tasks.values()):,} tasks.{because}{down}"
     )
 
 
@@ -83,9 +83,11 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
     ----------
     lines
         Timelines by the name of their policy; their time 0 is shown as midnight.
+    price_unit
+        What their cost is in, see ``Replayed.price_unit``; without one, they are compared by core-hours.
     """
 
-    def __init__(self, lines: Mapping[str, Timeline]) -> None:
+    def __init__(self, lines: Mapping[str, Timeline], price_unit: str = "") -> None:
         if not lines:
             raise WorkbenchError("There is no replay to play. Give at least one timeline by the name of its policy.")
         self.lines = dict(lines)
@@ -102,7 +104,7 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         self.start = button("To the start", "Show the first frame", "fast-backward")
         self.text = ipywidgets.HTML()
         self.chart = LiveChart(self._figure())
-        compared = draw_policies(policies(self._rows()))
+        compared = draw_policies(policies(self.lines, price_unit))
         self.comparison = LiveChart(theme.fit(compared, _PAGE, compared.layout.height))
         ipywidgets.link((self.play, "value"), (self.frame, "value"))
         self.frame.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
@@ -139,10 +141,6 @@ class ReplayPlayer(ipywidgets.VBox):  # type: ignore[misc]
         until = self.times[self.frame.value]
         drawn = draw_overlaid({name: one.until(until) for name, one in self._data.items()}, self.policy.value)
         return theme.fit(drawn, _PAGE, _HEIGHT)
-
-    def _rows(self) -> dict[str, dict[str, float]]:
-        """Give what is compared."""
-        return {name: line.summary() for name, line in self.lines.items()}
 
     def _describe(self) -> None:
         described = escape(moment(self.line, self.times[self.frame.value]))

@@ -52,19 +52,19 @@ def _tile(name: str, value: str, notes: tuple[str, ...], against: str, kind: str
 def _slots(now: Scenario, pinned: Scenario | None) -> str:
     plan = now.answer.plan
     notes = (
-        f"of {plan.budget.profile.cpus:g} core and {plan.budget.profile.memory_mb} MB",
+        f"of {plan.budget.profile.cpus:g} core and {plan.budget.profile.memory_mb:,} MB",
         f"carry {front.capacity(plan)}",
     )
     return _tile(
-        "Slots", f"{plan.budget.slots}", notes, _against(now, pinned, lambda one: one.answer.plan.budget.slots)
+        "Slots", f"{plan.budget.slots:,}", notes, _against(now, pinned, lambda one: one.answer.plan.budget.slots)
     )
 
 
 def _workers(now: Scenario, pinned: Scenario | None) -> str:
     question = now.answer.question
-    size = "1 slot" if question.worker_slots == 1 else f"{question.worker_slots} slots"
+    size = "1 slot" if question.worker_slots == 1 else f"{question.worker_slots:,} slots"
     notes = (f"of {size}" + (", one spare" if question.one_lost else ""),)
-    return _tile("Workers", f"{now.answer.workers}", notes, _against(now, pinned, lambda one: one.answer.workers))
+    return _tile("Workers", f"{now.answer.workers:,}", notes, _against(now, pinned, lambda one: one.answer.workers))
 
 
 def _money(now: Scenario, pinned: Scenario | None) -> str:
@@ -119,15 +119,15 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         f"carry {units.rate(answer.paid_rate)}; with one worker lost {_left(answer)}."
     )
     rows: list[tuple[str, str]] = [
-        ("Slots", f"{budget.slots} of {budget.profile.cpus:g} core and {budget.profile.memory_mb} MB"),
-        ("Fewest that carry the rate", f"{plan.least_slots}"),
+        ("Slots", f"{budget.slots:,} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"),
+        ("Fewest that carry the rate", f"{plan.least_slots:,}"),
         (
             "Their capacity",
             f"{units.rate(plan.expected_rate)} (90 %: {units.rate(plan.low)} to {units.rate(plan.high)})",
         ),
         (
             "Workers",
-            f"{answer.workers} of {units.some(question.worker_slots, 'slot')}" + (", one spare" * question.one_lost),
+            f"{answer.workers:,} of {units.some(question.worker_slots, 'slot')}" + (", one spare" * question.one_lost),
         ),
         (f"Capacity of their {paid} slots", units.rate(answer.paid_rate)),
         ("With one worker lost", units.rate(answer.lost_rate)),
@@ -150,7 +150,7 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
 
 def workers(count: int) -> str:
     """Write a number of workers."""
-    return "1 worker" if count == 1 else f"{count} workers"
+    return "1 worker" if count == 1 else f"{count:,} workers"
 
 
 def per_hour(answer: Answer, currency: str) -> str:

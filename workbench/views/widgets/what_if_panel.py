@@ -91,7 +91,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.typed = text_field("Target rate, typed (e.g. 1.5 M)", units.count(self.rate.value))
         self.memory = choice_slider(
             "Memory per slot",
-            [(f"{memory} MB", memory) for memory in memories],
+            [(f"{memory:,} MB", memory) for memory in memories],
             planned_memory if planned_memory in memories else memories[len(memories) // 2],
         )
         asked = None if first is None else first.outage
@@ -206,8 +206,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         card = answer_card(answer, scenario.currency)
         budget = plan.budget
         finding = (
-            f"{plan.query} at {units.rate(plan.rate)} needs {budget.slots} slots of {budget.profile.memory_mb} MB on "
-            f"{workers(answer.workers)}{per_hour(answer, scenario.currency)}"
+            f"{plan.query} at {units.rate(plan.rate)} needs {budget.slots:,} slots of {budget.profile.memory_mb:,} MB "
+            f"on {workers(answer.workers)}{per_hour(answer, scenario.currency)}"
         )
         with self._nothing_on_error():
             self.text.value = STYLE + card.heading_html() + card.table_html(download=False)
@@ -248,7 +248,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         if slots < 1:
             raise WorkbenchError(
                 f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
-                f"{profile.cpus:g} core and {profile.memory_mb} MB apart from what its system keeps. Choose a "
+                f"{profile.cpus:g} core and {profile.memory_mb:,} MB apart from what its system keeps. Choose a "
                 "larger type."
             )
         self._taking = True

@@ -1,4 +1,8 @@
-"""Client settings as the Java client has them, which Spark uses; a key is handed over as text, never as a copy."""
+"""Client settings as the Java client has them, which Spark uses.
+
+Certificates and keys are handed over as text: a file of them would be a copy of the key, and executors elsewhere have
+none of this machine's files.
+"""
 
 import base64
 import re
@@ -15,6 +19,7 @@ _LOGINS = {"PLAIN": f"{_JAAS}.plain.PlainLoginModule"} | dict.fromkeys(
     ("SCRAM-SHA-256", "SCRAM-SHA-512"), f"{_JAAS}.scram.ScramLoginModule"
 )
 _SAME_NAME = frozenset({"security.protocol", "client.id", "client.rack", "fetch.min.bytes", "fetch.max.bytes"})
+_AUTHORITY = "ssl.ca.location"
 _KEY, _CERTIFICATE, _PASSWORD = "ssl.key.location", "ssl.certificate.location", "ssl.key.password"
 _PEM = re.compile(r"-----BEGIN (?P<what>[A-Z0-9 ]{1,40})-----.*?-----END (?P=what)-----", re.DOTALL)
 _CONVERT = "openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in FILE -out NEW"
@@ -35,14 +40,14 @@ def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
     found = {name: left.pop(name) for name in _SAME_NAME & left.keys()}
     mechanism = left.pop("sasl.mechanism", None) or left.pop("sasl.mechanisms", None)
     user, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
-    authority = left.pop("ssl.ca.location", None)
+    authority = left.pop(_AUTHORITY, None)
     own = {name: left.pop(name) for name in (_CERTIFICATE, _KEY, _PASSWORD) if name in left}
     if left or (mechanism is not None and mechanism not in _LOGINS):
         wrong = min(left) if left else f"sasl.mechanism={mechanism}"
         raise WorkbenchError(
             f"The client setting {wrong} has no counterpart for Spark's Kafka source here; known are "
             f"{', '.join(sorted(_SAME_NAME))}, sasl.mechanism ({', '.join(_LOGINS)}), sasl.username, sasl.password, "
-            f"ssl.ca.location, {_CERTIFICATE}, {_KEY} and {_PASSWORD}. Remove it, or measure on a sample with source: "
+            f"{_AUTHORITY}, {_CERTIFICATE}, {_KEY} and {_PASSWORD}. Remove it, or measure on a sample with source: "
             "replay.",
             settings=("source",),
         )
@@ -50,24 +55,20 @@ def java_settings(settings: Mapping[str, Any]) -> dict[str, str]:
         login = f'{_LOGINS[mechanism]} required username="{_quoted(user)}" password="{_quoted(password)}";'
         found |= {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
     if authority is not None:
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
+        trusted = _certificates(_AUTHORITY, authority)
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted}
     return found | (_keystore(own) if own else {})
 
 
 def _keystore(own: Mapping[str, str]) -> dict[str, str]:
-    """Give the certificate and the key of this client, as text: a file with both would be a copy of the key."""
+    """Give the certificate and the key of this client."""
     for name in (_CERTIFICATE, _KEY):
         if name not in own:
             raise WorkbenchError(
                 f"The client setting {min(own)} is given without {name}. Spark's Kafka source needs the certificate "
                 "and its key. Add it, or remove the other."
             )
-    certificates = [text for what, text in _blocks(_CERTIFICATE, own[_CERTIFICATE]) if what == "CERTIFICATE"]
-    if not certificates:
-        raise WorkbenchError(
-            f"The file that {_CERTIFICATE} names has no certificate in PEM (BEGIN CERTIFICATE). Convert it: "
-            "openssl x509 -inform der -in FILE -out NEW."
-        )
+    certificates = _certificates(_CERTIFICATE, own[_CERTIFICATE])
     keys = [(what, text) for what, text in _blocks(_KEY, own[_KEY]) if what.endswith(_READ)]
     if len(keys) != 1:
         raise WorkbenchError(
@@ -91,11 +92,21 @@ def _keystore(own: Mapping[str, str]) -> dict[str, str]:
         )
     return {
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": "\n".join(certificates),
+        "ssl.keystore.certificate.chain": certificates,
         "ssl.keystore.key": key,
         # Java would take a password for that of an encrypted key.
         **({_PASSWORD: own[_PASSWORD]} if what == _ENCRYPTED else {}),
     }
+
+
+def _certificates(name: str, path: str) -> str:
+    found = [text for what, text in _blocks(name, path) if what == "CERTIFICATE"]
+    if not found:
+        raise WorkbenchError(
+            f"The file that {name} names has no certificate in PEM (BEGIN CERTIFICATE). Convert it: openssl x509 "
+            "-inform der -in FILE -out NEW."
+        )
+    return "\n".join(found)
 
 
 def _blocks(name: str, path: str) -> list[tuple[str, str]]:

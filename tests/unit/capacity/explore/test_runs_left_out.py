@@ -226,7 +226,7 @@ def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
     assert card.concern == "doubtful runs"
     assert card.finding == (
         "3 of 9 fitted runs are doubtful. Run 1 (2 slots of 512 MB): the warm-up was not steady when its time was up. "
-        "Run 4 (16 slots of 1024 MB): the warm-up was not steady when its time was up, the probes ran out with a "
+        "Run 4 (16 slots of 1,024 MB): the warm-up was not steady when its time was up, the probes ran out with a "
         f"bracket 25 % wide. Run 5 ({budget.slots} slots of {budget.profile.memory_mb} MB): others slowed the "
         "machine."
     )

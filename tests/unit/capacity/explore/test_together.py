@@ -70,7 +70,7 @@ def test_a_state_that_does_not_fit_is_measured_apart(tmp_path):
     machine = Stateful({1: 1.0, 2: 1.0, 4: 0.6})
     found = explored(machine, tmp_path)
     assert machine.deployments == 2 + 6
-    assert "at 1024 MB the state does not fit its cache" in found.reason
+    assert "at 1,024 MB the state does not fit its cache" in found.reason
     assert found.reason.endswith("so each budget had its own there")
 
 
@@ -83,4 +83,4 @@ def test_where_sharing_fails_each_budget_is_measured_apart(tmp_path):
     machine = Refusing()
     found = explored(machine, tmp_path)
     assert machine.deployments == 2 + 6
-    assert "at 1024 MB sharing failed (Spark did not give 3 slots.)" in found.reason
+    assert "at 1,024 MB sharing failed (Spark did not give 3 slots.)" in found.reason

@@ -110,7 +110,7 @@ def test_a_memory_that_was_not_measured_is_a_doubt():
     model = ScalingModel().fit(runs, y)
     found = findings(model, runs, y, 30, memory=16384)["memory not measured"]
     assert found.value == 4
-    assert found.finding.startswith("The memory of 16,384 MB per slot lies outside the 512 to 4096 MB measured")
+    assert found.finding.startswith("The memory of 16,384 MB per slot lies outside the 512 to 4,096 MB measured")
     assert findings(model, runs, y, 30, memory=256)["memory not measured"].value == 2
     for memory in (512, 700, 4096):
         assert "memory not measured" not in findings(model, runs, y, 30, memory=memory)

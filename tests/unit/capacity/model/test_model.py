@@ -159,8 +159,8 @@ def test_slots_for_at_a_risk():
 def test_no_number_of_slots():
     falling = CapacityModel("linear").fit(BUDGETS, rates_of("linear", 0, -10, 1000))
     with raises(
-        "No number of slots sustains 1.1e+06 records/s (1.1 x 1e+06) at memory_mb = 512: by the linear form capacity "
-        "does not grow with slots (coefficient -10). Measure more slot counts, or use another form."
+        "No number of slots sustains 1,100,000 records/s (1.1 x 1,000,000) at memory_mb = 512: by the linear form "
+        "capacity does not grow with slots (coefficient -10). Measure more slot counts, or use another form."
     ):
         falling.slots_for(1e6, memory_mb=512)
     slow = CapacityModel("log").fit(BUDGETS, rates_of("log", 0, 10, 0))

@@ -42,7 +42,7 @@ def test_an_injected_hot_key_is_found_with_its_share():
     assert found.concern == "hot key"
     assert "it has 30 % of the rows" in found.finding or "it has 31 % of the rows" in found.finding
     assert found.value == pytest.approx(fullest(0.3, 20_000, 40), rel=0.05)
-    assert "more than 3 slots do not speed it up" in found.finding
+    assert "more than 3 slots make this operator no faster" in found.finding
 
 
 @pytest.mark.parametrize("others", [300, 20_000])

@@ -122,7 +122,7 @@ def test_a_memory_that_no_instance_holds_does_not_refuse_another_that_fits():
     made = plan(exploration, 2e4, memory_mb=[512, 16384], instances=[LARGE])
     assert made.budget.profile.memory_mb == 512
     with pytest.raises(
-        WorkbenchError, match=r"None of the 1 instance types holds a slot of 1 cores and 16384 MB apart from"
+        WorkbenchError, match=r"None of the 1 instance types holds a slot of 1 cores and 16,384 MB apart from"
     ):
         plan(exploration, 2e4, memory_mb=[16384], instances=[LARGE])
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
-from workbench.capacity.model import checks
+from workbench.capacity.model import Asked, checks
 from workbench.capacity.planning import Question, ask
 from workbench.capacity.planning.verdict import Doubts, fill, judge
 from workbench.records import ModelFinding
@@ -99,7 +99,7 @@ def test_filling_never_costs_more_nor_makes_it_riskier(least, more, measured, da
 @pytest.mark.parametrize("kind", ["spark", "fluid", "recorded", "observed"])
 def test_a_remedy_is_a_command_that_there_is_for_such_runs(kind):
     changes = ({"extrapolation": 5.0}, {"risk": 0.3}, {"findings": (finding("doubtful runs", 3),)})
-    remedies = [judge(replace(CALM, testbed_kind=kind, **change)).remedy for change in changes]
+    remedies = [judge(replace(CALM, asked=Asked(kind), **change)).remedy for change in changes]
     assert all("workbench observe LOG" in remedies[place] for place in (1, 2)) == (kind == "observed")
     assert ("table" in remedies[0]) == (kind == "recorded")
     assert remedies[1].endswith("--risk 0.05" if kind == "observed" else "run: workbench plan STUDY.yaml")

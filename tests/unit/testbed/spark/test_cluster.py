@@ -261,6 +261,17 @@ def test_the_address_on_the_way_to_the_master_is_the_drivers():
         assert Cluster(f"spark://127.0.0.1:{server.getsockname()[1]}", SHARED).reach() == "127.0.0.1"
 
 
+@pytest.mark.parametrize("servers", ["localhost:9092", "127.0.0.1:9092,[::1]:9093"])
+def test_a_broker_that_each_executor_would_look_for_on_itself_is_refused(servers):
+    with pytest.raises(
+        WorkbenchError, match=r"broker is at .*, which each executor takes for itself\. Give the address"
+    ):
+        YARN.check_servers(servers)
+    YARN.check_servers(f"{servers},broker-1:9092")
+    with socket.create_server(("127.0.0.1", 0)) as server:  # workers of a master here are here
+        Cluster(f"spark://127.0.0.1:{server.getsockname()[1]}", SHARED).check_servers(servers)
+
+
 def workers(count, applications=()):
     return Offer((Worker(2, 2048),) * count, applications)
 
@@ -268,7 +279,7 @@ def workers(count, applications=()):
 def test_what_the_cluster_could_never_hold_is_refused_at_once():
     refuse(STANDALONE, FOUR, workers(2, ("other", "this")))  # it is only busy
     with pytest.raises(WorkbenchError, match=r"no room for 4 executors of 1 core and 615 MB of heap\. The master has 1 "
-                       r"live worker \(2 cores and 2048 MB\): use 2 or fewer"):  # fmt: skip
+                       r"live worker \(2 cores and 2,048 MB\): use 2 or fewer"):  # fmt: skip
         refuse(STANDALONE, FOUR, workers(1))
     with pytest.raises(WorkbenchError, match="The master has no live worker: start workers"):
         refuse(STANDALONE, FOUR, Offer(()))

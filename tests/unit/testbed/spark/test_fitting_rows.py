@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import WorkbenchError
-from workbench.testbed.spark.event_log import EventLog
+from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.feed import ReplayFeed
 from workbench.testbed.spark.live import (
     _MOST_STARTS,
@@ -22,6 +22,7 @@ from workbench.testbed.spark.live import (
     most_growth,
 )
 from workbench.testbed.spark.turns import LEAST_BATCH_ROWS
+from workbench.workload import Release
 
 
 @given(st.floats(0.0, 1.8), st.floats(1e-6, 1e-3), st.integers(100, 10**6))
@@ -71,6 +72,26 @@ def test_the_maximum_rate_begins_near_what_was_carried(tmp_path):
     assert rows_after(45_000.0) == 100_000
     assert rows_after(1_000.0) == 100_000  # too far away to say anything
     assert rows_after(0.0) == 100_000
+
+
+class Taken(ReplayFeed):
+    """A feed of which every batch took the rows that it was commanded last."""
+
+    def release(self, log):
+        rows = json.loads((self._folder / "control.json").read_text())["max_records"]
+        return Release(1, log.batch_id, 0, rows, 0, 0, rows, 0)
+
+
+def test_the_first_batch_of_a_query_pays_for_its_start_and_says_little_of_a_row(tmp_path):
+    live = LiveQuery("q", tmp_path, 2.0, EventLog(tmp_path / "log"), Meter(None, 1), Taken(tmp_path))
+    live.expect(1_149)
+    live.command(math.inf)
+    sizes = []
+    for number, took_ms in enumerate((6_600, 620, 620, 630)):
+        live.take(BatchLog(number, {"durationMs": {"triggerExecution": took_ms}}, ()), None, 0.0)
+        sizes.append(live.rows_fitting)
+    assert sizes[0] == 919  # there is no other
+    assert sizes[1:] == [1_838, 3_676, 7_352]
 
 
 def test_what_larger_batches_have_shown_counts_more_than_one_fast_batch():

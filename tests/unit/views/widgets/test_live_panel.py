@@ -46,7 +46,7 @@ def test_start_measures_and_shows_the_probes(tmp_path):
     assert panel.alarm.widget.value == ""
     assert panel.chart.finding.startswith("q1 sustains")
     assert panel.chart.widget in panel.place.children
-    assert panel.lines.lines[-1].endswith(" s] finished")
+    assert panel.lines.lines[-1] == "finished"  # without a time: it is simulated
     assert later.filled
     shown = later.children[0].outputs
     assert any("q1 sustains" in output["data"].get("text/html", "") for output in shown)
@@ -61,7 +61,7 @@ def test_the_chart_of_a_study_names_the_query_and_the_budget_that_is_measured(tm
     assert panel.wait(PATIENCE_S).state == "done"
     last = panel.runner.result.exploration.measurements[-1]
     assert "for 3 target rates" in panel.state.value
-    assert panel.chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate)
+    assert panel.chart.finding == findings.capacity("nexmark:q1", last.budget, last.estimate, ran=False)
 
 
 def test_a_resume_while_the_end_is_being_drawn_is_followed_to_the_end():
@@ -167,3 +167,9 @@ def test_standing_in_words(snapshot, share, start, left):
     assert dict(said.facts).get("Time left") == left
     assert "Measurement" not in dict(said.facts)
     assert dict(standing(Snapshot("w", run=2, most_runs=7)).facts)["Measurement"] == "2 of at most 7"
+
+
+def test_what_is_simulated_takes_no_time_that_is_worth_a_line():
+    said = dict(standing(Snapshot("w", "running", 0.2, most_probes=20, probes=5, left_s=1200, ran=False)).facts)
+    assert "Elapsed" not in said
+    assert "Time left" not in said

@@ -137,3 +137,11 @@ def test_the_trigger_interval_is_part_of_the_latency(lines):
     assert "the trigger interval of 7 s included." in moment(batches, 100.0)
     plain, more = (one.summary()["latency_p99_s"] for one in (lines["static"], batches))
     assert more > plain + 0.9 * 7.0
+
+
+def test_the_comparison_has_the_driver_as_in_the_report(lines):
+    priced = {name: replace(line, price_per_hour=0.5) for name, line in lines.items()}
+    shown = ReplayPlayer(priced, "USD for 1 h").comparison.widget
+    costs = next(one for one in shown.data if one.name == "USD for 1 h, with driver")
+    assert list(costs.x) == [line.with_driver()["cost"] for line in priced.values()]
+    assert list(costs.x) > [line.summary()["cost"] for line in priced.values()]

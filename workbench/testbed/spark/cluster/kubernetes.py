@@ -53,7 +53,7 @@ def waiting(cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:
     """Return the error for executors that were not given in time."""
     count, executor = cluster.executors(budget)
     return WorkbenchError(
-        f"Kubernetes started {got} of {asked(count, executor)} ({executor.memory_mb} MB per pod) within "
+        f"Kubernetes started {got} of {asked(count, executor)} ({executor.memory_mb:,} MB per pod) within "
         f"{cluster.allocation_s:g} s; nothing was measured. 'kubectl get pods' and 'kubectl describe pod' show whether "
         "the pods wait for room, for their image or for a permission.",
         settings=("slots", "memory_mb", "allocation_s"),

@@ -1,6 +1,7 @@
 """What must be known of a cluster to measure on it, and the executors that a budget becomes there."""
 
 import hashlib
+import ipaddress
 import re
 import socket
 from dataclasses import dataclass
@@ -163,6 +164,27 @@ class Cluster:
         if self.environment is not None:
             environments.check_there(self.environment)
 
+    def check_servers(self, servers: str) -> None:
+        """Refuse brokers at addresses by which the executors would look for them on their own machine.
+
+        Parameters
+        ----------
+        servers
+            Brokers as ``host:port``, separated by commas.
+
+        Raises
+        ------
+        WorkbenchError
+            When all of them are on loopback and the master is not, or the master cannot be reached.
+        """
+        hosts = [server.rpartition(":")[0].strip("[]") for server in servers.split(",")]
+        if all(map(_loopback, hosts)) and not _loopback(self.reach() or ""):
+            raise WorkbenchError(
+                f"The topic's broker is at {servers}, which each executor takes for itself. Give the address by which "
+                "the workers reach it; the broker must advertise that one, too (advertised.listeners).",
+                settings=("dataset",),
+            )
+
     def executors(self, budget: Budget) -> tuple[int, Executor]:
         """Return how many executors `budget` needs, and one of them.
 
@@ -179,7 +201,7 @@ class Cluster:
             )
         if budget.slots % self.executor_slots:
             raise WorkbenchError(
-                f"{budget.slots} slots do not fill executors of {self.executor_slots} slots. Use a multiple of "
+                f"{budget.slots:,} slots do not fill executors of {self.executor_slots} slots. Use a multiple of "
                 f"{self.executor_slots} slots, or executors of 1 slot.",
                 settings=("slots", "executor_slots"),
             )
@@ -209,6 +231,13 @@ class Cluster:
         return None
 
 
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 def _password(name: str, uri: str) -> str | None:
     """Return the password in a URI, if it has one."""
     try:
@@ -223,4 +252,6 @@ def _password(name: str, uri: str) -> str | None:
 def asked(count: int, executor: Executor) -> str:
     """Say in words what is asked of a cluster."""
     cores = executor.millicores // 1000
-    return f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb} MB of heap"
+    return (
+        f"{count} executor{'s' * (count != 1)} of {cores} core{'s' * (cores != 1)} and {executor.heap_mb:,} MB of heap"
+    )

@@ -38,7 +38,7 @@ class Offer:
         """Say what the master has."""
         if not self.workers:
             return "The master has no live worker"
-        listed = "; ".join(f"{one.cores} cores and {one.memory_mb} MB" for one in self.workers)
+        listed = "; ".join(f"{one.cores} cores and {one.memory_mb:,} MB" for one in self.workers)
         many = len(self.workers)
         return f"The master has {many} live worker{'s' * (many > 1)} ({listed})"
 

@@ -40,7 +40,7 @@ def waiting(cluster: Cluster, budget: Budget, got: int) -> WorkbenchError:
     """Return the error for executors that were not given in time."""
     count, executor = cluster.executors(budget)
     return WorkbenchError(
-        f"YARN started {got} of {asked(count, executor)} ({executor.memory_mb} MB per container) within "
+        f"YARN started {got} of {asked(count, executor)} ({executor.memory_mb:,} MB per container) within "
         f"{cluster.allocation_s:g} s; nothing was measured. 'yarn application -list' shows whether the queue has room.",
         settings=("slots", "memory_mb", "allocation_s"),
     )

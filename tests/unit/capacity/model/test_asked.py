@@ -1,0 +1,37 @@
+"""Advice is for the runs that there are, and its commands can be copied and run."""
+
+from workbench.capacity.model import Asked, remedies
+
+
+def test_a_command_names_the_file_that_is_known_as_a_shell_reads_it():
+    assert Asked(study="my studies/q5.yaml").plan == "workbench plan 'my studies/q5.yaml'"
+    assert Asked().plan == "workbench plan STUDY.yaml"
+    read = Asked("observed", log="app 1", options="--interval 2")
+    assert read.observe(1e6, 0.05) == "workbench observe 'app 1' --interval 2 --target 1000000 --risk 0.05"
+    assert read.observe(another=True) == "workbench observe LOG --interval 2"
+
+
+def test_less_risk_is_advised_than_was_asked_for():
+    for asked, advised in ((None, "0.05"), (0.3, "0.05"), (0.05, "0.025"), (0.02, "0.01")):
+        assert remedies(Asked(risk=asked)).safer.startswith(f'Set "risk: {advised}" in the study')
+        assert remedies(Asked("observed", risk=asked), 2e5).safer.endswith(f"--target 200000 --risk {advised}")
+
+
+def test_a_simulated_run_needs_no_quiet_machine():
+    assert "quiet" in remedies(Asked()).quieter
+    assert "quiet" not in remedies(Asked("fluid")).quieter
+
+
+def test_a_study_of_a_log_is_planned_again_and_not_observed():
+    advised = remedies(Asked("observed", "a.yaml", "app"), 2e5)
+    assert all("workbench plan a.yaml" in each for each in (advised.safer, advised.quieter))
+
+
+def test_a_path_below_this_folder_or_home_names_neither(tmp_path, monkeypatch):
+    home, here = tmp_path / "jane", tmp_path / "work"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("HOME", str(home))
+    assert Asked(study=str(here / "data" / "q5.yaml")).plan == "workbench plan data/q5.yaml"
+    assert Asked(study=str(home / "q 5.yaml")).plan == "workbench plan ~/'q 5.yaml'"
+    assert Asked(study="/else/q5.yaml").plan == "workbench plan /else/q5.yaml"
