@@ -135,4 +135,4 @@ def test_a_study_names_it_and_its_plans_start_with_it(packed):
     assert study.cluster == packed
     assert Cluster(**asdict(packed)) == packed
     with pytest.raises(WorkbenchError, match="environment is given, but the master is 'local'"):
-        study_from({**asdict(study), "master": "local", "checkpoint": ""})
+        replace(study, master="local", checkpoint="")
