@@ -56,8 +56,10 @@ def is_there(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def read_text(path: str | os.PathLike[str], what: str, most_bytes: int = bounds.DOCUMENT_BYTES) -> str:
-    """Read a file in UTF-8; `what` names it in errors.
+def read_text(
+    path: str | os.PathLike[str], what: str, most_bytes: int = bounds.DOCUMENT_BYTES, *, errors: str = "strict"
+) -> str:
+    """Read a file in UTF-8; `what` names it in errors; `errors` is that of ``bytes.decode``.
 
     Raises
     ------
@@ -68,7 +70,7 @@ def read_text(path: str | os.PathLike[str], what: str, most_bytes: int = bounds.
         with Path(path).open("rb") as file:
             content = file.read(most_bytes + 1)
         if len(content) <= most_bytes:
-            return content.decode("utf-8-sig")
+            return content.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
         wrong, place = error.object[error.start], error.start
         raise WorkbenchError(f"{what} is no text in UTF-8: byte {wrong:#x} at {place}. Save it as UTF-8.") from error

@@ -20,7 +20,7 @@ OPENSSL_ONE = "-----BEGIN RSA PRIVATE KEY-----\nDEK-Info: AES-256-CBC,hunter2\n\
 
 
 def test_the_settings_of_sparks_source_have_its_names(tmp_path):
-    (tmp_path / "ca.pem").write_text(f"subject=us\n{CERTIFICATE}\n")
+    (tmp_path / "ca.pem").write_bytes(f"subject=\xfcs\n{CERTIFICATE}\n".encode("latin-1"))
     mine = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
     found = java_settings(mine | {"sasl.password": 'a"b\\c', "ssl.ca.location": str(tmp_path / "ca.pem")})
     assert found == {
@@ -94,9 +94,13 @@ def test_files_that_java_does_not_read_are_refused_with_the_next_step(files, giv
     assert "hunter2" not in str(error.value)
 
 
-def test_an_authority_without_a_certificate_is_refused(tmp_path):
-    (tmp_path / "ca.pem").write_text("hunter2")
-    with pytest.raises(WorkbenchError, match=r"ssl.ca.location names has no certificate in PEM") as error:
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [("hunter2", r"x509 -inform der -in"), (CERTIFICATE.replace("CERT", "TRUSTED CERT") + "hunter2", r"x509 -in FILE")],
+)
+def test_an_authority_without_a_certificate_is_refused(tmp_path, text, advice):
+    (tmp_path / "ca.pem").write_text(text)
+    with pytest.raises(WorkbenchError, match=rf"ssl.ca.location names has no certificate in PEM .*{advice}") as error:
         java_settings({"ssl.ca.location": str(tmp_path / "ca.pem")})
     assert "hunter2" not in str(error.value)
 

@@ -100,17 +100,20 @@ def _keystore(own: Mapping[str, str]) -> dict[str, str]:
 
 
 def _certificates(name: str, path: str) -> str:
-    found = [text for what, text in _blocks(name, path) if what == "CERTIFICATE"]
+    blocks = _blocks(name, path)
+    found = [text for what, text in blocks if what == "CERTIFICATE"]
     if not found:
+        binary = "" if blocks else "-inform der "  # else of another kind, such as TRUSTED CERTIFICATE
         raise WorkbenchError(
             f"The file that {name} names has no certificate in PEM (BEGIN CERTIFICATE). Convert it: openssl x509 "
-            "-inform der -in FILE -out NEW."
+            f"{binary}-in FILE -out NEW."
         )
     return "\n".join(found)
 
 
 def _blocks(name: str, path: str) -> list[tuple[str, str]]:
-    text = read_text(path, f"The file {Path(path).name} of the client setting {name}", bounds.SCHEMA_BYTES)
+    what = f"The file {Path(path).name} of the client setting {name}"
+    text = read_text(path, what, bounds.SCHEMA_BYTES, errors="replace")  # comments between blocks are in any encoding
     return [(found["what"], found[0]) for found in _PEM.finditer(text)]
 
 

@@ -261,15 +261,25 @@ def test_the_address_on_the_way_to_the_master_is_the_drivers():
         assert Cluster(f"spark://127.0.0.1:{server.getsockname()[1]}", SHARED).reach() == "127.0.0.1"
 
 
-@pytest.mark.parametrize("servers", ["localhost:9092", "127.0.0.1:9092,[::1]:9093"])
+@pytest.mark.parametrize(
+    "servers", ["localhost:9092", "127.0.0.1:9092,[::1]:9093", "localhost.:1", "[::ffff:7f00:1]:1"]
+)
 def test_a_broker_that_each_executor_would_look_for_on_itself_is_refused(servers):
-    with pytest.raises(
-        WorkbenchError, match=r"broker is at .*, which each executor takes for itself\. Give the address"
-    ):
-        YARN.check_servers(servers)
-    YARN.check_servers(f"{servers},broker-1:9092")
-    with socket.create_server(("127.0.0.1", 0)) as server:  # workers of a master here are here
-        Cluster(f"spark://127.0.0.1:{server.getsockname()[1]}", SHARED).check_servers(servers)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here = f"127.0.0.1:{server.getsockname()[1]}"
+        standalone = Cluster(f"spark://{here}", SHARED)
+        standalone.check_servers(servers)  # its workers are on this machine
+        # A pod has a loopback of its own, and so has what is behind a tunnel.
+        for cluster in (
+            YARN,
+            Cluster(f"k8s://https://{here}", SHARED),
+            replace(standalone, driver_host="10.1.2.3"),
+        ):
+            with pytest.raises(
+                WorkbenchError, match=r"broker is at .*, which each executor takes for itself\. Give the"
+            ):
+                cluster.check_servers(servers)
+            cluster.check_servers(f"{servers},broker-1:9092")
 
 
 def workers(count, applications=()):

@@ -20,6 +20,7 @@ _ADDRESS = re.compile(r"spark://[\w.\-]+:\d{1,5}(,[\w.\-]+:\d{1,5})*")
 _SERVER = re.compile(r"k8s://(?P<scheme>https?)://(?P<host>[\w.\-]+|\[[\da-fA-F:.]+\])(:(?P<port>\d{1,5}))?(/\S*)?")
 _HIGHEST_PORT = 65_535
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]+:/")
+_LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
 _CONNECT_S = 5.0
 _EXAMPLES = "hdfs://HOST/DIR, s3a://BUCKET/DIR, or file:///MOUNT/DIR for a shared mount"
 
@@ -175,15 +176,20 @@ class Cluster:
         Raises
         ------
         WorkbenchError
-            When all of them are on loopback and the master is not, or the master cannot be reached.
+            When all of them are on loopback and the executors are not on this machine, or the master cannot be reached.
         """
         hosts = [server.rpartition(":")[0].strip("[]") for server in servers.split(",")]
-        if all(map(_loopback, hosts)) and not _loopback(self.reach() or ""):
+        if all(map(_loopback, hosts)) and not self._here():
             raise WorkbenchError(
                 f"The topic's broker is at {servers}, which each executor takes for itself. Give the address by which "
                 "the workers reach it; the broker must advertise that one, too (advertised.listeners).",
                 settings=("dataset",),
             )
+
+    def _here(self) -> bool:
+        """Whether executors see this machine's loopback: a pod has its own, and a master's may be a tunnel's end."""
+        at = [self.driver_host] if self.driver_host else []
+        return self.kind == "standalone" and all(map(_loopback, [self.reach() or "", *at]))
 
     def executors(self, budget: Budget) -> tuple[int, Executor]:
         """Return how many executors `budget` needs, and one of them.
@@ -233,9 +239,11 @@ class Cluster:
 
 def _loopback(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        found = ipaddress.ip_address(host)
     except ValueError:
-        return host.lower() == "localhost"
+        return host.lower().rstrip(".") in _LOCAL_NAMES
+    found = getattr(found, "ipv4_mapped", None) or found
+    return found.is_loopback or found.is_unspecified
 
 
 def _password(name: str, uri: str) -> str | None:
