@@ -70,7 +70,7 @@ class Remedies(NamedTuple):
 def remedies(asked: Asked, target: float | None = None) -> Remedies:
     """Say what to do about a plan for `target` (records/s); None: about all of them."""
     risk = _LITTLE_RISK if asked.risk is None else min(_LITTLE_RISK, asked.risk / 2)
-    plan, anew = asked.plan(), asked.plan(journal="NEW.jsonl")
+    plan, fresh = asked.plan(), asked.plan(journal="NEW.jsonl")
     if asked.kind == "observed" and asked.study is None:
         return Remedies(
             _LARGER_LOG,
@@ -80,11 +80,11 @@ def remedies(asked: Asked, target: float | None = None) -> Remedies:
     of_a_study = Remedies(
         f"Add larger counts to slots in the study, then {plan}",
         f'Set "risk: {risk:g}" in the study, then {plan}',
-        f"When the machine is quiet, {anew}",
+        f"When the machine is quiet, {fresh}",
     )
     match asked.kind:
         case "fluid":
-            return of_a_study._replace(quieter=f"Raise warmup_s or tolerance in the study, then {anew}")
+            return of_a_study._replace(quieter=f"Raise warmup_s or tolerance in the study, then {fresh}")
         case "observed":
             return of_a_study._replace(
                 larger=_LARGER_LOG, quieter=f"When the machine is quiet, write a new log, then {plan}"
