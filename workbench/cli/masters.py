@@ -8,7 +8,7 @@ from workbench.study import CLUSTER_KEYS, Study
 from workbench.testbed.spark import LOCAL, Cluster
 
 
-def _given(options: argparse.Namespace) -> dict[str, Any]:
+def given(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of a cluster that were given, by their names in a study."""
     named = {name: getattr(options, name) for name in ("master", *CLUSTER_KEYS)}
     return {name: value for name, value in named.items() if value is not None}
@@ -22,7 +22,7 @@ def cluster_of(options: argparse.Namespace) -> Cluster | None:
     WorkbenchError
         If a setting is missing, cannot be used, or is given without a master.
     """
-    settings = _given(options)
+    settings = given(options)
     if settings.get("master", LOCAL) == LOCAL:
         for name in settings.keys() & {*CLUSTER_KEYS}:
             raise WorkbenchError(
@@ -35,7 +35,7 @@ def cluster_of(options: argparse.Namespace) -> Cluster | None:
 
 def changes(options: argparse.Namespace) -> dict[str, Any]:
     """Return what the options change in a study: its master and settings of a cluster, none of which is left here."""
-    settings = _given(options)
+    settings = given(options)
     if settings.get("master") != LOCAL:
         return settings
     return {name: getattr(Study, name) for name in CLUSTER_KEYS} | settings

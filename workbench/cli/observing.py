@@ -34,6 +34,7 @@ def run_observe(options: argparse.Namespace) -> int:
             prices=options.prices,
             risk=options.risk,
             measured=options.measured,
+            outage_min=options.outage,
         )
     if options.json:
         print(json.dumps(_as_json(found, 60 * options.outage), indent=1))

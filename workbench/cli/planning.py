@@ -10,8 +10,8 @@ from pathlib import Path
 
 from workbench import report, units
 from workbench.cli import look, show_plan
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, complain, show, tell_partial
-from workbench.cli.masters import changes
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, complain, show, tell_partial
+from workbench.cli.masters import changes, given
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -20,6 +20,7 @@ from workbench.records import CapacityPlan, PlannedStudy, planned_to_dict
 from workbench.study import (
     DryRun,
     Planned,
+    asked_of,
     dry_run,
     find_query,
     intervals_left_out,
@@ -57,7 +58,9 @@ def run_plan(options: argparse.Namespace) -> int:
             if isinstance(event, Reused):
                 taken.append(event.measurement.started_at)
 
-        planned = run_study(study, journal, progress=say, answered=say.keep, listen=listen)
+        planned = run_study(
+            study, journal, progress=say, answered=say.keep, listen=listen, asked=asked_of(study, _repeated(options))
+        )
     runs = (*planned.exploration.runs, *planned.sweep)
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
@@ -72,6 +75,12 @@ def run_plan(options: argparse.Namespace) -> int:
         complain(f"no plan for {units.rate(rate)}: {reason}")
     complete = options.report is None or _report(output, options.report, quiet=options.json)
     return DONE if complete and planned.plans and not planned.refused else NOT_SUSTAINED
+
+
+def _repeated(options: argparse.Namespace) -> dict[str, object]:
+    """Give the options without which the same command would measure elsewhere, or again."""
+    kept = {name.replace("_", "-"): value for name, value in given(options).items()}
+    return kept if options.journal == JOURNAL else kept | {"journal": options.journal}
 
 
 def _show_recorded(path: Path) -> None:

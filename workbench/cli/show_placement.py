@@ -125,10 +125,10 @@ def _show_missed(
         return
     misses = "this placement does not carry" if alone else "no placement carries"
     busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
-    if busy:
-        remedy = ": ".join(filter(None, ("more tasks", more_tasks(given))))
-    else:
-        remedy = f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
+    tasks = more_tasks(given)
+    split = f"more tasks: {tasks}" if tasks else "more tasks" * busy
+    workers = "" if busy else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
+    remedy = ", and ".join(filter(None, (split, workers)))
     look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {misses}; try {remedy}")
 
 

@@ -161,7 +161,7 @@ def show_observed(
     """
     _require_named(log, "No event log is named", "log")
     given = {name: value for name, value in asked.items() if value is not None}
-    found = observe(log, targets=targets or (), **given)
+    found = observe(log, targets=targets or (), outage_min=outage_min, **given)
     show(observed_cards.cards(found, 60 * outage_min))
     return found
 

@@ -4,6 +4,7 @@ from workbench.study._drift import Drift, drift, refuse_loss, study_drift
 from workbench.study._dry_run import DryRun, dry_run
 from workbench.study.carry_out import (
     Planned,
+    asked_of,
     intervals_left_out,
     planned_document,
     prepare,
@@ -62,6 +63,7 @@ __all__ = [
     "Study",
     "StudyHistory",
     "Verified",
+    "asked_of",
     "check_placing",
     "draft",
     "drift",

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from workbench import defaults
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
@@ -26,12 +28,14 @@ from workbench.measuring import CapacityEstimator, Event, Rounded, ignore, resul
 from workbench.observing import RunningQuery, as_measurement, headroom, read_log
 from workbench.records import CapacityPlan, Day, FailedRun, InstanceType, Measurement, PlannedStudy, Refusal, Run
 from workbench.simulation import RateTrace
+from workbench.spelling import short, short_options
 from workbench.study.catalogue import find_query, recorded_query
 from workbench.study.spec import Study, study_from
 from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestbed, Testbed
 from workbench.workload import KeyFrequencies, Query, read_key_frequencies
 
 Find = Callable[..., Query]
+_HOW: Mapping[str, Any] = {"file": None, "options": {}, "scheduled": False}  # of a stored study, no keys of its file
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -62,11 +66,13 @@ def run_study(
     listen: Callable[[Event], None] = ignore,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
+    asked: Asked | None = None,
 ) -> Planned:
     """Explore, model and plan; see `study_steps`. What happens is shown to `listen`."""
-    return result_of(
-        study_steps(study, journal, progress=progress, answered=answered, testbed=testbed, estimator=estimator), listen
+    steps = study_steps(
+        study, journal, progress=progress, answered=answered, testbed=testbed, estimator=estimator, asked=asked
     )
+    return result_of(steps, listen)
 
 
 def study_steps(
@@ -77,6 +83,7 @@ def study_steps(
     answered: Callable[[str], None] | None = None,
     testbed: Testbed | None = None,
     estimator: CapacityEstimator | None = None,
+    asked: Asked | None = None,
 ) -> Generator[Event, None, Planned]:
     """Explore, model and plan: yield what happens and return the plans.
 
@@ -91,15 +98,18 @@ def study_steps(
         Called with the answer for each target after each round; by default `progress`.
     testbed, estimator
         Where and how to measure; by default as the study says.
+    asked
+        How the study is asked for, for the commands of advice; None: by its file, without options.
 
     Raises
     ------
     WorkbenchError
         When the query, the data or a budget is not available here, or too few budgets yield a capacity.
     """
+    asked = asked or asked_of(study)
     if study.log is not None:
         instances = read_instances(Path(study.prices)) if study.prices else ()
-        return plan_targets(study, replace(explored_log(study), asked=asked_of(study)), (), instances)
+        return plan_targets(study, replace(explored_log(study), asked=asked), (), instances)
     query, explorer, instances = prepare(study, journal, progress=progress, testbed=testbed, estimator=estimator)
     if shares_deployments(study, explorer.optimizer.testbed):
         together = explore_together(
@@ -119,7 +129,7 @@ def study_steps(
             estimator=optimizer.estimator,
             journal=journal,
         )
-    return plan_targets(study, replace(exploration, asked=asked_of(study)), swept, instances)
+    return plan_targets(study, replace(exploration, asked=asked), swept, instances)
 
 
 def explored_log(study: Study) -> Exploration:
@@ -155,9 +165,9 @@ def explored_running(study: Study, running: RunningQuery) -> Exploration:
     return conclude([run], "one log was read", form=study.form, choice="edge", growth=study.grows)
 
 
-def asked_of(study: Study) -> Asked:
-    """Say how a study asked for its runs."""
-    return Asked(study.testbed, study.file, study.log, risk=study.risk)
+def asked_of(study: Study, options: Mapping[str, object] = MappingProxyType({}), *, scheduled: bool = False) -> Asked:
+    """Say how a study asks for its runs; see `Asked` for the rest."""
+    return Asked(study.testbed, study.file, study.log, options, study.risk, scheduled)
 
 
 def shares_deployments(study: Study, testbed: Testbed) -> bool:
@@ -358,7 +368,7 @@ def _interval_gains(study: Study, swept: Sequence[Run]) -> Mapping[float, Interv
 def planned_document(planned: Planned) -> PlannedStudy:
     """Give the document of a finished study: its settings, runs and plans, without the model."""
     return PlannedStudy(
-        study=asdict(planned.study),
+        study=_settings(planned),
         reason=planned.exploration.reason,
         plans=planned.plans,
         refused=planned.refused,
@@ -366,6 +376,14 @@ def planned_document(planned: Planned) -> PlannedStudy:
         sweep=planned.sweep,
         instances=planned.instances,
     )
+
+
+def _settings(planned: Planned) -> dict[str, Any]:
+    """Give the settings of a study, and how it was asked for; no path of them names a folder above home."""
+    settings, asked = asdict(planned.study), planned.exploration.asked
+    paths = {name: short(settings[name]) for name in ("file", "log", "prices") if settings[name] is not None}
+    how = {"options": short_options(asked.options), "scheduled": asked.scheduled}
+    return settings | paths | {name: value for name, value in how.items() if value}
 
 
 def write_planned(planned: Planned, path: Path) -> None:
@@ -383,7 +401,9 @@ def read_planned(path: Path) -> Planned:
     """
     stored = PlannedStudy.from_json(path)
     given = {key: value for key, value in stored.study.items() if value is not None and value != []}
-    file = given.pop("file", None)
+    file, options, scheduled = (given.pop(name, default) for name, default in _HOW.items())
+    if not isinstance(options, Mapping):
+        raise WorkbenchError(f"The study in {path} has options that are no options of a command. Plan it again.")
     study = replace(study_from(given, f"The study in {path}"), file=file)
     shared = any(isinstance(run, Measurement) and run.estimate.from_readings for run in stored.runs)
     found = conclude(
@@ -394,9 +414,8 @@ def read_planned(path: Path) -> Planned:
         choice="edge" if shared else study.choice,
         growth=study.grows,
     )
-    return Planned(
-        study, replace(found, asked=asked_of(study)), stored.plans, stored.refused, stored.sweep, stored.instances
-    )
+    asked = asked_of(study, options, scheduled=bool(scheduled))
+    return Planned(study, replace(found, asked=asked), stored.plans, stored.refused, stored.sweep, stored.instances)
 
 
 def refuse_failures(planned: Planned) -> None:

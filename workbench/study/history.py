@@ -26,7 +26,7 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, ignore
 from workbench.records import Measurement, measurement_from_dict
-from workbench.study.carry_out import Planned, run_study, write_planned
+from workbench.study.carry_out import Planned, asked_of, run_study, write_planned
 from workbench.study.spec import Study
 from workbench.testbed import Testbed
 
@@ -102,7 +102,8 @@ class StudyHistory:
             before = self.runs[-1] if self.runs else None
             if before is not None:
                 self._put_away(before)  # a run that was killed in between: else all of it would be reused
-            planned = run_study(study, self.journal, listen=listen, testbed=testbed)
+            asked = asked_of(study, scheduled=True)
+            planned = run_study(study, self.journal, listen=listen, testbed=testbed, asked=asked)
             finished = self.folder / f"{self._now(before).strftime(_STAMP)}.json"
             write_planned(planned, finished)
             self._put_away(finished)

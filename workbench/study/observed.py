@@ -1,7 +1,6 @@
 """A running query, as its log shows it: what it sustains, what limits it, what an outage costs, and plans from it."""
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,9 +9,12 @@ from workbench.capacity.planning import read_instances
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery, as_measurement, headroom, read_log
-from workbench.study.carry_out import Planned, explored_running, plan_targets, read_planned
+from workbench.study.carry_out import Planned, asked_of, explored_running, plan_targets, read_planned
 from workbench.study.compared import Compared, compare
 from workbench.study.spec import Study
+
+OUTAGE_MIN = 10.0
+"""Outage that is asked about by default, minutes."""
 
 _COUNTS = 0.2  # share of the operators' time from which an operator's skew counts
 
@@ -104,6 +106,7 @@ def observe(
     risk: float | None = None,
     seed: int = 0,
     measured: str | Path | None = None,
+    outage_min: float = OUTAGE_MIN,
 ) -> Observed:
     """Read what a running query sustains from its log, and plan it for other rates.
 
@@ -125,6 +128,8 @@ def observe(
         Of the bootstrap.
     measured
         Plans of a study that was measured, to compare with: the path of what ``workbench plan`` wrote.
+    outage_min
+        Outage that is asked about, minutes, which the commands of advice repeat.
 
     Raises
     ------
@@ -148,8 +153,16 @@ def observe(
         risk=risk,
         seed=seed,
     )
-    options = {"query": query, "progress": progress, "interval": interval_s, "slot-cpus": slot_cpus, "prices": prices}
-    how = Asked("observed", log=str(log), options=_spelled(options), risk=risk)
+    options = {
+        "query": query,
+        "progress": progress and str(progress),
+        "interval": interval_s,
+        "slot-cpus": slot_cpus,
+        "prices": prices,
+        "outage": None if outage_min == OUTAGE_MIN else outage_min,
+        "measured": measured and str(measured),
+    }
+    how = asked_of(asked, {name: value for name, value in options.items() if value is not None})
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
     planned_before = None if measured is None else read_planned(Path(measured))
     running = read_log(log, query, progress)
@@ -184,8 +197,3 @@ def observe(
         return replace(known, planned=plan_targets(study, explored, (), instances))
     except WorkbenchError as error:
         return replace(known, unplanned=str(error))
-
-
-def _spelled(options: Mapping[str, object]) -> str:
-    """Write the options that are given as a shell reads them."""
-    return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None)

@@ -41,13 +41,10 @@ def cards(measurement: Measurement) -> list[Card]:
 def _capacity(measurement: Measurement) -> list[Card]:
     estimate = measurement.estimate
     data = probes(measurement.query, measurement.budget, estimate, ran=measurement.ran)
-    made = [probe for probe in estimate.probes if probe.phase != "warm-up"]
-    kind = "readings" if estimate.from_readings else "probes"
-    how, time = ("Measured", "") if measurement.ran else ("Found", " of simulated time")
     sentences = (
         f"{data.finding}.",
         findings.bracket(estimate),
-        f"{how} by {units.count(len(made))} {kind} in {units.seconds(estimate.seconds)}{time}.",
+        _found(measurement),
         findings.growing_state(estimate) if measurement.unbounded_state else "",
         findings.interval(measurement.interval) if measurement.ran else "",
     )
@@ -63,6 +60,17 @@ def _capacity(measurement: Measurement) -> list[Card]:
         ),
     )
     return [Card("capacity", title, finding, draw_probes(data), probes_table(measurement), html=html)]
+
+
+def _found(measurement: Measurement) -> str:
+    """Say how the rate was found, and in what time, if it took any."""
+    if measurement.testbed_kind == "recorded":
+        return "Taken from the table."
+    estimate = measurement.estimate
+    made = sum(probe.phase != "warm-up" for probe in estimate.probes)
+    how, time = ("Measured", "") if measurement.ran else ("Found", " of simulated time")
+    kind = "readings" if estimate.from_readings else "probes"
+    return f"{how} by {units.count(made)} {kind} in {units.seconds(estimate.seconds)}{time}."
 
 
 def _batches(measurement: Measurement) -> list[Card]:

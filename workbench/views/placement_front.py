@@ -84,9 +84,11 @@ def cares(study: PlacementStudy) -> dict[str, str]:
 
 def _carry(study: PlacementStudy) -> str:
     """Say what helps where no placement carries the rate."""
+    tasks = more_tasks(study.given)
+    more = f"Give the query more tasks: {tasks}." if tasks else ""
     if study.best.rate is not None and study.best.rate.resource == "task":
-        return f"Give the query more tasks: {more_tasks(study.given)}."
-    return f"Add a worker: -p workers {study.given.problem.workers + 1}"
+        return more or "Give the query more tasks."
+    return f"{more} Add a worker: -p workers {study.given.problem.workers + 1}".lstrip()
 
 
 def more_tasks(given: PlacementInput) -> str:

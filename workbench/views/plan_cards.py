@@ -1,7 +1,7 @@
 """The cards of a planned study: the answer, the capacity model, the exploration, the settings for Spark, advice."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
@@ -71,6 +71,7 @@ def _answer(planned: Planned) -> list[Card]:
             Column("Interval low", "records/s"),
             Column("Interval high", "records/s"),
             Column("Workers"),
+            Column("Worker type"),
             Column("Slots per worker, at most"),
             Column("Cost", f"{currency} per hour".strip()),
             Column("Cost", f"{currency} per month".strip()),
@@ -91,7 +92,8 @@ def _row(plan: CapacityPlan) -> tuple[str | float | None, ...]:
         plan.expected_rate,
         plan.low,
         plan.high,
-        None if price is None else f"{price.workers:,} x {price.instance.name}",
+        None if price is None else price.workers,
+        None if price is None else price.instance.name,
         None if price is None else price.slots_per_worker,
         None if price is None else price.per_hour,
         None if price is None else price.per_month,
@@ -262,18 +264,15 @@ def _doubts(planned: Planned) -> list[Card]:
 def _spark(planned: Planned) -> list[Card]:
     made = []
     for plan in planned.plans:
-        rows: list[tuple[str, str]] = sorted(plan.spark_conf().items())
+        rows: list[tuple[str, str | float]] = sorted(plan.spark_conf().items())
         if plan.has_interval:
             rows.append(("trigger interval, in the query's writeStream.trigger", f"{plan.budget.interval_s:g} s"))
         if plan.layout is not None:
-            rows += [(f"partitions of {stage}", f"{count:,}") for stage, count in plan.layout.partitions.items()]
+            rows += _counts("partitions of {}", plan.layout.partitions)
         if plan.low_layout is not None:
-            rows += [
-                (f"partitions of {stage}, restarted with {plan.low_slots:,} slots at the lowest load", f"{count:,}")
-                for stage, count in plan.low_layout.partitions.items()
-            ]
+            rows += _counts("partitions of {}, restarted at the lowest load", plan.low_layout.partitions)
         if plan.allocation is not None:
-            rows += [(f"tasks of {name}", f"{count:,}") for name, count in plan.allocation.tasks.items()]
+            rows += _counts("tasks of {}", plan.allocation.tasks)
         shares, figure = _dealt_out(plan)
         cores = f"{plan.executor.millicores / 1000:g}"
         container = f"{cores} core{'s' * (cores != '1')} and {units.count(plan.executor.memory_mb)} MB"
@@ -296,6 +295,10 @@ def _spark(planned: Planned) -> list[Card]:
             )
         )
     return made
+
+
+def _counts(name: str, counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(name.format(one), count) for one, count in counts.items()]
 
 
 def _dealt_out(plan: CapacityPlan) -> tuple[str, go.Figure | None]:

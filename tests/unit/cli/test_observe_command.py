@@ -178,7 +178,7 @@ def test_two_intervals_of_the_same_slots_are_explained(log, capsys):
 def test_advice_is_for_a_log_and_for_the_risk_that_was_asked_for(log, capsys):
     assert main(["observe", str(log), "--target", "40000", "120000"]) == 0
     by_margin = capsys.readouterr().out
-    assert f"Run: workbench observe {log} --target 120000 --risk 0.05" in by_margin
+    assert f"Run: workbench observe {log.name} --target 120000 --risk 0.05" in by_margin
     assert "Repeat runs" not in by_margin
     assert "Make at least" not in by_margin
     assert "Observe a log whose load comes closer to the maximum, or plan by risk" in by_margin
@@ -195,3 +195,24 @@ def test_the_command_that_is_advised_keeps_the_options_and_can_be_run(tmp_path, 
     assert re.fullmatch(r"observe 'a log' --interval 2(\.0)? --target \d+ --risk 0\.02", advised)
     main(shlex.split(advised))
     assert "Give the interval" not in capsys.readouterr().err
+
+
+def test_advice_repeats_every_option_and_the_plans_keep_them(log, capsys, tmp_path):
+    from workbench.study import read_planned
+
+    prices = tmp_path / "prices.csv"
+    prices.write_text(
+        "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nlarge,x,y,8,16384,0.5,USD,z,2026\n"
+    )
+    assert main(["observe", str(log), "--target", "40000", "--output", "before.json"]) == 0
+    capsys.readouterr()
+    given = ["--interval", "2", "--slot-cpus", "1", "--prices", str(prices), "--outage", "15"]
+    given += ["--measured", str(tmp_path / "before.json")]
+    assert main(["observe", str(log), "--target", "120000", *given, "--output", "plan.json"]) == 0
+    again = (
+        f"workbench observe {log.name} --interval 2 --slot-cpus 1 --prices prices.csv --outage 15 "
+        "--measured before.json --target 120000 --risk 0.05"
+    )
+    assert again in capsys.readouterr().out
+    assert read_planned(tmp_path / "plan.json").exploration.asked.observe(120000, 0.05) == again
+    assert str(tmp_path) not in (tmp_path / "plan.json").read_text()

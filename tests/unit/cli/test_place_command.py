@@ -188,6 +188,14 @@ def test_the_comparison_warns_where_no_placement_carries_the_rate(capsys, proble
     assert re.search(r"odrp chose its own number of tasks, \d+ instead of \d+\.", tight.out)
 
 
+def test_more_workers_alone_are_not_advised_where_a_task_needs_more_than_a_core(capsys, tmp_path):
+    given = {"workers": 4, "slots": 8, "operators": {"window": {"tasks": 18, "cpu": 1.4}}, "rate": 14000}
+    path = written(tmp_path, given | {"worker": {"cpus": 4, "io": 1e9, "net": 1e9}})
+    _, output = run(capsys, path)
+    said = " ".join(output.out.split())
+    assert "no placement carries; try more tasks: at least 26 of window, which has 18, and --workers 5" in said
+
+
 def test_one_placement_warns_where_it_does_not_carry_the_rate(capsys, problem):
     assert "asks for" not in run(capsys, problem)[1].out
     _, best = run(capsys, problem, "--cpus", 0.4)

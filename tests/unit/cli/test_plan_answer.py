@@ -100,3 +100,26 @@ def test_a_study_has_no_key_for_its_own_path(run, tmp_path):
     code, output = run()
     assert code == console.BAD_INPUT
     assert "unknown key 'file'" in output.err
+
+
+def test_advice_repeats_the_options_that_decide_where_and_what_is_measured(run, tmp_path):
+    from workbench.study import read_planned
+    from workbench.views.front import cares
+
+    _, output = run("--master", "local", "--journal", str(tmp_path / "mine.jsonl"))
+    again = "workbench plan study.yaml --master local --journal mine.jsonl"
+    assert f"then run: {again}" in output.out
+    stored = read_planned(tmp_path / "plan.json")
+    assert again.endswith(" ".join(f"--{name} {value}" for name, value in stored.exploration.asked.options.items()))
+    assert any(again in remedy for remedy in cares(stored.plans).values())
+    assert str(tmp_path) not in (tmp_path / "plan.json").read_text()
+
+
+def test_the_path_of_another_persons_study_is_not_shown(run, tmp_path):
+    from workbench.study import read_planned
+
+    run()
+    document = json.loads((tmp_path / "plan.json").read_text())
+    document["study"]["file"] = "/home/alice/acme/s.yaml"
+    (tmp_path / "plan.json").write_text(json.dumps(document))
+    assert read_planned(tmp_path / "plan.json").exploration.asked.plan() == "run: workbench plan s.yaml"

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -199,3 +200,9 @@ def test_a_study_may_explore_at_the_edge(tmp_path):
     assert outcome(read_planned(tmp_path / "p.json")) == outcome(made)
     with pytest.raises(WorkbenchError, match=r"choice is 'random'; it must be one of improvement, edge"):
         study_from({"query": "q", "targets": [1], "slots": [1], "memory_mb": [512], "choice": "random"})
+
+
+def test_the_plans_that_ship_advise_what_would_be_advised_now():
+    stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
+    again = plan_targets(stored.study, stored.exploration, stored.sweep, stored.instances)
+    assert [plan.verdict.remedy for plan in stored.plans] == [plan.verdict.remedy for plan in again.plans]

@@ -45,6 +45,14 @@ def test_every_run_is_measured_afresh_and_knows_the_one_before(history):
     assert history.measured == ()
 
 
+def test_its_advice_is_to_run_the_report_again(history):
+    planned, _ = history.run(replace(STUDY, file="/home/alice/weekly.yaml"))
+    assert planned.exploration.asked.plan() == "run the report again"
+    (stored,) = history.runs
+    assert read_planned(stored).exploration.asked.plan() == "run the report again"
+    assert "alice" not in stored.read_text()
+
+
 def test_a_run_that_failed_goes_on_from_its_journal(history):
     with pytest.raises(WorkbenchError, match="disk is full"):
         history.run(STUDY, testbed=Failing(seed=1))

@@ -83,6 +83,13 @@ def test_the_plan_of_the_method_asked_for_is_shown():
     )
 
 
+def test_workers_alone_are_not_advised_where_a_task_needs_more_than_a_core(tmp_path):
+    given = {"workers": 2, "slots": 4, "operators": {"window": {"tasks": 4, "cpu": 1.4}}, "rate": 14000}
+    path = written(tmp_path, given | {"worker": {"cpus": 2, "io": 1e9, "net": 1e9}})
+    advised = " ".join(cares(study_placement(read_placement_input(path), samples=1)).values())
+    assert "more tasks: at least 6 of window, which has 4. Add a worker: -p workers 3" in advised
+
+
 def test_a_method_that_there_is_not_is_refused():
     with pytest.raises(WorkbenchError, match="There is no placement method 'magic'; use one of fastest, optimal"):
         study_placement(read_placement_input(SHIPPED), method="magic")

@@ -191,3 +191,11 @@ def test_cards_of_a_simulated_run_speak_of_nothing_that_it_lacks(measurement):
     )
     for lacking in ("Another deployment", "others used", "quiet", "interval", "watermark", "quota", "Trigger"):
         assert lacking not in said, lacking
+
+
+def test_a_row_of_a_table_took_no_time(measurement):
+    recorded = replace(measurement, testbed_kind="recorded", testbed="table rates.csv")
+    (capacity,) = (card for card in cards(recorded) if card.name == "capacity")
+    assert "Taken from the table." in capacity.finding
+    assert "simulated" not in capacity.finding
+    assert "probes" not in capacity.finding

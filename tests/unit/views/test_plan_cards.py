@@ -8,6 +8,7 @@ from figure_checks import check_figure
 
 from workbench import units
 from workbench.capacity import ModelFinding, Stage, micro_batch_layout
+from workbench.capacity.planning import InstanceType, Price
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.report import render, show_planned
@@ -153,6 +154,23 @@ def test_the_settings_name_the_containers(planned):
     assert "The driver is not included in the price" not in card.finding  # there is none
     assert "The last rows are not Spark settings" in card.finding
     assert ("spark.kubernetes.executor.request.cores", f"{plan.executor.millicores}m") in card.table.rows
+
+
+def test_counts_are_numbers_in_csv_and_have_commas_on_the_page(planned):
+    plan = planned.plans[1]
+    many = dict.fromkeys(plan.allocation.tasks, 8055)
+    large = replace(planned, plans=(replace(plan, allocation=replace(plan.allocation, tasks=many)),))
+    card = next(card for card in cards(large) if card.name.startswith("settings-"))
+    for name in many:
+        assert f"tasks of {name},8055\r\n" in card.table.csv()
+    assert ">8,055</td>" in card.table_html()
+
+
+def test_workers_are_a_number_and_their_type_a_name(planned):
+    instance = InstanceType("large", "x", "y", 8, 16384, 0.5, "USD", "z", "2026")
+    price = Price(instance, 8055, 1, 4027.5, 0)
+    card, *_ = cards(replace(planned, plans=(replace(planned.plans[0], price=price),)))
+    assert ",8055,large," in card.table.csv()
 
 
 def test_slots_of_the_executors_add_up(planned):

@@ -4,11 +4,26 @@ from workbench.capacity.model import Asked, remedies
 
 
 def test_a_command_names_the_file_that_is_known_as_a_shell_reads_it():
-    assert Asked(study="my studies/q5.yaml").plan == "workbench plan 'my studies/q5.yaml'"
-    assert Asked().plan == "workbench plan STUDY.yaml"
-    read = Asked("observed", log="app 1", options="--interval 2")
+    assert Asked(study="my studies/q5.yaml").plan() == "run: workbench plan 'my studies/q5.yaml'"
+    assert Asked().plan() == "run: workbench plan STUDY.yaml"
+    read = Asked("observed", log="app 1", options={"interval": 2.0})
     assert read.observe(1e6, 0.05) == "workbench observe 'app 1' --interval 2 --target 1000000 --risk 0.05"
     assert read.observe(another=True) == "workbench observe LOG --interval 2"
+
+
+def test_the_options_of_a_plan_are_repeated():
+    given = {"master": "spark://one:7077", "checkpoint": "/mnt/all", "journal": "mine.jsonl"}
+    advised = remedies(Asked(study="slow.yaml", options=given))
+    there = "run: workbench plan slow.yaml --master spark://one:7077 --checkpoint /mnt/all"
+    assert advised.safer.endswith(f"{there} --journal mine.jsonl")
+    assert advised.larger.endswith(f"{there} --journal mine.jsonl")
+    assert advised.quieter.endswith(f"{there} --journal NEW.jsonl")
+
+
+def test_what_a_report_measures_is_measured_again_by_the_report():
+    for kind in ("spark", "fluid", "recorded"):
+        for each in remedies(Asked(kind, "slow.yaml", scheduled=True)):
+            assert each.endswith("run the report again")
 
 
 def test_less_risk_is_advised_than_was_asked_for():
@@ -25,13 +40,3 @@ def test_a_simulated_run_needs_no_quiet_machine():
 def test_a_study_of_a_log_is_planned_again_and_not_observed():
     advised = remedies(Asked("observed", "a.yaml", "app"), 2e5)
     assert all("workbench plan a.yaml" in each for each in (advised.safer, advised.quieter))
-
-
-def test_a_path_below_this_folder_or_home_names_neither(tmp_path, monkeypatch):
-    home, here = tmp_path / "jane", tmp_path / "work"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    monkeypatch.setenv("HOME", str(home))
-    assert Asked(study=str(here / "data" / "q5.yaml")).plan == "workbench plan data/q5.yaml"
-    assert Asked(study=str(home / "q 5.yaml")).plan == "workbench plan ~/'q 5.yaml'"
-    assert Asked(study="/else/q5.yaml").plan == "workbench plan /else/q5.yaml"

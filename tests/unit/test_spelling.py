@@ -1,0 +1,69 @@
+"""Paths in advice can be copied, and name no folder above this one or home."""
+
+import pytest
+
+from workbench.spelling import short, spelled, spelled_options
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path / "jane"))
+    return folder
+
+
+def test_a_path_is_named_from_this_folder_or_home(here, tmp_path):
+    assert spelled(here / "data" / "q5.yaml") == "data/q5.yaml"
+    assert spelled(tmp_path / "jane" / "q 5.yaml") == "~/'q 5.yaml'"
+    assert short(tmp_path / "jane" / "q 5.yaml") == short("~/q 5.yaml") == "~/q 5.yaml"
+    assert spelled("../else/q5.yaml") == "../else/q5.yaml"
+
+
+@pytest.mark.usefixtures("here")
+def test_of_a_path_elsewhere_the_name_is_left():
+    assert spelled("/home/alice/acme/s.yaml") == "s.yaml"
+    assert spelled("/tmp/x y/my study.yaml") == "'my study.yaml'"
+
+
+def test_a_path_has_no_detours(here, tmp_path):
+    (here / "a b").mkdir()
+    assert spelled("a b/../slow.yaml") == "slow.yaml"
+    (tmp_path / "far" / "deep").mkdir(parents=True)
+    (here / "link").symlink_to(tmp_path / "far" / "deep")
+    assert spelled("link/../slow.yaml") == "../far/slow.yaml"  # as the system reads it
+    assert spelled("link/slow.yaml") == "link/slow.yaml"
+
+
+def test_a_folder_that_is_reached_by_a_link_is_this_folder(here, tmp_path, monkeypatch):
+    (tmp_path / "other").symlink_to(here)
+    assert spelled(tmp_path / "other" / "q5.yaml") == "q5.yaml"
+    monkeypatch.setenv("HOME", str(tmp_path / "lane"))
+    (tmp_path / "jane").mkdir()
+    (tmp_path / "lane").symlink_to(tmp_path / "jane")
+    assert spelled(tmp_path / "jane" / "q5.yaml") == "~/q5.yaml"
+
+
+def test_the_root_is_no_folder_to_name_paths_from(monkeypatch):
+    monkeypatch.chdir("/")
+    monkeypatch.setenv("HOME", "/")
+    assert spelled("/home/alice/s.yaml") == "s.yaml"
+
+
+def test_a_folder_that_was_deleted_is_no_obstacle(here):
+    here.rmdir()
+    assert spelled("s.yaml") == "s.yaml"
+    assert spelled("/home/alice/s.yaml") == "s.yaml"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_leading_dash_begins_no_option():
+    assert spelled("-lead.yaml") == "./-lead.yaml"
+    assert spelled_options({"query": "-q", "prices": "-p.csv"}) == "--query=-q --prices ./-p.csv"
+
+
+def test_options_are_spelled_with_short_paths(here):
+    given = {"query": "my q", "interval": 2.0, "prices": "/home/alice/p.csv", "journal": str(here / "m.jsonl")}
+    assert spelled_options(given) == "--query 'my q' --interval 2 --prices p.csv --journal m.jsonl"
+    assert spelled_options({"checkpoint": "/mnt/all/here"}) == "--checkpoint /mnt/all/here"  # the executors' path
