@@ -24,7 +24,7 @@ from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.connector import connector_jars, connector_version
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
-from workbench.testbed.spark.process import ENDS_ON_CLUSTER_S, ENDS_S, DriverProcess, answer, ended, go_on
+from workbench.testbed.spark.process import ENDS_ON_CLUSTER_S, ENDS_S, DriverProcess, answer, ended, go_on, keeping
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -238,8 +238,8 @@ class SparkTestbed:
                 ours.callback(shutil.rmtree, folder, ignore_errors=True)
             else:
                 (folder := disk / "run").mkdir()
-            keep = getattr(self.progress, "keep", self.progress)  # what is left stays in sight
-            process = DriverProcess(folder, disk, quota, ENDS_ON_CLUSTER_S if self.cluster else ENDS_S, keep)
+            ends_s = ENDS_ON_CLUSTER_S if self.cluster else ENDS_S
+            process = DriverProcess(folder, disk, quota, ends_s, keeping(self.progress))
             ours.pop_all()
         with process as driver:
             generator: Generator | TopicRows | Dataset = query.dataset

@@ -1,9 +1,11 @@
 """What is said when Spark's driver process is gone."""
 
 import signal
+from multiprocessing import Pipe
 
 import pytest
 
+from workbench.cli.progress import Progress
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.process import LEFT, DriverProcess, answer, ended
 
@@ -65,6 +67,16 @@ def test_what_a_driver_leaves_is_said(folders):
     with DriverProcess(*folders, None, say=said.append):
         (folders[0] / "driver.log").write_text(f"a line\n{LEFT}the checkpoints in hdfs://n/c: remove the folder\n")
     assert said == ["the checkpoints in hdfs://n/c: remove the folder"]
+
+
+def test_a_warning_of_the_driver_stays_in_sight():
+    ours, theirs = Pipe()
+    for message in (("progress", "warming up"), ("warning", "the topic is read again"), ("done", 1)):
+        theirs.send(message)
+    shown, kept = [], []
+    progress = Progress(shown.append, kept.append, kept.append)
+    assert answer(ours, progress) == 1
+    assert (shown, kept) == (["warming up"], ["the topic is read again"])
 
 
 def test_a_driver_that_does_not_end_is_killed_and_named(folders):
