@@ -51,6 +51,7 @@ class SparkRun:
     _connection: Connection
     _check: Callable[[], None] = go_on
     _said: Callable[[], str] = str
+    _progress: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.deployed = self.budget
@@ -107,7 +108,7 @@ class SparkRun:
             self._connection.send((verb, value))
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ended(self._said()) from error
-        return answer(self._connection, check=self._check, said=self._said)
+        return answer(self._connection, self._progress, self._check, self._said)
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,7 @@ class SparkTestbed:
                 facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
             here = there or replace(describe(), slots=slots)
             machine = replace(here, facts={**here.facts, **facts})
-            yield SparkRun(budget, machine, source, driver.connection, self.check_owner, driver.said)
+            yield SparkRun(budget, machine, source, driver.connection, self.check_owner, driver.said, self.progress)
 
     @contextmanager
     def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:
