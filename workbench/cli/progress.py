@@ -62,9 +62,13 @@ class Progress:
     def tell(self, event: Event) -> None:
         """Say what happened while something was measured; complete rounds and failures stay in sight."""
         self._ended += isinstance(event, Finished | Reused | Failed)
-        if isinstance(event, Finished) and self._runs is not None:
-            self.end(describe_run(event.measurement, self._ended, self._runs))
         text = describe(event)
+        if self._runs is not None:
+            match event:
+                case Finished(measurement=run):
+                    self.end(describe_run(run, self._ended, self._runs))
+                case Failed(run=run):
+                    text = describe_run(run, self._ended, self._runs)
         if text is not None:
             (self.keep if isinstance(event, CutShort | Failed | GivenUp | Rounded) else self.show)(text)
 

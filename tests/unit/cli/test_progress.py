@@ -5,10 +5,11 @@ from functools import partial
 
 import pytest
 from example_measurement import example_measurement
+from failed_run import failed_run
 from terminal_session import CODES
 
 from workbench.cli.progress import Lines, Progress, progress
-from workbench.measuring import Finished, Reused
+from workbench.measuring import Failed, Finished, Reused
 
 SAID = (
     "probe 2 at 7.32 M records/s: overloaded (so far 6.9 M to 7.32 M). Only 98 % of the 117 M due rows were "
@@ -147,6 +148,13 @@ def test_failures_and_runs_that_are_recorded_count_too():
     pipe.progress.tell(Reused("key", example_measurement()))
     pipe.progress.tell(Finished("key", example_measurement()))
     assert [line.split(" · ")[0] for line in pipe.written] == ["[    0 s] run 2/2"]
+
+
+def test_a_run_that_failed_has_its_number():
+    pipe, failed = Pipe(), Failed(failed_run(example_measurement(), "It was lost."))
+    pipe.progress.tell(failed)
+    assert pipe.written[0].startswith("[    0 s] run 1/2 · ")
+    assert pipe.written[0].endswith(" failed: It was lost.")
 
 
 def test_simulated_lines_have_no_time():
