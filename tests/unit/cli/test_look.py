@@ -76,7 +76,7 @@ def test_a_number_stays_with_its_unit():
         assert look._GAP not in "".join(lines)
 
 
-REMEDY = "60 M records/s: risky. Add larger counts to slots in the study, then run: workbench plan 'my folder/study.yaml'"
+REMEDY = "60 M records/s: risky. Add larger counts to slots, then run: workbench plan 'my folder/study.yaml'"
 
 
 def test_a_command_is_never_broken_on_a_terminal():
