@@ -83,7 +83,9 @@ def within(
         allowed = f"a finite number {'of ' if ends[0] == '[' else ''}{above} {low:g}"
     else:
         allowed = f"{above} {low:g} and {'at most' if ends[1] == ']' else 'below'} {high:g}"
-    raise WorkbenchError(f"{thing} is {shown(value)}; it must be {allowed}{f' ({unit})' if unit else ''}.")
+    raise WorkbenchError(
+        f"{thing} is {shown(value)}; it must be {allowed}{f' ({unit})' if unit else ''}.{_comma(value)}"
+    )
 
 
 def positive(thing: str, value: object, unit: str = "") -> float:
@@ -100,10 +102,18 @@ def whole(thing: str, value: object, least: int = 1, most: int | None = None) ->
     """Return a whole number from `least` to `most` as an int."""
     number = integer(value)
     if number is None or number < least:
-        raise WorkbenchError(f"{thing} is {shown(value)}; it must be a whole number of at least {least}.")
+        raise WorkbenchError(
+            f"{thing} is {shown(value)}; it must be a whole number of at least {least}.{_comma(value)}"
+        )
     if most is not None and number > most:
         raise WorkbenchError(f"{thing} is {shown(value)}; it must be at most {most:,}.")
     return number
+
+
+def _comma(value: object) -> str:
+    """Say what is wrong with a text such as ``"1,024"``."""
+    written = isinstance(value, str) and "," in value and value.replace(",", "").replace(".", "").strip().isdigit()
+    return " Write it without quotes and commas." if written else ""
 
 
 def not_negatives(thing: str, values: Iterable[float]) -> list[float]:
