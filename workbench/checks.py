@@ -20,9 +20,9 @@ def require(condition: bool, message: str) -> None:
 
 
 def shown(value: object) -> str:
-    """Show a value in an error message; a long one is cut."""
+    """Show a value in an error message, numbers with commas; a long one is cut."""
     try:
-        text = repr(value)
+        text = f"{value:,}" if type(value) in {int, float} else repr(value)
     except ValueError:  # Python writes no integer of thousands of digits
         return "a number of thousands of digits"
     except RecursionError:
