@@ -20,9 +20,9 @@ def require(condition: bool, message: str) -> None:
 
 
 def shown(value: object) -> str:
-    """Show a value in an error message; a long one is cut."""
+    """Show a value in an error message, numbers with commas; a long one is cut."""
     try:
-        text = repr(value)
+        text = f"{value:,}" if type(value) in {int, float} else repr(value)
     except ValueError:  # Python writes no integer of thousands of digits
         return "a number of thousands of digits"
     except RecursionError:
@@ -83,7 +83,9 @@ def within(
         allowed = f"a finite number {'of ' if ends[0] == '[' else ''}{above} {low:g}"
     else:
         allowed = f"{above} {low:g} and {'at most' if ends[1] == ']' else 'below'} {high:g}"
-    raise WorkbenchError(f"{thing} is {shown(value)}; it must be {allowed}{f' ({unit})' if unit else ''}.")
+    raise WorkbenchError(
+        f"{thing} is {shown(value)}; it must be {allowed}{f' ({unit})' if unit else ''}.{_comma(value)}"
+    )
 
 
 def positive(thing: str, value: object, unit: str = "") -> float:
@@ -100,10 +102,18 @@ def whole(thing: str, value: object, least: int = 1, most: int | None = None) ->
     """Return a whole number from `least` to `most` as an int."""
     number = integer(value)
     if number is None or number < least:
-        raise WorkbenchError(f"{thing} is {shown(value)}; it must be a whole number of at least {least}.")
+        raise WorkbenchError(
+            f"{thing} is {shown(value)}; it must be a whole number of at least {least}.{_comma(value)}"
+        )
     if most is not None and number > most:
         raise WorkbenchError(f"{thing} is {shown(value)}; it must be at most {most:,}.")
     return number
+
+
+def _comma(value: object) -> str:
+    """Say what is wrong with a text such as ``"1,024"``."""
+    written = isinstance(value, str) and "," in value and value.replace(",", "").replace(".", "").strip().isdigit()
+    return " Write it without quotes and commas." if written else ""
 
 
 def not_negatives(thing: str, values: Iterable[float]) -> list[float]:

@@ -1,7 +1,8 @@
 """How documents are read: whole files of a bounded size, as strict JSON, YAML or CSV.
 
-Strict means that a key given twice is refused (PyYAML and Python's json keep the last), and that ``1e6`` is a number in
-YAML too (YAML 1.1 has it as a text). What is nested too deeply is refused before anything recurses into it.
+Strict means that a key given twice is refused (PyYAML and Python's json keep the last), that ``1e6`` is a number in
+YAML too (YAML 1.1 has it as a text), and that no number begins with a zero. What is nested too deeply is refused before
+anything recurses into it.
 """
 
 import csv
@@ -22,6 +23,7 @@ from workbench.checks import shown
 from workbench.errors import WorkbenchError
 
 _EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
+_DIGITS = re.compile(r"[-+]?0[0-9]+$")
 _BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\x00\x00")
 _LONGEST_CELL = 131_072  # characters, the csv module's
@@ -44,8 +46,27 @@ class _StrictLoader(yaml.SafeLoader):
                 seen.add(key.value)
         return node
 
+    def construct_yaml_int(self, node: Any) -> int:  # noqa: ANN401 - the base class's
+        """Read a whole number in base ten, or after 0x and 0b: YAML takes 024 for 20."""
+        _refuse_leading_zero(node.value)
+        return super().construct_yaml_int(node)
 
-_StrictLoader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))
+    def construct_yaml_float(self, node: Any) -> float:  # noqa: ANN401 - the base class's
+        """Read a number."""
+        _refuse_leading_zero(node.value)
+        return super().construct_yaml_float(node)
+
+
+def _refuse_leading_zero(text: str) -> None:
+    """Refuse what a comma has left of a number in a list: ``[1,024]`` is 1 and 024."""
+    if re.match(r"[-+]?0[\d_]", text):
+        raise ValueError(f"{text} begins with a zero; write numbers without commas: 1024, not 1,024")
+
+
+for _tag, _pattern in (("float", _EXPONENT), ("int", _DIGITS)):
+    _StrictLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list("-+0123456789"))
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_yaml_int)
+_StrictLoader.add_constructor("tag:yaml.org,2002:float", _StrictLoader.construct_yaml_float)
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:

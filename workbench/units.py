@@ -18,7 +18,7 @@ _LEAST = 1e-15  # what is nearer to 0 is left over of a calculation, in any unit
 _LARGE = ("", "k", "M", "G", "T", "P")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _READ = ("", "K", "M", "G")
-_RATE = re.compile(r"\s*(\d[\d,]*\.?\d*(?:[eE][+-]?\d{1,3})?)\s*([kKmMgG]?)\s*(?:records/s)?\s*")
+_RATE = re.compile(r"\s*((?:\d{1,3}(?:,\d{3})+|\d+)\.?\d*(?:[eE][+-]?\d{1,3})?)\s*([kKmMgG]?)\s*(?:records/s)?\s*")
 _SMALL = ("s", "ms", "µs", "ns")
 _BEFORE_A_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGTP]|MB|GB|%|core|records/s)(?!\w))|(?<=\d [kMGTP]) (?=records/s)")
 

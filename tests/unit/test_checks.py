@@ -28,10 +28,19 @@ def test_the_ends_of_a_range_pass_if_their_bracket_is_square():
     ("check", "message"),
     [
         (lambda: checks.positive("cpus", 0, "cores"), "cpus is 0; it must be a finite number above 0 (cores)."),
+        (lambda: checks.whole("slots", 120_000, most=9), "slots is 120,000; it must be at most 9."),
         (lambda: checks.positive("cpus", value=True), "cpus is True; it must be a finite number above 0."),
-        (lambda: checks.positive("cpus", 10**400), "cpus is 1000"),
+        (lambda: checks.positive("cpus", 10**400), "cpus is 10,000,000,000"),
         (lambda: checks.not_negative("io", math.inf), "io is inf; it must be a finite number of at least 0."),
         (lambda: checks.not_negative("io", "1"), "io is '1'; it must be a finite number of at least 0."),
+        (
+            lambda: checks.whole("slots", "1,024"),
+            "slots is '1,024'; it must be a whole number of at least 1. Write it without quotes and commas.",
+        ),
+        (
+            lambda: checks.positive("rate", "2,000,000.5"),
+            "rate is '2,000,000.5'; it must be a finite number above 0. Write it without quotes and commas.",
+        ),
         (lambda: checks.whole("slots", 1.5), "slots is 1.5; it must be a whole number of at least 1."),
         (lambda: checks.whole("slots", math.nan), "slots is nan; it must be a whole number of at least 1."),
         (

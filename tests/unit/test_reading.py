@@ -36,6 +36,10 @@ def test_a_key_that_is_there_twice_is_refused_in_what_is_written_by_hand():
         ("? [a]\n: 1", "unhashable"),
         ("\0", "special characters"),
         ("*nowhere", "undefined alias"),
+        ("[1,024]", "024 begins with a zero; write numbers without commas: 1024, not 1,024"),
+        ("[1,089]", "089 begins with a zero"),
+        ("[1,024.5]", "024.5 begins with a zero"),
+        ("a: 010", "010 begins with a zero"),
     ],
 )
 def test_what_yaml_cannot_construct_is_a_value_error(text, message):
@@ -84,6 +88,10 @@ def test_a_cell_that_is_no_finite_number_is_refused(text):
 def test_a_merge_key_may_override_what_it_merges():
     text = "defs:\n  a: &a {x: 1}\n  b: &b\n    <<: *a\n    x: 2\nc:\n  <<: *b\n  y: 3\n"
     assert parse_yaml(text)["c"] == {"x": 2, "y": 3}
+
+
+def test_a_zero_alone_and_texts_of_digits_stay_what_they_are():
+    assert parse_yaml("[0, 0.5, 0e3, 0x1F, '024', 1_024, -0]") == [0, 0.5, 0, 31, "024", 1024, 0]
 
 
 def test_json_with_brackets_in_its_texts_may_be_as_long_as_any_other():

@@ -89,7 +89,7 @@ def test_a_rate_as_people_write_it(text, rate):
     assert units.read_rate(text) == rate
 
 
-@pytest.mark.parametrize("text", ["", "many", "-3", "0", "1.5 MB", "1e999", "nan"])
+@pytest.mark.parametrize("text", ["", "many", "-3", "0", "1.5 MB", "1e999", "nan", "1,5", "1,50,000"])
 def test_what_is_no_rate_is_refused(text):
     with pytest.raises(WorkbenchError, match=r"The rate is '.*'; write records/s above 0, such as 1,500,000 or 1\.5 M"):
         units.read_rate(text)

@@ -22,6 +22,7 @@ from workbench.escaping import for_terminal
 
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
 _LONG = 24  # letters from which on a word may be broken, but for one of the first column, which is a name
+_COMMAND = ": workbench "  # how one begins that ends a sentence
 _UNBOUNDED = 10_000
 _GAP = "\N{BRAILLE PATTERN BLANK}"  # of a number and its unit while lines are broken, which rich does at any blank
 
@@ -147,8 +148,16 @@ def answer(out: Console, text: str) -> None:
 
 
 def line(out: Console, text: str) -> None:
-    """Print a sentence or a note, broken between words on a terminal only."""
-    out.print(text, soft_wrap=not out.is_terminal)
+    """Print a sentence or a note, broken between words on a terminal only.
+
+    There the command it ends with has a line of its own, never broken, so that it can be copied.
+    """
+    said, found, arguments = text.partition(_COMMAND)
+    if found and out.is_terminal:
+        out.print(f"{said}:")
+        out.print(f"  workbench {arguments}", soft_wrap=True)
+    else:
+        out.print(text, soft_wrap=not out.is_terminal)
 
 
 def path(out: Console, name: str, value: object) -> None:

@@ -72,7 +72,7 @@ def run_measure(options: argparse.Namespace) -> int:
     query, budget, testbed = _asked(options)
     estimator = _estimator(options)
     output = Path(options.output or f".workbench/{_file_name(query.name)}.json")
-    with progress() as say:
+    with progress(runs=(1, 1)) as say:
         live = replace(testbed, progress=say)
         events = measure(Configuration(query, budget), live, estimator, journal, costs=options.costs, output=output)
         measurement = result_of(events, say.tell)

@@ -4,9 +4,10 @@ import math
 import os
 import stat
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from rich.console import Console
 from rich.text import Text
@@ -61,9 +62,13 @@ class Progress:
     def tell(self, event: Event) -> None:
         """Say what happened while something was measured; complete rounds and failures stay in sight."""
         self._ended += isinstance(event, Finished | Reused | Failed)
-        if isinstance(event, Finished) and self._runs is not None:
-            self.end(describe_run(event.measurement, self._ended, self._runs))
         text = describe(event)
+        if self._runs is not None:
+            match event:
+                case Finished(measurement=run):
+                    self.end(describe_run(run, self._ended, self._runs))
+                case Failed(run=run):
+                    text = describe_run(run, self._ended, self._runs)
         if text is not None:
             (self.keep if isinstance(event, CutShort | Failed | GivenUp | Rounded) else self.show)(text)
 
@@ -100,12 +105,12 @@ def progress(
         if read:
             print(for_terminal(text), file=sys.stderr, flush=True)
 
-    lines = Lines(write, timed=timed)
-    yield Progress(lines.show, lines.keep, lines.keep, runs)
+    with closing(Lines(write, timed=timed)) as lines:
+        yield Progress(lines.show, lines.keep, lines.keep, runs)
 
 
 class Lines:
-    """Lines for a file or a pipe: the first, those that are kept, and what goes on where a minute passed without one.
+    """Lines for a file or a pipe: the first, those that are kept, and what goes on after a minute without one.
 
     Parameters
     ----------
@@ -113,25 +118,58 @@ class Lines:
         Writes a line.
     clock
         Gives seconds.
+    timer
+        Makes a timer: given seconds and what to call then, it can be started and cancelled.
     timed
         Whether a line begins with the seconds that have passed.
     """
 
     def __init__(
-        self, write: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic, timed: bool = True
+        self,
+        write: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer,
+        timed: bool = True,
     ) -> None:
-        self._write, self._clock, self._timed = write, clock, timed
+        self._write, self._clock, self._make_timer, self._timed = write, clock, timer, timed
         self._begun, self._last = clock(), -math.inf
+        self._lock = threading.RLock()
+        self._latest = ""  # what goes on and is not written yet
+        self._timer: threading.Timer | None = None  # writes it
 
     def show(self, text: str) -> None:
-        """Write what goes on if nothing was written for a minute."""
-        if self._clock() - self._last >= _SILENCE_S:
-            self.keep(text)
+        """Write what goes on as soon as nothing was written for a minute, unless something else goes on by then."""
+        with self._lock:
+            wait_s = self._last + _SILENCE_S - self._clock()
+            if wait_s <= 0:
+                self.keep(text)
+                return
+            self._latest = text
+            if self._timer is None:
+                self._timer = self._make_timer(wait_s, self._ring)
+                self._timer.daemon = True
+                self._timer.start()
 
     def keep(self, text: str) -> None:
         """Write a line."""
-        self._last = self._clock()
-        self._write(f"[{self._last - self._begun:5.0f} s] {text}" if self._timed else text)
+        with self._lock:
+            self.close()
+            self._last = self._clock()
+            self._write(f"[{self._last - self._begun:5.0f} s] {text}" if self._timed else text)
+
+    def close(self) -> None:
+        """Forget what is not written yet."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer, self._latest = None, ""
+
+    def _ring(self) -> None:
+        with self._lock, suppress(OSError):  # the reader is gone: the next line in the main thread meets it, too
+            self._timer = None
+            if self._latest:
+                self.show(self._latest)
 
 
 def _one_line(text: str, end: str, width: int) -> Text:

@@ -5,7 +5,7 @@ import math
 from workbench import units
 from workbench.dataflow import Budget
 from workbench.measuring.events import CutShort, Deployed, Event, Failed, GivenUp, LoadProbed, Probed, Rounded, Turned
-from workbench.records import Measurement, Probe
+from workbench.records import FailedRun, Measurement, Probe
 
 
 def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
@@ -33,7 +33,7 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
             divided = "" if probe.partitions is None else f" with {probe.partitions:,} partitions"
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
-            text = f"{_slots(run.budget)} failed: {run.failure}"
+            text = _describe_failure(run)
         case CutShort(reason=reason):
             text = f"the rates are known, the costs are not: {reason}"
         case GivenUp(reason=reason):
@@ -41,14 +41,23 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
     return text
 
 
-def describe_run(run: Measurement, number: int, runs: tuple[int, int]) -> str:
-    """Say in one line what a finished run sustains; `runs` are the least and the most of them."""
+def describe_run(run: Measurement | FailedRun, number: int, runs: tuple[int, int]) -> str:
+    """Say in one line what a run sustains or why it failed; `runs` are the least and the most of them."""
     least, most = runs
     of_all = "" if number > most else f"/{most}" if least == most else f" of at most {most}"
+    said = _describe_failure(run) if isinstance(run, FailedRun) else _describe_finished(run)
+    return f"run {number}{of_all} · {said}"
+
+
+def _describe_failure(run: FailedRun) -> str:
+    return f"{_slots(run.budget)} failed: {run.failure}"
+
+
+def _describe_finished(run: Measurement) -> str:
     estimate, what = run.estimate, "reading" if run.estimate.from_readings else "probe"
     found = "no rate sustained" if estimate.rate is None else units.rate(estimate.middle)
     made = units.some(sum(probe.phase != "warm-up" for probe in estimate.probes), what)
-    return f"run {number}{of_all} · {_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
+    return f"{_slots(run.budget)} · {found}{_bracket(estimate.low, estimate.high)} · {made}"
 
 
 def _slots(budget: Budget) -> str:

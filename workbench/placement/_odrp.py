@@ -237,8 +237,8 @@ def _sizes(
     needed = sum(min(allowed) for allowed in sizes.values())
     if needed > workers * slots:
         raise WorkbenchError(
-            f"The operators need {needed} slots at least, but {workers:,} workers with {slots:,} slots offer "
-            f"{workers * slots}; add workers or slots, or fix fewer replicas."
+            f"The operators need {needed:,} slots at least, but {workers:,} workers with {slots:,} slots offer "
+            f"{workers * slots:,}; add workers or slots, or fix fewer replicas."
         )
     return sizes
 

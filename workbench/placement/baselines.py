@@ -176,12 +176,12 @@ def _free(problem: PlacementProblem, free: Sequence[int] | None) -> Counts:
     left = np.array(free, dtype=np.int64)
     if left.shape != (problem.workers,) or (left < 0).any() or (left > problem.slots).any():
         raise WorkbenchError(
-            f"The free slots are {list(free)!r}; give one number from 0 to {problem.slots} for each of the "
+            f"The free slots are {list(free)!r}; give one number from 0 to {problem.slots:,} for each of the "
             f"{problem.workers:,} workers."
         )
     if left.sum() < problem.tasks:
         raise WorkbenchError(
-            f"There are {problem.tasks:,} tasks, but only {left.sum()} slots are free; add workers or slots."
+            f"There are {problem.tasks:,} tasks, but only {left.sum():,} slots are free; add workers or slots."
         )
     return left
 

@@ -108,7 +108,7 @@ class PlacementProblem:
         if self.tasks > self.workers * self.slots:
             raise WorkbenchError(
                 f"There are {self.tasks:,} tasks, but {self.workers:,} workers with {self.slots:,} slots offer "
-                f"{self.workers * self.slots} slots; add workers or slots, or lower the parallelism."
+                f"{self.workers * self.slots:,} slots; add workers or slots, or lower the parallelism."
             )
         _ = self.topological_order
         self._summable()
@@ -233,7 +233,7 @@ class PlacementProblem:
             raise WorkbenchError("There are no queries to place together; give at least one.")
         clusters = {(query.workers, query.slots, query.speeds) for query in queries.values()}
         if len(clusters) > 1:
-            sizes = ", ".join(f"{name}: {query.workers:,} x {query.slots}" for name, query in queries.items())
+            sizes = ", ".join(f"{name}: {query.workers:,} x {query.slots:,}" for name, query in queries.items())
             raise WorkbenchError(f"The queries are to share a cluster, but theirs differ ({sizes}); give all the same.")
         ((workers, slots, speeds),) = clusters
 
@@ -375,7 +375,9 @@ class PlacementProblem:
                 )
         for worker, used in enumerate(plan.sum(axis=0)):
             if used > self.slots:
-                raise WorkbenchError(f"The plan puts {used} tasks on worker {worker}, which has {self.slots:,} slots.")
+                raise WorkbenchError(
+                    f"The plan puts {used:,} tasks on worker {worker}, which has {self.slots:,} slots."
+                )
         return plan
 
     def worker_loads(self, counts: ArrayLike) -> Floats:

@@ -36,7 +36,7 @@ from workbench.measuring import (
 from workbench.records import Measurement, MstEstimate, Probe
 from workbench.study.carry_out import Planned, shares_deployments, study_steps, testbed_of
 from workbench.study.spec import Study
-from workbench.testbed import SparkTestbed, Testbed
+from workbench.testbed import Simulated, SparkTestbed, Testbed
 from workbench.workload import Query
 
 State = Literal["idle", "running", "stopping", "cancelled", "failed", "done"]
@@ -146,6 +146,8 @@ class Runner(Generic[T]):
         Most measurements.
     costs
         Whether a measurement goes on with runs at lower rates, for the costs.
+    ran
+        Whether it runs on a machine and takes time, and is not simulated.
     clock
         Seconds.
     """
@@ -159,6 +161,7 @@ class Runner(Generic[T]):
         query: str = "",
         most_runs: int = 1,
         costs: bool = False,
+        ran: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._work, self._clock, self._estimator = work, clock, estimator
@@ -172,7 +175,7 @@ class Runner(Generic[T]):
         self._probes: list[Probe] = []
         self._seconds: list[float] = []
         self._report = Report(self._say, self._check)
-        self._now = Snapshot(what, query=query, most_runs=most_runs, most_probes=estimator.steps.most_probes)
+        self._now = Snapshot(what, query=query, most_runs=most_runs, most_probes=estimator.steps.most_probes, ran=ran)
 
     def start(self) -> None:
         """Start the work, or resume it; nothing happens while it runs or once it is done."""
@@ -343,6 +346,7 @@ def measuring(
         chosen,
         query=query.name,
         costs=costs,
+        ran=not isinstance(testbed, Simulated),
     )
 
 
@@ -372,6 +376,7 @@ def planning(
         estimator or CapacityEstimator(tolerance=study.tolerance),
         query=study.query,
         most_runs=len(study.space.budgets) if together else max(study.most_runs, len(study.space.corners)),
+        ran=study.testbed == "spark" if testbed is None else not isinstance(testbed, Simulated),
     )
 
 

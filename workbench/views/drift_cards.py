@@ -123,7 +123,7 @@ def _promises(found: Drift) -> Card:
     broken = [promise for promise in found.promises if promise.verdict != "holds"]
     text = f"{kept} of {len(found.promises)} plans of the previous run hold with their margin by the present model."
     for promise in broken:
-        then = "" if promise.slots_now is None else f"; now {promise.slots_now} slots are planned"
+        then = "" if promise.slots_now is None else f"; now {promise.slots_now:,} slots are planned"
         text += (
             f" For {units.rate(promise.rate)} {promise.budget.slots:,} slots were planned, now expected to carry "
             f"{units.rate(promise.expected)}: {_LONG[promise.verdict]}{then}."

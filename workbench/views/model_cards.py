@@ -1,5 +1,6 @@
 """Cards on what a plan's model leaves open: what its other forms say, and what it costs to be safe."""
 
+from workbench import units
 from workbench.capacity import CapacityPlan
 from workbench.study import Planned
 from workbench.views.cards import Card, Column, Table
@@ -20,7 +21,7 @@ def forms(planned: Planned) -> list[Card]:
     columns = (
         Column("Form"),
         Column("Error on a run left out", "records/s"),
-        Column(f"Capacity of {data.slots[-1]:.0f} slots", "records/s"),
+        Column(f"Capacity of {units.count(data.slots[-1])} slots", "records/s"),
     )
     rows = tuple((curve.form, curve.error, curve.rates[-1]) for curve in data.curves)
     table = Table(f"Forms of the model at {data.memory_mb:,g} MB per slot, the one in use first", columns, rows)

@@ -23,16 +23,16 @@ def asked_card(study: Study) -> Card:
     rates = " and ".join(units.rate(rate) for rate in study.targets)
     where = f"on a {study.cluster.kind} cluster" if study.cluster else _WHERE[study.testbed]
     finding = (
-        f"How much must be deployed for {study.query} to sustain {rates}, found from runs on {study.slots[0]} to "
-        f"{study.slots[-1]} slots ({where})?"
+        f"How much must be deployed for {study.query} to sustain {rates}, found from runs on {study.slots[0]:,} to "
+        f"{study.slots[-1]:,} slots ({where})?"
     )
     facts: dict[str, Cell | bool] = {
         "Query": study.query,
         "Data": Path(study.dataset).name if study.dataset else None,
         "Testbed": study.testbed,
         "Table": Path(study.table).name if study.table else None,
-        "Slots measured": ", ".join(map(str, study.slots)),
-        "Memory per slot (MB)": ", ".join(map(str, study.memory_mb)),
+        "Slots measured": ", ".join(map(units.count, study.slots)),
+        "Memory per slot (MB)": ", ".join(map(units.count, study.memory_mb)),
         "Cores per slot": study.slot_cpus,
         "Trigger interval (s)": None if study.testbed in {"fluid", "recorded"} else study.interval_s,
         "Margin": study.margin,

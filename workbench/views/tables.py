@@ -118,4 +118,4 @@ def _fact(value: Cell | bool) -> str:
         return "not set"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -14,6 +14,7 @@ from workbench.cli import checking, measuring, planning, progress, reporting
 from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, PIPE_CLOSED, SOURCE_BOUND
 from workbench.doctor import Finding
 from workbench.errors import WorkbenchError
+from workbench.measuring import Finished
 
 COMMANDS = ("doctor", "measure", "init", "plan", "verify", "cluster", "keys", "journal", "place", "replay", "report")
 
@@ -97,6 +98,17 @@ def test_a_rate_at_a_growing_state_is_told_from_a_maximum(capsys, monkeypatch, t
     monkeypatch.setattr(measuring, "measure", measure)
     assert ("The state grows with every record" in run(capsys, "measure", "nexmark:q3")[1].out) == grows
     assert json.loads(run(capsys, "measure", "nexmark:q3", "--json")[1].out)["unbounded_state"] == grows
+
+
+def test_a_measurement_says_in_a_file_what_it_found(capfd, monkeypatch, tmp_path):
+    def measure(*_, **__):
+        yield Finished("key", example_measurement())
+        return example_measurement()
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measuring, "measure", measure)
+    said = run(capfd, "measure", "nexmark:q3")[1].err
+    assert re.fullmatch(r"\[ +0 s\] run 1/1 · .* records/s .*\n", said)
 
 
 def test_the_doctor_says_what_to_fix(capsys, monkeypatch):

@@ -74,3 +74,20 @@ def test_a_number_stays_with_its_unit():
         assert any("250 records/s" in line for line in lines), columns
         assert not any(line.rstrip().endswith(" 1") for line in lines), columns
         assert look._GAP not in "".join(lines)
+
+
+REMEDY = "60 M records/s: risky. Add larger counts to slots, then run: workbench plan 'my folder/study.yaml'"
+
+
+def test_a_command_is_never_broken_on_a_terminal():
+    terminal = Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None)
+    look.line(terminal, REMEDY)
+    lines = terminal.file.getvalue().splitlines()
+    assert lines[-1] == "  workbench plan 'my folder/study.yaml'"
+    assert lines[-2].endswith("then run:")
+
+
+def test_in_a_file_a_sentence_and_its_command_are_one_line():
+    file = Console(file=io.StringIO(), width=40)
+    look.line(file, REMEDY)
+    assert file.file.getvalue() == f"{REMEDY}\n"

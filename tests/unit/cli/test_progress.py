@@ -1,11 +1,15 @@
 """The line of progress on a terminal: one line, whatever it says."""
 
+import threading
+from functools import partial
+
 import pytest
 from example_measurement import example_measurement
+from failed_run import failed_run
 from terminal_session import CODES
 
 from workbench.cli.progress import Lines, Progress, progress
-from workbench.measuring import Finished, Reused
+from workbench.measuring import Failed, Finished, Reused
 
 SAID = (
     "probe 2 at 7.32 M records/s: overloaded (so far 6.9 M to 7.32 M). Only 98 % of the 117 M due rows were "
@@ -52,13 +56,34 @@ def test_a_short_text_is_said_as_it_is(capsys):
     assert any(line.endswith("warm-up \\x1b[2J · about 20 min left") for line in lines(capsys.readouterr().err))
 
 
+class Timer:
+    """A timer that a pipe rings when its time has come."""
+
+    def __init__(self, pipe, seconds, call):
+        self.pipe, self.at, self.call = pipe, pipe.now + seconds, call
+
+    def start(self):
+        self.pipe.timers.append(self)
+
+    def cancel(self):
+        self.pipe.timers.remove(self)
+
+
 class Pipe:
     """What is written to a pipe, at the time that a test sets."""
 
     def __init__(self, **options):
-        self.now, self.written = 0.0, []
-        self.lines = Lines(self.written.append, clock=lambda: self.now, **options)
+        self.now, self.written, self.timers = 0.0, [], []
+        self.lines = Lines(self.written.append, clock=lambda: self.now, timer=partial(Timer, self), **options)
         self.progress = Progress(self.lines.show, self.lines.keep, self.lines.keep, (2, 2))
+
+    def wait_until(self, second):
+        """Ring the timers that are due until then."""
+        while due := [timer for timer in self.timers if timer.at <= second]:
+            self.now = due[0].at
+            self.timers.remove(due[0])
+            due[0].call()
+        self.now = second
 
 
 def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence():
@@ -77,11 +102,59 @@ def test_a_pipe_gets_a_line_per_run_and_no_minutes_of_silence():
     assert len(pipe.written) == 4
 
 
+def test_the_latest_of_what_goes_on_is_written_after_a_minute_of_silence():
+    pipe = Pipe()
+    pipe.progress("starting Spark")
+    for pipe.now, text in ((9.0, "waiting for executors: 0 of 2"), (12.0, "waiting for executors: 1 of 2")):
+        pipe.progress(text)
+    pipe.wait_until(600.0)
+    assert pipe.written == ["[    0 s] starting Spark", "[   60 s] waiting for executors: 1 of 2"]
+
+
+def test_a_line_that_is_kept_takes_the_place_of_what_went_on_before():
+    pipe = Pipe()
+    for text in ("starting Spark", "waiting for executors: 0 of 2"):
+        pipe.progress(text)
+    pipe.progress.keep("a warning")
+    pipe.wait_until(600.0)
+    assert [line[10:] for line in pipe.written] == ["starting Spark", "a warning"]
+
+
+def test_nothing_is_written_after_the_end():
+    pipe = Pipe()
+    for text in ("starting Spark", "warming up"):
+        pipe.progress(text)
+    pipe.lines.close()
+    pipe.wait_until(600.0)
+    assert len(pipe.written) == 1
+
+
+def test_no_timer_is_left_at_the_end(tmp_path, monkeypatch):
+    with (tmp_path / "log").open("w") as log:
+        monkeypatch.setattr("sys.stderr", log)
+        with progress() as say:
+            say("starting Spark")
+            say("warming up")
+            assert any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join(5.0)
+            assert not thread.is_alive()
+    assert (tmp_path / "log").read_text().count("\n") == 1
+
+
 def test_failures_and_runs_that_are_recorded_count_too():
     pipe = Pipe()
     pipe.progress.tell(Reused("key", example_measurement()))
     pipe.progress.tell(Finished("key", example_measurement()))
     assert [line.split(" · ")[0] for line in pipe.written] == ["[    0 s] run 2/2"]
+
+
+def test_a_run_that_failed_has_its_number():
+    pipe, failed = Pipe(), Failed(failed_run(example_measurement(), "It was lost."))
+    pipe.progress.tell(failed)
+    assert pipe.written[0].startswith("[    0 s] run 1/2 · ")
+    assert pipe.written[0].endswith(" failed: It was lost.")
 
 
 def test_simulated_lines_have_no_time():

@@ -2,7 +2,7 @@
 
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import Pipe
 from typing import Any
 
@@ -52,6 +52,7 @@ def test_a_measurement_in_a_thread_is_the_same_measurement(tmp_path):
     runner = measuring(preset("q1"), BUDGET, FluidTestbed(), Journal(tmp_path / "a.jsonl"), ESTIMATOR)
     assert runner.snapshot().state == "idle"
     assert runner.snapshot().may_start
+    assert not runner.snapshot().ran
     runner.start()
     now = runner.wait(PATIENCE_S)
     events = measure(Configuration(preset("q1"), BUDGET), FluidTestbed(), ESTIMATOR, Journal(tmp_path / "b.jsonl"))
@@ -209,3 +210,9 @@ def test_spark_looks_for_a_cancellation_while_it_waits():
     with pytest.raises(CancelledError):
         answer(mine, check=check)
     assert asked == [1]
+
+
+def test_it_is_known_before_the_start_whether_time_passes(tmp_path):
+    journal = Journal(tmp_path / "a.jsonl")
+    assert not planning(STUDY, journal).snapshot().ran
+    assert planning(replace(STUDY, testbed="spark"), journal).snapshot().ran

@@ -111,7 +111,7 @@ def test_a_file_with_columns_of_its_own(tmp_path):
         ),
         (
             "memory_mb,slots,rate\n512,1e8,1\n",
-            r"Line 2 of .*: slots of a recorded .* is 100000000; it must be at most 100,000",
+            r"Line 2 of .*: slots of a recorded .* is 100,000,000; it must be at most 100,000",
         ),
     ],
 )

@@ -81,14 +81,14 @@ def test_plans_that_no_longer_hold_and_circumstances_have_cards_of_their_own():
     budget = Budget(4, SlotProfile(1.0, 512))
     promises = (
         Promise(1000.0, 1.1, budget, 1200.0, 1100.0, 1300.0, 4),
-        Promise(2000.0, 1.1, budget, 1200.0, 1100.0, 1300.0, 9),
+        Promise(2000.0, 1.1, budget, 1200.0, 1100.0, 1300.0, 9000),
     )
     cards = drift_cards(replace(FOUND, promises=promises, differences=(Difference("Machine: cores", "2", "4"),)))
     assert [card.name for card in cards] == ["drift", "promises", "circumstances-changed"]
     assert cards[1].kind == "health"
     assert cards[1].finding == (
         "1 of 2 plans of the previous run hold with their margin by the present model. For 2 k records/s 4 slots were "
-        "planned, now expected to carry 1.2 k records/s: too little; now 9 slots are planned."
+        "planned, now expected to carry 1.2 k records/s: too little; now 9,000 slots are planned."
     )
     assert cards[2].finding.startswith("1 circumstance differs between the two runs")
 

@@ -35,6 +35,12 @@ def test_cards_answer_in_one_go(measurement):
     assert len(made["capacity"].table.rows) == len(measurement.estimate.probes)
 
 
+def test_circumstances_have_commas(measurement):
+    large = replace(measurement, budget=replace(measurement.budget, slots=2000))
+    (made,) = [card for card in cards(large) if card.name == "circumstances"]
+    assert ("Slots", "2,000") in made.table.rows
+
+
 def test_the_dataflow_is_the_one_that_was_observed(measurement):
     seen = measurement.estimate.observation
     names = [one.operator for one in seen.operators]

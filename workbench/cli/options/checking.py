@@ -5,6 +5,7 @@ import argparse
 from workbench import defaults
 from workbench.cli.console import JOURNAL
 from workbench.cli.options.masters import add_master
+from workbench.cli.options.numbers import whole
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -24,8 +25,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     doctor.add_argument("--study", metavar="FILE", help="the study that failed (the last failure's)")
     doctor.add_argument("--journal", default=JOURNAL, metavar="FILE", help="the journal that failed (%(default)s)")
     doctor.add_argument("--json", action="store_true", help="print JSON")
-    doctor.add_argument("--slots", type=int, default=1, help="slots that a cluster is asked for (1)")
+    doctor.add_argument("--slots", type=whole, default=1, help="slots that a cluster is asked for (1)")
     doctor.add_argument(
-        "--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of each of these slots, MB (1024)"
+        "--memory-mb", type=whole, default=defaults.MEMORY_MB, help="memory of each of these slots, MB (1024)"
     )
     add_master(doctor)

@@ -2,6 +2,8 @@
 
 import argparse
 
+from workbench.cli.options.numbers import number, whole
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
@@ -16,13 +18,18 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     keys.add_argument(
         "--method", default="auto", choices=("auto", "exact", "sketch"), help="how to count (%(default)s)"
     )
-    keys.add_argument("--tracked", type=int, default=10_000, help="items of the sketch (%(default)s)")
-    keys.add_argument("--top", type=int, default=1000, help="keys listed by --json (%(default)s)")
+    keys.add_argument("--tracked", type=whole, default=10_000, help="items of the sketch (%(default)s)")
+    keys.add_argument("--top", type=whole, default=1000, help="keys listed by --json (%(default)s)")
     keys.add_argument(
-        "--partitions", type=int, nargs="+", default=[8, 32, 200], metavar="N", help="shuffle partitions to spread over"
+        "--partitions",
+        type=whole,
+        nargs="+",
+        default=[8, 32, 200],
+        metavar="N",
+        help="shuffle partitions to spread over",
     )
-    keys.add_argument("--nodes", type=int, default=1, help="nodes of the cluster, for the advice (%(default)s)")
-    keys.add_argument("--node-cores", type=int, default=8, help="cores of each (%(default)s)")
-    keys.add_argument("--bytes-per-core", type=float, default=0.0, help="bytes/s in and out of a core (%(default)s)")
-    keys.add_argument("--shuffles", type=float, default=0.0, help="abrupt changes of the keys a minute (%(default)s)")
+    keys.add_argument("--nodes", type=whole, default=1, help="nodes of the cluster, for the advice (%(default)s)")
+    keys.add_argument("--node-cores", type=whole, default=8, help="cores of each (%(default)s)")
+    keys.add_argument("--bytes-per-core", type=number, default=0.0, help="bytes/s in and out of a core (%(default)s)")
+    keys.add_argument("--shuffles", type=number, default=0.0, help="abrupt changes of the keys a minute (%(default)s)")
     keys.add_argument("--json", action="store_true", help="print JSON")

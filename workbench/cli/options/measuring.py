@@ -5,6 +5,7 @@ import argparse
 from workbench import defaults
 from workbench.cli.console import JOURNAL, KEPT
 from workbench.cli.options.masters import add_master
+from workbench.cli.options.numbers import number, rate, whole
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,7 +20,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "bracketed. Every probe is recorded in the journal: a measurement that was interrupted goes on from its last.",
     )
     measured.add_argument(
-        "--tolerance", type=float, help="relative width of the bracket (0.04; StreamBed's schedules: 0.01)"
+        "--tolerance", type=number, help="relative width of the bracket (0.04; StreamBed's schedules: 0.01)"
     )
     measured.add_argument(
         "--schedule",
@@ -27,7 +28,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         default="adaptive",
         help="how rates are tried: adaptive, or StreamBed's published times for simple or stateful queries",
     )
-    measured.add_argument("--max-rate", type=float, metavar="R", help="highest rate to try, records/s")
+    measured.add_argument("--max-rate", type=rate, metavar="R", help="highest rate to try, records/s")
     measured.add_argument(
         "--no-costs", dest="costs", action="store_false", help="leave out the runs for fixed and per-record costs"
     )
@@ -44,10 +45,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "code says whether the lowest was sustained. Of a file that workbench plan wrote, the deployment of a target "
         "is run as planned: at its rate, which must be sustained, and just above its interval, which must not.",
     )
-    verified.add_argument("--rate", type=float, help="records/s; of a plan, the target (the highest that fits)")
+    verified.add_argument("--rate", type=rate, help="records/s; of a plan, the target (the highest that fits)")
     verified.add_argument(
         "--percent",
-        type=float,
+        type=number,
         nargs="+",
         default=[100, 120, 150],
         help="percentages of the rate to run at (100 120 150)",
@@ -57,10 +58,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _deployment_options(query: str) -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("query", metavar="QUERY", help=query)
-    options.add_argument("--slots", type=int, help="tasks that run at once (2; whole cores: all but one)")
-    options.add_argument("--slot-cpus", type=float, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
-    options.add_argument("--memory-mb", type=int, default=defaults.MEMORY_MB, help="memory of one slot, MB (1024)")
-    options.add_argument("--interval", type=float, default=defaults.INTERVAL_S, help="trigger interval, seconds (2)")
+    options.add_argument("--slots", type=whole, help="tasks that run at once (2; whole cores: all but one)")
+    options.add_argument("--slot-cpus", type=number, metavar="CORES", help="cores of one slot (0.4; without quotas 1)")
+    options.add_argument("--memory-mb", type=whole, default=defaults.MEMORY_MB, help="memory of one slot, MB (1024)")
+    options.add_argument("--interval", type=number, default=defaults.INTERVAL_S, help="trigger interval, seconds (2)")
     options.add_argument(
         "--dataset",
         metavar="PATH",

@@ -2,6 +2,8 @@
 
 import argparse
 
+from workbench.cli.options.numbers import number, rate
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
@@ -18,18 +20,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     observe.add_argument("--query", metavar="NAME", help="name or id of the query, if the log has several")
     observe.add_argument("--progress", metavar="FILE", help="progress events, one JSON a line, if the log has none")
     observe.add_argument(
-        "--interval", type=float, metavar="S", help="trigger interval in seconds (default: read from the log)"
+        "--interval", type=number, metavar="S", help="trigger interval in seconds (default: read from the log)"
     )
     observe.add_argument(
-        "--slot-cpus", type=float, metavar="C", help="cores of a slot (default: as the cluster counts them)"
+        "--slot-cpus", type=number, metavar="C", help="cores of a slot (default: as the cluster counts them)"
     )
-    observe.add_argument(
-        "--target", type=float, nargs="+", default=[], metavar="R", help="rates to plan for, records/s"
-    )
+    observe.add_argument("--target", type=rate, nargs="+", default=[], metavar="R", help="rates to plan for, records/s")
     observe.add_argument("--prices", metavar="FILE", help="CSV file of worker types, for plans with costs")
-    observe.add_argument("--risk", type=float, metavar="P", help="probability of falling short that plans may have")
+    observe.add_argument("--risk", type=number, metavar="P", help="probability of falling short that plans may have")
     observe.add_argument(
-        "--outage", type=float, default=10.0, metavar="MIN", help="outage in minutes to catch up after (%(default)g)"
+        "--outage", type=number, default=10.0, metavar="MIN", help="outage in minutes to catch up after (%(default)g)"
     )
     observe.add_argument(
         "--measured", metavar="PLANS", help="compare with the plans of a study that was measured (workbench plan)"

@@ -2,6 +2,8 @@
 
 import argparse
 
+from workbench.cli.options.numbers import number, rate, whole
+
 _METHODS = (
     "fastest, optimal, caps-first, caps, top-down, task-level, naive-pairs, best-groups, flink-default, flink-evenly, "
     "round-robin, random, odrp"
@@ -18,18 +20,18 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "measurement, or the plans that workbench plan wrote.",
     )
     placed.add_argument("inputs", nargs="+", metavar="INPUT", help="several are placed together on the same workers")
-    placed.add_argument("--workers", type=int, help="number of workers, unless the problem says")
-    placed.add_argument("--slots", type=int, help="slots of each worker, unless the problem says")
+    placed.add_argument("--workers", type=whole, help="number of workers, unless the problem says")
+    placed.add_argument("--slots", type=whole, help="slots of each worker, unless the problem says")
     placed.add_argument(
         "--speeds",
         type=_numbers,
         metavar="A,B,...",
         help="size of every worker: 2 has twice the cores and bytes/s, no faster ones (all alike)",
     )
-    placed.add_argument("--rate", type=float, metavar="R", help="target, records/s; which of several plans (the last)")
-    placed.add_argument("--cpus", type=float, metavar="N", help="cores of a worker")
-    placed.add_argument("--io", type=float, metavar="B", help="bytes/s of state access a worker can give")
-    placed.add_argument("--net", type=float, metavar="B", help="bytes/s a worker can send")
+    placed.add_argument("--rate", type=rate, metavar="R", help="target, records/s; which of several plans (the last)")
+    placed.add_argument("--cpus", type=number, metavar="N", help="cores of a worker")
+    placed.add_argument("--io", type=number, metavar="B", help="bytes/s of state access a worker can give")
+    placed.add_argument("--net", type=number, metavar="B", help="bytes/s a worker can send")
     placed.add_argument(
         "--calibrate",
         action="store_true",
@@ -48,12 +50,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     placed.add_argument(
         "--timeout",
-        type=float,
+        type=number,
         metavar="S",
         help="time limit of a search, seconds (60; compare: 10); Ctrl-C ends one with the best found so far",
     )
-    placed.add_argument("--seed", type=int, default=0, help="for methods that draw (0)")
-    placed.add_argument("--draws", type=int, help="placements drawn by --compare and --shapes (50)")
+    placed.add_argument("--seed", type=whole, default=0, help="for methods that draw (0)")
+    placed.add_argument("--draws", type=whole, help="placements drawn by --compare and --shapes (50)")
     placed.add_argument("--compare", action="store_true", help="all methods: cost vector and sustained rate")
     placed.add_argument(
         "--shapes",

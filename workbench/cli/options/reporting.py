@@ -2,6 +2,8 @@
 
 import argparse
 
+from workbench.cli.options.numbers import number
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
@@ -24,5 +26,5 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     reported.add_argument("--parameters", action="store_true", help="list the report's parameters and end")
     reported.add_argument("--title", help="of the page")
-    reported.add_argument("--timeout", type=float, metavar="S", help="longest time of one step, seconds")
+    reported.add_argument("--timeout", type=number, metavar="S", help="longest time of one step, seconds")
     reported.add_argument("--json", action="store_true", help="print JSON")

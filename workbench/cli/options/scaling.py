@@ -2,6 +2,8 @@
 
 import argparse
 
+from workbench.cli.options.numbers import number, rate, whole
+
 _KEYED = "keyed"
 _SIMULATED = "q1, q2, q3, q5, q8, q11, Q1-sliding, Q2-join, Q3-inf, Q4-join, Q5-aggregate, Q6-session"
 _POLICIES = "static, ds2, flink, justin, justin-hysteresis, justin-gives-back, capsys, capsys-default, capsys-evenly"
@@ -29,16 +31,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     replayed.add_argument(
         "--slots",
-        type=int,
+        type=whole,
         help="slots at the beginning, at most 100,000, assigned by BIDS2 "
         "(default: those of the plan, or of the published deployment of "
         "a CAPSys query)",
     )
-    replayed.add_argument("--plan-rate", type=float, metavar="RATE", help="target rate of the plan (the last plan)")
-    replayed.add_argument("--memory-mb", type=float, default=2048.0, help="memory of one slot, MB (2048)")
+    replayed.add_argument("--plan-rate", type=rate, metavar="RATE", help="target rate of the plan (the last plan)")
+    replayed.add_argument("--memory-mb", type=number, default=2048.0, help="memory of one slot, MB (2048)")
     replayed.add_argument(
         "--managed-mb",
-        type=float,
+        type=number,
         help="managed memory of a slot at the beginning, Justin's level 0 (40 %% with Justin; other policies do not "
         "split a slot unless this is set)",
     )
@@ -57,7 +59,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="settings of all autoscalers except flink, such as activation_s=90 max_parallelism=40; for "
         f"'{_KEYED}' of the operator and its elasticity, such as cpu_s=0.001 executors=8 shard_bytes=32768",
     )
-    replayed.add_argument("--restart", type=float, default=10.0, help="downtime of a reconfiguration, seconds (10)")
+    replayed.add_argument("--restart", type=number, default=10.0, help="downtime of a reconfiguration, seconds (10)")
     replayed.add_argument(
         "--response",
         nargs=3,
@@ -66,18 +68,18 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     _add_workers(replayed)
     _add_keys(replayed)
-    replayed.add_argument("--seed", type=int, default=0, help="seed of random placements, keys and service times (0)")
+    replayed.add_argument("--seed", type=whole, default=0, help="seed of random placements, keys and service times (0)")
     replayed.add_argument("--json", action="store_true", help="print JSON")
     replayed.add_argument("--output", metavar="FILE", help="write every step of every policy as CSV")
 
 
 def _add_workers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--workers", type=int, help=f"workers of the capsys policies, nodes of '{_KEYED}' (4)")
-    parser.add_argument("--worker-slots", type=int, default=4, help=f"slots of each, cores for '{_KEYED}' (4)")
-    parser.add_argument("--worker-cpus", type=float, help="cores of each (as many as slots)")
-    parser.add_argument("--worker-io-mb", type=float, help="MB/s of state access of each (no limit)")
+    parser.add_argument("--workers", type=whole, help=f"workers of the capsys policies, nodes of '{_KEYED}' (4)")
+    parser.add_argument("--worker-slots", type=whole, default=4, help=f"slots of each, cores for '{_KEYED}' (4)")
+    parser.add_argument("--worker-cpus", type=number, help="cores of each (as many as slots)")
+    parser.add_argument("--worker-io-mb", type=number, help="MB/s of state access of each (no limit)")
     parser.add_argument(
-        "--worker-net-mb", type=float, help=f"MB/s of network output of each (no limit; 1 Gbit/s for '{_KEYED}')"
+        "--worker-net-mb", type=number, help=f"MB/s of network output of each (no limit; 1 Gbit/s for '{_KEYED}')"
     )
     parser.add_argument("--prices", metavar="FILE", help="price list of instance types, CSV")
     parser.add_argument("--instance", metavar="NAME", help="pay for complete workers of this type of the price list")

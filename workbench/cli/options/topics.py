@@ -2,6 +2,8 @@
 
 import argparse
 
+from workbench.cli.options.numbers import number, rate, whole
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands to the parser."""
@@ -22,9 +24,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     capture.add_argument("topic", metavar="TOPIC", help="kafka://HOST:PORT/TOPIC")
     capture.add_argument("file", metavar="FILE", help="the Parquet file")
-    capture.add_argument("--rows", type=int, default=1_000_000, help="most records (%(default)s)")
-    capture.add_argument("--megabytes", type=int, default=512, help="most MiB of keys and values (%(default)s)")
-    capture.add_argument("--seconds", type=float, help="only records of the last S seconds")
+    capture.add_argument("--rows", type=whole, default=1_000_000, help="most records (%(default)s)")
+    capture.add_argument("--megabytes", type=whole, default=512, help="most MiB of keys and values (%(default)s)")
+    capture.add_argument("--seconds", type=number, help="only records of the last S seconds")
     capture.add_argument(
         "--schema",
         metavar="SCHEMA",
@@ -42,10 +44,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     fill.add_argument("topic", metavar="TOPIC", help="kafka://HOST:PORT/TOPIC")
     fill.add_argument("data", metavar="DATA", help="Parquet, CSV or JSON file or folder, or nexmark")
-    fill.add_argument("--rows", type=int, default=1_000_000, help="rows to send, repeating a data set (%(default)s)")
+    fill.add_argument("--rows", type=whole, default=1_000_000, help="rows to send, repeating a data set (%(default)s)")
     fill.add_argument("--event-time", metavar="COLUMN", help="event-time column of the data, replaced up to now")
-    fill.add_argument("--event-rate", type=float, default=100_000.0, help="rows per second of event time (%(default)g)")
+    fill.add_argument("--event-rate", type=rate, default=100_000.0, help="rows per second of event time (%(default)g)")
     fill.add_argument(
         "--key", metavar="COLUMN", help="column that is the record's key (default: none; of a sample, its own)"
     )
-    fill.add_argument("--partitions", type=int, default=4, help="of a topic that is created (%(default)s)")
+    fill.add_argument("--partitions", type=whole, default=4, help="of a topic that is created (%(default)s)")

@@ -267,7 +267,8 @@ class Driver:
                 f"{self._live.commanded_rate:,.0f} records/s. Fill it with enough for two minutes at the highest rate "
                 "(workbench fill), then run the same command again; what was measured is kept."
             )
-        self._say("the topic has run out of records: it is read again from its earliest offset, and observed again")
+        told = "the topic has run out of records: it is read again from its earliest offset, and observed again"
+        self._connection.send(("warning", told))
         self._queries.batches(self._live, 1)
         self._queries.settle(seconds)  # its state begins empty
         return self.observe(seconds, again=True)

@@ -152,6 +152,12 @@ def ended(said: str) -> WorkbenchError:
     )
 
 
+def keeping(progress: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what leaves a line in sight, if `progress` can do that."""
+    kept: Callable[[str], None] = getattr(progress, "keep", progress)
+    return kept
+
+
 def _hidden(folder: Path) -> list[str]:
     """Files and packages in `folder` with the name of a standard module or of an installed package."""
     names = sys.stdlib_module_names | packages_distributions().keys() - {"workbench"}
@@ -165,7 +171,7 @@ def answer(
     check: Callable[[], None] = go_on,
     said: Callable[[], str] = str,
 ) -> Any:  # noqa: ANN401
-    """Wait for the driver's answer.
+    """Wait for the driver's answer; its warnings stay in sight where `progress` can keep a line.
 
     Raises
     ------
@@ -181,6 +187,8 @@ def answer(
             raise ended(said()) from error
         if kind == "progress":
             progress(value)
+        elif kind == "warning":
+            keeping(progress)(value)
         elif kind == "error":
             raise value
         elif kind == "crash":

@@ -24,7 +24,7 @@ from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.connector import connector_jars, connector_version
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.machine import describe, usable_cores
-from workbench.testbed.spark.process import ENDS_ON_CLUSTER_S, ENDS_S, DriverProcess, answer, ended, go_on
+from workbench.testbed.spark.process import ENDS_ON_CLUSTER_S, ENDS_S, DriverProcess, answer, ended, go_on, keeping
 from workbench.testbed.spark.quota import CpuQuota
 from workbench.testbed.spark.session import divide_memory
 from workbench.testbed.spark.spec import DeploymentSpec
@@ -51,6 +51,7 @@ class SparkRun:
     _connection: Connection
     _check: Callable[[], None] = go_on
     _said: Callable[[], str] = str
+    _progress: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.deployed = self.budget
@@ -107,7 +108,7 @@ class SparkRun:
             self._connection.send((verb, value))
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ended(self._said()) from error
-        return answer(self._connection, check=self._check, said=self._said)
+        return answer(self._connection, self._progress, self._check, self._said)
 
 
 @dataclass(frozen=True)
@@ -238,8 +239,8 @@ class SparkTestbed:
                 ours.callback(shutil.rmtree, folder, ignore_errors=True)
             else:
                 (folder := disk / "run").mkdir()
-            keep = getattr(self.progress, "keep", self.progress)  # what is left stays in sight
-            process = DriverProcess(folder, disk, quota, ENDS_ON_CLUSTER_S if self.cluster else ENDS_S, keep)
+            ends_s = ENDS_ON_CLUSTER_S if self.cluster else ENDS_S
+            process = DriverProcess(folder, disk, quota, ends_s, keeping(self.progress))
             ours.pop_all()
         with process as driver:
             generator: Generator | TopicRows | Dataset = query.dataset
@@ -289,7 +290,7 @@ class SparkTestbed:
                 facts["checkpoint"] = "in memory" if folder.parent == _MEMORY_FOLDER else "on this machine's disk"
             here = there or replace(describe(), slots=slots)
             machine = replace(here, facts={**here.facts, **facts})
-            yield SparkRun(budget, machine, source, driver.connection, self.check_owner, driver.said)
+            yield SparkRun(budget, machine, source, driver.connection, self.check_owner, driver.said, self.progress)
 
     @contextmanager
     def deploy_shared(self, query: Query, budgets: Sequence[Budget]) -> Iterator[SparkRun]:

@@ -1,11 +1,14 @@
 """What is said when Spark's driver process is gone."""
 
 import signal
+from multiprocessing import Pipe
 
 import pytest
 
+from workbench.cli.progress import Progress
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.process import LEFT, DriverProcess, answer, ended
+from workbench.testbed.spark.testbed import SparkRun
 
 
 def test_without_a_word_memory_is_the_likely_cause(tmp_path, monkeypatch):
@@ -65,6 +68,26 @@ def test_what_a_driver_leaves_is_said(folders):
     with DriverProcess(*folders, None, say=said.append):
         (folders[0] / "driver.log").write_text(f"a line\n{LEFT}the checkpoints in hdfs://n/c: remove the folder\n")
     assert said == ["the checkpoints in hdfs://n/c: remove the folder"]
+
+
+def test_a_warning_of_the_driver_stays_in_sight():
+    ours, theirs = Pipe()
+    for message in (("progress", "warming up"), ("warning", "the topic is read again"), ("done", 1)):
+        theirs.send(message)
+    shown, kept = [], []
+    progress = Progress(shown.append, kept.append, kept.append)
+    assert answer(ours, progress) == 1
+    assert (shown, kept) == (["warming up"], ["the topic is read again"])
+
+
+def test_what_a_run_says_while_it_is_observed_reaches_its_owner():
+    ours, theirs = Pipe()
+    theirs.send(("warning", "the topic is read again"))
+    theirs.send(("done", True))
+    said = []
+    run = SparkRun(None, None, None, ours, _progress=said.append)
+    assert run.fill(1.0, 2.0)
+    assert said == ["the topic is read again"]
 
 
 def test_a_driver_that_does_not_end_is_killed_and_named(folders):

@@ -1,0 +1,37 @@
+"""Options take numbers as answers show them: with commas."""
+
+import pytest
+
+from workbench import cli
+
+
+def asked(*words):
+    return cli._parser(words).parse_args(words)
+
+
+@pytest.mark.parametrize("text", ["1,500,000", "1500000", "1.5M", "1.5 M records/s", "1.5e6"])
+def test_a_rate_is_taken_as_people_write_it(text):
+    assert asked("observe", "log", "--target", text).target == [1.5e6]
+    assert asked("measure", "nexmark:q1", "--max-rate", text).max_rate == 1.5e6
+    assert asked("verify", "nexmark:q1", "--rate", text).rate == 1.5e6
+    assert asked("replay", "q1", "day.csv", "--plan-rate", text).plan_rate == 1.5e6
+
+
+def test_other_numbers_may_have_commas():
+    options = asked("measure", "nexmark:q1", "--memory-mb", "1,024", "--interval", "1,000.5")
+    assert (options.memory_mb, options.interval) == (1024, 1000.5)
+    assert asked("replay", "q1", "day.csv", "--memory-mb", "2,048").memory_mb == 2048
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--memory-mb", "1,5"), "argument --memory-mb: '1,5' is no whole number; write it such as 1024 or 1,024"),
+        (("--interval", "a"), "argument --interval: 'a' is no number; write it such as 1024 or 1,024"),
+        (("--max-rate", "1,5"), "The rate is '1,5'; write records/s above 0, such as 1,500,000 or 1.5 M."),
+    ],
+)
+def test_a_comma_out_of_place_is_refused(capsys, words, said):
+    with pytest.raises(SystemExit):
+        asked("measure", "nexmark:q1", *words)
+    assert said in capsys.readouterr().err
