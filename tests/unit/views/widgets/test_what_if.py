@@ -321,7 +321,9 @@ def test_a_rate_is_typed_as_people_write_it(planned):
     assert panel.rate.value == pytest.approx(beyond, abs=1)
     panel.typed.value = "many"
     assert "The rate is &#x27;many&#x27;; write records/s above 0" in panel.alarm.widget.value
-    panel.typed.value = "2,1e6"
+    panel.typed.value = "2,1e6"  # no comma stands there
+    assert "The rate is &#x27;2,1e6&#x27;" in panel.alarm.widget.value
+    panel.typed.value = "21e6"
     assert panel.rate.value == 21e6
     panel.rate.value = 1e6
     assert panel.typed.value == "1,000,000"
