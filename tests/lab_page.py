@@ -10,6 +10,7 @@ ARTIFACTS = ROOT / "artifacts"
 MOST_PIXELS = 14_000  # of a screenshot's height
 PATIENCE_MS = int(os.environ.get("PATIENCE_MS", "60000"))
 HOVER_MS = 2000
+TRIES = 2
 
 
 def healthy(page):
@@ -27,15 +28,21 @@ def shown(chart):
 
 
 def changes(page, chart, action):
-    """Do `action` and wait until `chart` draws something else."""
-    before = shown(chart)
-    action()
-    handle = chart.element_handle()
-    page.wait_for_function(
-        "([it, before]) => JSON.stringify([it.data, it.layout.title, it.layout.shapes]) !== before",
-        arg=[handle, before],
-        timeout=PATIENCE_MS,
-    )
+    """Do `action` and wait until `chart` draws something else; do it again where a busy page has lost it."""
+    before, handle = shown(chart), chart.element_handle()
+    for left in reversed(range(TRIES)):
+        action()
+        try:
+            page.wait_for_function(
+                "([it, before]) => JSON.stringify([it.data, it.layout.title, it.layout.shapes]) !== before",
+                arg=[handle, before],
+                timeout=PATIENCE_MS / TRIES,
+            )
+        except NotInTime:
+            if not left:
+                raise
+        else:
+            return
 
 
 def row_of(panel, description):
