@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.metrics import Batch
+from workbench.testbed.spark.cluster import names_in
 from workbench.testbed.spark.event_log import BatchLog, EventLog
 from workbench.testbed.spark.feed import Feed
 from workbench.testbed.spark.operators import BatchWork, line
@@ -106,6 +107,7 @@ class LiveQuery:
     _most_rows: int = 0
     _offered: Command | None = None
     _frame: "Callable[[], DataFrame] | None" = None
+    _spark: Any = None
     _begin: Callable[[], Any] = field(default=lambda: None)
     _starts: int = 1
     _mode: str = "append"
@@ -129,7 +131,7 @@ class LiveQuery:
         """
         self.folder.mkdir()
         self.command(0.0)
-        self._mode = output_mode
+        self._mode, self._spark = output_mode, spark
         self._frame = lambda: self._built(build, spark, rows, partitions)
         frame = self._frame()
         if not self.feed.restarts:
@@ -177,7 +179,7 @@ class LiveQuery:
             frame.writeStream.format("noop")
             .queryName(self.folder.name)
             .outputMode(self._mode)
-            .option("checkpointLocation", self.checkpoint or str(self._checkpoint))
+            .option("checkpointLocation", self._checkpoint)
             .trigger(processingTime=f"{self._interval_ms} milliseconds")
         )
         self._begin = writer.start
@@ -194,8 +196,7 @@ class LiveQuery:
         self.pause()
         if self._frame is None or self._offered is None or not self._offered.max_records:
             return
-        begun = [int(file.name) for file in self._checkpoint.glob("offsets/*") if file.name.isdigit()]
-        if self.feed.starts(max(begun, default=-1)):
+        if self.feed.starts(self._last_batch()):
             self._drop_checkpoint()
             self._runs += 1
             self._emptied = len(self.done)
@@ -212,11 +213,19 @@ class LiveQuery:
         return self.feed.restarts and self._offered is not None and not self._offered.max_records
 
     @property
-    def _checkpoint(self) -> Path:
-        return self.folder / f"checkpoint{self._runs or ''}"
+    def _checkpoint(self) -> str:
+        """Give another place for each start with an empty state."""
+        return f"{self.checkpoint or self.folder / 'checkpoint'}{self._runs or ''}"
+
+    def _last_batch(self) -> int:
+        """Give the number of the last batch that began, as the checkpoint has it; -1 if there is none."""
+        place = f"{self._checkpoint}/offsets"
+        names = names_in(self._spark, place) if self.checkpoint else [one.name for one in Path(place).glob("*")]
+        return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def _drop_checkpoint(self) -> None:
-        shutil.rmtree(self._checkpoint, ignore_errors=True)
+        if not self.checkpoint:  # a cluster's are removed with the deployment
+            shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def command(self, rate: float) -> None:
         """Offer `rate` records/s (inf: the maximum rate) from the next batch on, and flush the queue."""

@@ -1,5 +1,6 @@
 """A query whose feed obeys a command only when the query starts again."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -30,9 +31,10 @@ def live(tmp_path, monkeypatch):
     runs = []
 
     def run(self, frame):
-        runs.append((frame, self._checkpoint.name))
-        (self._checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
-        (self._checkpoint / "offsets" / "7").touch()
+        place = Path(self._checkpoint)
+        runs.append((frame, place.name))
+        (place / "offsets").mkdir(parents=True, exist_ok=True)
+        (place / "offsets" / "7").touch()
         self.query = SimpleNamespace(id="1", isActive=True, stop=lambda: None)
 
     monkeypatch.setattr(LiveQuery, "_run", run)
@@ -49,6 +51,18 @@ def test_a_new_rate_starts_it_again_from_its_checkpoint(live):
     assert query.feed.offered == [200, 400]
     assert query.feed.begun == [-1, 7]
     assert runs == [("frame", "checkpoint1")] * 2
+
+
+def test_on_a_cluster_its_checkpoints_are_those_that_all_reach(live, tmp_path, monkeypatch):
+    query, runs = live
+    query.checkpoint = str(tmp_path / "shared")
+    asked = []
+    monkeypatch.setattr("workbench.testbed.spark.live.names_in", lambda _, place: asked.append(place) or ["3", "x"])
+    query.command(100.0)
+    query.command(200.0)  # its topic has run out: it begins again with an empty state
+    assert query.feed.begun == [3, 3]
+    assert asked == [f"{query.checkpoint}/offsets", f"{query.checkpoint}1/offsets"]
+    assert [checkpoint for _, checkpoint in runs] == ["shared1", "shared2"]
 
 
 def test_rate_0_pauses_it(live):

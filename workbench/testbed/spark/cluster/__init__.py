@@ -14,7 +14,14 @@ from workbench.testbed.spark.cluster.executors import (
     registered,
 )
 from workbench.testbed.spark.cluster.settings import LOCAL, Cluster
-from workbench.testbed.spark.cluster.storage import cause_of, check_log_folder, check_shared, copy_into, remove
+from workbench.testbed.spark.cluster.storage import (
+    cause_of,
+    check_log_folder,
+    check_shared,
+    copy_into,
+    names_in,
+    remove,
+)
 
 __all__ = [
     "LOCAL",
@@ -28,6 +35,7 @@ __all__ = [
     "cluster_conf",
     "copy_into",
     "describe_workers",
+    "names_in",
     "pack",
     "refused",
     "registered",

@@ -91,6 +91,12 @@ def remove(spark: "SparkSession", folder: str) -> str:
     return ""
 
 
+def names_in(spark: "SparkSession", folder: str) -> list[str]:
+    """Name what is in `folder`, a URI; nothing if it is not there."""
+    system, path = _at(spark._jvm, spark._jsc.hadoopConfiguration(), folder)  # noqa: SLF001
+    return [one.getPath().getName() for one in system.listStatus(path)] if system.exists(path) else []
+
+
 def copy_into(jvm: Any, configuration: Any, file: Path, folder: str) -> None:  # noqa: ANN401 - py4j is not typed
     """Copy a local file into `folder`, a URI, which is made where it is missing.
 
