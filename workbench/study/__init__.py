@@ -2,17 +2,7 @@
 
 from workbench.study._drift import Drift, drift, refuse_loss, study_drift
 from workbench.study._dry_run import DryRun, dry_run
-from workbench.study.carry_out import (
-    Planned,
-    asked_of,
-    intervals_left_out,
-    planned_document,
-    prepare,
-    read_planned,
-    refuse_failures,
-    run_study,
-    write_planned,
-)
+from workbench.study.carry_out import intervals_left_out, prepare, run_study
 from workbench.study.catalogue import find_query, read_query
 from workbench.study.change import Change
 from workbench.study.draft import Draft, draft
@@ -21,6 +11,7 @@ from workbench.study.local import first_study, first_testbed, quick_estimator, s
 from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
 from workbench.study.placing import DRAWS, PlacementStudy, check_placing, shapes_compared, study_placement
+from workbench.study.planned import Planned, asked_of, planned_document, read_planned, refuse_failures, write_planned
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
     NAMES,

@@ -25,8 +25,8 @@ from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.measuring import EXPECTED_DEVIATION, expected_deviation, with_prior
 from workbench.records import Measurement, Setting
-from workbench.study.carry_out import Planned
 from workbench.study.change import Change, Scatter
+from workbench.study.planned import Planned
 
 _LAW_PARAMETERS = 3  # of the scaling law: scale and two exponents
 

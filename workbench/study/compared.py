@@ -10,7 +10,7 @@ from workbench.capacity.model import MARGIN
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery
-from workbench.study.carry_out import Planned
+from workbench.study.planned import Planned
 
 
 @dataclass(frozen=True)

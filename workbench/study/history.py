@@ -26,7 +26,8 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import Event, ignore
 from workbench.records import Measurement, measurement_from_dict
-from workbench.study.carry_out import Planned, asked_of, run_study, write_planned
+from workbench.study.carry_out import run_study
+from workbench.study.planned import Planned, asked_of, write_planned
 from workbench.study.spec import Study
 from workbench.testbed import Testbed
 

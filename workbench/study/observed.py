@@ -9,8 +9,9 @@ from workbench.capacity.planning import read_instances
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery, as_measurement, headroom, read_log
-from workbench.study.carry_out import Planned, asked_of, explored_running, plan_targets, read_planned
+from workbench.study.carry_out import explored_running, plan_targets
 from workbench.study.compared import Compared, compare
+from workbench.study.planned import Planned, asked_of, read_planned
 from workbench.study.spec import Study
 
 OUTAGE_MIN = 10.0

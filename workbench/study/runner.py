@@ -34,7 +34,8 @@ from workbench.measuring import (
     result_of,
 )
 from workbench.records import Measurement, MstEstimate, Probe
-from workbench.study.carry_out import Planned, shares_deployments, study_steps, testbed_of
+from workbench.study.carry_out import shares_deployments, study_steps, testbed_of
+from workbench.study.planned import Planned
 from workbench.study.spec import Study
 from workbench.testbed import Simulated, SparkTestbed, Testbed
 from workbench.workload import Query

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from workbench.errors import WorkbenchError
 from workbench.measuring import CapacityEstimator, Event, verify
 from workbench.records import CapacityPlan, Probe
-from workbench.study.carry_out import Planned, query_of
+from workbench.study.carry_out import query_of
 from workbench.study.catalogue import require_captured
+from workbench.study.planned import Planned
 from workbench.testbed import SparkTestbed, Testbed
 
 _SAME = 1e-3  # rates are printed with three digits

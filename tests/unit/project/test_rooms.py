@@ -31,6 +31,7 @@ LOOKED_INTO = {
     "workbench.study.carry_out",
     "workbench.study.change",
     "workbench.study.local",
+    "workbench.study.planned",
     "workbench.study.scaling",
     "workbench.testbed.spark.connector",
     "workbench.testbed.spark.event_log",

@@ -25,7 +25,8 @@ from workbench.study import (
     study_from,
     write_planned,
 )
-from workbench.study.carry_out import MeasurementFailedError, plan_targets
+from workbench.study.carry_out import plan_targets
+from workbench.study.planned import MeasurementFailedError
 from workbench.testbed import FluidTestbed, SparkTestbed
 from workbench.views.plan_cards import cards
 from workbench.workload import nexmark
