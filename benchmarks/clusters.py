@@ -5,8 +5,8 @@
 The cluster comes from the PySpark package: a master and two workers of one counted core each, in network namespaces of
 their own. Each worker is limited to ``--cpus`` of a core once the query is deployed, its code warm, as the slots here
 are, so that both sides have the same cores and the driver has its own. Each query is measured on one executor and on
-two, and on one and two slots here; the sides take turns. Last, one worker is slowed to half while the query runs.
-Prints figures, asserts nothing. ``--whole`` leaves the workers whole cores, which the driver then shares, as it does
+two, and on one and two slots here; the sides take turns, with checkpoints in memory. Last, one worker is slowed to half
+while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers whole cores, which the driver then shares, as it does
 wherever a cluster only counts.
 """
 
@@ -32,6 +32,7 @@ from workbench.testbed.spark import Cluster
 
 SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
 WAIT_S = 300.0
+MEMORY = Path("/dev/shm")  # noqa: S108 - Linux's shared memory, where deployments here have their checkpoints
 
 
 class Workers:
@@ -106,9 +107,8 @@ def main():
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         running = stack.enter_context(standalone(folder, apart=True))
         workers = Workers(running, cpus)
-        there = SparkTestbed(
-            cluster=Cluster(running.master, f"{Path(folder).as_uri()}/checkpoints", allocation_s=WAIT_S)
-        )
+        memory = stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None))
+        there = SparkTestbed(cluster=Cluster(running.master, Path(memory).as_uri(), allocation_s=WAIT_S))
         here = SparkTestbed(slot_cpus="cores" if options.whole else "auto")
         sides = ((there, 1.0), (here, cpus or 1.0))
         journal = Journal(Path(folder) / "journal.jsonl")

@@ -1,6 +1,6 @@
 """Spark's own Kafka source next to the replayed sample: the MST of a query read in three ways, and the ratios.
 
-    python benchmarks/kafka.py [--rows 2000000] [--slots 2] [--tolerance 0.1] [q1 q11:tumbling ...]
+    python benchmarks/kafka.py [--rows 10000000] [--slots 2] [--tolerance 0.1] [q1 q11:tumbling ...]
 
 `kafka` reads a filled topic of a broker on this machine with Spark's Kafka source and decodes JSON. `decoded` replays
 the topic's values as they are, and the query decodes them: the difference to `kafka` is what fetching costs. `replayed`
@@ -52,7 +52,8 @@ def decode(build, schema, rows):
     from pyspark.sql.pandas.types import from_arrow_schema
 
     value = f.from_json("value", from_arrow_schema(schema))
-    return build(rows.select(*(value[name].alias(name) for name in schema.names)))
+    columns = {name: value[name] for name in schema.names} | {EVENT_TIME: f.col(EVENT_TIME)}  # is due, as it replays
+    return build(rows.select(*(column.alias(name) for name, column in columns.items())))
 
 
 def ways(name, url, event_rate):
@@ -65,10 +66,10 @@ def ways(name, url, event_rate):
     if not texts.exists():
         rows = sample.select([one.name for one in columns]).to_pylist()
         values = [json.dumps(row, default=str, separators=(",", ":")) for row in rows]
-        pq.write_table(pa.table({"value": values}), texts)
+        pq.write_table(pa.table({"value": values, EVENT_TIME: sample[EVENT_TIME]}), texts)
     decoded = Query(
         f"nexmark:{name}", partial(decode, replayed.build, pa.schema(columns)), Dataset(str(texts), "parquet"),
-        unbounded_state=replayed.unbounded_state,
+        EVENT_TIME, unbounded_state=replayed.unbounded_state,
     )  # fmt: skip
     return {"kafka": kafka, "decoded": decoded, "replayed": replayed}
 
@@ -158,7 +159,7 @@ def costs(name, asked, queries, options, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("queries", nargs="*", default=["q1", "q11:tumbling"])
-    parser.add_argument("--rows", type=int, default=2_000_000, help="that fill the topic")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="that fill the topic")
     parser.add_argument("--event-rate", type=float, default=20_000.0, help="rows per second of event time")
     parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--cpus", type=float, default=0.4, help="of a slot")
