@@ -6,8 +6,8 @@ The cluster comes from the PySpark package: a master and two workers of one coun
 their own. Each worker is limited to ``--cpus`` of a core once the query is deployed, its code warm, as the slots here
 are, so that both sides have the same cores and the driver has its own. Each query is measured on one executor and on
 two, and on one and two slots here; the sides take turns, with checkpoints in memory. Last, one worker is slowed to half
-while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers whole cores, which the driver then shares, as it does
-wherever a cluster only counts.
+while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers whole cores, which the driver then
+shares, as it does wherever a cluster only counts.
 """
 
 import argparse
