@@ -7,6 +7,7 @@ from rich.table import Table
 from workbench import units
 from workbench.cli import look
 from workbench.study import Replayed, ReplayedParadigms
+from workbench.views import scaling_front
 from workbench.views.figures import Policies, paradigms, policies
 
 
@@ -20,6 +21,8 @@ def show_replay(found: Replayed | ReplayedParadigms) -> None:
         data = policies(found.timelines, found.price_unit)
         look.answer(out, f"{data.finding}.")
         out.print(_policies(found, data))
+        if data.best is None and (why := scaling_front.bound_by_partitions(found)) is not None:
+            look.line(out, why)
         look.line(
             out,
             'Simulated. No record is lost: late records wait at the source; "left waiting" counts those still there '

@@ -33,6 +33,7 @@ from workbench.testbed import FluidTestbed, RecordedTestbed, Sharing, SparkTestb
 from workbench.workload import KeyFrequencies, Query, read_key_frequencies
 
 Find = Callable[..., Query]
+_AS_RECORDED = 0.001
 
 
 def run_study(
@@ -346,9 +347,9 @@ def query_of(study: Study, find: Find = find_query) -> Query:
 
 
 def estimator_of(study: Study) -> CapacityEstimator:
-    """Make the estimator that a study asks for."""
+    """Make the estimator that a study asks for; the rates of a table are found again as they are."""
     return CapacityEstimator(
-        tolerance=study.tolerance,
+        tolerance=study.tolerance if study.table is None else min(study.tolerance, _AS_RECORDED),
         warmup_min_s=min(CapacityEstimator.warmup_min_s, study.warmup_s),
         warmup_cap_s=study.warmup_s,
         patience_s=study.patience_s,

@@ -119,7 +119,8 @@ class Start:
 class Replayed:
     """A load replayed under policies: the simulated query, the load, the tasks at the beginning, and the timelines.
 
-    `currency` is that of the workers' price; empty without one.
+    `currency` is that of the workers' price; empty without one. `partitions` are those that state is in for good, which
+    bound the slots; None where it moves.
     """
 
     query: str
@@ -127,6 +128,12 @@ class Replayed:
     tasks: Mapping[str, int]
     timelines: Mapping[str, Timeline]
     currency: str = ""
+    partitions: int | None = None
+
+    @property
+    def at_most(self) -> bool:
+        """Whether the tasks at the beginning are as many as the partitions permit."""
+        return self.partitions is not None and min(self.tasks.values()) >= self.partitions
 
     @property
     def rows(self) -> dict[str, dict[str, float]]:
@@ -229,7 +236,13 @@ def replay_start(
             keys=keys,
             batch_s=start.batch_s,
         )
-    return Replayed(start.model.name, trace, start.tasks, lines, "" if fleet is None else fleet.currency)
+    currency = "" if fleet is None else fleet.currency
+    return Replayed(start.model.name, trace, start.tasks, lines, currency, _frozen(start.model))
+
+
+def _frozen(model: QueryModel) -> int | None:
+    """Give the fewest partitions that the state of an operator is in for good; None where all state moves."""
+    return min((one.partitions for one in model.operators.values() if one.partitions is not None), default=None)
 
 
 def named_policies(
@@ -246,8 +259,8 @@ def named_policies(
     strange = [name for name in settings if name not in known]
     if strange:
         raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {', '.join(known)}.")
-    frozen = [one.partitions for one in model.operators.values() if one.partitions is not None]
-    most: Mapping[str, float] = {"max_parallelism": min(frozen)} if frozen else {}  # more tasks would have no partition
+    frozen = _frozen(model)
+    most: Mapping[str, float] = {"max_parallelism": frozen} if frozen else {}  # more tasks would have no partition
     # The names are checked above; the settings check their values.
     each_minute, justin, flink = (
         replace(one, **{**most, **changed})  # type: ignore[arg-type]

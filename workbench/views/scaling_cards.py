@@ -20,13 +20,13 @@ def _compared(replayed: Replayed) -> list[Card]:
     data = policies(replayed.timelines, replayed.price_unit)
     columns = (
         Column("Policy"),
-        Column("Time at target", "%"),
+        Column("Keeps up", "% of time"),
         Column("Latency, mean", "s"),
         Column("Latency, median", "s"),
         Column("Latency, p99", "s"),
         Column("Cores, driver included", "core-hours"),
         Column("Memory, driver included", "GB-hours"),
-        Column("Reconfigurations"),
+        Column("Changes"),
         Column("State moved", "bytes"),
         *((Column("Cost, driver included", data.price_unit),) if data.price_unit else ()),
     )

@@ -12,22 +12,24 @@ _AS_IT_IS = ("static", "flink")  # no setting changes these
 def front_html(replayed: Replayed, data: Policies) -> str:
     """Write the first screen; every text of the user's is escaped."""
     trace = replayed.trace
-    load = f"load of {units.rate(trace.mean_per_s)} in the mean and {units.rate(trace.peak_per_s)} at the peak"
+    load = f"mean load {units.rate(trace.mean_per_s)}, peak {units.rate(trace.peak_per_s)}"
     facts = (
         replayed.query,
         f"{load} over {units.seconds(trace.duration_s)}",
         f"from {units.count(sum(replayed.tasks.values()))} slots",
     )
-    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(data))
+    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(data, replayed))
 
 
-def cares(data: Policies) -> dict[str, str]:
+def cares(data: Policies, replayed: Replayed) -> dict[str, str]:
     """Give what to mind, with what to do."""
     reasons: dict[str, str] = {}
     rows = dict(zip(data.names, data.rows, strict=True))
     if data.leading is not None and data.best is None:
         kept = units.share(rows[data.leading]["at_target"])
-        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data)
+        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = bound_by_partitions(
+            replayed
+        ) or _keep_up(data)
     falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.leading]
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
@@ -45,6 +47,17 @@ def cares(data: Policies) -> dict[str, str]:
     return reasons
 
 
+def bound_by_partitions(replayed: Replayed) -> str | None:
+    """Say what to do where no policy can add slots, because state stays in its partitions; None where one can."""
+    if not replayed.at_most:
+        return None
+    peak = units.rate(replayed.trace.peak_per_s)
+    return (
+        f"State stays in its {replayed.partitions:,} partitions, so more slots do nothing. The load reaches {peak}: "
+        "plan for that rate, then replay that plan."
+    )
+
+
 def _keep_up(data: Policies) -> str:
     """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
     if "static" in data.names:
@@ -59,7 +72,7 @@ def _table(data: Policies) -> str:
     rows = dict(zip(data.names, data.rows, strict=True))
     ranked = sorted(rows, key=lambda name: (name != data.leading, -rows[name]["at_target"]))
     unit = data.price_unit or "Core-hours"
-    columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Restarts")
+    columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Changes")
     shown = [
         (
             f"{name} ◀ best" if name == data.best else name,

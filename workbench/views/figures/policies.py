@@ -40,10 +40,10 @@ class Policies:
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Fields that are drawn, and the titles of their axes."""
         return (
-            ("at_target", "At target (% of time)"),
+            ("at_target", "Keeps up (% of time)"),
             ("latency_p99_s", "Latency, p99 (s)"),
             (self.money, f"{self.price_unit or 'Core-hours'}, with driver"),
-            ("reconfigurations", "Reconfigurations"),
+            ("reconfigurations", "Changes"),
         )
 
     @property
