@@ -154,7 +154,9 @@ REPLAYED = Replayed("q11", RateTrace.steps([(20_000, 100.0)]), {"a": 3}, {})
 def test_where_state_stays_in_its_partitions_no_more_slots_are_advised(tasks, says):
     replayed = replace(REPLAYED, tasks={"a": tasks}, partitions=4)
     (remedy, *_) = scaling_front.cares(policies(failing("static", "ds2")), replayed).values()
-    assert remedy.startswith("State stays in its 4 partitions, so more slots do nothing. The load reaches 100 records") == says
+    assert (
+        remedy.startswith("State stays in its 4 partitions, so more slots do nothing. The load reaches 100 re") == says
+    )
 
 
 @pytest.mark.parametrize(
