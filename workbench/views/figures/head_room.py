@@ -89,7 +89,7 @@ def draw_head_room(data: HeadRoom) -> go.Figure:
             y=fixed + per_row * ends,
             mode="lines",
             line={"color": theme.BLUE, "width": 2},
-            name=f"line: {units.seconds(fixed)} + {units.seconds(per_row)} a row",
+            name=f"line through the batches: {units.seconds(fixed)} + {units.seconds(per_row)} a row",
             hoverinfo="skip",
         )
     if data.middle is not None:
