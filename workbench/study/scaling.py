@@ -335,9 +335,11 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
         When the file has no such plan, or no run contains the costs of its operators.
     """
     planned = PlannedStudy.from_json(path)
+    if not planned.plans:
+        raise WorkbenchError(f"{path} has no plan: no target could be planned. Plan again with workbench plan.")
     plans = [one for one in planned.plans if rate is None or math.isclose(one.rate, rate, rel_tol=1e-6)]
     if not plans:
-        rates = ", ".join(f"{one.rate:g}" for one in planned.plans) or "none"
+        rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
         raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
     chosen = plans[-1]
     memory, cpus = float(chosen.budget.profile.memory_mb), chosen.budget.profile.cpus
