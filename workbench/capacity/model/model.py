@@ -284,6 +284,14 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             f"{units.number(highest, 6)} records/s. Set a lower rate, {accept}or measure larger budgets."
         )
 
+    def attains(self, rate: float, memory_mb: float, margin: float, *, risk: float) -> bool:
+        """Whether some number of slots is enough; see `slots_for`."""
+        try:
+            self.slots_for(rate, memory_mb, margin, risk=risk)
+        except WorkbenchError:
+            return False
+        return True
+
     @property
     def _may_fall(self) -> bool:
         """Whether more slots may cost capacity."""
