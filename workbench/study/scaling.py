@@ -265,7 +265,10 @@ def named_policies(
             made[name] = JustinPolicy(justin, _JUSTIN[name], base_mb=base_mb)
         elif name in _CONTROLLERS:
             if pool is None:
-                raise WorkbenchError(f"Policy {name!r} places tasks on workers; give their number and slots.")
+                raise WorkbenchError(
+                    f"Policy {name!r} places tasks on workers; give their number and slots.",
+                    settings=("workers", "worker_slots"),
+                )
             profiles = {operator: one.profile for operator, one in model.operators.items()}
             made[name] = Controller(
                 Ds2Policy(each_minute), profiles, pool.workers, pool.slots, pool.worker, _CONTROLLERS[name], seed
