@@ -1,6 +1,7 @@
 """``workbench init``: a first study for your query and your data."""
 
 import argparse
+import shlex
 from pathlib import Path
 
 from workbench import units
@@ -21,5 +22,5 @@ def run_init(options: argparse.Namespace) -> int:
     show(f"event time: {made.event_time or 'none was found; name it with --event-time if the query has a watermark'}")
     for column, share in made.hot.items():
         show(f"column {column!r} has {units.percent(share)} of its rows with one value")
-    show(f"Next: put your rates into it, then run: workbench plan {options.output} --dry-run")
+    show(f"Next: put your rates into it, then run: workbench plan {shlex.quote(options.output)} --dry-run")
     return DONE

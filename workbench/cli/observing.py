@@ -44,7 +44,8 @@ def run_observe(options: argparse.Namespace) -> int:
         output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
         write_planned(found.planned, output)
         if not options.json:
-            look.path(look.console(), "plans, with Spark's settings", output)
+            what = "plans, with Spark's settings" if found.planned.plans else "the run, without a plan"
+            look.path(look.console(), what, output)
     for rate, reason in () if found.planned is None else found.planned.refused:
         complain(f"no plan for {units.rate(rate)}: {reason}")
     if found.unplanned:

@@ -70,7 +70,8 @@ def run_plan(options: argparse.Namespace) -> int:
         _show(planned)
         if taken:
             look.line(look.console(), _taken(taken, len(runs), options.journal))
-        look.path(look.console(), "plans, with Spark's settings", output)
+        what = "plans, with Spark's settings" if planned.plans else "runs, without a plan"
+        look.path(look.console(), what, output)
     for rate, reason in planned.refused:
         complain(f"no plan for {units.rate(rate)}: {reason}")
     complete = options.report is None or _report(output, options.report, quiet=options.json)

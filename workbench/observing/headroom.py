@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import beta
 
+from workbench import units
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing.load import load_of
@@ -143,7 +144,11 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
     fixed, per_row = _line(rows, seconds)
     known = replace(known, fixed_s=fixed, per_row_s=per_row)
     if fixed >= interval_s:
-        return replace(known, why_not=f"a batch takes {fixed:.3g} s whatever it holds, as long as the interval")
+        why = (
+            f"a batch takes {units.seconds(fixed)} whatever it holds, longer than the trigger interval of "
+            f"{units.seconds(interval_s)}, so no rate is sustained; set a longer interval"
+        )
+        return replace(known, why_not=why)
     own, noise = _bootstrapped(rows, seconds, interval_s, seed)
     if per_row <= 0 or noise > _MOST_NOISE:
         why = "larger batches took no longer than small ones, beyond their scatter: they hold too few rows to matter"

@@ -352,7 +352,9 @@ class _Reader:
         if plan.has_interval:
             return replace(self._batches(plan, nearest), chosen=chosen)
         tasks = None if plan.allocation is None else plan.allocation.tasks
-        measured = replace(self, rate=plan.rate).measurement(replace(nearest, tasks=None), tasks)
+        unsaid = self.workers is None and self.slots is None and self.room is None
+        own = {"workers": plan.executors, "slots": plan.executor.slots} if unsaid else {}
+        measured = replace(self, rate=plan.rate, **own).measurement(replace(nearest, tasks=None), tasks)
         return replace(measured if tasks is None else _as_planned(measured, plan), chosen=chosen)
 
     def _batches(self, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
@@ -370,7 +372,10 @@ class _Reader:
     def _cluster(self) -> tuple[int, int]:
         slots = self.slots if self.slots is not None else self.room
         if slots is None or (self.workers is None and self.room is None):
-            raise WorkbenchError(f"{self.what} says nothing of the workers; give their number and slots.")
+            raise WorkbenchError(
+                f"{self.what} says nothing of the workers; give their number and slots.",
+                settings=("workers", "slots"),
+            )
         if self.workers is not None:
             return self.workers, slots
         return math.ceil((self.room or slots) / max(1, slots)), slots

@@ -294,6 +294,8 @@ class CapacityPlan:
         )
         if self.simulated:
             return f"It rests on {units.some(self.runs, 'simulated run')}{source}."
+        if self.testbed_kind == "recorded":
+            return f"It rests on {units.some(self.runs, 'run')} with rates from a table{source}."
         return f"It rests on {units.some(self.runs, 'run')} {how} {self.testbed}{source}."
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
-from workbench import bounds
+from workbench import bounds, units
 from workbench.capacity.explore import Choice
 from workbench.capacity.model import FORMS, Growth
 from workbench.checks import shown, whole, within
@@ -16,6 +16,15 @@ _Check = Callable[[str, Any], Any]
 
 def _number(low: float, high: float, unit: str = "", ends: Literal["()", "[)", "(]", "[]"] = "[]") -> _Check:
     return lambda name, value: within(name, value, low, high, unit, ends=ends)
+
+
+def _rate(name: str, value: object) -> float:
+    if isinstance(value, str):
+        try:
+            value = units.read_rate(value)
+        except WorkbenchError:
+            raise WorkbenchError(f"{name} is {shown(value)}; write records/s above 0, such as 60000 or 60k.") from None
+    return within(name, value, bounds.LEAST_RATE, bounds.RATE, "records/s", ends="[]")
 
 
 def _whole(least: int, most: int) -> _Check:
@@ -61,11 +70,10 @@ _SLOTS = _list(_whole(1, bounds.TASKS), bounds.GRID, "whole numbers above 0, asc
 _MEMORY = _list(_whole(1, bounds.MEMORY_MB), bounds.GRID, "whole numbers of MiB above 0, ascending")
 _SECONDS = _number(bounds.LEAST_S, bounds.SECONDS, "seconds")
 _NO_SECONDS = _number(0, bounds.SECONDS, "seconds")
-_RATE = _number(bounds.LEAST_RATE, bounds.RATE, "records/s")
 _CSV = _or_none(_text("the path of a CSV file"))
 RULES: Mapping[str, _Check] = {
     "query": _text("a text such as nexmark:q5 or jobs:orders"),
-    "targets": _list(_RATE, bounds.TARGETS, "rates above 0, records/s"),
+    "targets": _list(_rate, bounds.TARGETS, "rates above 0, records/s"),
     "slots": _SLOTS,
     "memory_mb": _MEMORY,
     "dataset": _or_none(_text("the path of a file or folder")),
@@ -95,7 +103,7 @@ RULES: Mapping[str, _Check] = {
     "plan_memory_mb": _MEMORY,
     "margin": _or_none(_number(0, bounds.MARGIN, ends="(]")),
     "risk": _or_none(_number(1e-6, 1, ends="[)")),
-    "low_rate": _or_none(_RATE),
+    "low_rate": _or_none(_rate),
     "outage_s": _or_none(_SECONDS),
     "catch_up_s": _or_none(_SECONDS),
     "day": _CSV,

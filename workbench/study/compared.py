@@ -19,6 +19,8 @@ class Compared:
 
     Parameters
     ----------
+    query
+        That was studied; the names of a job and of its study may differ.
     slots
         Of the study, that are as many cores.
     rate, low, high
@@ -31,6 +33,7 @@ class Compared:
         Slots of the running query by target rate, with the growth that was measured; None where it does not get there.
     """
 
+    query: str
     slots: int
     rate: float
     low: float
@@ -72,7 +75,7 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
         except WorkbenchError:
             takes.append((target, None))
     agrees = found.low <= high and low <= found.high
-    return Compared(slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
+    return Compared(measured.study.query, slots, float(rate), float(low), float(high), float(times), agrees, tuple(takes))
 
 
 def _scaled_memory(running: RunningQuery, budget: Budget) -> float:

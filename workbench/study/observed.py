@@ -94,6 +94,23 @@ class Observed:
         return outage_s * peak / (rate - peak) if rate > peak else float("inf")
 
 
+def _measured_study(path: Path) -> Planned:
+    """Read a study that was measured.
+
+    Raises
+    ------
+    WorkbenchError
+        When it was simulated, or cannot be read.
+    """
+    planned = read_planned(path)
+    if planned.study.testbed == "fluid":
+        raise WorkbenchError(
+            f"{path} is a study of {planned.study.query!r} on the simulated engine, whose cores are nobody's. Give the "
+            "plans of a study that was measured, of the log's query (workbench plan)."
+        )
+    return planned
+
+
 def observe(
     log: str | Path,
     *,
@@ -135,8 +152,8 @@ def observe(
     Raises
     ------
     WorkbenchError
-        When the log cannot be read, has no such query, or does not show the trigger interval, and when the plans cannot
-        be compared.
+        When the log cannot be read, has no such query, or does not show the trigger interval, and when the plans were
+        not measured or cannot be compared.
     """
     if interval_s is not None:
         positive("The trigger interval", interval_s, "seconds")
@@ -165,7 +182,7 @@ def observe(
     }
     how = asked_of(asked, {name: value for name, value in options.items() if value is not None})
     instances = read_instances(Path(prices)) if prices else ()  # before gigabytes are read
-    planned_before = None if measured is None else read_planned(Path(measured))
+    planned_before = None if measured is None else _measured_study(Path(measured))
     running = read_log(log, query, progress)
     interval_s = running.interval_s if interval_s is None else interval_s
     if interval_s is None:

@@ -278,7 +278,10 @@ def named_policies(
             made[name] = JustinPolicy(justin, _JUSTIN[name], base_mb=base_mb)
         elif name in _CONTROLLERS:
             if pool is None:
-                raise WorkbenchError(f"Policy {name!r} places tasks on workers; give their number and slots.")
+                raise WorkbenchError(
+                    f"Policy {name!r} places tasks on workers; give their number and slots.",
+                    settings=("workers", "worker_slots"),
+                )
             profiles = {operator: one.profile for operator, one in model.operators.items()}
             made[name] = Controller(
                 Ds2Policy(each_minute), profiles, pool.workers, pool.slots, pool.worker, _CONTROLLERS[name], seed
@@ -348,9 +351,11 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
         When the file has no such plan, or no run contains the costs of its operators.
     """
     planned = PlannedStudy.from_json(path)
+    if not planned.plans:
+        raise WorkbenchError(f"{path} has no plan: no target could be planned. Plan again with workbench plan.")
     plans = [one for one in planned.plans if rate is None or math.isclose(one.rate, rate, rel_tol=1e-6)]
     if not plans:
-        rates = ", ".join(f"{one.rate:g}" for one in planned.plans) or "none"
+        rates = ", ".join(f"{one.rate:g}" for one in planned.plans)
         raise WorkbenchError(f"{path} has no plan for {rate:g} records/s; give one of its rates (records/s): {rates}.")
     chosen = plans[-1]
     memory, cpus = float(chosen.budget.profile.memory_mb), chosen.budget.profile.cpus

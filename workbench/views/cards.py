@@ -22,7 +22,7 @@ from workbench.escaping import for_spreadsheet
 from workbench.views.style import STYLE
 from workbench.views.theme import QUIET
 
-Kind = Literal["result", "health", "error", "not-yet", "no-data"]
+Kind = Literal["result", "health", "error", "not-yet", "no-data", "no-plan"]
 Cell = str | float | None
 Result = TypeVar("Result")
 
@@ -32,6 +32,7 @@ _WORDS: dict[Kind, str] = {
     "error": "✖ Error",
     "not-yet": "… Not yet",
     "no-data": "No data",
+    "no-plan": "No plan",
 }
 
 _TITLES = {
@@ -101,7 +102,8 @@ class Card:
     figure, table
         Its evidence; None where there is none.
     kind
-        ``"result"``, advice (``"health"``), ``"error"``, ``"not-yet"`` or, where nothing will come, ``"no-data"``.
+        ``"result"``, advice (``"health"``), ``"error"``, ``"not-yet"`` or, where nothing will come, ``"no-data"`` or
+        ``"no-plan"``.
     html
         More of the answer, under the finding: markup in which every text of the user's is escaped.
     folded

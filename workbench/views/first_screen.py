@@ -28,8 +28,9 @@ def origin(kind: str) -> str:
 
 
 def testbed_name(kind: str, identity: str) -> str:
-    """Name a testbed for readers: without a cluster's address, and without the settings of a simulation."""
-    return "simulated engine (fluid)" if kind == "fluid" else identity.split(", master", maxsplit=1)[0]
+    """Name a testbed for readers: without a cluster's address, the settings of a simulation, or the digest of a table."""
+    named = {"fluid": "simulated engine (fluid)", "recorded": "a table of rates"}
+    return named.get(kind, identity.split(", master", maxsplit=1)[0])
 
 
 def header_html(word: str, facts: Iterable[str]) -> str:

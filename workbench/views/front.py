@@ -80,8 +80,8 @@ def asked_for(plan: CapacityPlan) -> tuple[str, ...]:
         asked = about(plan.outage.catch_up_s)
         said.append(f"{backlog(plan, plan.outage.outage_s)} You asked for {asked}.")
     if plan.low_slots is not None:
-        slots = f"{plan.low_slots:,} of {units.some(plan.budget.slots, 'slot')}"
-        said.append(f"At the lowest load {slots} for {units.rate(plan.rate)} are enough.")
+        enough = f"{units.some(plan.low_slots, 'slot')} {'is' if plan.low_slots == 1 else 'are'} enough"
+        said.append(f"At the lowest load {enough}, of the {plan.budget.slots:,} planned for {units.rate(plan.rate)}.")
     return tuple(said)
 
 

@@ -119,8 +119,10 @@ def comparison(found: Observed) -> list[str]:
     if held is None:
         return []
     ends = f"{units.scaled(held.low, '', 2)} to {units.scaled(held.high, '', 2)}"
+    name = found.running.name
+    whose = "" if held.query == name else f", of {held.query} (the log is of {name}),"
     said = (
-        f"The study that was measured expects {units.rate(held.rate, 2)} (90 %: {ends}) of as many cores, "
+        f"The study that was measured{whose} expects {units.rate(held.rate, 2)} (90 %: {ends}) of as many cores, "
         f"{units.count(held.slots, 'of its slots')}: "
     )
     said += "the two agree" if held.agrees else f"a core here does {held.times:.2g} times the work of a measured one"

@@ -12,7 +12,7 @@ _RULES = """
   padding: 0.1rem 0 0.1rem 0.9rem; border-left: 4px solid #0072b2;}
 .workbench-card.health {border-left-color: #d55e00;}
 .workbench-card.error {border-left-color: var(--ink);}
-.workbench-card.not-yet, .workbench-card.no-data {border-left-color: #6b6b6b;}
+.workbench-card.not-yet, .workbench-card.no-data, .workbench-card.no-plan {border-left-color: #6b6b6b;}
 .workbench-card h2 {font-size: 1.2rem; line-height: 1.3; margin: 0 0 0.2rem; font-weight: 600; color: inherit;}
 .workbench-card p {margin: 0; max-width: 60rem; overflow-wrap: anywhere; color: inherit;}
 .workbench-card .kind {font-size: 0.8rem; font-weight: 600; margin-right: 0.5rem; padding: 0.1rem 0.5rem;

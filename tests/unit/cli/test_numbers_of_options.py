@@ -17,6 +17,18 @@ def test_a_rate_is_taken_as_people_write_it(text):
     assert asked("replay", "q1", "day.csv", "--plan-rate", text).plan_rate == 1.5e6
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("verify", "q1", "--rate"), ("measure", "q1", "--max-rate"), ("place", "q1", "--rate"), ("observe", "a", "--target")],
+)
+def test_a_rate_has_the_bound_of_a_study(capsys, words):
+    assert asked(*words, "1e15")
+    for text in ("1e18", "2000000000G", "inf"):
+        with pytest.raises(SystemExit):
+            asked(*words, text)
+        assert f"{text!r} is too high; give at most 1e+15 records/s" in capsys.readouterr().err
+
+
 def test_other_numbers_may_have_commas():
     options = asked("measure", "nexmark:q1", "--memory-mb", "1,024", "--interval", "1,000.5")
     assert (options.memory_mb, options.interval) == (1024, 1000.5)

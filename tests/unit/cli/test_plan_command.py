@@ -1,6 +1,7 @@
 """``workbench plan`` as a user runs it, on the simulated engine: killed, repeated, on recorded rates."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -164,3 +165,23 @@ def test_rates_measured_elsewhere_are_planned(tmp_path, monkeypatch, capsys):
     second = planned()  # not what the same journal holds of the table before
     assert second["runs"][2]["estimate"]["low"] == pytest.approx(2100, rel=0.002)
     assert second["taken_from_journal"] == []
+
+
+def test_the_risk_that_advice_names_has_a_plan(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = ["memory_mb,slots,rate", "512,2,61000", "512,4,118000", "512,4,121000", "512,8,233000"]
+    (tmp_path / "rates.csv").write_text("\n".join(rows))
+    study = STUDY.replace("fluid", "recorded\ntable: rates.csv").format(runs=3)
+    for target, attainable in (("500000", False), ("250000", True)):
+        (tmp_path / "theirs.yaml").write_text(study.replace("2000000, 20000000", target))
+        assert cli.main(["plan", "theirs.yaml", "--json"]) == DONE
+        (planned,) = json.loads(capsys.readouterr().out)["plans"]
+        assert (planned["verdict"]["risk"] > 0.05) and ("risk: 0.05" in planned["verdict"]["remedy"]) == attainable
+        (tmp_path / "safer.yaml").write_text((tmp_path / "theirs.yaml").read_text() + "risk: 0.05\n")
+        assert (cli.main(["plan", "safer.yaml"]) == DONE) == attainable
+        said = capsys.readouterr()
+        assert ("rates from a table" in said.out) == ("plans, with Spark's settings" in said.out) == attainable
+        if not attainable:
+            refused = r"500 k records/s at 512 MB a slot with a risk of at most 0.05: .* \d+ slots sustain the most, 3\d\d k"
+            assert re.search(refused, said.err)
+            assert "runs, without a plan: " in said.out

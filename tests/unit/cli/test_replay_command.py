@@ -79,6 +79,14 @@ def test_a_planned_deployment_is_the_start(plans, tmp_path, capsys):
     assert rows["static"]["at_target"] == 0.0
 
 
+def test_a_file_without_plans_has_nothing_to_replay(plans, rates, tmp_path, capsys):
+    path, _ = plans
+    empty = tmp_path / "empty.json"
+    empty.write_text(json.dumps(json.loads(path.read_text()) | {"plans": []}), encoding="utf-8")
+    assert main(["replay", str(empty), rates]) == 2
+    assert "has no plan: no target could be planned. Plan again" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_query_without_preset_is_modelled_by_its_run(plans):
     _, planned = plans
     model = measured_model("mine", planned.exploration.measurements, planned.plans[-1])

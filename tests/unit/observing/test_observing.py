@@ -75,7 +75,9 @@ def test_a_load_that_never_moved_tells_nothing(tmp_path):
 
 def test_a_batch_that_is_all_driver_tells_no_rate(tmp_path):
     seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), driver_s=2.5)))
-    assert "whatever it holds" in headroom(seen.batches, 2.0).why_not
+    why = headroom(seen.batches, 2.0).why_not
+    assert "whatever it holds, longer than the trigger interval of 2 s" in why
+    assert "set a longer interval" in why
 
 
 def test_few_batches_tell_nothing(tmp_path):

@@ -132,6 +132,13 @@ def test_the_rate_is_named_where_it_is_wrong(tmp_path, rate):
         read_placement_input(written(tmp_path, PROBLEM), rate=rate)
 
 
+def test_a_plan_is_placed_on_its_own_workers(planned):
+    made, path = planned
+    plan, problem = made.plans[-1], read_placement_input(path).problem
+    assert (problem.workers, problem.slots) == (plan.executors, plan.executor.slots)
+    assert sum(problem.parallelism) == plan.budget.slots
+
+
 def test_a_plan_for_an_operator_that_was_not_measured_is_refused(planned, tmp_path):
     document = json.loads(planned[1].read_text(encoding="utf-8"))
     document["plans"][-1]["allocation"]["tasks"]["typo"] = 3
@@ -159,7 +166,7 @@ def test_a_measurement_gives_unit_costs(tmp_path):
     assert total == pytest.approx(10_000 * ratio * window.cpu_s / window.records_in, rel=1e-3)
     assert max(problem.cpu) <= 1  # fewest tasks that keep below a core
     assert given.worker.cpus == pytest.approx(4 * measurement.budget.profile.cpus)
-    with pytest.raises(WorkbenchError, match=r"says nothing of the workers; give their number and slots"):
+    with pytest.raises(WorkbenchError, match=r"says nothing of the workers; give their number and slots \(workers, slots\)\."):
         read_placement_input(path)
 
 

@@ -1,5 +1,6 @@
 """A log next to a study that was measured, whose rates are known: two slots of half a core carry what one core does."""
 
+import json
 import re
 
 import pytest
@@ -59,8 +60,28 @@ def test_the_terminal_says_so(log, measured, capsys):
     target = str(2 * ON_FOUR)
     assert main(["observe", str(log), "--target", target, "--measured", str(measured(ON_FOUR / 16))]) in {0, 1}
     said = " ".join(capsys.readouterr().out.split())
+    assert "The study that was measured expects" in said
     assert re.search(r"expects (39|40).* k records/s .* of as many cores, 8 of its slots: a core here does 2", said)
     assert re.search(r"With the growth that was measured, 16\d k records/s take [89] slots like these", said)
+
+
+def renamed(plans, **changes):
+    """Change settings of the study in a file of plans."""
+    stored = json.loads(plans.read_text())
+    plans.write_text(json.dumps(stored | {"study": stored["study"] | changes}))
+    return plans
+
+
+def test_another_name_is_said_next_to_that_of_the_log(log, measured, capsys):
+    path = renamed(measured(ON_FOUR / 8), query="their_orders")
+    assert main(["observe", str(log), "--measured", str(path)]) in {0, 1}
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The study that was measured, of their_orders (the log is of orders), expects" in said
+
+
+def test_a_simulated_study_was_not_measured(log, measured):
+    with pytest.raises(WorkbenchError, match="a study of 'orders' on the simulated engine"):
+        observe(log, measured=renamed(measured(ON_FOUR / 8), testbed="fluid", table=None))
 
 
 def test_another_interval_cannot_be_compared_without_the_parts_of_a_batch(log, measured):

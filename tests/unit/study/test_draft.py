@@ -44,6 +44,12 @@ def test_a_key_is_hot_with_several_times_its_fair_share(tmp_path, hot, others, f
 
 
 @pytest.mark.usefixtures("folder")
+def test_the_next_command_can_be_copied_whatever_the_path(capsys):
+    assert cli.main(["init", "jobs.py:orders", "orders.csv", "--output", "my folder/s 4.yaml"]) == DONE
+    assert "workbench plan 'my folder/s 4.yaml' --dry-run" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_study_is_never_overwritten(capsys, tmp_path):
     (tmp_path / "study.yaml").write_text("mine")
     assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == BAD_INPUT

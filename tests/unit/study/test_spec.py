@@ -78,6 +78,20 @@ def test_numbers_of_a_study_file_may_have_an_exponent(tmp_path):
     assert read_study(path).targets == (1e6, 2.5e5, 1000.0)
 
 
+def test_a_rate_of_a_study_is_written_as_that_of_an_option(tmp_path):
+    path = tmp_path / "study.yaml"
+    rest = "query: nexmark:q1\nslots: [2, 4]\nmemory_mb: [512]\n"
+    path.write_text(f"{rest}targets: [60k, 1.5 M, '2,000,000 records/s']\nlow_rate: 6k\n")
+    study = read_study(path)
+    assert (study.targets, study.low_rate) == ((6e4, 1.5e6, 2e6), 6e3)
+    path.write_text(f"{rest}targets: [sixty]\n")
+    with pytest.raises(WorkbenchError, match=r"targets\[0\] is 'sixty'; write records/s above 0, such as 60000 or 60k"):
+        read_study(path)
+    path.write_text(f"{rest}targets: [2000000 G]\n")
+    with pytest.raises(WorkbenchError, match=r"targets\[0\] is 2,000,000,000,000,000.0; it must be .* at most 1e\+15"):
+        read_study(path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -72,7 +72,7 @@ def test_kind_is_a_word_not_only_a_colour():
     assert "Advice" in Card("a", "b", "c", kind="health").heading_html()
     assert "Not yet" in Card("a", "b", "c", kind="not-yet").heading_html()
     assert "No data" in Card("a", "b", "c", kind="no-data").heading_html()
-    with pytest.raises(ValueError, match="use one of result, health, error, not-yet, no-data"):
+    with pytest.raises(ValueError, match="use one of result, health, error, not-yet, no-data, no-plan"):
         Card("a", "b", "c", kind="good")
 
 

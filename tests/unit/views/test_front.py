@@ -65,7 +65,7 @@ def test_an_outage_and_the_lowest_load_are_answered_on_the_first_screen():
         "After 10 min down, the backlog at 6 k records/s is gone in about 20 min (30 min at the interval's low end). "
         "You asked for 20 min."
     )
-    assert lowest == f"At the lowest load 1 of {one.budget.slots} slots for 6 k records/s are enough."
+    assert lowest == f"At the lowest load 1 slot is enough, of the {one.budget.slots} planned for 6 k records/s."
     assert outage.replace("'", "&#x27;") in front_html(replace(planned(), plans=(one,)))
     assert asked_for(planned().plans[0]) == ()
 

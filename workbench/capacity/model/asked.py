@@ -37,6 +37,11 @@ class Asked:
     risk: float | None = None
     scheduled: bool = False
 
+    @property
+    def less_risk(self) -> float:
+        """Risk that advice asks for: less than was accepted."""
+        return _LITTLE_RISK if self.risk is None else min(_LITTLE_RISK, self.risk / 2)
+
     def plan(self, **changes: object) -> str:
         """Say how to plan the study with `changes` of the options; with a placeholder where its path is not known."""
         if self.scheduled:
@@ -69,8 +74,7 @@ class Remedies(NamedTuple):
 
 def remedies(asked: Asked, target: float | None = None) -> Remedies:
     """Say what to do about a plan for `target` (records/s); None: about all of them."""
-    risk = _LITTLE_RISK if asked.risk is None else min(_LITTLE_RISK, asked.risk / 2)
-    plan, fresh = asked.plan(), asked.plan(journal="NEW.jsonl")
+    risk, plan, fresh = asked.less_risk, asked.plan(), asked.plan(journal="NEW.jsonl")
     if asked.kind == "observed" and asked.study is None:
         return Remedies(
             _LARGER_LOG,

@@ -269,11 +269,12 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if sustains(tried[place]):
                 return least_integer(sustains, tried[max(0, place - 1)], tried[place]) or tried[place]
             if peak > (1 + _SAME) * highest:
-                that_many, highest = f"{tried[place]:,} sustain most,", peak
+                that_many, highest = f"{units.some(tried[place], 'slot')} sustain the most,", peak
         safely = "" if risk is None else f" with a risk of at most {risk:g}"
         accept = "" if risk is None else "accept a larger risk, "
-        asked = f"{units.number(needed, 6)} records/s ({margin:g} x {units.number(rate, 6)})"
-        what = f"{asked} at memory_mb = {memory_mb:g}{safely}"
+        reached, asked = units.ends(float(highest), needed, "records/s")
+        times = "" if margin == 1 else f" ({margin:g} x {units.rate(rate)})"
+        what = f"{asked}{times} at {units.number(memory_mb, 6)} MB a slot{safely}"
         if self._growth() <= 0:
             raise WorkbenchError(
                 f"No number of slots sustains {what}: by the {self.form} form capacity does not grow with slots "
@@ -281,8 +282,16 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         raise WorkbenchError(
             f"No number of slots up to {MAX_SLOTS:,} sustains {what}: by the {self.form} form {that_many} "
-            f"{units.number(highest, 6)} records/s. Set a lower rate, {accept}or measure larger budgets."
+            f"{reached}. Set a lower rate, {accept}or measure larger budgets."
         )
+
+    def attains(self, rate: float, memory_mb: float, margin: float, *, risk: float) -> bool:
+        """Whether some number of slots is enough; see `slots_for`."""
+        try:
+            self.slots_for(rate, memory_mb, margin, risk=risk)
+        except WorkbenchError:
+            return False
+        return True
 
     @property
     def _may_fall(self) -> bool:

@@ -36,7 +36,7 @@ from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_r
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.prices import cheapest
 from workbench.capacity.planning.stages import lay_out, source_share
-from workbench.capacity.planning.verdict import Doubts, fill, judge
+from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
@@ -98,6 +98,7 @@ def plan(
             f"low_rate is {low_rate:g} records/s; it must be above 0 and at most the rate planned for, {rate:g}. Lower "
             "it, or leave it out."
         )
+    safe_margin = max(margin or 1.0, outage.margin if outage else 1.0)
     if margin is None:
         margin = MARGIN if risk is None else 1.0
     margin = margin if outage is None else max(margin, outage.margin)
@@ -155,6 +156,11 @@ def plan(
         *exploration.findings,
     )
     (shortfall,) = _risks(model, rate, gain, memory, [budget.slots])
+    less = exploration.asked.less_risk
+    attainable = not falls_short(shortfall) or any(
+        model.attains(rate / gain.quantile(less), memory, safe_margin, risk=less)
+        for memory, gain in itertools.product(memory_mb, gains.values())
+    )
     doubts = Doubts(
         risk=shortfall,
         low=low,
@@ -166,6 +172,7 @@ def plan(
         alike=answers,
         asked=exploration.asked,
         target=rate,
+        attainable=attainable,
     )
     return CapacityPlan(
         query=sample.query,

@@ -45,6 +45,8 @@ class Doubts:
         How the plan was asked for, which decides how more runs are made.
     target
         The rate that was asked for, records/s; None: `rate`, which may be of another interval.
+    attainable
+        Whether some number of slots carries the rate with as little risk as advice asks for.
     """
 
     risk: float
@@ -57,6 +59,7 @@ class Doubts:
     alike: Mapping[str, float]
     asked: Asked = field(default_factory=Asked)
     target: float | None = None
+    attainable: bool = True
 
 
 def falls_short(risk: float) -> bool:
@@ -73,6 +76,7 @@ def judge(doubts: Doubts) -> PlanVerdict:
     below = doubts.extrapolation > 1 and doubts.alike.get(form, math.inf) < doubts.rate
     width = doubts.high / doubts.low if doubts.low > 0 else math.inf
     larger, safer, quieter = remedies(doubts.asked, doubts.rate if doubts.target is None else doubts.target)
+    safer = safer if doubts.attainable else larger
     short = f"The probability that its capacity is below the rate is {units.chance(doubts.risk)}."
     far = f"It has {units.number(doubts.extrapolation, 2)} times as many slots as the largest deployment measured."
     wide = (

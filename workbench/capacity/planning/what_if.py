@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from workbench import units
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import MARGIN, alike, check_model
-from workbench.capacity.planning.verdict import Doubts, fill, judge
+from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
@@ -155,6 +155,7 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         *exploration.findings,
     )
     (risk,) = risks([slots])
+    less = exploration.asked.less_risk
     judged = Doubts(
         risk=risk,
         low=float(low[0]),
@@ -167,6 +168,7 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         alike=answers,
         asked=exploration.asked,
         target=question.rate,
+        attainable=not falls_short(risk) or model.attains(question.rate * worse, question.memory_mb, margin, risk=less),
     )
     plan = CapacityPlan(
         query=sample.query,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from workbench import units
+from workbench import bounds, units
 from workbench.errors import WorkbenchError
 
 _COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
@@ -26,12 +26,15 @@ def number(text: str) -> float:
 def rate(text: str) -> float:
     """Read records per second: a number, or one with a prefix such as ``"1.5M"``."""
     try:
-        return number(text)
+        value = number(text)
     except argparse.ArgumentTypeError:
         try:
-            return units.read_rate(text)
+            value = units.read_rate(text)
         except WorkbenchError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
+    if value > bounds.RATE:
+        raise argparse.ArgumentTypeError(f"{text!r} is too high; give at most {bounds.RATE:g} records/s")
+    return value
 
 
 def _read(kind: Callable[[str], N], text: str, what: str) -> N:

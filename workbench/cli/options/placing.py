@@ -20,8 +20,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "measurement, or the plans that workbench plan wrote.",
     )
     placed.add_argument("inputs", nargs="+", metavar="INPUT", help="several are placed together on the same workers")
-    placed.add_argument("--workers", type=whole, help="number of workers, unless the problem says")
-    placed.add_argument("--slots", type=whole, help="slots of each worker, unless the problem says")
+    placed.add_argument("--workers", type=whole, help="number of workers, unless the input says")
+    placed.add_argument("--slots", type=whole, help="slots of each worker, unless the input says")
     placed.add_argument(
         "--speeds",
         type=_numbers,

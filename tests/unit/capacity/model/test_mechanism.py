@@ -77,7 +77,7 @@ def test_the_least_slots_are_found_where_one_slot_more_carries_less(monkeypatch)
     assert model.slots_for(25e3, 1024, 1.0, min_slots=2) == 25
     assert model.slots_for(39e3, 1024, 1.0, min_slots=2) == 39  # beyond the most measured
     with pytest.raises(
-        WorkbenchError, match=r"No number of slots up to 1,000,000,000 .* that many sustain 40,000 records/s"
+        WorkbenchError, match=r"No number of slots up to 1,000,000,000 .* that many sustain 40.0 k records/s"
     ):
         model.slots_for(45e3, 1024, 1.0, min_slots=2)
 

@@ -159,13 +159,13 @@ def test_slots_for_at_a_risk():
 def test_no_number_of_slots():
     falling = CapacityModel("linear").fit(BUDGETS, rates_of("linear", 0, -10, 1000))
     with raises(
-        "No number of slots sustains 1,100,000 records/s (1.1 x 1,000,000) at memory_mb = 512: by the linear form "
+        "No number of slots sustains 1.10 M records/s (1.1 x 1 M records/s) at 512 MB a slot: by the linear form "
         "capacity does not grow with slots (coefficient -10). Measure more slot counts, or use another form."
     ):
         falling.slots_for(1e6, memory_mb=512)
     slow = CapacityModel("log").fit(BUDGETS, rates_of("log", 0, 10, 0))
     assert slow.slots_for(100, 512, margin=1.0) == math.ceil(math.exp(10))
-    with raises(f"No number of slots up to {MAX_SLOTS:,} sustains 1,000 records/s (1 x 1,000) at memory_mb = 512"):
+    with raises(f"No number of slots up to {MAX_SLOTS:,} sustains 1.00 k records/s at 512 MB a slot: by the log form"):
         slow.slots_for(1000, 512, margin=1.0)
 
 

@@ -75,6 +75,12 @@ def test_what_was_not_measured_comes_before_its_risk():
     assert "larger counts" in far.remedy
 
 
+def test_no_risk_is_advised_that_no_slots_attain():
+    unattainable = judge(replace(CALM, risk=0.3, attainable=False))
+    assert unattainable.reason.startswith("The probability that its capacity is below the rate is 30 %")
+    assert unattainable.remedy == judge(replace(CALM, extrapolation=5.0)).remedy
+
+
 def known(risks, least):
     """Risks by slots, the first at `least`; asked of no slots that have none."""
     return lambda counts: [risks[slots - least] for slots in counts]
