@@ -140,7 +140,7 @@ def parse_yaml(text: str) -> object:
     except _TwiceError as error:
         raise ValueError(_twice(error.args[0])) from None
     except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        raise ValueError(" ".join(str(error).split()).replace(_NO_FILE, "in line")) from error
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     except (
@@ -207,6 +207,7 @@ def finite_cell(text: str | None, here: str, column: str) -> float:
     return value
 
 
+_NO_FILE = 'in "<unicode string>", line'  # PyYAML's place in a text
 _TOO_DEEP = f"it is nested more than {bounds.NESTING} deep"
 
 

@@ -166,8 +166,8 @@ def _two(held: Sequence[Recorded], names: Sequence[str]) -> tuple[Measurement, M
     if len(finished) < _MOST_KEYS:
         lacking = next((one.key for one in found if one.last is None), found[0].key)
         raise WorkbenchError(
-            f"{lacking} has {len(finished) if len(found) == 1 else 0} finished measurements, and two are compared. "
-            "Give another key, or measure it again."
+            f"{lacking} has {units.some(len(finished) if len(found) == 1 else 0, 'finished measurement')}; it takes two "
+            "to compare. Give another key, or measure it again."
         )
     return finished[0], finished[1]
 

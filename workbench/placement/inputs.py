@@ -213,7 +213,8 @@ def read_placement_input(
     except ValueError as error:
         raise WorkbenchError(f"{what} cannot be read as JSON or YAML: {error}. Correct it.") from error
     if not isinstance(document, dict):
-        raise WorkbenchError(f"{what} is a {type(document).__name__}; it must be an object with operators.")
+        found = "empty" if document is None else shown(document)
+        raise WorkbenchError(f"{what} is {found}; it must be an object with operators.")
     reader = _Reader(what, workers, slots, rate, speeds, room)
     if "plans" not in document and "estimate" not in document:
         return reader.problem(document)

@@ -16,6 +16,7 @@ from typing import Any
 from papermill import inspect_notebook
 
 from workbench.errors import WorkbenchError
+from workbench.observing.files import read_events
 from workbench.records import Measurement
 from workbench.report import steps
 from workbench.report.execution import UNREADABLE
@@ -45,6 +46,7 @@ _READERS: Mapping[str, Callable[[Path], object]] = {
     "plans file": read_planned,
     "measurement file": Measurement.from_json,
     "rates file": RateTrace.from_csv,
+    "log file": lambda path: next(read_events(path)),
 }
 _TOGETHER: Mapping[str, Callable[..., object]] = {
     "capacity": lambda study, history, **_: StudyHistory.of(Path(study), Path(history)),
@@ -93,7 +95,9 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
         When the file is no notebook, or names no kernel.
     """
     try:
-        declared = inspect_notebook(str(notebook))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of the file's name: what is wrong with it follows
+            declared = inspect_notebook(str(notebook))
     except UNREADABLE as error:
         reason = str(error).partition("\n")[0]
         raise WorkbenchError(

@@ -21,7 +21,7 @@ from workbench.errors import WorkbenchError
 from workbench.study.catalogue import find_query
 from workbench.study.own import module_of
 from workbench.testbed.spark import SLOT_SHARE, quota_permitted, usable_cores
-from workbench.workload import Dataset
+from workbench.workload import Dataset, reason_of
 
 _LOOKED_AT = 200_000  # rows
 _HOT = 0.05
@@ -61,7 +61,7 @@ def draft(query: str, data: str, event_time: str | None = None) -> Draft:
         When the data cannot be read or lacks the column, or there is no such query.
     """
     module, _, function = query.partition(":")
-    name = f"{module_of(module)}:{function}"
+    name = f"{module_of(module)}:{function}" if function else query
     sample = _sample(Dataset.at(data))
     found = event_time or _event_time(sample)
     find_query(name, data, found, None)
@@ -73,7 +73,7 @@ def _sample(data: Dataset) -> pa.Table:
     try:
         return pads.dataset(str(Path(data.path).resolve()), format=data.format).head(_LOOKED_AT)
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = (reason_of(error).splitlines() or [type(error).__name__])[0]
         raise WorkbenchError(
             f"The data {data.path} cannot be read: {reason}. Check the path and its format."
         ) from error

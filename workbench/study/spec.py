@@ -318,9 +318,8 @@ def read_study(path: str | Path, changes: Mapping[str, Any] = MappingProxyType({
     except ValueError as error:
         raise WorkbenchError(f"{what} cannot be read as YAML: {error}. Correct it.") from error
     if not isinstance(data, Mapping):
-        raise WorkbenchError(
-            f"{what} is {type(data).__name__}, not a mapping of keys; begin with a line such as 'query: nexmark:q5'."
-        )
+        found = "empty" if data is None else f"{shown(data)}, not a mapping of keys"
+        raise WorkbenchError(f"{what} is {found}; begin with a line such as 'query: nexmark:q5'.")
     return replace(study_from({**data, **changes}, what), file=str(path))
 
 

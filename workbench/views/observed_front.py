@@ -104,7 +104,7 @@ def limit(found: Observed) -> str:
 def outage(found: Observed, outage_s: float) -> str:
     """Say how long the query needs to catch up after an outage at its peak; empty where that is not known."""
     seconds, at_worst = found.catch_up_s(outage_s), found.catch_up_s(outage_s, at_worst=True)
-    if seconds is None or at_worst is None:
+    if seconds is None or at_worst is None or not outage_s:
         return ""
     said = f"After an outage of {units.seconds(outage_s)} at the peak it"
     if math.isinf(seconds):

@@ -1,6 +1,6 @@
 """Workloads: a query, the data it runs on, and the source that replays the data at a commanded rate."""
 
-from workbench.workload.dataset import Replay, prepare, schema_of
+from workbench.workload.dataset import Replay, prepare, reason_of, schema_of
 from workbench.workload.dataset import check as check_dataset
 from workbench.workload.keys import TRACKED, KeyFrequencies, count_keys, read_key_frequencies
 from workbench.workload.query import ENCODED, Dataset, EventClock, Generator, OutputMode, Query, Unread
@@ -26,6 +26,7 @@ __all__ = [
     "prepare",
     "read_key_frequencies",
     "read_releases",
+    "reason_of",
     "schema_of",
     "write_command",
 ]

@@ -159,9 +159,14 @@ def _readable(dataset: Dataset) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise WorkbenchError(
-            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {str(error)[:_LONGEST]}. "
+            f"The dataset {dataset.path!r} cannot be read as {dataset.format}: {reason_of(error)}. "
             "Check the format and the file, or convert it to Parquet."
         ) from error
+
+
+def reason_of(error: Exception) -> str:
+    """Give what Arrow finds wrong with a file, without the steps that led there."""
+    return str(error).rpartition("Invalid: ")[2][:_LONGEST]
 
 
 def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) -> pa.Schema:
@@ -169,8 +174,8 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
         near = get_close_matches(event_time, schema.names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise WorkbenchError(
-            f"The dataset {dataset.path!r} has no column {event_time!r} to take the event time from;{hint} "
-            f"its columns are {', '.join(schema.names)}."
+            f"The dataset {dataset.path!r} has no column {event_time!r} to take the event time from; "
+            f"its columns are {', '.join(schema.names)}.{hint}"
         )
     fields = []
     for field in schema:

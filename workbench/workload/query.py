@@ -123,7 +123,10 @@ class Dataset:
             )
         place = Path(path)
         if not is_there(place):
-            message = f"The dataset {path!r} does not exist; give the path of a Parquet, CSV or JSON file or folder."
+            message = (
+                f"The dataset {path!r} does not exist; give the path of a Parquet, CSV or JSON file or folder, if not "
+                "a whole one from the folder in which you run this."
+            )
             raise WorkbenchError(message)
         files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.suffix and p.is_file())
         endings = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}

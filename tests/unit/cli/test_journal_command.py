@@ -105,7 +105,7 @@ def test_one_that_is_not_finished_says_what_goes_on(journal, capsys):
     [
         (("show", "q7"), "no measurement whose key begins with 'q7'; it has nexmark:q5/aaaa000011112222, "),
         (("show", "nexmark:q5"), "'nexmark:q5' means 2 measurements: "),
-        (("compare", "aaaa"), "nexmark:q5/aaaa000011112222 has 1 finished measurements, and two are compared"),
+        (("compare", "aaaa"), "nexmark:q5/aaaa000011112222 has 1 finished measurement; it takes two to compare"),
         (("compare", "aaaa", "cccc"), "nexmark:q8/cccc000011112222 has 0 finished measurements"),
         (("compare", "aaaa", "bbbb", "cccc"), "3 keys are given; two measurements can be compared"),
         (("prune", "q7"), "no measurement whose key begins with 'q7'"),

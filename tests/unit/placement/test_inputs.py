@@ -70,6 +70,7 @@ def operators(**changed):
     ("document", "message"),
     [
         ("{", r"cannot be read as JSON or YAML"),
+        ("null", r"problem.json is empty; it must be an object with operators"),
         (
             '{"workers": 1, "workers": 2}',
             r"problem.json cannot be read as .* key 'workers' is there twice; .* Correct it",
@@ -85,7 +86,7 @@ def operators(**changed):
         (without(speeds=[1, 10**400]), r"speeds is .*; it must be a list of numbers"),
         (without(slots=10**19), r"slots is 1[0,]+; it must be at most 100,000"),
         (without(workers=10**30), r"workers is 1[0,]+; it must be at most 100,000"),
-        ([1], r"is a list; it must be an object"),
+        ([1], r"is \[1\]; it must be an object"),
         (without("workers"), r"lacks 'workers'; add it"),
         (without("operators"), r"lacks 'operators'; add it"),
         (without(workers=0), r"workers is 0; it must be a whole number of at least 1"),

@@ -142,6 +142,13 @@ WITHOUT_KERNEL = nbformat.writes(
 NO_NOTEBOOKS = ("{}", "[]", "3", "no notebook", '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{}]}')
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_file_with_another_ending_is_refused_without_warning(tmp_path):
+    (tmp_path / "x.csv").touch()
+    with pytest.raises(WorkbenchError, match=r"x.csv cannot be read as a report notebook"):
+        render(tmp_path / "x.csv", {}, tmp_path / "out.html")
+
+
 @pytest.mark.parametrize("text", [*NO_NOTEBOOKS, WITHOUT_KERNEL])
 def test_what_is_no_report_notebook_is_refused(tmp_path, text):
     (tmp_path / "x.ipynb").write_text(text)

@@ -1,5 +1,7 @@
 """A first study from a query and a file: what it finds, and that it can be read."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -73,5 +75,10 @@ def test_timestamps_go_before_names_and_texts_of_yaml_stay_texts(tmp_path):
 def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
     with pytest.raises(WorkbenchError, match=r"missing\.csv"):
         draft("jobs:orders", "missing.csv")
+    Path("empty.csv").touch()
+    with pytest.raises(WorkbenchError, match=r"^The data empty\.csv cannot be read: CSV parse error: Empty CSV file"):
+        draft("jobs:orders", "empty.csv")
+    with pytest.raises(WorkbenchError, match=r"^The query 'jobs\.py' is not of the form"):
+        draft("jobs.py", "orders.csv")
     with pytest.raises(WorkbenchError, match="ordrs"):
         draft("jobs:ordrs", "orders.csv")

@@ -167,6 +167,12 @@ def test_a_study_file_that_is_none_is_refused(tmp_path):
     path.write_text("query: [")
     with pytest.raises(WorkbenchError, match=r"cannot be read as YAML"):
         read_study(path)
+    path.write_text("query: nexmark:q1\n targets: [1]\n")
+    with pytest.raises(WorkbenchError, match=r"mapping values are not allowed here in line 2, column 9"):
+        read_study(path)
+    path.write_text("")
+    with pytest.raises(WorkbenchError, match=r"^The study .* is empty; begin with a line such as"):
+        read_study(path)
     path.write_text("- a\n")
     with pytest.raises(WorkbenchError, match=r"not a mapping of keys"):
         read_study(path)
