@@ -88,8 +88,8 @@ class CapacityPlan:
     cards
         What is doubtful, with advice.
     low_slots
-        Slots that carry the lowest load, where one was given. The state's partition count in `layout`, which the
-        checkpoint freezes, is then the one of least maximum regret from these slots to the planned ones.
+        Slots that carry the lowest load, where one was given, with the state's partition count in `layout`: the
+        checkpoint freezes it, and the plan's capacity rests on it.
     low_layout
         Partitions by stage to restart with at `low_slots`.
     stateful

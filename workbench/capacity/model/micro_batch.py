@@ -116,17 +116,20 @@ class MicroBatch:
             ),
         }
 
-    def rates(self, slots: Floats, partitions: Floats, interval_s: float) -> Floats:
+    def rates(
+        self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
+    ) -> Floats:
         """Records/s at which a batch takes `interval_s`; 0 where its fixed parts alone take as long.
 
-        `slots` and `partitions` have the same shape.
+        `slots` and the partitions have the same shape.
         """
-        waves = np.ceil(partitions / slots)
-        room_s = interval_s * (1 - self.fixed_share(slots, partitions, interval_s)) / waves
+        own = partitions if source_partitions is None else source_partitions
+        room_s = interval_s * (1 - self.fixed_share(slots, partitions, interval_s, source_partitions))
+        tasks = [(stage, own if stage.source else partitions) for stage in self.stages]
 
         def fits(each: Floats) -> NDArray[np.bool_]:
-            spent = sum((stage.rows_s(each) for stage in self.stages), np.zeros_like(each))
-            return np.asarray(spent <= room_s)
+            spent = (np.ceil(count / slots) * stage.rows_s(each * (partitions / count)) for stage, count in tasks)
+            return np.asarray(sum(spent, np.zeros_like(each)) <= room_s)
 
         high = np.ones_like(room_s)
         for _ in range(_DOUBLINGS):
@@ -140,11 +143,15 @@ class MicroBatch:
             low, high = np.where(fitting, middle, low), np.where(fitting, high, middle)
         return np.where(room_s > 0, low, 0.0) * partitions / interval_s
 
-    def fixed_share(self, slots: Floats, partitions: Floats, interval_s: float) -> Floats:
+    def fixed_share(
+        self, slots: Floats, partitions: Floats, interval_s: float, source_partitions: Floats | None = None
+    ) -> Floats:
         """Share of `interval_s` that goes to what rows do not add to."""
-        waves = np.ceil(partitions / slots)
-        fixed_s = self.driver_s + self.driver_task_s * len(self.stages) * partitions
-        return np.asarray((fixed_s + waves * sum(stage.fixed_s for stage in self.stages)) / interval_s)
+        own = partitions if source_partitions is None else source_partitions
+        counts = [own if stage.source else partitions for stage in self.stages]
+        driver_s = self.driver_s + self.driver_task_s * sum(counts)
+        tasks_s = sum(np.ceil(count / slots) * stage.fixed_s for stage, count in zip(self.stages, counts, strict=True))
+        return np.asarray((driver_s + tasks_s) / interval_s)
 
     def rate(self, slots: float, partitions: float, interval_s: float) -> float:
         """As `rates`, of one deployment."""

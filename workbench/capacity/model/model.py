@@ -210,6 +210,12 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         other.law_ = replace(self.law_, at_s=interval_s)
         return other
 
+    def capacities(self, memory_mb: float, counts: Sequence[int], risk: float | None = None) -> Floats:
+        """Give the capacity at each of `counts` slots; with a `risk`, the one that is not reached with it."""
+        points = np.array([[memory_mb, count] for count in counts], dtype=float).reshape(-1, len(COLUMNS))
+        predicted = self._predict(points)
+        return predicted if risk is None else np.minimum(predicted, self._law(points).quantile(points, risk))
+
     def slots_for(
         self,
         rate: float,
@@ -250,9 +256,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         needed = margin * rate
 
         def capacities(slots: Sequence[int]) -> Floats:
-            points = np.array([[memory_mb, count] for count in slots], dtype=float)
-            predicted = self._predict(points)
-            return predicted if risk is None else np.minimum(predicted, self._law(points).quantile(points, risk))
+            return self.capacities(memory_mb, slots, risk)
 
         def sustains(slots: int) -> bool:
             return bool(capacities([slots])[0] >= needed - SLACK * max(1.0, needed))

@@ -35,7 +35,7 @@ from workbench.capacity.planning.checks import (
 from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.prices import cheapest
-from workbench.capacity.planning.stages import lay_out, source_share
+from workbench.capacity.planning.stages import lay_out, least_slots, source_share
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -81,7 +81,7 @@ def plan(
         Trigger intervals to choose from, with the capacity at each relative to that at the explored one (see
         ``intervals.interval_speedups``); None: the explored one.
     low_rate
-        Lowest load, records/s, if the deployment is to shrink: the state's partitions then suit all slots in between.
+        Lowest load, records/s, if the deployment is to shrink: the state keeps the partitions of the planned slots.
     outage
         An outage to catch up after in time; it may take a larger margin.
     keys
@@ -107,16 +107,15 @@ def plan(
     least = min(run.budget.slots for run in exploration.runs)
     gains = interval_speedups or {sample.budget.interval_s: IntervalSpeedup()}
 
-    def slots_for(carried: float, memory: int, gain: IntervalSpeedup) -> int:
-        explored = carried / (gain.ratio if risk is None else gain.quantile(risk))
-        return model.slots_for(explored, memory, margin, min_slots=least, risk=risk)
+    def explored(carried: float, gain: IntervalSpeedup) -> float:
+        return carried / (gain.ratio if risk is None else gain.quantile(risk))
 
     options: list[tuple[float, float, int, Budget, Price | None]] = []
     refused = None
     for memory, (interval, gain) in itertools.product(memory_mb, gains.items()):
         profile = SlotProfile(sample.budget.profile.cpus, memory)
         try:
-            slots = slots_for(rate, memory, gain)
+            slots = model.slots_for(explored(rate, gain), memory, margin, min_slots=least, risk=risk)
             price = cheapest(instances, slots, profile, reserve=reserve) if instances else None
         except WorkbenchError as error:
             refused = error
@@ -130,13 +129,17 @@ def plan(
     points, rates = exploration.points, exploration.rates
     most = int(points[:, 1].max())
     budget, price = _filled(model, rate, gain, least_budget, price, most)
-    low_slots = None if low_rate is None else min(budget.slots, slots_for(low_rate, memory, gain))
-    layout, low_layout = lay_out(costed_run(runs), budget, rate, low_slots, low_rate, parts=model.batch)
+    layout = lay_out(costed_run(runs), budget.slots, interval, rate, parts=model.batch)
+    frozen = None if layout is None else layout.stateful_partitions
+    low_slots = low_layout = None
+    if low_rate is not None:
+        low_slots = least_slots(model, budget, explored(low_rate, gain), margin, least, risk, frozen)
+        low_layout = lay_out(costed_run(runs), low_slots, interval, low_rate, parts=model.batch, frozen=frozen)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)
     low, expected, high = _capacity(exploration, budget, gain)
-    partitions = (layout.stateful_partitions if layout is not None else None) or budget.slots
+    partitions = frozen or budget.slots
     executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
     at = (model, points, rates, budget.slots, memory)
     answers = alike(*at)

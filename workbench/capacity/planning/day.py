@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.capacity.explore import Exploration
+from workbench.capacity.planning.stages import least_slots
 from workbench.records import CapacityPlan, Day
 
 STEP_S = 3600.0
@@ -42,13 +43,9 @@ def follow(
     least = min(run.budget.slots for run in exploration.runs)
     many = max(1, round(step_s / every_s))
     highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
+    frozen = budget.slots if plan.layout is not None and plan.layout.stateful_partitions is not None else None
     slots = [
-        least
-        if rate <= 0
-        else min(
-            budget.slots,
-            exploration.model.slots_for(rate / gain, budget.profile.memory_mb, plan.margin, min_slots=least, risk=risk),
-        )
+        least if rate <= 0 else least_slots(exploration.model, budget, rate / gain, plan.margin, least, risk, frozen)
         for rate in highest
     ]
     price = plan.price

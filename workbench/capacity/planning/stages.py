@@ -3,12 +3,12 @@
 import statistics
 from collections.abc import Iterable
 
-from workbench.capacity.model import MicroBatch
+import numpy as np
+
+from workbench.capacity.model import MicroBatch, Model
 from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.dataflow import Budget
 from workbench.records import BatchLayout, Measurement, Stage, stages_of
-
-_RANGE_COUNTS = 16  # slot counts between lowest and highest load that the state's partitions are chosen for, about
 
 
 def unstaged_s(measurement: Measurement) -> float:
@@ -45,63 +45,79 @@ def source_share(measurements: Iterable[Measurement]) -> float | None:
     return statistics.median(shares) if shares else None
 
 
-def _stages_of_parts(parts: MicroBatch, source_rows: float) -> tuple[Stage, ...]:
-    """Give the stages where each task has `source_rows` of the source's rows."""
-    return tuple(
-        Stage(
-            line.name,
-            line.fixed_s,
-            line.per_row_s,
-            line.scale * source_rows ** (line.power - 1),
-            stateful=line.stateful,
-            source=line.source,
-        )
-        for line in parts.stages
-    )
-
-
 def lay_out(
     measurement: Measurement,
-    budget: Budget,
+    slots: int,
+    interval_s: float,
     rate: float,
-    low_slots: int | None = None,
-    low_rate: float | None = None,
     *,
     parts: MicroBatch | None = None,
-) -> tuple[BatchLayout | None, BatchLayout | None]:
-    """Lay out the stages at the planned slots and at those of the lowest load, with one count for the state at both.
+    frozen: int | None = None,
+) -> BatchLayout | None:
+    """Lay out the stages at some slots; None where the measurement does not show what they cost.
 
     Parameters
     ----------
     measurement
-        Shows what the stages cost; without that, there is no layout.
-    budget, rate
-        What is planned, and the records/s it is for.
-    low_slots, low_rate
-        The least slots and the load they are for; None: the deployment does not shrink.
+        Shows what the stages cost.
+    slots, interval_s, rate
+        Of the deployment: the records/s it is for.
     parts
         Of a batch, where they are known from all runs.
+    frozen
+        Partitions of the state that a checkpoint holds already; None: choose them.
     """
-    most, interval = budget.slots, budget.interval_s
-    stages = stages_of(measurement) if parts is None else _stages_of_parts(parts, rate * interval / most)
-    if not stages:
-        return None, None
-
-    def fixed_s(slots: int) -> float:
-        if parts is None:
-            return unstaged_s(measurement)
-        return parts.driver_s + parts.driver_task_s * len(stages) * slots
-
-    if low_slots is None or low_rate is None:
-        return micro_batch_layout(stages, most, interval, rate=rate, batch_fixed_s=fixed_s(most)), None
-    step = max(1, (most - low_slots) // _RANGE_COUNTS)
-    counts = sorted({*range(low_slots, most, step), most})
-    load = {n: low_rate + (rate - low_rate) * (n - low_slots) / max(1, most - low_slots) for n in counts}
-    frozen = micro_batch_layout(stages, counts, interval, rate=load).stateful_partitions
-
-    def layout(slots: int, offered: float) -> BatchLayout:
-        return micro_batch_layout(
-            stages, slots, interval, rate=offered, batch_fixed_s=fixed_s(slots), stateful_partitions=frozen
+    if parts is None:
+        stages, fixed_s = stages_of(measurement), unstaged_s(measurement)
+    else:
+        counts = [frozen if line.stateful and frozen else slots for line in parts.stages]
+        fixed_s = parts.driver_s + parts.driver_task_s * sum(counts)
+        stages = tuple(
+            Stage(
+                line.name,
+                line.fixed_s,
+                line.per_row_s,
+                line.scale * (rate * interval_s / count) ** (line.power - 1),
+                stateful=line.stateful,
+                source=line.source,
+            )
+            for line, count in zip(parts.stages, counts, strict=True)
         )
+    if not stages:
+        return None
+    return micro_batch_layout(stages, slots, interval_s, rate=rate, batch_fixed_s=fixed_s, stateful_partitions=frozen)
 
-    return layout(most, rate), layout(low_slots, low_rate)
+
+def least_slots(  # noqa: PLR0917
+    model: Model, budget: Budget, rate: float, margin: float, least: int, risk: float | None, frozen: int | None
+) -> int:
+    """Give the least slots that carry `rate` with the state's partitions `frozen`, and at most those of `budget`.
+
+    Slots that are fewer than the partitions take them in turns, and pay the fixed seconds of a task at each. Without
+    the parts of a batch nothing is known of that, and the slots are those that would do with a partition each.
+
+    Parameters
+    ----------
+    model
+        Of the capacity.
+    budget
+        The most slots, their memory and the trigger interval.
+    rate
+        Records/s, at the explored interval.
+    margin, risk
+        See `Model.slots_for`.
+    least
+        Fewest slots to consider.
+    frozen
+        Partitions of the state; None without any.
+    """
+    memory, parts = budget.profile.memory_mb, model.batch
+    fewest = min(budget.slots, model.slots_for(rate, memory, margin, min_slots=least, risk=risk))
+    if parts is None or frozen is None:
+        return fewest
+    counts = range(fewest, budget.slots)
+    slots = np.array(counts, dtype=float)
+    whole = parts.rates(slots, slots, budget.interval_s)
+    in_turns = parts.rates(slots, np.full_like(slots, frozen), budget.interval_s, slots)
+    carried = model.capacities(memory, counts, risk) * in_turns / np.where(whole > 0, whole, np.inf)
+    return next((n for n, most in zip(counts, carried, strict=True) if most >= margin * rate), budget.slots)

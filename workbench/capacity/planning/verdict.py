@@ -18,7 +18,7 @@ GRAVE_WIDTH = 2.5  # upper end of the interval over the lower
 FAR, VERY_FAR = 2.0, 4.0  # times the most slots measured
 GRAVE_SPREAD = 0.5  # between forms that fit alike, of the prediction
 
-_NOTABLE: tuple[Concern, ...] = ("hot key", "late batches", "memory not measured", "trigger interval")
+_NOTABLE: tuple[Concern, ...] = ("hot key", "memory not measured", "trigger interval")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,9 @@ def judge(doubts: Doubts) -> PlanVerdict:
             larger,
         ),
     )
+    late = found.get("late batches")
     some = (
+        *([(True, late.finding, late.advice)] if late else []),  # its costs and the model's capacity exclude each other
         (doubts.extrapolation > FAR, far, larger),
         (falls_short(doubts.risk), short, safer),
         (below, _by_another(form, doubts), larger),

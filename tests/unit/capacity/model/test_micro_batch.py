@@ -52,6 +52,14 @@ def test_the_rate_is_where_a_batch_takes_the_interval():
         assert sum(parts.parts_s(2.0 * rate, slots, partitions).values()) == pytest.approx(2.0, rel=1e-6)
 
 
+def test_the_rate_counts_the_partitions_that_the_source_has_of_its_own():
+    parts = fit_micro_batch([Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)])
+    few = np.array([4.0])
+    (rate,) = parts.rates(few, 3 * few, 2.0, few)
+    assert sum(parts.parts_s(2.0 * rate, 4, 12, 4).values()) == pytest.approx(2.0, rel=1e-6)
+    assert rate > parts.rate(4, 12, 2.0)
+
+
 def test_fixed_parts_that_fill_the_interval_leave_no_rate():
     parts = fit_micro_batch([Engine().run(n, divided=(4 * n,)) for n in (1, 2, 4)])
     assert parts.rate(1, 16, 2.0) == 0.0

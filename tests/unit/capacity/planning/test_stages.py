@@ -5,10 +5,13 @@ import math
 from dataclasses import replace
 
 import pytest
+from batch_truths import SCAN, STATE, Engine
 from example_measurement import example_measurement
 from staged_runs import staged_exploration, with_source
 
 from workbench.capacity import bids2, micro_batch_layout, plan
+from workbench.capacity.explore import conclude
+from workbench.capacity.planning import follow
 from workbench.capacity.planning.checks import check_allocation, check_filled, check_layouts, check_source
 from workbench.capacity.planning.stages import source_share, stages_of, unstaged_s
 from workbench.errors import WorkbenchError
@@ -48,25 +51,53 @@ def test_without_a_lowest_load_the_layout_is_that_of_the_planned_slots(explorati
     assert (made.low_slots, made.low_layout) == (None, None)
 
 
-def test_the_states_partitions_are_those_of_least_regret_and_stay(exploration):
+def test_the_states_partitions_are_those_of_the_planned_slots_and_stay(exploration):
     made = plan(exploration, 2e5, memory_mb=(2048,), low_rate=6e4)
     assert made.low_slots < made.budget.slots
-    assert made.layout.stateful_partitions == made.low_layout.stateful_partitions
+    assert made.layout.stateful_partitions == made.low_layout.stateful_partitions == made.budget.slots
     assert made.spark_conf()["spark.sql.shuffle.partitions"] == str(made.layout.stateful_partitions)
-    stages, low, high = stages_of(exploration.measurements[0]), made.low_slots, made.budget.slots
-    load = {n: 6e4 + 1.4e5 * (n - low) / (high - low) for n in range(low, high + 1)}
-
-    def regret(count):
-        return micro_batch_layout(stages, load, 2.0, rate=load, stateful_partitions=count)
-
-    def total(count):  # against the best of all counts, not of the same one
-        return max(regret(count).batch_s[n] - micro_batch_layout(stages, n, 2.0, rate=load[n]).batch_s[n] for n in load)
-
-    best = min(range(1, 4 * high + 1), key=lambda count: (round(total(count), 9), count))
-    assert total(made.layout.stateful_partitions) == pytest.approx(total(best), abs=1e-6)
+    without = plan(exploration, 2e5, memory_mb=(2048,))
+    assert (made.layout, made.low, made.high) == (without.layout, without.low, without.high)
     written = json.loads(made.to_json())
     assert written["low_slots"] == made.low_slots
     assert written["low_layout"]["partitions"] == dict(made.low_layout.partitions)
+
+
+def carried(engine, slots, partitions):
+    """What a restarted deployment carries: one partition of the source for each slot, the state's as they are."""
+
+    def fits(rate):
+        rows, waves = 2.0 * rate, math.ceil(partitions / slots)
+        reading, keeping = engine.task_s(SCAN, rows / slots), engine.task_s(STATE, rows / partitions)
+        return engine.driver_s + engine.driver_task_s * (slots + partitions) + reading + waves * keeping <= 2.0
+
+    low, high = 0.0, 1e9
+    for _ in range(100):
+        low, high = ((low + high) / 2, high) if fits((low + high) / 2) else (low, (low + high) / 2)
+    return low
+
+
+@pytest.fixture(scope="module")
+def batches():
+    engine = Engine()
+    runs = [engine.run(n, divided=(4 * n,) * (n == 4), loads=(0.2, 0.5) if n == 4 else ()) for n in (1, 2, 4)]
+    return engine, conclude(runs, "measured", choice="edge")
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.9])
+@pytest.mark.parametrize("peak", [8, 16])
+def test_the_capacity_and_the_low_slots_hold_for_the_partitions_that_are_frozen(batches, peak, share):
+    engine, found = batches
+    target = carried(engine, peak, peak) / 1.1 * 0.97
+    made = plan(found, target, memory_mb=[1024], low_rate=share * target)
+    frozen, slots, fewer = made.layout.stateful_partitions, made.budget.slots, made.low_slots
+    assert made.expected_rate == pytest.approx(carried(engine, slots, frozen), rel=0.03)
+    assert made.layout.batch_s[slots] == pytest.approx(sum(made.batch_parts.values()), rel=0.03)
+    assert made.layout.late == made.low_layout.late == ()
+    assert carried(engine, fewer, frozen) > 1.08 * share * target
+    assert fewer == 1 or carried(engine, fewer - 1, frozen) < 1.12 * share * target
+    day = follow(found, made, [target, share * target], 3600.0)
+    assert day.slots == (slots, fewer)
 
 
 @pytest.mark.parametrize("low_rate", [0.0, -5.0, 3e5, float("nan")])

@@ -40,6 +40,11 @@ def test_a_plan_without_doubts_is_safe_and_says_its_risk():
         ({"low": 0.0}, "don't rely on it yet", "Its capacity has no known lower bound."),
         ({"findings": (finding("doubtful runs", 3),)}, "risky", "100 % of the runs are doubtful."),
         ({"risk": 0.1}, "risky", "The probability that its capacity is below the rate is 10 %."),
+        (
+            {"findings": (finding("late batches", 1.4),), "risk": 0.1, "extrapolation": 3.0},
+            "risky",
+            "about late batches",
+        ),
         ({"extrapolation": 3.0}, "risky", "It has 3 times as many slots as the largest deployment measured."),
         ({"findings": (finding("doubtful runs", 2),)}, "risky", "67 % of the runs are doubtful."),
         ({"findings": (finding("hot key", 3.0),)}, "risky", "about hot key"),
