@@ -152,7 +152,8 @@ def measure(
                 loads.append(load)
         machine, source = live.machine, live.source
     deployments.append(Deployment(tuple(probes), tuple(loads)))
-    earlier = [one.estimate for one in known.finished]
+    # One that was completed with costs is finished twice, with the same probes, and measured the maximum once.
+    earlier = {one.estimate.probes: one.estimate for one in known.finished if one is not recorded}
     measurement = Measurement(
         query=query.name,
         budget=budget,
@@ -167,9 +168,7 @@ def measure(
         load_curve=(*curve, *loads),
         tasks=configuration.tasks,
         predicted_rate=configuration.predicted_rate,
-        interval=mst_interval(
-            estimate, earlier if recorded is None else earlier[:-1], expected=expected_deviation(machine)
-        ),
+        interval=mst_interval(estimate, list(earlier.values()), expected=expected_deviation(machine)),
         unbounded_state=definition_of(query).unbounded_state,
     )
     if output is not None:

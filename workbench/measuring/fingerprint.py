@@ -7,10 +7,10 @@ import ast
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import workbench
@@ -70,7 +70,8 @@ def code_of(query: Query) -> str:
     """Digest of the code of the query.
 
     It is the module the query is in, with what that imports from the user's folder, or the function alone where
-    that was typed into a notebook or a shell. What a ``functools.partial`` binds is part of it.
+    that was typed into a notebook or a shell. What a ``functools.partial`` binds is part of it, and so is what a
+    function that another one made holds, and what an object that is called consists of.
     """
     build: Any = definition_of(query).build
     bound: list[str] = []
@@ -80,12 +81,18 @@ def code_of(query: Query) -> str:
     if isinstance(build, Unread):
         return _digest(*_sources(build.module, build.file))
     module = inspect.getmodule(build)
-    if module is not None and Path(getattr(module, "__file__", None) or "").is_file():
-        return _digest(*_sources(module.__name__, Path(str(module.__file__))), *(text.encode() for text in bound))
+    file = Path(getattr(module, "__file__", None) or "")
+    if not isinstance(build, FunctionType):
+        bound += [_bound(build)] if build is not None else []
+    elif not file.is_file() or getattr(module, build.__qualname__, None) is not build:  # its module's text is not all
+        bound += map(_bound, _held(build))
+    if module is not None and file.is_file():
+        return _digest(*_sources(module.__name__, file), *(text.encode() for text in bound))
     try:
         source = inspect.getsource(build)
-    except (OSError, TypeError):  # a model, or code without a text
-        code = getattr(build, "__code__", None)
+    except (OSError, TypeError):  # a model, an object that is called, or code without a text
+        called = type(build).__call__ if callable(build) and not hasattr(build, "__code__") else build
+        code = getattr(called, "__code__", None)
         source = repr(query) if code is None else _compiled(code)
     return _digest(*(text.encode() for text in (source, *bound)))
 
@@ -148,23 +155,46 @@ def _imported(text: bytes, file: Path, folder: Path) -> Iterator[Path]:
                 yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
 
 
-def _bound(value: object, above: tuple[object, ...] = ()) -> str:
-    """Text of a bound value; a function is identified by its code and what it holds, as its usual text names a place.
+def _bound(value: object, known: dict[int, tuple[int, object]] | None = None) -> str:
+    """Text of a bound value: what it consists of, as its usual text may name a place or leave out its middle.
 
-    `above` are the functions that hold it, and which may hold each other.
+    `known` are the values that were met, numbered, since they may hold each other.
     """
-    if isinstance(value, functools.partial):
-        return repr([_bound(one, above) for one in (value.func, *value.args, *value.keywords.items())])
-    if isinstance(value, tuple | list):
-        return repr([_bound(one, above) for one in value])
-    if not isinstance(value, FunctionType):
+    if value is None or isinstance(value, str | bytes | int | float | complex | type):
         return repr(value)
-    if any(value is one for one in above):
-        return value.__qualname__
-    cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
-    defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items())
-    held = [_bound(one, (*above, value)) for one in (*defaults, *cells)]
-    return repr([value.__module__, value.__qualname__, _compiled(value.__code__), *held])
+    if isinstance(value, ModuleType):
+        return value.__name__
+    known = {} if known is None else known
+    if id(value) in known:
+        return f"no. {known[id(value)][0]}"
+    known[id(value)] = len(known), value
+    if isinstance(value, set | frozenset):
+        return repr(sorted(_bound(one) for one in value))
+    return repr([_bound(one, known) for one in _parts(value)])
+
+
+def _parts(value: object) -> Iterable[object]:
+    """Give what a value consists of: a function's code and what it holds, otherwise what a copy is made from."""
+    if isinstance(value, tuple | list):
+        return value
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, FunctionType):
+        return (value.__module__, value.__qualname__, _compiled(value.__code__), *_held(value))
+    try:
+        made = value.__reduce_ex__(2)
+    except Exception:  # noqa: BLE001 - what has no copies, such as a lock or a session, may refuse in any way
+        return (type(value),)
+    if isinstance(made, str):  # the name of something there is once
+        return (made,)
+    return [list(part) if isinstance(part, Iterator) else part for part in made]
+
+
+def _held(function: FunctionType) -> Iterator[object]:
+    """Give what a function holds besides its code: its defaults, and what it closes over."""
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).items()
+    yield from (cell.cell_contents for cell in function.__closure__ or () if cell != CellType())
 
 
 def _compiled(code: CodeType) -> str:

@@ -3,8 +3,9 @@
 Warm up at an unlimited rate; the mean rate is the first target. Then per probe: 15 s at a low rate, 60 s at the
 target of which the last 30 s are observed. The target doubles until a probe fails, then halves the bracket, until
 it changes by at most the tolerance or the probes are used up. q1, q2, q11: 120 s + 7 x 75 s = 645 s; q5, q8: 450 s
-+ 6 x 75 s = 900 s. Nothing is repeated and a growing backlog alone does not fail a probe. Deviation: a
-source-bound target bounds the search from above without being reported as the query's.
++ 6 x 75 s = 900 s. Nothing is repeated and a growing backlog alone does not fail a probe. Deviations: a
+source-bound target bounds the search from above without being reported as the query's, and a target that was not
+offered is offered again.
 """
 
 import math
@@ -68,10 +69,10 @@ class StreamBedSchedule:
         probes = [probe for probe in history if probe.phase == "probe"]
         if len(probes) >= self.probes:
             return None
-        target = _next_target(history)
-        if probes and self._converged(target, probes[-1].rate):
+        if self._converged(history):
             return None
-        return Step("probe", target, accept_disturbed=True)
+        target = _next_target(history)
+        return Step("probe", target, 1 + sum(probe.rate == target for probe in probes), accept_disturbed=True)
 
     def conclude(self, history: Sequence[Probe], interval_s: float) -> MstEstimate:  # noqa: ARG002
         """Bracket the MST by the probes of `history`, finished or not."""
@@ -83,12 +84,13 @@ class StreamBedSchedule:
             low,
             high,
             "query" if math.isfinite(high) else "source" if bound else "none",
-            exhausted=bool(probes) and not self._converged(_next_target(history), probes[-1].rate),
+            exhausted=bool(probes) and not self._converged(history),
             doubtful=(),
         )
 
-    def _converged(self, target: float, last: float) -> bool:
-        return abs(target - last) <= self.tolerance * last
+    def _converged(self, history: Sequence[Probe]) -> bool:
+        last = history[-1]
+        return _answered(last) and abs(_next_target(history) - last.rate) <= self.tolerance * last.rate
 
 
 SIMPLE_QUERIES = StreamBedSchedule()
@@ -99,8 +101,15 @@ def _next_target(history: Sequence[Probe]) -> float:
     probes = [probe for probe in history if probe.phase == "probe"]
     if not probes:
         return first_rate(history)
+    if not _answered(probes[-1]):
+        return probes[-1].rate
     low, high = _ends(probes, bound=True)
     return 2 * probes[-1].rate if math.isinf(high) else (low + high) / 2
+
+
+def _answered(probe: Probe) -> bool:
+    """Whether a probe says something about its rate, as one that was not offered does not."""
+    return any(probe.answered(verdict) for verdict in ("sustained", "overloaded", "source-bound"))
 
 
 def _ends(probes: Sequence[Probe], *, bound: bool) -> tuple[float, float]:

@@ -232,7 +232,8 @@ class _Capacity:
         rates = [estimate.middle for estimate in estimates if estimate.middle > 0]
         rate = geometric_mean(rates) if rates else None
         low = fmean(math.log(estimate.low) if estimate.low > 0 else -math.inf for estimate in estimates)
-        high = fmean(math.log(estimate.high) if estimate.high > 0 else math.inf for estimate in estimates)
+        # Where the source limits a reading, the query may sustain more.
+        high = fmean(math.log(one.high) if one.limit == "query" and one.high > 0 else math.inf for one in estimates)
         squares = [scatter.deviation**2] * len(runs)
         if math.isfinite(low) and math.isfinite(high):
             squares += [math.log(one.high / one.low) ** 2 / 12 for one in estimates]  # uniform between the ends

@@ -10,6 +10,7 @@ from simulated_run import SimulatedRun, bracket_of, estimate
 from workbench.errors import WorkbenchError
 from workbench.measuring import STATEFUL_QUERIES, CapacityEstimator, judge
 from workbench.measuring.adaptive import Grid
+from workbench.measuring.streambed import StreamBedSchedule
 
 GRID = Grid(0.01)
 
@@ -265,6 +266,32 @@ def test_published_rule_passes_a_slowly_growing_backlog():
     result = estimate(run, schedule="streambed")
     assert result.probes[1].judgement.verdict == "sustained"
     assert judge(result.probes[1].observation).verdict == "overloaded"
+
+
+@pytest.mark.parametrize("late", [9000.0, 18000.0, 13500.0])
+def test_published_schedule_offers_a_rate_again_that_was_not_offered(late):
+    run = SimulatedRun()
+    run.offered = lambda rate: rate * (0.9 if rate == late and not run.attempts.get(rate) else 1.0)
+    result = estimate(run, schedule="streambed")
+    rates = [9000.0, 18000.0, 13500.0, 11250.0, 10125.0, 9562.5]
+    assert [probe.rate for probe in result.probes[1:]] == sorted([*rates, late], key=rates.index)
+    assert [probe.attempt for probe in result.probes[1:] if probe.rate == late] == [1, 2]
+    assert (result.low, result.high, result.exhausted) == (9000.0, 9562.5, True)
+
+
+def test_published_schedule_ends_at_a_rate_that_is_never_offered():
+    run = SimulatedRun(offered=lambda rate: min(rate, 7000.0))
+    with pytest.raises(WorkbenchError, match=r"was not offered in 3 attempts: 7,000 records/s became due"):
+        estimate(run, schedule="streambed")
+
+
+@pytest.mark.parametrize("probes", [1, 2, 3])
+def test_published_schedule_does_not_converge_at_a_rate_that_was_not_offered(probes):
+    run = SimulatedRun()
+    run.offered = lambda rate: rate * (0.9 if len(run.commands) == 2 * probes else 1.0)
+    result = estimate(run, schedule="streambed", tolerance=0.2, published=StreamBedSchedule(probes=probes))
+    assert result.probes[-1].answered("not-offered")
+    assert result.exhausted
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,11 @@ import importlib
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from workbench.dataflow import Budget, SlotProfile
@@ -69,6 +72,39 @@ FILES = {
     "mypackage/spans.py": "",
     "mypackage/deep/one.py": "x = 1\n",
     "unrelated.py": "",
+    "mymakers.py": """
+import functools
+
+class Build:
+    def __init__(self, held):
+        self.held = held
+
+    def __call__(self, rows):
+        return rows.where(self.held)
+
+    def again(self, rows):
+        return self(rows)
+
+def made(held):
+    def build(rows):
+        return rows.where(held)
+    return build
+
+def by_default(held):
+    def build(rows, held=held, *, more=held):
+        return rows.where(held)
+    return build
+
+def bound(held):
+    return functools.partial(Build.__call__, held)
+
+def method(held):
+    return Build(held).again
+
+def plain(rows, held=1):
+    return rows
+
+""",
 }
 
 
@@ -88,7 +124,7 @@ def own(build=None):
     return key(replace(QUERY, build=build or importlib.import_module("myjobs").orders))
 
 
-@pytest.mark.parametrize("name", sorted(set(FILES) - {"unrelated.py"}))
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"unrelated.py", "mymakers.py"}))
 def test_an_edited_module_that_the_querys_imports_is_another_measurement(folder, name):
     before = own()
     assert own() == before
@@ -140,6 +176,77 @@ def test_a_bound_function_is_told_by_its_code_and_not_by_where_it_lies():
 
     assert keyed(above(10)) == keyed(above(10))
     assert len({keyed(above(10)), keyed(above(1000)), keyed(above(10, 2))}) == 3
+
+
+def one_changed(where, to):
+    array = np.zeros(5000)
+    array[where] = to
+    return array
+
+
+HELD = {
+    "a number": lambda: 5,
+    "another number": lambda: 5000,
+    "an array": lambda: one_changed(2500, 0.0),
+    "an array that differs in its middle": lambda: one_changed(2500, 9.0),
+    "an array of another shape": lambda: np.zeros((50, 100)),
+    "an array of another type": lambda: np.zeros(5000, dtype="int64"),
+    "a table": lambda: pd.DataFrame({"key": np.arange(5000)}),
+    "a table that differs in its middle": lambda: pd.DataFrame({"key": np.arange(5000) + (np.arange(5000) == 2500)}),
+    "a table with another column": lambda: pd.DataFrame({"keys": np.arange(5000)}),
+    "a dictionary": lambda: {"a": one_changed(2500, 0.0)},
+    "a set": lambda: {"a", "b"},
+    "an object": lambda: CapacityEstimator(tolerance=0.02),
+    "an object that differs": lambda: CapacityEstimator(tolerance=0.03),
+    "a module": lambda: functools,
+    "a class": lambda: Dataset,
+    "a lock, of which there are no copies": threading.Lock,
+}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("how", ["made", "by_default", "bound", "Build", "method"])
+def test_what_the_function_of_a_query_holds_is_part_of_it(how):
+    make = getattr(importlib.import_module("mymakers"), how)
+    keys = {name: own(make(held())) for name, held in HELD.items()}
+    assert keys == {name: own(make(held())) for name, held in HELD.items()}
+    assert len(set(keys.values())) == len(HELD)
+
+
+def test_what_typed_code_holds_is_part_of_it_too():
+    def typed(least):
+        shell = {"__name__": "typed", "LEAST": least}
+        function = "def build(rows, least=LEAST): return rows\n"
+        called = "class Build:\n def __init__(self): self.least = LEAST\n def __call__(self, rows): return rows\n"
+        exec(function + called, shell)  # noqa: S102
+        return [own(shell["build"]), own(shell["Build"]())]
+
+    assert typed(1) == typed(1)
+    assert len({*typed(1), *typed(2)}) == 4
+
+
+def test_objects_that_hold_each_other_have_a_text():
+    class Part:
+        def __init__(self):
+            self.others = []
+
+        def __call__(self, rows):
+            return rows
+
+    def among(parts):
+        made = [Part() for _ in range(parts)]
+        for one in made:
+            one.others = made
+        return own(made[0])
+
+    assert among(30) == among(30) != among(31)
+
+
+def test_a_function_that_its_modules_text_tells_whole_is_named_by_that_text(folder):
+    makers = importlib.import_module("mymakers")
+    text = (folder / "mymakers.py").read_bytes()
+    for build in (makers.plain, makers.made):
+        assert fingerprint.code_of(replace(QUERY, build=build)) == fingerprint._digest(text)
 
 
 def test_a_set_in_typed_code_has_one_text_in_all_processes():

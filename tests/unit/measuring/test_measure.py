@@ -127,6 +127,8 @@ def test_costs_are_added_to_a_recorded_measurement_that_lacks_them(tmp_path):
     assert kinds.count("load") == 3
     assert run(journal, reuse=True) == (whole, None)
     assert run(journal, costs=False, reuse=True) == (whole, None)
+    again, _ = run(journal)
+    assert again.interval.repeats == 2
 
 
 def test_of_a_thousand_finished_measurements_only_the_one_that_is_reused_is_read(tmp_path, monkeypatch):

@@ -67,6 +67,22 @@ def test_a_change_is_one_only_beyond_the_noise(measured, before, now, judgement)
     assert found.overall.judgement == judgement
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "judgement"),
+    [
+        ((10000, 10100, "query"), (6000, 6060, "source"), "unknown"),
+        ((6000, 6060, "source"), (10000, 10100, "query"), "unknown"),
+        ((6000, 6060, "source"), (3000, 3030, "query"), "lower"),
+        ((6000, 6060, "query"), (10000, 10100, "source"), "higher"),
+        ((6000, 6060, "source"), (6000, 6060, "source"), "unknown"),
+    ],
+)
+def test_what_the_source_limits_may_be_more(measured, before, now, judgement):
+    found = drift(at(measured, *before), at(measured, *now))
+    assert found.overall.judgement == judgement
+    assert bool(found.losses) == (judgement == "lower")
+
+
 def test_the_noise_is_students_quantile_of_two_scatters_and_two_brackets(measured):
     found = drift(at(measured, 1000, 1020), at(measured, 1000, 1020), Scatter(0.03, 10))
     width = math.log(1.02) ** 2 / 12
