@@ -119,7 +119,8 @@ class Start:
 class Replayed:
     """A load replayed under policies: the simulated query, the load, the tasks at the beginning, and the timelines.
 
-    `currency` is that of the workers' price; empty without one.
+    `currency` is that of the workers' price; empty without one. `partitions` are those of the state, which its
+    checkpoint fixes; None where nothing is fixed.
     """
 
     query: str
@@ -127,6 +128,15 @@ class Replayed:
     tasks: Mapping[str, int]
     timelines: Mapping[str, Timeline]
     currency: str = ""
+    partitions: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether the load's peak takes more than all partitions carry, so that no policy can follow it."""
+        deployed = (self.tasks, *(change.tasks for line in self.timelines.values() for change in line.reconfigurations))
+        most = max(count for tasks in deployed for count in tasks.values())
+        carried = max((float(line.consumed.max()) for line in self.timelines.values()), default=0.0)
+        return self.partitions is not None and most >= self.partitions and carried < self.trace.peak_per_s
 
     @property
     def rows(self) -> dict[str, dict[str, float]]:
@@ -229,7 +239,13 @@ def replay_start(
             keys=keys,
             batch_s=start.batch_s,
         )
-    return Replayed(start.model.name, trace, start.tasks, lines, "" if fleet is None else fleet.currency)
+    currency = "" if fleet is None else fleet.currency
+    return Replayed(start.model.name, trace, start.tasks, lines, currency, _partitions(start.model))
+
+
+def _partitions(model: QueryModel) -> int | None:
+    """Fewest partitions of an operator's state that are fixed: more tasks would have none; None if none are."""
+    return min((one.partitions for one in model.operators.values() if one.partitions is not None), default=None)
 
 
 def named_policies(
@@ -246,8 +262,8 @@ def named_policies(
     strange = [name for name in settings if name not in known]
     if strange:
         raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {', '.join(known)}.")
-    frozen = [one.partitions for one in model.operators.values() if one.partitions is not None]
-    most: Mapping[str, float] = {"max_parallelism": min(frozen)} if frozen else {}  # more tasks would have no partition
+    frozen = _partitions(model)
+    most: Mapping[str, float] = {} if frozen is None else {"max_parallelism": frozen}
     # The names are checked above; the settings check their values.
     each_minute, justin, flink = (
         replace(one, **{**most, **changed})  # type: ignore[arg-type]

@@ -18,7 +18,19 @@ def front_html(replayed: Replayed, data: Policies) -> str:
         f"{load} over {units.seconds(trace.duration_s)}",
         f"from {units.count(sum(replayed.tasks.values()))} slots",
     )
-    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(data))
+    return header_html("SIMULATED", facts) + _table(data) + cares_html(held_back(replayed) | cares(data))
+
+
+def held_back(replayed: Replayed) -> dict[str, str]:
+    """Say that the state's partitions hold every policy below the peak, with what to do; empty where they do not."""
+    if not replayed.held:
+        return {}
+    partitions = units.some(replayed.partitions or 0, "partition")
+    return {
+        f"The state has {partitions}, fixed by its checkpoint, so more slots carry no more and no policy adds any.": (
+            f"Plan for the peak of {units.rate(replayed.trace.peak_per_s)}, then replay that plan."
+        )
+    }
 
 
 def cares(data: Policies) -> dict[str, str]:
