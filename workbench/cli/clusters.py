@@ -59,10 +59,10 @@ def _show(cluster: Cluster) -> None:
     proven = "fewer cannot hold them" if cluster.least == count else f"at least {cluster.least} are needed"
     together, apart = (f"{_money(cost)} {instance.currency}/h" for cost in (cluster.per_hour, cluster.apart_per_hour))
     plural = len(cluster.plans) > 1
-    held = f"all {len(cluster.plans)} plans with their drivers" if plural else "the plan with its driver"
+    what = f"all {len(cluster.plans)} plans with their drivers" if plural else "the plan with its driver"
     look.answer(
         out,
-        f"{count} x {instance.name} at {together} hold{'s' * (count == 1)} {held}; on workers of "
+        f"{count} x {instance.name} at {together} hold{'s' * (count == 1)} {what}; on workers of "
         f"{'their own they cost' if plural else 'its own it costs'} {apart}. Of this type, {proven}.",
     )
     letters = [chr(ord("A") + place % 26) for place in range(len(cluster.plans))]
