@@ -14,6 +14,8 @@ from workbench.errors import WorkbenchError
 from workbench.reading import is_there
 from workbench.records import CapacityPlan, InstanceType, PlannedStudy
 
+_CENT = 0.01
+
 
 def run_cluster(options: argparse.Namespace) -> int:
     """Pack the plans into workers of one type."""
@@ -55,11 +57,13 @@ def _show(cluster: Cluster) -> None:
     out = look.console()
     count, instance = len(cluster.workers), cluster.instance
     proven = "fewer cannot hold them" if cluster.least == count else f"at least {cluster.least} are needed"
+    together, apart = (f"{_money(cost)} {instance.currency}/h" for cost in (cluster.per_hour, cluster.apart_per_hour))
+    plural = len(cluster.plans) > 1
+    what = f"all {len(cluster.plans)} plans with their drivers" if plural else "the plan with its driver"
     look.answer(
         out,
-        f"{count} x {instance.name} at {units.number(cluster.per_hour)} {instance.currency}/h hold all "
-        f"{len(cluster.plans)} plans with their drivers; on workers of their own they cost "
-        f"{units.number(cluster.apart_per_hour)}. Of this type, {proven}.",
+        f"{count} x {instance.name} at {together} hold{'s' * (count == 1)} {what}; on workers of "
+        f"{'their own they cost' if plural else 'its own it costs'} {apart}. Of this type, {proven}.",
     )
     letters = [chr(ord("A") + place % 26) for place in range(len(cluster.plans))]
     plans = look.table(
@@ -84,6 +88,10 @@ def _show(cluster: Cluster) -> None:
     out.print()
     out.print(workers)
     look.line(out, "note: slots, cores and MB are those of one executor.")
+
+
+def _money(per_hour: float) -> str:
+    return f"{per_hour:,.2f}" if per_hour >= _CENT else units.number(per_hour)
 
 
 def _as_json(cluster: Cluster) -> dict[str, Any]:

@@ -165,10 +165,8 @@ def _two(held: Sequence[Recorded], names: Sequence[str]) -> tuple[Measurement, M
     finished = [run for one in found for run in one.state.finished[-(1 if len(found) == _MOST_KEYS else 2) :]]
     if len(finished) < _MOST_KEYS:
         lacking = next((one.key for one in found if one.last is None), found[0].key)
-        raise WorkbenchError(
-            f"{lacking} has {units.some(len(finished) if len(found) == 1 else 0, 'finished measurement')}; it takes two "
-            "to compare. Give another key, or measure it again."
-        )
+        there = units.some(len(finished) if len(found) == 1 else 0, "finished measurement")
+        raise WorkbenchError(f"{lacking} has {there}; it takes two to compare. Give another key, or measure it again.")
     return finished[0], finished[1]
 
 

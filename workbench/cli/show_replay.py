@@ -7,8 +7,8 @@ from rich.table import Table
 from workbench import units
 from workbench.cli import look
 from workbench.study import Replayed, ReplayedParadigms
-from workbench.views import scaling_front
 from workbench.views.figures import Policies, paradigms, policies
+from workbench.views.scaling_front import held_back
 
 
 def show_replay(found: Replayed | ReplayedParadigms) -> None:
@@ -21,8 +21,8 @@ def show_replay(found: Replayed | ReplayedParadigms) -> None:
         data = policies(found.timelines, found.price_unit)
         look.answer(out, f"{data.finding}.")
         out.print(_policies(found, data))
-        if data.best is None and (why := scaling_front.bound_by_partitions(found)) is not None:
-            look.line(out, why)
+        for reason, advice in held_back(found).items():
+            look.line(out, f"{reason} {advice}")
         look.line(
             out,
             'Simulated. No record is lost: late records wait at the source; "left waiting" counts those still there '

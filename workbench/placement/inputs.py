@@ -354,8 +354,8 @@ class _Reader:
             return replace(self._batches(plan, nearest), chosen=chosen)
         tasks = None if plan.allocation is None else plan.allocation.tasks
         unsaid = self.workers is None and self.slots is None and self.room is None
-        own = {"workers": plan.executors, "slots": plan.executor.slots} if unsaid else {}
-        measured = replace(self, rate=plan.rate, **own).measurement(replace(nearest, tasks=None), tasks)
+        own = replace(self, workers=plan.executors, slots=plan.executor.slots) if unsaid else self
+        measured = replace(own, rate=plan.rate).measurement(replace(nearest, tasks=None), tasks)
         return replace(measured if tasks is None else _as_planned(measured, plan), chosen=chosen)
 
     def _batches(self, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:

@@ -119,8 +119,8 @@ class Start:
 class Replayed:
     """A load replayed under policies: the simulated query, the load, the tasks at the beginning, and the timelines.
 
-    `currency` is that of the workers' price; empty without one. `partitions` are those that state is in for good, which
-    bound the slots; None where it moves.
+    `currency` is that of the workers' price; empty without one. `partitions` are those of the state, which its
+    checkpoint fixes; None where nothing is fixed.
     """
 
     query: str
@@ -131,9 +131,12 @@ class Replayed:
     partitions: int | None = None
 
     @property
-    def at_most(self) -> bool:
-        """Whether the tasks at the beginning are as many as the partitions permit."""
-        return self.partitions is not None and min(self.tasks.values()) >= self.partitions
+    def held(self) -> bool:
+        """Whether the load's peak takes more than all partitions carry, so that no policy can follow it."""
+        deployed = (self.tasks, *(change.tasks for line in self.timelines.values() for change in line.reconfigurations))
+        most = max(count for tasks in deployed for count in tasks.values())
+        carried = max((float(line.consumed.max()) for line in self.timelines.values()), default=0.0)
+        return self.partitions is not None and most >= self.partitions and carried < self.trace.peak_per_s
 
     @property
     def rows(self) -> dict[str, dict[str, float]]:
@@ -237,11 +240,11 @@ def replay_start(
             batch_s=start.batch_s,
         )
     currency = "" if fleet is None else fleet.currency
-    return Replayed(start.model.name, trace, start.tasks, lines, currency, _frozen(start.model))
+    return Replayed(start.model.name, trace, start.tasks, lines, currency, _partitions(start.model))
 
 
-def _frozen(model: QueryModel) -> int | None:
-    """Give the fewest partitions that the state of an operator is in for good; None where all state moves."""
+def _partitions(model: QueryModel) -> int | None:
+    """Fewest partitions of an operator's state that are fixed: more tasks would have none; None if none are."""
     return min((one.partitions for one in model.operators.values() if one.partitions is not None), default=None)
 
 
@@ -259,8 +262,8 @@ def named_policies(
     strange = [name for name in settings if name not in known]
     if strange:
         raise WorkbenchError(f"An autoscaler has no setting {strange[0]!r}; it has {', '.join(known)}.")
-    frozen = _frozen(model)
-    most: Mapping[str, float] = {"max_parallelism": frozen} if frozen else {}  # more tasks would have no partition
+    frozen = _partitions(model)
+    most: Mapping[str, float] = {} if frozen is None else {"max_parallelism": frozen}
     # The names are checked above; the settings check their values.
     each_minute, justin, flink = (
         replace(one, **{**most, **changed})  # type: ignore[arg-type]

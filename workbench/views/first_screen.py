@@ -28,7 +28,7 @@ def origin(kind: str) -> str:
 
 
 def testbed_name(kind: str, identity: str) -> str:
-    """Name a testbed for readers: without a cluster's address, the settings of a simulation, or the digest of a table."""
+    """Name a testbed for readers: without a cluster's address, a simulation's settings, or a table's digest."""
     named = {"fluid": "simulated engine (fluid)", "recorded": "a table of rates"}
     return named.get(kind, identity.split(", master", maxsplit=1)[0])
 

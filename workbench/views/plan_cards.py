@@ -54,8 +54,7 @@ def cards(planned: Planned) -> list[Card]:
 def _answer(planned: Planned) -> list[Card]:
     title = f"What do I deploy for {planned.study.query}?"
     refused = [
-        Card(f"refused-{rate:.0f}", units.rate(rate), reason, kind="no-plan")
-        for rate, reason in planned.refused
+        Card(f"refused-{rate:.0f}", units.rate(rate), reason, kind="no-plan") for rate, reason in planned.refused
     ]
     if not planned.plans:
         return refused

@@ -18,18 +18,28 @@ def front_html(replayed: Replayed, data: Policies) -> str:
         f"{load} over {units.seconds(trace.duration_s)}",
         f"from {units.count(sum(replayed.tasks.values()))} slots",
     )
-    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(data, replayed))
+    return header_html("SIMULATED", facts) + _table(data) + cares_html(held_back(replayed) | cares(data))
 
 
-def cares(data: Policies, replayed: Replayed) -> dict[str, str]:
+def held_back(replayed: Replayed) -> dict[str, str]:
+    """Say that the state's partitions hold every policy below the peak, with what to do; empty where they do not."""
+    if not replayed.held:
+        return {}
+    partitions = units.some(replayed.partitions or 0, "partition")
+    return {
+        f"The state has {partitions}, fixed by its checkpoint, so more slots carry no more and no policy adds any.": (
+            f"Plan for the peak of {units.rate(replayed.trace.peak_per_s)}, then replay that plan."
+        )
+    }
+
+
+def cares(data: Policies) -> dict[str, str]:
     """Give what to mind, with what to do."""
     reasons: dict[str, str] = {}
     rows = dict(zip(data.names, data.rows, strict=True))
     if data.leading is not None and data.best is None:
         kept = units.share(rows[data.leading]["at_target"])
-        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = bound_by_partitions(
-            replayed
-        ) or _keep_up(data)
+        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data)
     falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.leading]
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
@@ -45,17 +55,6 @@ def cares(data: Policies, replayed: Replayed) -> dict[str, str]:
         "Try the policy on the real job before you rely on it."
     )
     return reasons
-
-
-def bound_by_partitions(replayed: Replayed) -> str | None:
-    """Say what to do where no policy can add slots, because state stays in its partitions; None where one can."""
-    if not replayed.at_most:
-        return None
-    peak = units.rate(replayed.trace.peak_per_s)
-    return (
-        f"State stays in its {replayed.partitions:,} partitions, so more slots do nothing. The load reaches {peak}: "
-        "plan for that rate, then replay that plan."
-    )
 
 
 def _keep_up(data: Policies) -> str:

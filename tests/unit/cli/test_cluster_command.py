@@ -33,13 +33,18 @@ def run(capsys, *arguments):
 def test_it_names_workers_cost_and_what_each_holds(capsys):
     code, output = run(capsys, "orders.json@6000", "clicks.json", "--prices", "prices.csv")
     assert code == console.DONE, output.err
-    assert (
-        "1 x large at 0.5 USD/h hold all 2 plans with their drivers; on workers of their own they cost 1." in output.out
-    )
+    assert "1 x large at 0.50 USD/h holds all 2 plans with their drivers; on workers of their own they" in output.out
+    assert "they cost 1.00 USD/h. Of this type, fewer" in output.out
     assert "fewer cannot hold them" in output.out
     assert "mine:orders" in output.out
     assert "6 k" in output.out
     assert "driver of A" in output.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_plan_is_not_all_of_them(capsys):
+    _, output = run(capsys, "orders.json@6000", "--prices", "prices.csv")
+    assert "0.50 USD/h holds the plan with its driver; on workers of its own it costs 0.50 USD/h. Of" in output.out
 
 
 @pytest.mark.usefixtures("folder")

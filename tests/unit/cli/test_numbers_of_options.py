@@ -19,7 +19,12 @@ def test_a_rate_is_taken_as_people_write_it(text):
 
 @pytest.mark.parametrize(
     "words",
-    [("verify", "q1", "--rate"), ("measure", "q1", "--max-rate"), ("place", "q1", "--rate"), ("observe", "a", "--target")],
+    [
+        ("verify", "q1", "--rate"),
+        ("measure", "q1", "--max-rate"),
+        ("place", "q1", "--rate"),
+        ("observe", "a", "--target"),
+    ],
 )
 def test_a_rate_has_the_bound_of_a_study(capsys, words):
     assert asked(*words, "1e15")

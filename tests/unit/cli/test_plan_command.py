@@ -176,12 +176,15 @@ def test_the_risk_that_advice_names_has_a_plan(tmp_path, monkeypatch, capsys):
         (tmp_path / "theirs.yaml").write_text(study.replace("2000000, 20000000", target))
         assert cli.main(["plan", "theirs.yaml", "--json"]) == DONE
         (planned,) = json.loads(capsys.readouterr().out)["plans"]
-        assert (planned["verdict"]["risk"] > 0.05) and ("risk: 0.05" in planned["verdict"]["remedy"]) == attainable
+        assert planned["verdict"]["risk"] > 0.05
+        assert ("risk: 0.05" in planned["verdict"]["remedy"]) == attainable
         (tmp_path / "safer.yaml").write_text((tmp_path / "theirs.yaml").read_text() + "risk: 0.05\n")
         assert (cli.main(["plan", "safer.yaml"]) == DONE) == attainable
         said = capsys.readouterr()
         assert ("rates from a table" in said.out) == ("plans, with Spark's settings" in said.out) == attainable
         if not attainable:
-            refused = r"500 k records/s at 512 MB a slot with a risk of at most 0.05: .* \d+ slots sustain the most, 3\d\d k"
+            refused = (
+                r"500 k records/s at 512 MB a slot with a risk of at most 0.05: .* \d+ slots sustain the most, 3\d\d k"
+            )
             assert re.search(refused, said.err)
             assert "runs, without a plan: " in said.out

@@ -75,7 +75,10 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
             ("papers", "x.html", "-p", "paper", "capsys", "-p", "query", "q1"),
             "No figure can be made for the query 'q1'; use one of Q1-sliding",
         ),
-        (("observe", "x.html", "-p", "log", "nofile"), "The event log nofile does not exist. Give a file, or the folder"),
+        (
+            ("observe", "x.html", "-p", "log", "nofile"),
+            "The event log nofile does not exist. Give a file, or the folder",
+        ),
         (("scaling", "x.html", "-p", "rates", QUERY), "has no column 'time_s'"),
         (
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "query", "q12"),

@@ -17,7 +17,8 @@ from workbench.errors import WorkbenchError
 from workbench.placement import BATCH, place, read_placement_input
 from workbench.records import PlannedStudy, nearest_run
 from workbench.simulation import RateTrace
-from workbench.study import planned_start, replay_start, simulated_start
+from workbench.study import planned_start, replay_policies, replay_start, simulated_start
+from workbench.views.scaling_front import held_back
 
 DATA = Path(__file__).parents[3] / "data"
 
@@ -96,6 +97,17 @@ def test_frozen_partitions_end_the_growth(planned):
     growing = replay_start(start, RateTrace.constant(10 * frozen * chosen.expected_rate, 7200.0), ["ds2", "flink"])
     for line in growing.timelines.values():
         assert max(line.tasks) <= max(frozen, chosen.budget.slots) + 1  # the source's
+    ((reason, advice),) = held_back(growing).items()
+    assert reason.startswith(f"The state has {frozen} partitions, fixed by its checkpoint, so more slots carry no more")
+    assert advice.startswith("Plan for the peak of")
+
+
+def test_partitions_that_carry_the_peak_are_no_reason(planned):
+    _, chosen, path = planned
+    fits = RateTrace.constant(0.9 * chosen.expected_rate, 1800.0)
+    assert not held_back(replay_start(planned_start(path), fits, ["static", "ds2"]))
+    none = replay_policies("q11", RateTrace.constant(1e9, 600.0), slots=12, policies=["static"])
+    assert not held_back(none)
 
 
 def test_a_new_deployment_loads_the_state_that_was_seen(tmp_path):

@@ -170,7 +170,7 @@ def test_a_file_of_the_wrong_format_is_refused_with_the_next_step(tmp_path):
 
 
 def test_a_path_without_data_is_refused(tmp_path):
-    with pytest.raises(WorkbenchError, match="does not exist; give the path .* from the folder in which you run this"):
+    with pytest.raises(WorkbenchError, match=r"does not exist; give the path .* from the folder in which you run this"):
         Dataset.at(str(tmp_path / "nowhere"))
     with pytest.raises(WorkbenchError, match=r"holds no \.parquet, \.csv"):
         Dataset.at(str(tmp_path))
