@@ -18,6 +18,7 @@ from workbench.capacity.model.forms import STREAMBED_FORMS, Floats, as_runs, det
 from workbench.capacity.model.growth import Growth
 from workbench.capacity.model.model import Model
 from workbench.capacity.model.scaling_model import ScalingModel, model_of_form
+from workbench.checks import SLACK
 from workbench.errors import WorkbenchError
 
 Rule = Literal["halves", "leave-one-out", "robust"]
@@ -36,8 +37,13 @@ def leave_one_out_error(X: ArrayLike, y: ArrayLike, form: str = "linear") -> flo
 
 
 def exploration_cost(X: ArrayLike, y: ArrayLike, forms: Sequence[str] = STREAMBED_FORMS) -> float:  # noqa: N803
-    """Cost of the runs so far: the lowest leave-one-out error over the forms (StreamBed, Equation 9)."""
-    return min(leave_one_out_error(X, y, form) for form in forms)
+    """Cost of the runs so far: the lowest leave-one-out error over the forms (StreamBed, Equation 9).
+
+    0 where it is nothing but round-off, whose growth from run to run would mean nothing.
+    """
+    points, rates = as_runs(X, y)
+    cost = min(leave_one_out_error(points, rates, form) for form in forms)
+    return cost if cost > SLACK * float(rates.max()) else 0.0
 
 
 def select_model(

@@ -98,10 +98,8 @@ def plan(
             f"low_rate is {low_rate:g} records/s; it must be above 0 and at most the rate planned for, {rate:g}. Lower "
             "it, or leave it out."
         )
-    safe_margin = max(margin or 1.0, outage.margin if outage else 1.0)
-    if margin is None:
-        margin = MARGIN if risk is None else 1.0
-    margin = margin if outage is None else max(margin, outage.margin)
+    safe_margin = margin_of(margin, exploration.asked.less_risk, outage)
+    margin = margin_of(margin, risk, outage)
     runs, model = exploration.measurements, exploration.model
     sample = exploration.fitted_runs[-1]
     least = min(run.budget.slots for run in exploration.runs)
@@ -205,6 +203,13 @@ def plan(
         least_slots=least_budget.slots,
         verdict=judge(doubts),
     )
+
+
+def margin_of(margin: float | None, risk: float | None, outage: Outage | None) -> float:
+    """Give the margin to plan with: without one, 1.1, or 1 where a risk takes its place; an outage may take more."""
+    if margin is None:
+        margin = MARGIN if risk is None else 1.0
+    return margin if outage is None else max(margin, outage.margin)
 
 
 def _parts(model: Model, load: float, budget: Budget) -> dict[str, float] | None:

@@ -232,7 +232,7 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
     """Say how uneven the partitions behind a shuffle are, and will be with as many `partitions`, where that is much.
 
     A key with share h of an operator's rows, the others spread evenly, leaves the fullest of P partitions with
-    h + (1 - h) / P of them. That gives h from the run with the most partitions.
+    h + (1 - h) / P of them. That gives h from the runs with the most partitions, of these from the most uneven one.
     """
     seen = [
         (operator.tasks, operator.key_skew, operator.operator)
@@ -244,18 +244,18 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
     if not seen:
         return ()
     most = max(tasks for tasks, _, _ in seen)
-    hot = {name: (skew - 1) / (most - 1) for tasks, skew, name in seen if tasks == most}
-    name = max(hot, key=lambda one: hot[one])
-    uneven = 1 + hot[name] * (partitions - 1)
-    if hot[name] <= NOTABLE_KEY or uneven < UNEVEN:
+    skew, name = max((skew, name) for tasks, skew, name in seen if tasks == most)
+    hot = (skew - 1) / (most - 1)
+    uneven = 1 + hot * (partitions - 1)
+    if hot <= NOTABLE_KEY or uneven < UNEVEN:
         return ()
-    useful = math.floor(1 / hot[name])
+    useful = math.floor(1 / hot)
     return (
         ModelFinding(
             "hot key",
             uneven,
-            f"The fullest of the {most:,} partitions of {name!r} had {1 + hot[name] * (most - 1):.2f} times the mean. "
-            f"If one key is the cause, it has {units.percent(hot[name])} of the rows: of {partitions:,} partitions the "
+            f"The fullest of the {most:,} partitions of {name!r} had {skew:.2f} times the mean. "
+            f"If one key is the cause, it has {units.percent(hot)} of the rows: of {partitions:,} partitions the "
             f"fullest has {uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} make this "
             "operator no faster.",
             "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",

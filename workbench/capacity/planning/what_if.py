@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from workbench import units
 from workbench.capacity.explore import Exploration
-from workbench.capacity.model import MARGIN, alike, check_model
+from workbench.capacity.model import alike, check_model
+from workbench.capacity.planning._plan import margin_of
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -29,7 +30,7 @@ class Question:
     memory_mb
         Memory of a slot, MiB.
     margin, risk
-        See `Model.slots_for`.
+        As `plan` takes them.
     worker_slots
         Slots of one worker: its shape.
     worker_price
@@ -48,7 +49,7 @@ class Question:
 
     rate: float
     memory_mb: int
-    margin: float = MARGIN
+    margin: float | None = None
     risk: float | None = None
     worker_slots: int = 1
     worker_price: float = 0.0
@@ -124,7 +125,7 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     if interval_s != sample.budget.interval_s:
         model = model.at_interval(interval_s)
     worse = 1 + question.more_skew
-    margin = question.margin if question.outage is None else max(question.margin, question.outage.margin)
+    margin = margin_of(question.margin, question.risk, question.outage)
     least = min(run.budget.slots for run in exploration.runs)
     try:
         slots = model.slots_for(question.rate * worse, question.memory_mb, margin, min_slots=least, risk=question.risk)

@@ -74,3 +74,13 @@ def test_selection_refuses_unknown_rules_and_no_forms():
         select_model(BUDGETS, proportional(BUDGETS), rule="best")
     with raises("No form competes; give at least one, such as 'linear'."):
         select_model(BUDGETS, proportional(BUDGETS), [])
+
+
+def test_the_cost_of_runs_on_a_line_is_none_and_not_their_round_off():
+    points = np.array([(memory, slots) for memory in (512.0, 1024.0, 4096.0) for slots in (1.0, 2.0, 4.0, 8.0)])
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(points))
+        rates = 1000.0 * points[order, 1]
+        costs = [exploration_cost(points[order][:count], rates[:count]) for count in range(8, len(points) + 1)]
+        assert costs == [0.0] * len(costs)
+    assert exploration_cost(points, 1000.0 * points[:, 1] + points[:, 1] % 3) > 0

@@ -78,3 +78,10 @@ def test_a_plan_says_so():
     runs = tuple(runs_with(0.3, 20_000))
     chosen = plan(replace(found, runs=runs), 60_000, memory_mb=[600])
     assert "hot key" in [card.concern for card in chosen.cards]
+
+
+@pytest.mark.parametrize("order", [(0.0, 0.3), (0.3, 0.0)])
+def test_a_hot_key_is_found_whichever_run_shows_it(order):
+    runs = [run for hot in order for run in runs_with(hot, 20_000)]
+    (found,) = check_keys(runs, 40)
+    assert (found,) == check_keys(runs_with(0.3, 20_000), 40)

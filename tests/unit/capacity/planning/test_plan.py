@@ -13,7 +13,7 @@ import pytest
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
-from workbench.capacity.planning import InstanceType, read_instances, slots_per_worker
+from workbench.capacity.planning import InstanceType, Question, ask, read_instances, slots_per_worker
 from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_reserve
 from workbench.capacity.planning.prices import prices
 from workbench.dataflow import SlotProfile
@@ -195,3 +195,11 @@ def test_a_price_list_that_is_none_is_refused(tmp_path, content, message):
 def test_prices_of_nothing_are_none():
     nano = InstanceType("nano", "x", "y", 0.1, 128, 0.01, "USD", "test", "2024")
     assert prices([nano], 1, SlotProfile(1.0, 512)) == ()
+
+
+def test_a_question_with_a_risk_takes_the_slots_of_a_plan_with_it():
+    found = staged_exploration(slots=(2, 2, 4, 4, 8, 8))
+    for risk in (None, 0.05):
+        planned = plan(found, 20_000, memory_mb=[600], risk=risk)
+        answered = ask(found, Question(20_000, 600, risk=risk)).plan
+        assert (answered.margin, answered.budget.slots) == (planned.margin, planned.budget.slots)

@@ -114,7 +114,7 @@ def test_what_fewer_slots_than_measured_carry_is_unknown_not_nothing(planned, ra
 
 
 def test_every_circumstance_that_is_worse_takes_no_less(planned, rate):
-    easy = Question(rate / 2, 1024, worker_slots=4)
+    easy = Question(rate / 2, 1024, margin=1.1, worker_slots=4)
     base = ask(planned.exploration, easy)
     for worse in (
         replace(easy, rate=rate),
