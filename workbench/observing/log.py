@@ -235,7 +235,7 @@ class _Reading:
     events: Events = field(default_factory=Events)
     queries: dict[str, _Seen] = field(default_factory=dict)
     executors: dict[str, int] = field(default_factory=dict)  # cores
-    cores: list[tuple[float, int]] = field(default_factory=list)  # of all executors, from a time on
+    cores: list[tuple[float, Counter[int]]] = field(default_factory=list)  # executors by their cores, from a time on
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
@@ -275,14 +275,15 @@ class _Reading:
 
     def _note_cores(self, event: Mapping[str, Any]) -> None:
         at_s = float(event.get("Timestamp") or 0) / 1000 or (self.cores[-1][0] if self.cores else 0.0)
-        self.cores.append((at_s, sum(self.executors.values())))
+        self.cores.append((at_s, Counter(self.executors.values())))
 
     def _slots_at(self, time_s: float) -> int:
         """Slots that there were at a time: progress events may be read after the log."""
         place = bisect_right(self.cores, time_s, key=lambda one: one[0])
         if not self.cores:
             return 0
-        return self.cores[max(0, place - 1)][1] // self.task_cpus
+        executors = self.cores[max(0, place - 1)][1].items()
+        return sum(count * (cores // self.task_cpus) for cores, count in executors)  # no task runs on two executors
 
     def _of(self, query_id: str) -> _Seen:
         return self.queries.setdefault(query_id, _Seen(query_id))

@@ -21,9 +21,10 @@ import numpy as np
 from workbench import units
 from workbench.capacity import Exploration
 from workbench.capacity.model import why_no_capacity
+from workbench.capacity.planning import IntervalSpeedup, interval_points, interval_speedups
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.measuring import EXPECTED_DEVIATION, expected_deviation, with_prior
+from workbench.measuring import EXPECTED_DEVIATION, LEVEL, expected_deviation, with_prior
 from workbench.records import Measurement, Setting
 from workbench.study.change import Change, Scatter
 from workbench.study.planned import Planned
@@ -57,7 +58,7 @@ class Promise:
     budget
         What it said to deploy.
     expected, low, high
-        Its capacity by the present model and the ends of the model's 90 % interval, records/s.
+        Its capacity at its trigger interval by the present model and the ends of the 90 % interval, records/s.
     slots_now
         Slots planned for the rate now; None if there is no plan.
     """
@@ -97,7 +98,7 @@ class Drift:
     scatter
         What the noise was judged by.
     promises
-        Earlier plans under the present model; only between studies.
+        Earlier plans under the present model; only between studies, and only at trigger intervals measured now.
     costs
         CPU time per record of every operator; only between measurements.
     """
@@ -279,19 +280,25 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
 
 
 def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
+    """Give the earlier plans whose trigger interval the present model speaks of."""
     slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
+    gains, model = _gains(now), now.exploration.model
     for plan in before.plans:
+        gain = gains.get(plan.budget.interval_s)
+        if gain is None:
+            continue
         point = [[plan.budget.profile.memory_mb, plan.budget.slots]]
-        low, high = now.exploration.model.interval(point)
-        yield Promise(
-            plan.rate,
-            plan.margin,
-            plan.budget,
-            float(now.exploration.model.predict(point)[0]),
-            float(low[0]),
-            float(high[0]),
-            slots_now.get(plan.rate),
-        )
+        (middle,), (low,), (high,) = model.predict(point), *model.interval(point, LEVEL)
+        low, expected, high = gain.applied(float(low), float(middle), float(high), LEVEL)
+        yield Promise(plan.rate, plan.margin, plan.budget, expected, low, high, slots_now.get(plan.rate))
+
+
+def _gains(planned: Planned) -> Mapping[float, IntervalSpeedup]:
+    """Capacity at each trigger interval that was measured relative to that at the explored one."""
+    explored = planned.study.interval_s
+    points = interval_points([run for run in planned.sweep if why_no_capacity(run) is None])
+    compared = any(point.interval_s == explored for point in points)
+    return {explored: IntervalSpeedup()} | (interval_speedups(points, explored) if compared else {})
 
 
 def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...]:

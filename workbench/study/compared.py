@@ -4,9 +4,11 @@ The slots of the two are different cores. What a log's query sustains, over what
 cores, says how many measured cores one of its cores is worth; with it the measured growth is carried over.
 """
 
+import math
 from dataclasses import dataclass
 
 from workbench.capacity.model import MARGIN
+from workbench.checks import SLACK
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery
@@ -30,7 +32,8 @@ class Compared:
     agrees
         Whether the two intervals overlap.
     takes
-        Slots of the running query by target rate, with the growth that was measured; None where it does not get there.
+        Slots of the running query by target rate, with the growth that was measured and the study's margin or risk;
+        None where it does not get there.
     """
 
     query: str
@@ -66,12 +69,14 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
             f"The study's model says nothing of {slots:,} slots, as many cores as {running.slots:,} slots of "
             f"{running.name} have. Measure fewer slots, then compare again."
         )
-    times = found.rate / rate
+    study, times = measured.study, found.rate / rate
+    margin = study.margin or (MARGIN if study.risk is None else 1.0)
+    margin = margin if study.outage is None else max(margin, study.outage.margin)
     takes: list[tuple[float, int | None]] = []
     for target in targets:
         try:
-            many = model.slots_for(target / times, memory, measured.study.margin or MARGIN)
-            takes.append((target, max(1, -int(-many * budget.profile.cpus // running.cpus))))
+            many = model.slots_for(target / times, memory, margin, risk=study.risk)
+            takes.append((target, max(1, math.ceil(many * budget.profile.cpus / running.cpus - SLACK))))
         except WorkbenchError:
             takes.append((target, None))
     agrees = found.low <= high and low <= found.high

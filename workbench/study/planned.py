@@ -14,7 +14,8 @@ from workbench.records import CapacityPlan, FailedRun, InstanceType, Measurement
 from workbench.spelling import short, short_options
 from workbench.study.spec import Study, study_from
 
-_HOW: Mapping[str, Any] = {"file": None, "options": {}, "scheduled": False}  # of a stored study, no keys of its file
+# Of a stored study, no keys of its file.
+_HOW: Mapping[str, Any] = {"file": None, "options": {}, "scheduled": False, "stop_rule": None}
 
 
 class MeasurementFailedError(WorkbenchError):
@@ -55,11 +56,16 @@ def planned_document(planned: Planned) -> PlannedStudy:
 
 
 def _settings(planned: Planned) -> dict[str, Any]:
-    """Give the settings of a study, and how it was asked for; no path of them names a folder above home."""
-    settings, asked = asdict(planned.study), planned.exploration.asked
+    """Give the settings of a study, how it was asked for, and whether the stop rule left runs out of the model.
+
+    No path of them names a folder above home.
+    """
+    found = planned.exploration
+    settings, asked = asdict(planned.study), found.asked
     paths = {name: short(settings[name]) for name in ("file", "log", "prices") if settings[name] is not None}
     how = {"options": short_options(asked.options), "scheduled": asked.scheduled}
-    return settings | paths | {name: value for name, value in how.items() if value}
+    stopped = len(found.fitted) + len(found.left_out) < len(found.runs)
+    return settings | paths | {name: value for name, value in how.items() if value} | {"stop_rule": stopped}
 
 
 def write_planned(planned: Planned, path: Path) -> None:
@@ -77,17 +83,19 @@ def read_planned(path: Path) -> Planned:
     """
     stored = PlannedStudy.from_json(path)
     given = {key: value for key, value in stored.study.items() if value is not None and value != []}
-    file, options, scheduled = (given.pop(name, default) for name, default in _HOW.items())
+    file, options, scheduled, stop_rule = (given.pop(name, default) for name, default in _HOW.items())
     if not isinstance(options, Mapping):
         raise WorkbenchError(f"The study in {path} has options that are no options of a command. Plan it again.")
     study = replace(study_from(given, f"The study in {path}"), file=file)
-    shared = any(isinstance(run, Measurement) and run.estimate.from_readings for run in stored.runs)
+    if stop_rule is None:  # a document of an earlier version
+        shared = any(isinstance(run, Measurement) and run.estimate.from_readings for run in stored.runs)
+        stop_rule = study.choice == "improvement" and not shared
     found = conclude(
         stored.runs,
         stored.reason,
         form=study.form,
-        most_runs=len(stored.runs) if shared else study.most_runs,
-        choice="edge" if shared else study.choice,
+        most_runs=study.most_runs,
+        choice="improvement" if stop_rule else "edge",
         growth=study.grows,
     )
     asked = asked_of(study, options, scheduled=bool(scheduled))

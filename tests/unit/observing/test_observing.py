@@ -273,11 +273,12 @@ def test_executors_that_are_gone_at_the_end_are_those_that_it_ran_on(tmp_path):
     assert read_log(written(tmp_path / "bare", [*without, gone]), progress=lines).slots == 4
 
 
-def test_cores_that_a_task_takes_are_counted_whenever_they_are_told(tmp_path):
-    log = list(events(a_day(0.5 * TRUE)))
-    log[2]["Spark Properties"]["spark.task.cpus"] = "2"
-    log[2], log[3] = log[3], log[2]
-    assert read_log(written(tmp_path / "log", log)).slots == 2
+@pytest.mark.parametrize(("cores", "slots"), [((4,), 2), ((3, 3, 3, 3), 4), ((3, 5), 3), ((1, 4), 2)])
+def test_cores_that_a_task_takes_are_counted_in_each_executor_whenever_they_are_told(tmp_path, cores, slots):
+    start, spark, environment, _, *log = events(a_day(0.5 * TRUE))
+    environment["Spark Properties"]["spark.task.cpus"] = "2"
+    executors = [executor(str(name), count) for name, count in enumerate(cores)]
+    assert read_log(written(tmp_path / "log", [start, spark, *executors, environment, *log])).slots == slots
 
 
 def test_slots_of_which_there_are_as_many_batches_are_the_later_ones_everywhere(tmp_path):

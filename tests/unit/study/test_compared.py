@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from written_logs import a_day, capacity, events, written
@@ -9,7 +10,10 @@ from written_logs import a_day, capacity, events, written
 from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.study import Study, observe, run_study, write_planned
+from workbench.observing import headroom, read_log
+from workbench.study import Study, observe, read_planned, run_study, write_planned
+from workbench.study.carry_out import plan_targets
+from workbench.study.compared import compare
 
 ON_FOUR = capacity(4, 2.0)  # of the log's query
 
@@ -23,13 +27,14 @@ def log(tmp_path_factory):
 def measured(tmp_path):
     """Write the plans of a study with slots of half a core; give a function of its rate of one slot."""
 
-    def made(per_slot):
+    def made(per_slot, slot_cpus=0.5, scatter=0.0, **asked):
         table = tmp_path / "table.csv"
-        rows = [f"1024,{slots},{per_slot * slots}" for slots in (2, 4, 8, 8, 16)]
+        off = (1 + scatter, 1 - scatter) * 3
+        rows = [f"1024,{slots},{per_slot * slots * by}" for slots, by in zip((2, 4, 8, 8, 16), off, strict=False)]
         table.write_text("\n".join(["memory_mb,slots,rate", *rows]) + "\n")
         study = Study(
-            "orders", (1000.0,), (2, 4, 8, 16), (1024,), testbed="recorded", table=str(table), slot_cpus=0.5,
-            choice="edge", most_runs=5, interval_s=2.0, form="linear",
+            "orders", (1000.0,), (2, 4, 8, 16), (1024,), testbed="recorded", table=str(table), slot_cpus=slot_cpus,
+            choice="edge", most_runs=5, interval_s=2.0, form="linear", **asked,
         )  # fmt: skip
         write_planned(run_study(study, Journal(tmp_path / "journal.jsonl")), tmp_path / "plans.json")
         return tmp_path / "plans.json"
@@ -54,6 +59,30 @@ def test_cores_that_do_twice_the_work_need_half_as_many(log, measured):
     margin = 1.1
     for target in (2 * ON_FOUR, 4 * ON_FOUR):
         assert slots[target] == pytest.approx(margin * 4 * target / seen.headroom.rate, abs=1.01)
+
+
+@pytest.mark.parametrize("cpus", [0.05, 0.1, 0.4])
+def test_as_many_slots_of_the_same_size_are_taken_as_the_model_takes(log, measured, cpus):
+    running = replace(read_log(log), cpus=cpus)
+    plans = read_planned(measured(1000.0, slot_cpus=cpus))
+    found = headroom(running.batches, 2.0)
+    times = compare(running, found, plans).times
+    targets = tuple(times * 1000.0 * slots for slots in range(2, 17))
+    takes = [plans.exploration.model.slots_for(target / times, 1024) for target in targets]
+    assert {3, 6} < set(takes)  # of which the product with 0.1, over 0.1, is a little more
+    assert compare(running, found, plans, targets).takes == tuple(zip(targets, takes, strict=True))
+
+
+@pytest.mark.parametrize("asked", [{}, {"margin": 1.5}, {"risk": 0.02}, {"outage_s": 600, "catch_up_s": 600}])
+def test_slots_answer_the_question_that_the_plans_answer(log, measured, asked):
+    running = replace(read_log(log), cpus=0.5)
+    plans = read_planned(measured(ON_FOUR / 4, **asked, scatter=0.03))
+    found = headroom(running.batches, 2.0)
+    times = compare(running, found, plans).times
+    targets = (ON_FOUR, 2 * ON_FOUR, 3 * ON_FOUR)
+    planned = plan_targets(replace(plans.study, targets=targets), plans.exploration).plans
+    held = compare(running, found, plans, tuple(times * target for target in targets))
+    assert [slots for _, slots in held.takes] == [plan.budget.slots for plan in planned]
 
 
 def test_the_terminal_says_so(log, measured, capsys):

@@ -14,6 +14,7 @@ from workbench.journal import Journal
 from workbench.records import OperatorCost
 from workbench.study import Study, drift, refuse_loss, run_study, study_drift
 from workbench.study._drift import CapacityFellError, scatter_of
+from workbench.study.carry_out import plan_targets
 from workbench.study.change import Scatter
 
 STUDY = Study(
@@ -161,6 +162,35 @@ def test_an_earlier_plan_that_no_longer_suffices_is_called_too_small(planned):
     found = study_drift(replace(planned, plans=(last, tight, small)), planned)
     assert [promise.verdict for promise in found.promises] == ["holds", "eats its margin", "too small"]
     assert found.promises[1].slots_now is None
+
+
+def at_five_seconds(planned, *, gain):
+    """The study with plans for 5 s and a sweep in which the capacity there is `gain` times as high as at 2 s."""
+    run = max(planned.exploration.measurements, key=lambda run: run.budget.slots)
+    low, high = run.estimate.low, run.estimate.high
+    sweep = (run, at(run, gain * low, gain * high, budget=replace(run.budget, interval_s=5.0)))
+    plans = plan_targets(replace(STUDY, margin=1.5), planned.exploration, sweep).plans
+    return replace(planned, plans=plans, sweep=sweep)
+
+
+def test_an_earlier_plan_is_held_against_its_own_trigger_interval(planned):
+    before = at_five_seconds(planned, gain=3.0)
+    assert {plan.budget.interval_s for plan in before.plans} == {5.0}
+    for promise, plan in zip(study_drift(before, before).promises, before.plans, strict=True):
+        assert promise.expected == pytest.approx(plan.expected_rate)
+        assert (promise.low, promise.high) == pytest.approx((plan.low, plan.high), rel=0.1)
+        assert promise.verdict == "holds"
+    now = at_five_seconds(planned, gain=2.25)
+    assert study_drift(before, now).promises[-1].verdict == "eats its margin"
+
+
+def test_an_earlier_plan_whose_interval_was_not_measured_now_is_left_out(planned):
+    before = at_five_seconds(planned, gain=3.0)
+    assert study_drift(before, planned).promises == ()
+    mixed = replace(before, plans=(*before.plans, *planned.plans))
+    assert [promise.budget for promise in study_drift(mixed, planned).promises] == [
+        plan.budget for plan in planned.plans
+    ]
 
 
 def test_studies_of_other_things_cannot_be_compared(planned):

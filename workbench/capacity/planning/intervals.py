@@ -90,6 +90,16 @@ class IntervalSpeedup:
         reach = float(student.ppf(probability, self.freedom)) * self.deviation
         return self.ratio * math.exp(reach + side * self.bracket)
 
+    def applied(self, low: float, middle: float, high: float, level: float) -> tuple[float, float, float]:
+        """Give a capacity at this interval and the ends that hold it with `level`, from those at the explored one.
+
+        The two err independently, each on the logarithmic scale.
+        """
+        below = math.hypot(math.log(middle / low), math.log(self.ratio / self.quantile((1 - level) / 2)))
+        above = math.hypot(math.log(high / middle), math.log(self.quantile((1 + level) / 2) / self.ratio))
+        expected = self.ratio * middle
+        return expected * math.exp(-below), expected, expected * math.exp(above)
+
 
 def sweep(
     query: Query,
