@@ -298,7 +298,7 @@ def _gains(planned: Planned) -> Mapping[float, IntervalSpeedup]:
     explored = planned.study.interval_s
     points = interval_points([run for run in planned.sweep if why_no_capacity(run) is None])
     compared = any(point.interval_s == explored for point in points)
-    return {explored: IntervalSpeedup()} | (interval_speedups(points, explored) if compared else {})
+    return {explored: IntervalSpeedup(), **(interval_speedups(points, explored) if compared else {})}
 
 
 def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...]:
