@@ -12,7 +12,8 @@ from workbench.testbed.spark.quota import family, pin, pin_family, threads_cpu_s
 from workbench.testbed.spark.spec import DeploymentSpec, slot_cores
 from workbench.testbed.spark.speed import CoreTimer
 
-_COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
+COMPILERS = ("C1 Compiler", "C2 Compiler", "Sweeper")
+"""Beginnings of the names of the threads of a JVM's just-in-time compiler."""
 
 
 class Cores:
@@ -65,7 +66,7 @@ class Cores:
         executor = self._executor
         if executor is None:
             return
-        apart = _COMPILERS if self._quota and self._quota.exempt(executor, _COMPILERS) else ()
+        apart = COMPILERS if self._quota and self._quota.exempt(executor, COMPILERS) else ()
         pin_family(executor, self._slots)  # its Python workers too: they started before
         if self._others or self._divided:  # with none left, everything shares the slots' cores again
             others = self._others or self._allowed
@@ -93,5 +94,5 @@ class Cores:
         return self._quota.periods() if self._quota else (0, 0)
 
     def compiler_s(self) -> float:
-        """CPU seconds that the executor's compiler has used so far."""
-        return 0.0 if self._executor is None else threads_cpu_s(self._executor, _COMPILERS)
+        """CPU seconds that the executor's compiler has used so far; a cluster's is asked by `cluster.compilers`."""
+        return 0.0 if self._executor is None else threads_cpu_s(self._executor, COMPILERS)

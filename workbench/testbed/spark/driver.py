@@ -27,13 +27,14 @@ from workbench.testbed.spark.cluster import (
     cause_of,
     check_log_folder,
     check_shared,
+    compilers,
     copy_into,
     describe_workers,
     pack,
     registered,
     remove,
 )
-from workbench.testbed.spark.cores import Cores
+from workbench.testbed.spark.cores import COMPILERS, Cores
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.executors import await_executor, executor_process, lost_executor
 from workbench.testbed.spark.held import HeldSlots
@@ -108,7 +109,8 @@ class Driver:
         self._meter = Meter(spec.quota, self._executor)
         self._queries = Queries(spark, self._events, self._meter, self._wait)
         self._say(f"warming up the query's code{'' if spec.cluster else ', without a quota'}")
-        rows = warm_code(self._queries, self._spec, self._cores.compiler_s)
+        compiler_s = compilers(spark, spec.budget.slots, COMPILERS) if spec.cluster else self._cores.compiler_s
+        rows = warm_code(self._queries, self._spec, compiler_s)
         spec = self._spec
         self._cores.divide()
         self._say("measuring the source alone")

@@ -4,6 +4,7 @@ Each kind of cluster manager is a module with the same names: ``standalone``, ``
 """
 
 from workbench.testbed.spark.cluster.code import pack
+from workbench.testbed.spark.cluster.compilers import compilers
 from workbench.testbed.spark.cluster.conf import beside_yours, cluster_conf
 from workbench.testbed.spark.cluster.environment import stand_in
 from workbench.testbed.spark.cluster.executors import (
@@ -33,6 +34,7 @@ __all__ = [
     "check_room",
     "check_shared",
     "cluster_conf",
+    "compilers",
     "copy_into",
     "describe_workers",
     "names_in",
