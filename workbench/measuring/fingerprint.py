@@ -191,7 +191,7 @@ def _parts(value: object) -> Iterable[object]:
 
 
 def _held(function: FunctionType) -> Iterator[object]:
-    """Give what a function holds besides its code: its defaults, and what it closes over."""
+    """Give what a function holds in addition to its code: its defaults, and what it closes over."""
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).items()
     yield from (cell.cell_contents for cell in function.__closure__ or () if cell != CellType())
