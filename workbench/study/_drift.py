@@ -297,8 +297,9 @@ def _gains(planned: Planned) -> Mapping[float, IntervalSpeedup]:
     """Capacity at each trigger interval that was measured relative to that at the explored one."""
     explored = planned.study.interval_s
     points = interval_points([run for run in planned.sweep if why_no_capacity(run) is None])
-    compared = any(point.interval_s == explored for point in points)
-    return {explored: IntervalSpeedup(), **(interval_speedups(points, explored) if compared else {})}
+    if all(point.interval_s != explored for point in points):
+        return {explored: IntervalSpeedup()}
+    return interval_speedups(points, explored)
 
 
 def _differences(before: Measurement, now: Measurement) -> tuple[Difference, ...]:

@@ -35,7 +35,7 @@ def test_the_first_round_answers_and_the_plans_are_read_again(tmp_path):
 
 
 def separate_runs():
-    """Eight budgets of a study whose deployments were shared to no effect; the stop rule would leave out the last."""
+    """Eight budgets of a study that could not share a deployment; the stop rule would leave out the last."""
     example, runs = example_measurement(), []
     for memory, rates in {600: (3e3, 6e3, 12e3, 23e3), 1200: (3e3, 6.1e3, 12e3, 16e3)}.items():
         for slots, rate in zip((1, 2, 4, 8), rates, strict=True):
