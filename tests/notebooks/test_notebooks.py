@@ -239,7 +239,7 @@ ASKED = {
         ({"query": "yours:items"}, "'yours' of query 'yours:items' cannot be imported"),
         ({"dataset": "../sale.csv"}, "The dataset '../sale.csv' does not exist"),
         ({"event_time": "when"}, "has no column 'when' to take the event time from"),
-        ({"targets": ["many"]}, "The first cell: targets[0] is 'many'; it must be at least 0.001 and at most 1e+15"),
+        ({"targets": ["many"]}, "The first cell: targets[0] is 'many'; write records/s above 0, such as 60000 or 60k"),
         ({"targets": 5}, "The first cell: targets is 5; it must be a list of rates above 0"),
     ],
 )

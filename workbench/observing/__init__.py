@@ -1,6 +1,7 @@
 """Observing: what a query that already runs sustains, from the logs it leaves, without a testbed."""
 
 from workbench.observing.as_measurement import as_measurement
+from workbench.observing.files import read_events
 from workbench.observing.headroom import Headroom, headroom
 from workbench.observing.log import Block, RunningQuery, SeenBatch, read_log
 from workbench.observing.trigger import trigger_interval
@@ -12,6 +13,7 @@ __all__ = [
     "SeenBatch",
     "as_measurement",
     "headroom",
+    "read_events",
     "read_log",
     "trigger_interval",
 ]

@@ -16,7 +16,7 @@ from typing import Any
 from papermill import inspect_notebook
 
 from workbench.errors import WorkbenchError
-from workbench.observing.files import read_events
+from workbench.observing import read_events
 from workbench.records import Measurement
 from workbench.report import steps
 from workbench.report.execution import UNREADABLE
