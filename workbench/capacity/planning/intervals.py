@@ -11,8 +11,11 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from scipy.stats import t as student
 
+from workbench.capacity.model.forms import Floats
+from workbench.checks import SLACK
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
@@ -89,6 +92,12 @@ class IntervalSpeedup:
         side = (probability > 0.5) - (probability < 0.5)
         reach = float(student.ppf(probability, self.freedom)) * self.deviation
         return self.ratio * math.exp(reach + side * self.bracket)
+
+    def below(self, ratios: Floats) -> Floats:
+        """Give the probability that the ratio is below each of `ratios`."""
+        off = np.log(ratios / self.ratio)
+        reach = np.copysign(np.maximum(np.abs(off) - self.bracket, 0.0), off)
+        return np.asarray(student.cdf(reach / max(self.deviation, SLACK), self.freedom))
 
 
 def sweep(
