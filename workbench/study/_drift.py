@@ -21,10 +21,10 @@ import numpy as np
 from workbench import units
 from workbench.capacity import Exploration
 from workbench.capacity.model import why_no_capacity
-from workbench.capacity.planning import IntervalSpeedup, interval_points, interval_speedups
+from workbench.capacity.planning import IntervalSpeedup, capacity_at, interval_points, interval_speedups
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
-from workbench.measuring import EXPECTED_DEVIATION, LEVEL, expected_deviation, with_prior
+from workbench.measuring import EXPECTED_DEVIATION, expected_deviation, with_prior
 from workbench.records import Measurement, Setting
 from workbench.study.change import Change, Scatter
 from workbench.study.planned import Planned
@@ -282,14 +282,12 @@ def _operator_changes(before: Measurement, now: Measurement, scatter: Scatter) -
 def _promises(before: Planned, now: Planned) -> Iterable[Promise]:
     """Give the earlier plans whose trigger interval the present model speaks of."""
     slots_now = {plan.rate: plan.budget.slots for plan in now.plans}
-    gains, model = _gains(now), now.exploration.model
+    gains = _gains(now)
     for plan in before.plans:
         gain = gains.get(plan.budget.interval_s)
         if gain is None:
             continue
-        point = [[plan.budget.profile.memory_mb, plan.budget.slots]]
-        (middle,), (low,), (high,) = model.predict(point), *model.interval(point, LEVEL)
-        low, expected, high = gain.applied(float(low), float(middle), float(high), LEVEL)
+        low, expected, high = capacity_at(now.exploration, plan.budget, gain)
         yield Promise(plan.rate, plan.margin, plan.budget, expected, low, high, slots_now.get(plan.rate))
 
 

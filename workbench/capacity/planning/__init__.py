@@ -1,6 +1,6 @@
 """What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
 
-from workbench.capacity.planning._plan import plan
+from workbench.capacity.planning._plan import capacity_at, plan
 from workbench.capacity.planning.checks import check_allocation, check_keys, check_layouts, check_source
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.day import follow
@@ -42,6 +42,7 @@ __all__ = [
     "Question",
     "Stage",
     "ask",
+    "capacity_at",
     "cheapest",
     "check_allocation",
     "check_keys",

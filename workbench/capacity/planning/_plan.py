@@ -15,10 +15,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.optimize import brentq
 
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
-from workbench.capacity.model import FEWEST_RUNS, FEWEST_SLOT_COUNTS, MARGIN, Model, alike, carries, check_model
+from workbench.capacity.model import (
+    FEWEST_RUNS,
+    FEWEST_SLOT_COUNTS,
+    MARGIN,
+    Model,
+    alike,
+    carries,
+    check_model,
+)
+from workbench.capacity.model.forms import Floats
+from workbench.capacity.model.model import Law
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_cores,
@@ -37,13 +48,17 @@ from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.prices import cheapest
 from workbench.capacity.planning.stages import lay_out, least_slots, source_share
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
+from workbench.checks import SLACK
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
 from workbench.records import CapacityPlan, InstanceType, Measurement, Outage, Price, costed_run
 from workbench.workload import KeyFrequencies
 
-_GAINS = 9  # equally probable capacities at another interval than the explored one
+_NODES, _SHARES = np.polynomial.legendre.leggauss(16)  # on (-1, 1); Gauss's rule reaches into both tails
+_CHANCES = np.concatenate([_NODES + 1, _NODES + 3]) / 4  # of capacities, each half of them by the rule
+_WEIGHTS = np.tile(_SHARES / 4, 2)
+_FAINT = 1e-4  # probability beyond the ends of what is searched
 
 
 def plan(
@@ -136,7 +151,7 @@ def plan(
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)
-    low, expected, high = _capacity(exploration, budget, gain)
+    low, expected, high = capacity_at(exploration, budget, gain)
     partitions = frozen or budget.slots
     executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
     at = (model, points, rates, budget.slots, memory)
@@ -225,9 +240,25 @@ def _parts(model: Model, load: float, budget: Budget) -> dict[str, float] | None
 
 def _risks(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float, counts: Sequence[int]) -> list[float]:
     """Probability that the capacity at each of `counts` slots is below `rate`; model and gain err independently."""
-    chances = [(number + 0.5) / _GAINS for number in range(_GAINS)] if gain.uncertain else [0.5]
-    found = [model.risks(rate / gain.quantile(chance), memory_mb, counts) for chance in chances]
-    return [sum(risks) / len(risks) for risks in zip(*found, strict=True)]
+    law = model.law_
+    if law is None or not gain.uncertain:
+        return model.risks(rate / gain.ratio, memory_mb, counts)
+    risks = _below(rate, _capacities(law, memory_mb, counts), gain)
+    if law.grows_steadily:  # as in `Model.risks`
+        risks = np.maximum.accumulate(risks[::-1])[::-1]
+    return [float(risk) for risk in risks]
+
+
+def _capacities(law: Law, memory_mb: float, counts: Sequence[int]) -> Floats:
+    """Give the capacities that are not reached with each of `_CHANCES`, shape (chances, counts)."""
+    points = np.array([[memory_mb, count] for count in counts], dtype=float)
+    return np.array([law.quantile(points, float(chance)) for chance in _CHANCES])
+
+
+def _below(rate: float, capacities: Floats, gain: IntervalSpeedup) -> Floats:
+    """Give the probability that capacity x gain is below `rate`, shape (counts,)."""
+    with np.errstate(divide="ignore"):  # where there is no capacity, it is certainly below
+        return np.asarray(_WEIGHTS @ gain.below(rate / capacities))
 
 
 def _filled(  # noqa: PLR0917 - private, called once
@@ -243,14 +274,27 @@ def _filled(  # noqa: PLR0917 - private, called once
     return replace(budget, slots=slots), replace(price, idle_slots=paid - slots)
 
 
-def _capacity(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -> tuple[float, float, float]:
-    """Lower end, expected capacity and upper end; model and gain err independently, each on the logarithmic scale."""
-    model, target = exploration.model, [[budget.profile.memory_mb, budget.slots]]
-    (middle,), (low,), (high,) = model.predict(target), *model.interval(target, LEVEL)
-    below = math.hypot(math.log(middle / low), math.log(gain.ratio / gain.quantile((1 - LEVEL) / 2)))
-    above = math.hypot(math.log(high / middle), math.log(gain.quantile((1 + LEVEL) / 2) / gain.ratio))
+def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -> tuple[float, float, float]:
+    """Give the lower end, the expected capacity and the upper end at a trigger interval, records/s.
+
+    The ends are those that `_risks` has a tail of 5 % beyond.
+    """
+    model, slots, memory = exploration.model, budget.slots, budget.profile.memory_mb
+    (middle,), (low,), (high,) = model.predict([[memory, slots]]), *model.interval([[memory, slots]], LEVEL)
     expected = gain.ratio * float(middle)
-    return expected * math.exp(-below), expected, expected * math.exp(above)
+    if model.law_ is None or not gain.uncertain:
+        return gain.ratio * float(low), expected, gain.ratio * float(high)
+    capacities = _capacities(model.law_, memory, [slots])
+    least = max(float(capacities.min()), SLACK * float(middle)) * gain.quantile(_FAINT)
+    most = capacities.max() * gain.quantile(1 - _FAINT)
+
+    def end(tail: float) -> float:
+        if _below(least, capacities, gain)[0] >= tail:
+            return 0.0  # some of the capacities are none
+        found = brentq(lambda at: float(_below(math.exp(at), capacities, gain)[0]) - tail, *np.log([least, most]))
+        return math.exp(found)
+
+    return min(expected, end((1 - LEVEL) / 2)), expected, max(expected, end((1 + LEVEL) / 2))
 
 
 def _enough(exploration: Exploration) -> int:

@@ -11,8 +11,11 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from scipy.stats import t as student
 
+from workbench.capacity.model.forms import Floats
+from workbench.checks import SLACK
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
@@ -90,15 +93,11 @@ class IntervalSpeedup:
         reach = float(student.ppf(probability, self.freedom)) * self.deviation
         return self.ratio * math.exp(reach + side * self.bracket)
 
-    def applied(self, low: float, middle: float, high: float, level: float) -> tuple[float, float, float]:
-        """Give a capacity at this interval and the ends that hold it with `level`, from those at the explored one.
-
-        The two err independently, each on the logarithmic scale.
-        """
-        below = math.hypot(math.log(middle / low), math.log(self.ratio / self.quantile((1 - level) / 2)))
-        above = math.hypot(math.log(high / middle), math.log(self.quantile((1 + level) / 2) / self.ratio))
-        expected = self.ratio * middle
-        return expected * math.exp(-below), expected, expected * math.exp(above)
+    def below(self, ratios: Floats) -> Floats:
+        """Give the probability that the ratio is below each of `ratios`."""
+        off = np.log(ratios / self.ratio)
+        reach = np.copysign(np.maximum(np.abs(off) - self.bracket, 0.0), off)
+        return np.asarray(student.cdf(reach / max(self.deviation, SLACK), self.freedom))
 
 
 def sweep(

@@ -4,12 +4,16 @@ import math
 from contextlib import nullcontext
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from scipy.stats import t as student
 from simulated_run import SimulatedRun
+from staged_runs import staged_exploration
 
 from workbench.capacity import plan
 from workbench.capacity.planning import IntervalPoint, IntervalSpeedup, interval_points, interval_speedups, sweep
+from workbench.capacity.planning._plan import _risks
+from workbench.capacity.planning.verdict import falls_short
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -142,6 +146,38 @@ def test_the_least_slots_for_a_rate_and_a_latency(explored):
         assert "workbench verify --interval" in note.advice
 
 
+def products(model, slots, memory_mb, gain, many=300):
+    """Equally probable capacities x equally probable gains, which err independently."""
+    chances = [(number + 0.5) / many for number in range(many)]
+    capacities = [model.law_.quantile(np.array([[memory_mb, float(slots)]]), chance)[0] for chance in chances]
+    return np.outer(capacities, [gain.quantile(chance) for chance in chances])
+
+
+@pytest.mark.parametrize(("bracket", "deviation"), [(0.02, 0.14), (0.1, 0.07), (0.1, 0.03)])
+def test_the_risk_at_another_interval_counts_the_tails_and_agrees_with_the_interval(bracket, deviation):
+    found, gain = staged_exploration(slots=(2, 2, 4, 4, 8, 8)), IntervalSpeedup(2.0, bracket, deviation, 4)
+
+    def planned(rate):
+        return plan(found, rate, memory_mb=(600,), interval_speedups={5.0: gain}, margin=1.0)
+
+    first = planned(40_000)
+    likely = products(found.model, first.budget.slots, 600, gain)
+    assert first.verdict.risk == pytest.approx((likely < 40_000).mean(), abs=0.002)
+    for rate in np.linspace(0.6, 1.0, 9) * first.expected_rate:
+        made = planned(rate)
+        assert falls_short(made.verdict.risk) == (made.low < rate)
+    rare = 0.7 * first.expected_rate
+    (risk,) = _risks(found.model, rare, gain, 600, [first.budget.slots])
+    assert risk == pytest.approx((likely < rare).mean(), abs=0.001)
+
+
+def test_the_probability_below_a_gain_is_that_of_its_quantile():
+    gain = IntervalSpeedup(2.0, 0.1, 0.07, 4)
+    for chance in (0.01, 0.2, 0.7, 0.99):
+        assert gain.below(np.array([gain.quantile(chance)])) == pytest.approx(chance)
+    assert gain.below(np.array([1.9, 2.0, 2.1])) == pytest.approx(0.5)  # within the brackets
+
+
 def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(explored):
     def planned(latency_s, **settings):
         return plan(
@@ -154,11 +190,9 @@ def test_the_capacity_at_another_interval_is_as_uncertain_as_model_and_gain(expl
 
     fast = planned(2.0)
     gain, model = interval_speedups(POINTS, 2.0)[1.0], explored.exploration.model
-    target = [[512, fast.budget.slots]]
-    (low,), (high,), (middle,) = *model.interval(target), model.predict(target)
-    for end, models, gains_ in ((fast.low, low, gain.quantile(0.05)), (fast.high, high, gain.quantile(0.95))):
-        apart = math.log(models / middle) ** 2 + math.log(gains_ / 0.5) ** 2
-        assert math.log(end / fast.expected_rate) ** 2 == pytest.approx(apart)
+    found = products(model, fast.budget.slots, 512, gain, 100)
+    assert (found < fast.low).mean() == pytest.approx(0.05, abs=0.004)
+    assert (found > fast.high).mean() == pytest.approx(0.05, abs=0.004)
     note = next(card for card in fast.cards if card.concern == "trigger interval")
     assert "had 0.50 times the capacity (90 %: 0.41 to 0.60)" in note.finding
     risky = planned(2.0, risk=0.05)
