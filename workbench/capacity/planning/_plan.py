@@ -23,13 +23,13 @@ from workbench.capacity.model import (
     FEWEST_RUNS,
     FEWEST_SLOT_COUNTS,
     MARGIN,
+    Floats,
+    Law,
     Model,
     alike,
     carries,
     check_model,
 )
-from workbench.capacity.model.forms import Floats
-from workbench.capacity.model.model import Law
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_cores,
