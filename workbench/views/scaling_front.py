@@ -1,5 +1,8 @@
 """The first screen of a replay: which policy to choose, every policy with its money, and what to mind."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from workbench import units
 from workbench.study import Replayed
 from workbench.views.figures import KEEPS_UP, Policies
@@ -18,7 +21,7 @@ def front_html(replayed: Replayed, data: Policies) -> str:
         f"{load} over {units.seconds(trace.duration_s)}",
         f"from {units.count(sum(replayed.tasks.values()))} slots",
     )
-    return header_html("SIMULATED", facts) + _table(data) + cares_html(held_back(replayed) | cares(data))
+    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(data, held_back(replayed)))
 
 
 def held_back(replayed: Replayed) -> dict[str, str]:
@@ -33,11 +36,11 @@ def held_back(replayed: Replayed) -> dict[str, str]:
     }
 
 
-def cares(data: Policies) -> dict[str, str]:
-    """Give what to mind, with what to do."""
-    reasons: dict[str, str] = {}
+def cares(data: Policies, held: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Give what to mind, with what to do; `held` comes first, and then more slots are not advised."""
+    reasons = dict(held)
     rows = dict(zip(data.names, data.rows, strict=True))
-    if data.leading is not None and data.best is None:
+    if data.leading is not None and data.best is None and not held:
         kept = units.share(rows[data.leading]["at_target"])
         reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data)
     falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.leading]

@@ -160,6 +160,14 @@ def test_what_helps_depends_on_the_policies_that_do_not_keep_up(names, remedy):
     assert found[f"No policy keeps up all the time; {names[0]} does 71.1 % of it."].startswith(remedy)
 
 
+def test_where_the_states_partitions_hold_all_back_no_more_slots_are_advised():
+    found = scaling_front.cares(
+        policies(failing("static", "ds2")), {"The state has 4 partitions.": "Plan for the peak."}
+    )
+    assert next(iter(found.values())) == "Plan for the peak."
+    assert "more slots" not in str(found)
+
+
 def test_where_the_dearest_keeps_up_best_the_cheaper_ones_are_named_too():
     rows = {
         "static": {"at_target": 1.0, "latency_p99_s": 0.0, "core_hours": 744.0, "reconfigurations": 0},
