@@ -24,6 +24,7 @@ that old and new probes must not be mixed; a journal's measurements are then mad
 _OBSERVING = ("testbed", "workload", "simulation")
 _APART = "kafka"  # samples of topics are made before anything is observed
 _INSTALLED = {"site-packages", "dist-packages"}
+_LONGEST = 1000  # letters of a text that is kept as it is
 _HOME = Path(workbench.__file__).resolve().parent
 
 
@@ -169,8 +170,13 @@ def _bound(value: object, known: dict[int, tuple[int, object]] | None = None) ->
         return f"no. {known[id(value)][0]}"
     known[id(value)] = len(known), value
     if isinstance(value, set | frozenset):
-        return repr(sorted(_bound(one) for one in value))
-    return repr([_bound(one, known) for one in _parts(value)])
+        return _short(repr(sorted(_bound(one) for one in value)))
+    return _short(repr([_bound(one, known) for one in _parts(value)]))
+
+
+def _short(text: str) -> str:
+    """Replace a long text by its digest: each level of nesting would quote it again and double its backslashes."""
+    return text if len(text) <= _LONGEST else hashlib.sha256(text.encode()).hexdigest()
 
 
 def _parts(value: object) -> Iterable[object]:
