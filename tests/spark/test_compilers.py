@@ -1,6 +1,5 @@
 """What the compilers of a cluster's executors have used, seen from tasks."""
 
-import psutil
 import pytest
 
 from workbench.testbed.spark.cluster import compilers
@@ -12,10 +11,10 @@ pytestmark = pytest.mark.spark
 
 def test_a_task_finds_what_the_compiler_of_its_jvm_has_used(spark):
     used_s = compilers(spark, 2, COMPILERS)
-    (jvm,) = (one for one in psutil.Process().children(recursive=True) if one.name() == "java")
-    before = threads_cpu_s(jvm.pid, COMPILERS)
+    pid = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+    before = threads_cpu_s(pid, COMPILERS)
     seen = used_s()
-    assert before <= seen <= threads_cpu_s(jvm.pid, COMPILERS)
+    assert before <= seen <= threads_cpu_s(pid, COMPILERS)
     assert seen > 0.1
 
 
