@@ -10,6 +10,8 @@ from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.dataflow import Budget
 from workbench.records import BatchLayout, Measurement, Stage, stages_of
 
+_CANDIDATES = 10_000  # slot counts that are looked at; of more, as many at even distances
+
 
 def unstaged_s(measurement: Measurement) -> float:
     """Seconds of a batch outside its stages (planning, commit, the source's own work), at the rate sustained.
@@ -115,8 +117,9 @@ def least_slots(  # noqa: PLR0917
     fewest = min(budget.slots, model.slots_for(rate, memory, margin, min_slots=least, risk=risk))
     if parts is None or frozen is None:
         return fewest
-    counts = range(fewest, budget.slots)
-    slots = np.array(counts, dtype=float)
+    many = min(_CANDIDATES, budget.slots - fewest)
+    slots = np.linspace(fewest, max(fewest, budget.slots - 1), many).round()
+    counts = slots.astype(int).tolist()
     whole = parts.rates(slots, slots, budget.interval_s)
     in_turns = parts.rates(slots, np.full_like(slots, frozen), budget.interval_s, slots)
     carried = model.capacities(memory, counts, risk) * in_turns / np.where(whole > 0, whole, np.inf)

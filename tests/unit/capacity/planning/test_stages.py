@@ -13,7 +13,7 @@ from workbench.capacity import bids2, micro_batch_layout, plan
 from workbench.capacity.explore import conclude
 from workbench.capacity.planning import follow
 from workbench.capacity.planning.checks import check_allocation, check_filled, check_layouts, check_source
-from workbench.capacity.planning.stages import source_share, stages_of, unstaged_s
+from workbench.capacity.planning.stages import least_slots, source_share, stages_of, unstaged_s
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.metrics import ExecutorPace
@@ -98,6 +98,13 @@ def test_the_capacity_and_the_low_slots_hold_for_the_partitions_that_are_frozen(
     assert fewer == 1 or carried(engine, fewer - 1, frozen) < 1.12 * share * target
     day = follow(found, made, [target, share * target], 3600.0)
     assert day.slots == (slots, fewer)
+
+
+def test_very_many_slots_take_no_more_memory(batches):
+    _, found = batches
+    budget = replace(found.fitted_runs[-1].budget, slots=10**9)
+    slots = least_slots(found.model, budget, 3e4, 1.1, 1, None, 10**9)
+    assert 1 <= slots <= 10**9
 
 
 @pytest.mark.parametrize("low_rate", [0.0, -5.0, 3e5, float("nan")])
