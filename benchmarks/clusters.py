@@ -4,14 +4,17 @@
 
 The cluster comes from the PySpark package: a master and two workers of one counted core each, in network namespaces of
 their own. Each worker is limited to ``--cpus`` of a core once the query is deployed, its code warm, as the slots here
-are, so that both sides have the same cores and the driver has its own. Each query is measured on one executor and on
-two, and on one and two slots here; the sides take turns, with checkpoints in memory. Last, one worker is slowed to half
-while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers whole cores, which the driver then
-shares, as it does wherever a cluster only counts.
+are: the compiler stays outside, so that both sides have the same cores, and the driver has its own. Each query is
+measured on one executor and on two, and on one and two slots here; the sides take turns, with checkpoints in memory.
+Hadoop's local file system starts a process for every file of a checkpoint, which a shared store does not and the slots
+here do not, so executors there write with the same file system without forks; ``--forks`` leaves them Hadoop's. Last,
+one worker is slowed to half while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers whole
+cores, which the driver then shares, as it does wherever a cluster only counts.
 """
 
 import argparse
 import math
+import os
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -19,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from pyspark.java_gateway import launch_gateway
 from standalone_cluster import standalone
 
 from workbench.dataflow import Budget, SlotProfile
@@ -28,11 +32,30 @@ from workbench.measuring import CapacityEstimator, Configuration, Deployed, meas
 from workbench.metrics import slow_executors
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import Cluster
+from workbench.testbed.spark import Cluster, find_java
+from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
 
 SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
 WAIT_S = 300.0
 MEMORY = Path("/dev/shm")  # noqa: S108 - Linux's shared memory, where deployments here have their checkpoints
+
+
+def without_forks(folder):
+    """Let executors of clusters write files without forks, by settings such as a user has in ``spark-defaults.conf``."""
+    os.environ["JAVA_HOME"] = find_java(folder).home
+    gateway = launch_gateway()
+    compile_into(folder / "classes", gateway.jvm)
+    gateway.shutdown()
+    settings = {
+        "spark.hadoop.fs.file.impl": FILE_SYSTEM,
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": ABSTRACT_FILE_SYSTEM,
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        "spark.driver.extraClassPath": folder / "classes",
+        "spark.executor.extraClassPath": folder / "classes",
+    }
+    text = "".join(f"{key} {value}\n" for key, value in settings.items())
+    (folder / "spark-defaults.conf").write_text(text, encoding="utf-8")
+    os.environ["SPARK_CONF_DIR"] = str(folder)
 
 
 class Workers:
@@ -101,10 +124,13 @@ def main():
     parser.add_argument("queries", nargs="*", default=["nexmark:q1", "nexmark:q5"])
     parser.add_argument("--cpus", type=float, default=0.4)
     parser.add_argument("--whole", action="store_true", help="leave the workers and the slots here whole cores")
+    parser.add_argument("--forks", action="store_true", help="leave executors of the cluster Hadoop's file system")
     options = parser.parse_args()
     cpus = None if options.whole else options.cpus
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
+        if not options.forks:
+            without_forks(Path(stack.enter_context(tempfile.TemporaryDirectory())))
         running = stack.enter_context(standalone(folder, apart=True))
         workers = Workers(running, cpus)
         memory = stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None))

@@ -19,6 +19,8 @@ from urllib.request import urlopen
 import pyspark
 
 from workbench.testbed.spark import CpuQuota, find_java
+from workbench.testbed.spark.cores import COMPILERS
+from workbench.testbed.spark.quota import family
 
 HOME = Path(pyspark.__file__).parent
 STARTS_S, ENDS_S = 180.0, 20.0
@@ -120,11 +122,13 @@ class Standalone:
             )
 
     def limit(self, name, cpus):
-        """Let a worker and its executors use `cpus` cores; None: all."""
+        """Let a worker and its executors use `cpus` cores, the compilers apart, as slots here do; None: all."""
         if name not in self.quotas:
             self.quotas[name] = CpuQuota.create(f"{self.folder.name}-{name}")
             self.quotas[name].add(self.processes[name].pid)
         self.quotas[name].limit(cpus)
+        for process in family(self.processes[name].pid):
+            self.quotas[name].exempt(process, COMPILERS)
 
     def kill(self, name):
         """End a daemon and everything that it started, as when its machine is lost."""
