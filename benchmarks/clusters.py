@@ -41,7 +41,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - Linux's shared memory, where deploymen
 
 
 def without_forks(folder):
-    """Let executors of clusters write files without forks, by settings such as a user has in ``spark-defaults.conf``."""
+    """Let executors of clusters write files without forks, by settings like those in ``spark-defaults.conf``."""
     os.environ["JAVA_HOME"] = find_java(folder).home
     gateway = launch_gateway()
     compile_into(folder / "classes", gateway.jvm)
