@@ -1,7 +1,8 @@
 """The cards of a placement: the best plan, how good it is, what other methods do, worker shapes, the thresholds."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import median
 
 from workbench import units
@@ -19,7 +20,7 @@ from workbench.views.figures import (
     pruning,
     spreads,
 )
-from workbench.views.placement_front import front_html, median_rate, rates, sentence
+from workbench.views.placement_front import UNKNOWN, front_html, median_rate, rates, sentence
 
 _COSTS = tuple(Column(f"Cost {name}", "0 to 1") for name in DIMENSIONS)
 _FULL = {
@@ -30,13 +31,21 @@ _FULL = {
 _SAME = 1e-9  # costs that differ by no more are one
 
 
-def cards(study: PlacementStudy) -> list[Card]:
-    """Make all cards; one that cannot be made becomes an error card and never hides the others."""
+def cards(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> list[Card]:
+    """Make all cards; one that cannot be made becomes an error card and never hides the others.
+
+    Parameters
+    ----------
+    study
+        What was found.
+    asked
+        Parameters of the report that are not its own, which the commands of advice repeat.
+    """
     evidence = gather((_methods, _shapes, _front, _thresholds, _problem), study)
-    return [*gather((_best,), study), *map(fold, evidence)]
+    return [*gather((partial(_best, asked=asked),), study), *map(fold, evidence)]
 
 
-def _best(study: PlacementStudy) -> list[Card]:
+def _best(study: PlacementStudy, asked: Mapping[str, object]) -> list[Card]:
     best = study.shown
     problem = best.problem
     whose = "The best plan" if best is study.best else f"The plan of {best.method}"
@@ -47,7 +56,9 @@ def _best(study: PlacementStudy) -> list[Card]:
     cost, note = units.number(max(best.cost)), f" ({best.note})" if best.note else ""
     caption = f"Tasks of each operator on each worker. {data.finding}; its worst cost is {cost}{note}."
     table = Table(caption, columns, rows)
-    return [Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table, html=front_html(study))]
+    return [
+        Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table, html=front_html(study, asked))
+    ]
 
 
 def _proof(study: PlacementStudy) -> str:
