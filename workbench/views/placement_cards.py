@@ -20,9 +20,10 @@ from workbench.views.figures import (
     pruning,
     spreads,
 )
+from workbench.views.figures.cost_vectors import WORDS
 from workbench.views.placement_front import UNKNOWN, front_html, median_rate, rates, sentence
 
-_COSTS = tuple(Column(f"Cost {name}", "0 to 1") for name in DIMENSIONS)
+_COSTS = tuple(Column(WORDS[name], "0 even, 1 worst") for name in DIMENSIONS)
 _FULL = {
     "cpu": "cores of worker w{} fill",
     "io": "state access of worker w{} fills",
@@ -84,12 +85,12 @@ def _methods(study: PlacementStudy) -> list[Card]:
         Column("Method"),
         Column("Tasks"),
         Column("Plans drawn"),
-        Column("Worst cost, best draw"),
-        Column("Worst cost, median"),
-        Column("Worst cost, worst draw"),
+        Column("Worst cost, best draw", "0 even, 1 worst"),
+        Column("Worst cost, median", "0 even, 1 worst"),
+        Column("Worst cost, worst draw", "0 even, 1 worst"),
         Column("Rate, lowest", "records/s"),
         Column("Rate, median", "records/s"),
-        Column("Decided in", "s"),
+        Column("Decided in", "ms"),
     )
     table = Table("Methods side by side", columns, rows, opened=True)
     return [Card("methods", "What would others do?", finding + refused, table=table)]
@@ -142,7 +143,7 @@ def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:
         max(costs),
         min(sustained, default=None),
         median_rate(plans),
-        round(median(plan.seconds for plan in plans), 6),
+        round(1e3 * median(plan.seconds for plan in plans), 3),
     )
 
 
@@ -227,7 +228,12 @@ def _thresholds(study: PlacementStudy) -> list[Card]:
         f"{units.count(tuning.probes)} probes{late}."
         + ("" if study.admitted is None else f" {units.count(study.admitted)} plans meet them.")
     )
-    columns = (Column("Threshold of the CPU"), Column("Plans"), Column("Nodes"), Column("Whole space searched"))
+    columns = (
+        Column("CPU cost at most", "0 even, 1 worst"),
+        Column("Plans"),
+        Column("Nodes"),
+        Column("Whole space searched"),
+    )
     rows = tuple(
         (limits.cpu, result.count, result.nodes, "yes" if result.exhausted else "no")
         for limits, result in study.searches

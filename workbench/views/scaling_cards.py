@@ -10,6 +10,7 @@ from workbench.views.figures import POINTS, draw_policies, draw_timeline, polici
 from workbench.views.justin_card import justin_card
 from workbench.views.scaling_front import UNKNOWN, front_html
 
+_MIB = 2.0**20
 _DECIMALS = 6  # a simulation is less precise than a microsecond
 _ALL_POINTS = 3 * POINTS  # of all timelines of a page together, so that the page is small enough to send
 
@@ -39,7 +40,7 @@ def _compared(replayed: Replayed, asked: Mapping[str, object]) -> list[Card]:
         Column("Cores, driver included", "core-hours"),
         Column("Memory, driver included", "GB-hours"),
         Column("Changes"),
-        Column("State moved", "bytes"),
+        Column("State moved", "MiB"),
         *((Column("Cost, driver included", data.price_unit),) if data.price_unit else ()),
     )
     rows = tuple(
@@ -52,7 +53,7 @@ def _compared(replayed: Replayed, asked: Mapping[str, object]) -> list[Card]:
             row["core_hours"],
             row["gb_hours"],
             row["reconfigurations"],
-            row["moved_bytes"],
+            row["moved_bytes"] / _MIB,
             *((row["cost"],) if data.price_unit else ()),
         )
         for name, row in zip(data.names, data.rows, strict=True)
@@ -68,9 +69,14 @@ def _timelines(replayed: Replayed) -> list[Card]:
     for name in policies(replayed.timelines, replayed.price_unit).names:
         line = replayed.timelines[name]
         data = timeline(line, name, points=min(POINTS, _ALL_POINTS // len(replayed.timelines)))
-        columns = (Column("At", "s"), Column("Downtime", "s"), Column("State moved", "bytes"), Column("Tasks after it"))
+        columns = (Column("At", "s"), Column("Downtime", "s"), Column("State moved", "MiB"), Column("Tasks after it"))
         rows = tuple(
-            (change.at_s, change.downtime_s, change.moved_bytes, ", ".join(f"{n} {c}" for n, c in change.tasks.items()))
+            (
+                change.at_s,
+                change.downtime_s,
+                change.moved_bytes / _MIB,
+                ", ".join(f"{n} {c}" for n, c in change.tasks.items()),
+            )
             for change in line.reconfigurations
         )
         table = Table(f"Reconfigurations by {name}", columns, rows) if rows else None

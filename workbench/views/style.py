@@ -66,6 +66,7 @@ _RULES = """
   font-size: inherit; border: none; color: inherit;}
 .workbench-table caption {text-align: left; color: var(--quiet); padding: 0.2rem 0; caption-side: top;
   white-space: nowrap;}
+.workbench-table caption.long {white-space: normal; min-width: 24rem;}
 .workbench-table.workbench-table table th, .workbench-table.workbench-table table td {padding: 0.2rem 0.45rem;
   border: none; border-bottom: 1px solid var(--rule); color: inherit;
   text-align: left; vertical-align: bottom; background: var(--paper); max-width: 34rem; white-space: normal;}

@@ -267,3 +267,10 @@ def test_a_search_that_ran_out_of_time_is_given_more(study):
     assert cares(late)[of_search].endswith("-p placement PLACEMENT.yaml -p timeout_s 30")
     asked = {"placement": "p.yaml", "timeout_s": 20}
     assert cares(late, asked)[of_search].endswith("-p placement p.yaml -p timeout_s 120")
+
+
+def test_the_tables_of_a_placement_say_what_their_numbers_are(study):
+    tables = {card.name: card.table for card in cards(study) if card.table is not None}
+    assert [column.name for column in tables["front"].columns[1:]] == ["CPU cost", "State access cost", "Network cost"]
+    assert tables["methods"].columns[-1] == ("Decided in", "ms")
+    assert all(column.unit for column in tables["methods"].columns[3:])
