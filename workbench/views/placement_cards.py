@@ -10,6 +10,7 @@ from workbench.placement import BLIND, DIMENSIONS, Placed, Plan
 from workbench.study import PlacementStudy
 from workbench.views.cards import Card, Cell, Column, Table, fold, gather
 from workbench.views.figures import (
+    COST_NAMES,
     cost_vectors,
     draw_cost_vectors,
     draw_pareto,
@@ -20,10 +21,9 @@ from workbench.views.figures import (
     pruning,
     spreads,
 )
-from workbench.views.figures.cost_vectors import WORDS
 from workbench.views.placement_front import UNKNOWN, front_html, median_rate, rates, sentence
 
-_COSTS = tuple(Column(WORDS[name], "0 even, 1 worst") for name in DIMENSIONS)
+_COSTS = tuple(Column(COST_NAMES[name], "0 even, 1 worst") for name in DIMENSIONS)
 _FULL = {
     "cpu": "cores of worker w{} fill",
     "io": "state access of worker w{} fills",
