@@ -1,9 +1,12 @@
 """Paths and options of commands that we advise, as a shell reads them: pages travel, and folders name people."""
 
+import math
 import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+
+import yaml
 
 _PATHS = frozenset({"environment", "journal", "measured", "prices", "progress"})  # of this machine
 
@@ -48,6 +51,12 @@ def spelled_options(options: Mapping[str, object]) -> str:
     return " ".join(_option(name, value) for name, value in options.items())
 
 
+def spelled_report(report: str, parameters: Mapping[str, object]) -> str:
+    """Spell the command that writes a report with these parameters; a text with a folder in it is a path."""
+    given = (f"-p {shlex.quote(name)} {_parameter(value)}" for name, value in parameters.items())
+    return " ".join(("workbench report", shlex.quote(report), spelled(f"{report}.html"), *given))
+
+
 def short_options(options: Mapping[str, object]) -> dict[str, object]:
     """Shorten the paths among options, to keep them."""
     return {name: short(str(value)) if name in _PATHS else value for name, value in options.items()}
@@ -57,3 +66,24 @@ def _option(name: str, value: object) -> str:
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
     between = "=" if text.startswith("-") and name not in _PATHS else " "
     return f"{shlex.quote(f'--{name}')}{between}{spelled(text) if name in _PATHS else shlex.quote(text)}"
+
+
+def _parameter(value: object) -> str:
+    if isinstance(value, str):
+        return spelled(value) if os.sep in value or value.startswith("-") else shlex.quote(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:.12g}"
+    text = yaml.safe_dump(_short_within(value), default_flow_style=True, width=math.inf, sort_keys=False)
+    return shlex.quote(text.removesuffix("...\n").strip())
+
+
+def _short_within(value: object) -> object:
+    """Shorten the paths in a list or mapping; no shell expands a home in it, so of a path there the name is left."""
+    if isinstance(value, Mapping):
+        return {name: _short_within(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short_within(one) for one in value]
+    if isinstance(value, str) and os.sep in value:
+        known = short(value)
+        return Path(known).name if known.startswith("~/") else known
+    return value

@@ -50,6 +50,29 @@ def test_report_is_readable_without_seeing(page, report):
     assert page.locator("h1").count() == 1
 
 
+_OVERLAPS = """() => {
+  const box = one => one.getBoundingClientRect();
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return [...document.querySelectorAll(".report-chart")].flatMap(chart =>
+    [...chart.querySelectorAll(".legend")].map(legend =>
+      [...chart.querySelectorAll(".modebar-group")].some(bar => meet(box(bar), box(legend)))));
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 900])
+def test_the_toolbar_of_a_chart_covers_no_legend(page, report, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(report.as_uri())
+    page.wait_for_function(
+        f"document.querySelectorAll('.report-chart:has(.main-svg)').length === {CHARTS}", timeout=20_000
+    )
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    page.wait_for_function("[...document.querySelectorAll('.legend')].every(one => one.getBoundingClientRect().width)")
+    found = page.evaluate(_OVERLAPS)
+    assert len(found) > 1
+    assert not any(found)
+
+
 def test_nothing_overflows_sideways(page, report):
     for width in (1200, 800):
         page.set_viewport_size({"width": width, "height": 900})

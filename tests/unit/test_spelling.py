@@ -1,8 +1,10 @@
 """Paths in advice can be copied, and name no folder above this one or home."""
 
+import subprocess
+
 import pytest
 
-from workbench.spelling import short, spelled, spelled_options
+from workbench.spelling import short, spelled, spelled_options, spelled_report
 
 
 @pytest.fixture
@@ -67,3 +69,29 @@ def test_options_are_spelled_with_short_paths(here):
     given = {"query": "my q", "interval": 2.0, "prices": "/home/alice/p.csv", "journal": str(here / "m.jsonl")}
     assert spelled_options(given) == "--query 'my q' --interval 2 --prices p.csv --journal m.jsonl"
     assert spelled_options({"checkpoint": "/mnt/all/here"}) == "--checkpoint /mnt/all/here"  # the executors' path
+
+
+def test_a_report_is_spelled_as_a_shell_and_the_report_read_it(here, tmp_path):
+    given = {
+        "rates": str(here / "a day.csv"),
+        "policies": ["ds2", "my_module:it's"],
+        "settings": {"scale_down_interval_s": 3600.0},
+        "keys": ["count", str(tmp_path / "jane" / "keys.json"), 3],
+        "plan_rate": 1e6,
+        "calibrate": True,
+    }
+    command = spelled_report("scaling", given)
+    assert "jane" not in command
+    told = subprocess.run(
+        ["/bin/sh", "-c", command.replace("workbench", "printf '%s\\n'", 1)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert told[:3] == ["report", "scaling", "scaling.html"]
+    assert set(told[3::3]) == {"-p"}
+    assert dict(zip(told[4::3], told[5::3], strict=True)) == {
+        "rates": "a day.csv",
+        "policies": "[ds2, 'my_module:it''s']",
+        "settings": "{scale_down_interval_s: 3600.0}",
+        "keys": "[count, keys.json, 3]",
+        "plan_rate": "1000000",
+        "calibrate": "true",
+    }

@@ -7,6 +7,7 @@ from workbench.placement.baselines import flink_default, flink_evenly, query_by_
 from workbench.placement.caps import SearchResult, preference, search
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
+from workbench.placement.given import PlacementInput
 from workbench.placement.groups import (
     GroupAllocation,
     Job,
@@ -15,14 +16,8 @@ from workbench.placement.groups import (
     task_level,
     top_down,
 )
-from workbench.placement.inputs import (
-    BATCH,
-    MeasuredQuery,
-    PlacementInput,
-    batch_query,
-    measured_query,
-    read_placement_input,
-)
+from workbench.placement.inputs import read_placement_input
+from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
 from workbench.placement.methods import (
     BLIND,
     DRAWN,

@@ -27,8 +27,8 @@ from workbench.placement.baselines import (
 )
 from workbench.placement.caps import search
 from workbench.placement.exact import optimal
+from workbench.placement.given import PlacementInput
 from workbench.placement.grouped import GROUP_METHODS, placed_in_groups
-from workbench.placement.inputs import PlacementInput
 from workbench.placement.plan import SLACK, CostVector, Counts
 from workbench.placement.problem import PlacementProblem
 from workbench.placement.throughput import PlacedRate, fastest, placed_rate

@@ -8,7 +8,8 @@ from itertools import count
 from workbench import bounds
 from workbench.checks import shown
 from workbench.errors import WorkbenchError
-from workbench.placement.inputs import PlacementInput, read_placement_input
+from workbench.placement.given import PlacementInput
+from workbench.placement.inputs import read_placement_input
 from workbench.placement.outcomes import calibrated_worker
 from workbench.placement.plan import CostVector
 from workbench.placement.problem import PlacementProblem

@@ -11,6 +11,7 @@ from typing import Any
 from workbench.errors import WorkbenchError
 from workbench.placement import PlacementInput, Setting, placed_together, shapes_of, thresholds_of
 from workbench.records import Measurement
+from workbench.report.again import given_parameters
 from workbench.simulation import RateTrace
 from workbench.study import (
     KEYED,
@@ -220,7 +221,7 @@ def show_placement(placement: str, **asked: Any) -> None:  # noqa: ANN401
     """Place what the file describes and show the result; see `ask_placement`."""
     with _advised():
         _, studied = ask_placement(placement, **asked)
-        show(placement_cards.cards(studied()))
+        show(placement_cards.cards(studied(), given_parameters("placement", {"placement": placement, **asked})))
 
 
 def ask_scaling(query: str, rates: str, **asked: Any) -> Scenario:  # noqa: ANN401
@@ -248,7 +249,10 @@ def show_scaling(query: str, rates: str, **asked: Any) -> None:  # noqa: ANN401
     """Replay the load under the policies and show what happened; see `ask_scaling`."""
     scenario = ask_scaling(query, rates, **asked)
     found = scenario.replay(scenario.trace())
-    show(scaling_cards.cards(found) if isinstance(found, Replayed) else elastic_cards.paradigm_cards(found))
+    given = given_parameters("scaling", {"query": query, "rates": rates, **asked})
+    show(
+        scaling_cards.cards(found, given) if isinstance(found, Replayed) else elastic_cards.paradigm_cards(found, given)
+    )
 
 
 def _require_named(path: str, lack: str, parameter: str) -> None:

@@ -10,7 +10,14 @@ from workbench.study.history import StudyHistory
 from workbench.study.local import first_study, first_testbed, quick_estimator, small_budget, spark_here
 from workbench.study.observed import Observed, observe
 from workbench.study.paradigms import KEYED, ReplayedParadigms, paradigms_csv, replay_paradigms
-from workbench.study.placing import DRAWS, PlacementStudy, check_placing, shapes_compared, study_placement
+from workbench.study.placing import (
+    DRAWS,
+    TIMEOUT_S,
+    PlacementStudy,
+    check_placing,
+    shapes_compared,
+    study_placement,
+)
 from workbench.study.planned import Planned, asked_of, planned_document, read_planned, refuse_failures, write_planned
 from workbench.study.runner import Runner, Snapshot, State, measuring, planning
 from workbench.study.scaling import (
@@ -36,6 +43,7 @@ __all__ = [
     "KEYED",
     "NAMES",
     "POLICIES",
+    "TIMEOUT_S",
     "Change",
     "Draft",
     "Drift",

@@ -36,6 +36,9 @@ from workbench.simulation import Worker
 DRAWS = 50
 """How often methods draw in which chance has a part, unless you say otherwise."""
 
+TIMEOUT_S = 5.0
+"""Longest time of each search, seconds, unless you say otherwise."""
+
 _LEVELS = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05)
 _COUNTING = 1e9  # additions, about a second
 _ROOMS = (math.inf, 4.0, 2.0, 1.3)  # times the tightest thresholds, widest first
@@ -104,7 +107,7 @@ def study_placement(
     method: str | None = None,
     seed: int = 0,
     samples: int = DRAWS,
-    timeout_s: float = 5.0,
+    timeout_s: float = TIMEOUT_S,
     thresholds: CostVector | None = None,
     odrp: Setting = "default",
     shapes: Sequence[tuple[int, int]] = (),
@@ -219,7 +222,7 @@ def _of_front(given: PlacementInput, front: SearchResult, seconds: float) -> dic
     if not placed:
         return {}
     best = best_of(Compared((one,)) for one in placed).placed
-    name = "caps" if best.rate is None else "caps (best rate of its front)"
+    name = "caps" if best.rate is None else "caps (its fastest plan)"
     return {name: (replace(best, method=name),)}
 
 

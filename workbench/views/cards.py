@@ -42,6 +42,8 @@ _TITLES = {
 }
 _DIGITS = 7  # of numbers in charts
 _LONG = 40  # characters above which a cell is a sentence
+_LONG_CAPTION = 90  # characters above which a caption takes several lines
+_LONG_CLASS = ' class="long"'
 _BOM = "\ufeff"  # by which spreadsheets know that a CSV file is UTF-8
 
 
@@ -156,7 +158,8 @@ class Card:
         return (
             f'<details class="workbench-table"{" open" if self.table.opened else ""}>'
             f"<summary>Data as a table</summary>"
-            f"<table><caption>{escape(self.table.caption)}</caption>"
+            f"<table><caption{_LONG_CLASS * (len(self.table.caption) > _LONG_CAPTION)}>{escape(self.table.caption)}"
+            "</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{link}</details>"
         )
 
@@ -252,6 +255,6 @@ def _cell(cell: Cell, right: bool) -> str:
     if cell is None:
         return f'<td{_aligned(right)}><span title="undefined">n/a</span></td>'
     if isinstance(cell, str):
-        long = ' class="long"' if len(cell) > _LONG else ""
+        long = _LONG_CLASS if len(cell) > _LONG else ""
         return f"<td{_aligned(right) or long}>{escape(cell)}</td>"
     return f'<td class="number" title="{cell!r}">{units.number(cell, digits=4)}</td>'

@@ -1,6 +1,6 @@
 """Cards of elastic executors: which cores they get, how many executors to have, and how the paradigms compare."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from workbench import units
 from workbench.scaling import Assignment, ExecutorAdvice
@@ -8,6 +8,7 @@ from workbench.study import ReplayedParadigms
 from workbench.views.cards import Card, Column, Table
 from workbench.views.elastic_front import front_html
 from workbench.views.figures import draw_paradigms, paradigms
+from workbench.views.scaling_front import UNKNOWN
 
 
 def assignment_card(
@@ -56,8 +57,8 @@ def advice_card(advice: ExecutorAdvice) -> Card:
     return Card("executors", "How many executors?", finding, table=table)
 
 
-def paradigm_cards(replayed: ReplayedParadigms) -> list[Card]:
-    """Compare Elasticutor's paradigms on one load."""
+def paradigm_cards(replayed: ReplayedParadigms, asked: Mapping[str, object] = UNKNOWN) -> list[Card]:
+    """Compare Elasticutor's paradigms on one load; `asked` as for `scaling_cards.cards`."""
     data = paradigms(replayed.runs)
     columns = (
         Column("Paradigm"),
@@ -96,4 +97,4 @@ def paradigm_cards(replayed: ReplayedParadigms) -> list[Card]:
     )
     table = Table("Paradigms on the same load", columns, rows)
     title = "Which paradigm copes with changing keys?"
-    return [Card("paradigms", title, finding, draw_paradigms(data), table, html=front_html(replayed, data))]
+    return [Card("paradigms", title, finding, draw_paradigms(data), table, html=front_html(replayed, data, asked))]

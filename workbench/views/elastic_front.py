@@ -1,12 +1,15 @@
 """The first screen of a replay on a keyed operator: which paradigm to choose, every paradigm, and what to mind."""
 
+from collections.abc import Mapping
+
 from workbench import units
 from workbench.study import KEYED, ReplayedParadigms
 from workbench.views.figures import Paradigms
 from workbench.views.first_screen import cares_html, header_html, table_html
+from workbench.views.scaling_front import UNKNOWN, again
 
 
-def front_html(replayed: ReplayedParadigms, data: Paradigms) -> str:
+def front_html(replayed: ReplayedParadigms, data: Paradigms, asked: Mapping[str, object] = UNKNOWN) -> str:
     """Write the first screen."""
     trace, cluster = replayed.trace, replayed.cluster
     load = f"load of {units.rate(trace.mean_per_s)} in the mean and {units.rate(trace.peak_per_s)} at the peak"
@@ -15,17 +18,17 @@ def front_html(replayed: ReplayedParadigms, data: Paradigms) -> str:
         f"{load} over {units.seconds(trace.duration_s)}",
         f"{units.some(cluster.nodes, 'node')} of {units.some(cluster.node_cores, 'core')}",
     )
-    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(replayed, data))
+    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(replayed, data, asked))
 
 
-def cares(replayed: ReplayedParadigms, data: Paradigms) -> dict[str, str]:
-    """Give what to mind, with what to do."""
+def cares(replayed: ReplayedParadigms, data: Paradigms, asked: Mapping[str, object] = UNKNOWN) -> dict[str, str]:
+    """Give what to mind, with what to do; `asked` are the report's parameters, which commands repeat."""
     reasons: dict[str, str] = {}
     best = data.best
     if best is not None and best.waiting > replayed.trace.mean_per_s:  # a second's records and more
         waiting = units.scaled(best.waiting, "records")
         reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = (
-            f"Add a node: -p workers {replayed.cluster.nodes + 1}"
+            f"Add a node. Run: {again({'query': KEYED, **asked}, workers=replayed.cluster.nodes + 1)}"
         )
     reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = (
         "Try the paradigm on the real job before you rely on it."

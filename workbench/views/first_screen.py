@@ -10,6 +10,7 @@ from workbench import units
 from workbench.escaping import for_html as escape
 
 MOST_CARES = 4
+_LINE = "\n"
 _CHOSEN = ' class="chosen"'
 ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}
 """What the figures are where nothing was measured here, by the kind of the testbed; elsewhere they are MEASURED."""
@@ -54,9 +55,9 @@ def table_html(
 
 
 def cares_html(reasons: Mapping[str, str]) -> str:
-    """List the first reasons for care, at most four, each with what to do."""
+    """List the first reasons for care, at most four, each with what to do; lines of it stay lines."""
     items = "".join(
-        f"<li>{escape(reason)} <strong>{escape(remedy)}</strong></li>"
+        f"<li>{escape(reason)} <strong>{escape(remedy).replace(_LINE, '<br>')}</strong></li>"
         for reason, remedy in list(reasons.items())[:MOST_CARES]
     )
     return f'<ul class="workbench-cares">{items}</ul>' if items else ""

@@ -173,21 +173,16 @@ def front_html(found: Observed, outage_s: float) -> str:
     header = header_html("OBSERVED", (running.name, running.application, running.spark and f"Spark {running.spark}"))
     told = room.rate is not None
     seconds = found.catch_up_s(outage_s)
-    columns = (
-        "Head-room",
-        "Sustains",
-        "90 % interval",
-        "Peak",
-        "Left at the peak",
-        f"Catches up after {units.seconds(outage_s)} down",
-    )
+    caught_up = "" if seconds is None else "never" if math.isinf(seconds) else f"in about {about(seconds)}"
+    down = {f"Catches up after {units.seconds(outage_s)} down": caught_up} if outage_s else {}
+    columns = ("Head-room", "Sustains", "90 % interval", "Peak", "Left at the peak", *down)
     row: tuple[str | Chip, ...] = (
         verdict(found),
         units.rate(room.rate, 2) if room.rate is not None else "not identifiable",
         f"{units.scaled(room.low, '', 2)} to {units.scaled(room.high, '', 2)}" if told else "",
         units.rate(room.peak_rate, 2),
         "" if room.left is None else units.share(round(room.left, 2)),
-        "" if seconds is None else "never" if math.isinf(seconds) else f"in about {about(seconds)}",
+        *down.values(),
     )
     return header + table_html(columns, [row]) + cares_html(doubts(found))
 

@@ -1,7 +1,8 @@
 """The cards of a placement: the best plan, how good it is, what other methods do, worker shapes, the thresholds."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import median
 
 from workbench import units
@@ -9,6 +10,7 @@ from workbench.placement import BLIND, DIMENSIONS, Placed, Plan
 from workbench.study import PlacementStudy
 from workbench.views.cards import Card, Cell, Column, Table, fold, gather
 from workbench.views.figures import (
+    COST_NAMES,
     cost_vectors,
     draw_cost_vectors,
     draw_pareto,
@@ -19,9 +21,9 @@ from workbench.views.figures import (
     pruning,
     spreads,
 )
-from workbench.views.placement_front import front_html, median_rate, rates, sentence
+from workbench.views.placement_front import UNKNOWN, front_html, median_rate, rates, sentence
 
-_COSTS = tuple(Column(f"Cost {name}", "0 to 1") for name in DIMENSIONS)
+_COSTS = tuple(Column(COST_NAMES[name], "0 even, 1 worst") for name in DIMENSIONS)
 _FULL = {
     "cpu": "cores of worker w{} fill",
     "io": "state access of worker w{} fills",
@@ -30,13 +32,21 @@ _FULL = {
 _SAME = 1e-9  # costs that differ by no more are one
 
 
-def cards(study: PlacementStudy) -> list[Card]:
-    """Make all cards; one that cannot be made becomes an error card and never hides the others."""
+def cards(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> list[Card]:
+    """Make all cards; one that cannot be made becomes an error card and never hides the others.
+
+    Parameters
+    ----------
+    study
+        What was found.
+    asked
+        Parameters of the report that are not its own, which the commands of advice repeat.
+    """
     evidence = gather((_methods, _shapes, _front, _thresholds, _problem), study)
-    return [*gather((_best,), study), *map(fold, evidence)]
+    return [*gather((partial(_best, asked=asked),), study), *map(fold, evidence)]
 
 
-def _best(study: PlacementStudy) -> list[Card]:
+def _best(study: PlacementStudy, asked: Mapping[str, object]) -> list[Card]:
     best = study.shown
     problem = best.problem
     whose = "The best plan" if best is study.best else f"The plan of {best.method}"
@@ -47,7 +57,9 @@ def _best(study: PlacementStudy) -> list[Card]:
     cost, note = units.number(max(best.cost)), f" ({best.note})" if best.note else ""
     caption = f"Tasks of each operator on each worker. {data.finding}; its worst cost is {cost}{note}."
     table = Table(caption, columns, rows)
-    return [Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table, html=front_html(study))]
+    return [
+        Card("best", "Where do the tasks go?", finding, draw_placement_map(data), table, html=front_html(study, asked))
+    ]
 
 
 def _proof(study: PlacementStudy) -> str:
@@ -73,12 +85,12 @@ def _methods(study: PlacementStudy) -> list[Card]:
         Column("Method"),
         Column("Tasks"),
         Column("Plans drawn"),
-        Column("Worst cost, best draw"),
-        Column("Worst cost, median"),
-        Column("Worst cost, worst draw"),
+        Column("Worst cost, best draw", "0 even, 1 worst"),
+        Column("Worst cost, median", "0 even, 1 worst"),
+        Column("Worst cost, worst draw", "0 even, 1 worst"),
         Column("Rate, lowest", "records/s"),
         Column("Rate, median", "records/s"),
-        Column("Decided in", "s"),
+        Column("Decided in", "ms"),
     )
     table = Table("Methods side by side", columns, rows, opened=True)
     return [Card("methods", "What would others do?", finding + refused, table=table)]
@@ -131,7 +143,7 @@ def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:
         max(costs),
         min(sustained, default=None),
         median_rate(plans),
-        round(median(plan.seconds for plan in plans), 6),
+        round(1e3 * median(plan.seconds for plan in plans), 3),
     )
 
 
@@ -216,7 +228,12 @@ def _thresholds(study: PlacementStudy) -> list[Card]:
         f"{units.count(tuning.probes)} probes{late}."
         + ("" if study.admitted is None else f" {units.count(study.admitted)} plans meet them.")
     )
-    columns = (Column("Threshold of the CPU"), Column("Plans"), Column("Nodes"), Column("Whole space searched"))
+    columns = (
+        Column("CPU cost at most", "0 even, 1 worst"),
+        Column("Plans"),
+        Column("Nodes"),
+        Column("Whole space searched"),
+    )
     rows = tuple(
         (limits.cpu, result.count, result.nodes, "yes" if result.exhausted else "no")
         for limits, result in study.searches

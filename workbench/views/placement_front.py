@@ -1,20 +1,25 @@
 """The first screen of a placement: what it gains over the default scheduler, the methods in one table, what to mind."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 
-from workbench import units
+from workbench import bounds, units
 from workbench.placement import Placed, PlacementInput
-from workbench.study import PlacementStudy
+from workbench.spelling import spelled_report
+from workbench.study import TIMEOUT_S, PlacementStudy
 from workbench.views.first_screen import cares_html, header_html, table_html
 
 DEFAULT = "flink-default"
 """The scheduler that gains are given against."""
+UNKNOWN: Mapping[str, object] = MappingProxyType({})
+"""How a report was asked for, where that is not known: commands of advice then have a placeholder for its file."""
 
 _SHOWN = ("flink-default", "flink-evenly", "round-robin", "random")
 _SAME = 0.005
 _ROUNDING = 1e-9
+_MORE_TIME = 6.0  # times what a search had
 
 
 def sentence(study: PlacementStudy) -> str:
@@ -40,7 +45,7 @@ def sentence(study: PlacementStudy) -> str:
     )
 
 
-def front_html(study: PlacementStudy) -> str:
+def front_html(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> str:
     """Write the first screen; every text of the user's is escaped."""
     problem = study.given.problem
     facts = (
@@ -49,11 +54,11 @@ def front_html(study: PlacementStudy) -> str:
         f"{units.some(problem.workers, 'worker')} of {units.some(problem.slots, 'slot')}",
         *(("rates by the loads given, not by running a placement",) if _rated(study) else ()),
     )
-    return header_html("CALCULATED", facts) + _methods(study) + cares_html(cares(study))
+    return header_html("CALCULATED", facts) + _methods(study) + cares_html(cares(study, asked))
 
 
-def cares(study: PlacementStudy) -> dict[str, str]:
-    """Give what to mind, with what to do."""
+def cares(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> dict[str, str]:
+    """Give what to mind, with what to do; `asked` are the report's parameters, which commands repeat."""
     reasons: dict[str, str] = {}
     best = study.best
     if best.rate is None:
@@ -66,11 +71,11 @@ def cares(study: PlacementStudy) -> dict[str, str]:
         reasons[
             f"No placement carries the {units.rate(study.given.rate)} asked for; the best sustains "
             f"{units.scaled(best.rate.rate, '')}."
-        ] = _carry(study)
-    own, asked = study.shown.rate, study.given.rate
-    if best.rate is not None and own is not None and asked is not None and own.rate < asked <= best.rate.rate:
-        reasons[f"The plan of {study.shown.method} does not carry the {units.rate(asked)} asked for."] = (
-            f"Leave out -p method: {best.method} carries it."
+        ] = _carry(study, asked)
+    own, target = study.shown.rate, study.given.rate
+    if best.rate is not None and own is not None and target is not None and own.rate < target <= best.rate.rate:
+        reasons[f"The plan of {study.shown.method} does not carry the {units.rate(target)} asked for."] = (
+            f"That of {best.method} does. Run: {_again(asked, method=None)}"
         )
     if study.given.basis:
         reasons[study.given.basis] = "Verify the placement under load before you rely on a rate."
@@ -78,17 +83,35 @@ def cares(study: PlacementStudy) -> dict[str, str]:
         listed = ", ".join(study.refused)
         reasons[f"Found no plan: {listed}."] = "The reasons are under 'What would others do?'."
     if not study.front.exhausted:
-        reasons["The search for plans to choose between ran out of time."] = "Add -p timeout_s 30"
+        had_s = asked.get("timeout_s", TIMEOUT_S)
+        more_s = min(_MORE_TIME * had_s if isinstance(had_s, int | float) else math.inf, bounds.SECONDS)
+        reasons["The search for plans to choose between ran out of time."] = (
+            f"Give it more. Run: {_again(asked, timeout_s=more_s)}"
+        )
     return reasons
 
 
-def _carry(study: PlacementStudy) -> str:
+def _again(asked: Mapping[str, object], **changes: object) -> str:
+    """Give the command of this report with `changes` of its parameters; those that are None are left out."""
+    given = {"placement": "PLACEMENT.yaml", **asked, **changes}
+    return spelled_report("placement", {name: value for name, value in given.items() if value is not None})
+
+
+def _carry(study: PlacementStudy, asked: Mapping[str, object]) -> str:
     """Say what helps where no placement carries the rate."""
     tasks = more_tasks(study.given)
     more = f"Give the query more tasks: {tasks}." if tasks else ""
     if study.best.rate is not None and study.best.rate.resource == "task":
         return more or "Give the query more tasks."
-    return f"{more} Add a worker: -p workers {study.given.problem.workers + 1}".lstrip()
+    return f"{more} Add a worker. Run: {_again(asked, **_with_a_worker(study.given))}".lstrip()
+
+
+def _with_a_worker(given: PlacementInput) -> dict[str, object]:
+    """Give the parameters of one more worker, as large as the smallest: whatever the input is, it takes all of them."""
+    problem = given.problem
+    sizes = problem.speeds if any(speed != 1 for speed in problem.speeds) else ()
+    speeds = {"speeds": [*sizes, min(sizes)]} if sizes else {}
+    return {"workers": problem.workers + 1, "slots": problem.slots, **speeds}
 
 
 def more_tasks(given: PlacementInput) -> str:

@@ -1,22 +1,35 @@
 """The cards of a replay: policies compared, and the timeline and the reasons of each."""
 
+from collections.abc import Mapping
+from functools import partial
+
 from workbench import units
 from workbench.study import Replayed
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import POINTS, draw_policies, draw_timeline, policies, timeline
 from workbench.views.justin_card import justin_card
-from workbench.views.scaling_front import front_html
+from workbench.views.scaling_front import UNKNOWN, front_html
 
+_MIB = 2.0**20
 _DECIMALS = 6  # a simulation is less precise than a microsecond
 _ALL_POINTS = 3 * POINTS  # of all timelines of a page together, so that the page is small enough to send
 
 
-def cards(replayed: Replayed) -> list[Card]:
-    """Make all cards; a card that cannot be made becomes an error card and does not hide the others."""
-    return [*gather((_compared,), replayed), *map(fold, gather((_timelines, _load), replayed))]
+def cards(replayed: Replayed, asked: Mapping[str, object] = UNKNOWN) -> list[Card]:
+    """Make all cards; a card that cannot be made becomes an error card and does not hide the others.
+
+    Parameters
+    ----------
+    replayed
+        What was replayed.
+    asked
+        Parameters of the report that are not its own, which the commands of advice repeat.
+    """
+    answer = gather((partial(_compared, asked=asked),), replayed)
+    return [*answer, *map(fold, gather((_timelines, _load), replayed))]
 
 
-def _compared(replayed: Replayed) -> list[Card]:
+def _compared(replayed: Replayed, asked: Mapping[str, object]) -> list[Card]:
     data = policies(replayed.timelines, replayed.price_unit)
     columns = (
         Column("Policy"),
@@ -27,7 +40,7 @@ def _compared(replayed: Replayed) -> list[Card]:
         Column("Cores, driver included", "core-hours"),
         Column("Memory, driver included", "GB-hours"),
         Column("Changes"),
-        Column("State moved", "bytes"),
+        Column("State moved", "MiB"),
         *((Column("Cost, driver included", data.price_unit),) if data.price_unit else ()),
     )
     rows = tuple(
@@ -40,23 +53,30 @@ def _compared(replayed: Replayed) -> list[Card]:
             row["core_hours"],
             row["gb_hours"],
             row["reconfigurations"],
-            row["moved_bytes"],
+            row["moved_bytes"] / _MIB,
             *((row["cost"],) if data.price_unit else ()),
         )
         for name, row in zip(data.names, data.rows, strict=True)
     )
     table = Table("Policies on the same load", columns, rows)
     title = f"Which policy keeps up with the load of {replayed.query}, and at what cost?"
-    return [Card("policies", title, f"{data.finding}.", draw_policies(data), table, html=front_html(replayed, data))]
+    front = front_html(replayed, data, asked)
+    return [Card("policies", title, f"{data.finding}.", draw_policies(data), table, html=front)]
 
 
 def _timelines(replayed: Replayed) -> list[Card]:
     made = []
-    for name, line in replayed.timelines.items():
+    for name in policies(replayed.timelines, replayed.price_unit).names:
+        line = replayed.timelines[name]
         data = timeline(line, name, points=min(POINTS, _ALL_POINTS // len(replayed.timelines)))
-        columns = (Column("At", "s"), Column("Downtime", "s"), Column("State moved", "bytes"), Column("Tasks after it"))
+        columns = (Column("At", "s"), Column("Downtime", "s"), Column("State moved", "MiB"), Column("Tasks after it"))
         rows = tuple(
-            (change.at_s, change.downtime_s, change.moved_bytes, ", ".join(f"{n} {c}" for n, c in change.tasks.items()))
+            (
+                change.at_s,
+                change.downtime_s,
+                change.moved_bytes / _MIB,
+                ", ".join(f"{n} {c}" for n, c in change.tasks.items()),
+            )
             for change in line.reconfigurations
         )
         table = Table(f"Reconfigurations by {name}", columns, rows) if rows else None

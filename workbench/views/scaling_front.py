@@ -1,18 +1,30 @@
 """The first screen of a replay: which policy to choose, every policy with its money, and what to mind."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from workbench import units
+from workbench.spelling import spelled_report
 from workbench.study import Replayed
 from workbench.views.figures import KEEPS_UP, Policies
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
 
 _MOSTLY = 0.95  # share of the time at the target
 _AS_IT_IS = ("static", "flink")  # no setting changes these
+_SLOWLY = {"scale_down_interval_s": 3600.0}
+_PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # of this package
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+UNKNOWN: Mapping[str, object] = MappingProxyType({})
+"""How a report was asked for, where that is not known: commands of advice then have a placeholder for its load."""
 
 
-def front_html(replayed: Replayed, data: Policies) -> str:
+def again(asked: Mapping[str, object], **changes: object) -> str:
+    """Give the command of this report with `changes` of its parameters."""
+    return spelled_report("scaling", {"rates": "LOAD.csv", **asked, **changes})
+
+
+def front_html(replayed: Replayed, data: Policies, asked: Mapping[str, object] = UNKNOWN) -> str:
     """Write the first screen; every text of the user's is escaped."""
     trace = replayed.trace
     load = f"mean load {units.rate(trace.mean_per_s)}, peak {units.rate(trace.peak_per_s)}"
@@ -21,7 +33,11 @@ def front_html(replayed: Replayed, data: Policies) -> str:
         f"{load} over {units.seconds(trace.duration_s)}",
         f"from {units.count(sum(replayed.tasks.values()))} slots",
     )
-    return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(data, held_back(replayed)))
+    return (
+        header_html("SIMULATED", facts)
+        + _table(data)
+        + cares_html(cares(data, held_back(replayed), {"query": replayed.query, **asked}, sum(replayed.tasks.values())))
+    )
 
 
 def held_back(replayed: Replayed) -> dict[str, str]:
@@ -36,13 +52,27 @@ def held_back(replayed: Replayed) -> dict[str, str]:
     }
 
 
-def cares(data: Policies, held: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Give what to mind, with what to do; `held` comes first, and then more slots are not advised."""
+def cares(
+    data: Policies, held: Mapping[str, str] = _NOTHING, asked: Mapping[str, object] = UNKNOWN, slots: int = 1
+) -> dict[str, str]:
+    """Give what to mind, with what to do.
+
+    Parameters
+    ----------
+    data
+        The policies that are compared.
+    held
+        What holds all of them back, with what to do. It comes first, and then more slots are not advised.
+    asked
+        Parameters of the report that are not its own, which the commands of advice repeat.
+    slots
+        Slots at the beginning.
+    """
     reasons = dict(held)
     rows = dict(zip(data.names, data.rows, strict=True))
     if data.leading is not None and data.best is None and not held:
         kept = units.share(rows[data.leading]["at_target"])
-        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data)
+        reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data, asked, slots)
     falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.leading]
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
@@ -51,8 +81,9 @@ def cares(data: Policies, held: Mapping[str, str] = MappingProxyType({})) -> dic
             "See what each does, below, before you choose it for its price."
         )
     if not data.price_unit:
+        priced = {"prices": str(_PRICES), "instance": "c6i.xlarge"}
         reasons["No worker is priced, so cost is in core-hours."] = (
-            "Add -p prices data/instances.csv -p instance c6i.xlarge"
+            f"Choose a type of a price list. Run: {again(asked, **(priced | _own_prices(asked)))}"
         )
     reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = (
         "Try the policy on the real job before you rely on it."
@@ -60,19 +91,27 @@ def cares(data: Policies, held: Mapping[str, str] = MappingProxyType({})) -> dic
     return reasons
 
 
-def _keep_up(data: Policies) -> str:
+def _own_prices(asked: Mapping[str, object]) -> dict[str, object]:
+    """Keep a price list of the user's, whose types we do not know; empty without one."""
+    return {"prices": asked["prices"], "instance": "TYPE"} if "prices" in asked else {}
+
+
+def _keep_up(data: Policies, asked: Mapping[str, object], slots: int) -> str:
     """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
     if "static" in data.names:
-        return "Begin with more slots, or compare other policies."
-    static = "Add static to the policies: it keeps all slots"
+        if str(asked.get("query", "")).endswith(".json"):
+            return "Plan for a higher rate, then replay that plan; or compare other policies."
+        return f"Begin with more slots, or compare other policies. Run: {again(asked, slots=2 * slots)}"
+    static = f"Compare with static, which keeps all slots. Run: {again(asked, policies=[*data.names, 'static'])}"
     if all(name in _AS_IT_IS or ":" in name for name in data.names):
-        return f"{static}."
-    return f'{static}. Or slow the scale-down: -p settings "{{scale_down_interval_s: 3600}}"'
+        return static
+    settings = asked.get("settings", {})
+    slowed = {**settings, **_SLOWLY} if isinstance(settings, Mapping) else _SLOWLY
+    return f"{static}\nOr slow the scale-down. Run: {again(asked, settings=slowed)}"
 
 
 def _table(data: Policies) -> str:
     rows = dict(zip(data.names, data.rows, strict=True))
-    ranked = sorted(rows, key=lambda name: (name != data.leading, -rows[name]["at_target"]))
     unit = data.price_unit or "Core-hours"
     columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Changes")
     shown = [
@@ -84,7 +123,7 @@ def _table(data: Policies) -> str:
             units.seconds(rows[name]["latency_p99_s"]),
             units.count(rows[name]["reconfigurations"]),
         )
-        for name in ranked
+        for name in data.names
     ]
     return table_html(columns, shown, chosen=0 if data.best is not None else None)
 

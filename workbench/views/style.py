@@ -41,7 +41,7 @@ _RULES = """
   {font-size: 13.5px;}
 .workbench-beside .workbench-front.workbench-front th, .workbench-beside .workbench-front.workbench-front td
   {padding: 0.12rem 1rem 0.12rem 0; white-space: nowrap;}
-.workbench-cares {margin: 0.6rem 0 0.2rem; padding-left: 1.2rem; max-width: 60rem;}
+.workbench-cares {margin: 0.6rem 0 0.2rem; padding-left: 1.2rem; max-width: 60rem; overflow-wrap: anywhere;}
 .workbench-tabs {display: flex; flex-wrap: wrap; margin-top: 0.5rem; gap: 0 0.3rem;}
 .workbench-tabs input {position: absolute; opacity: 0; pointer-events: none;}
 .workbench-tabs label {padding: 0.2rem 0.8rem; border: 1px solid var(--rule); border-bottom: none;
@@ -66,6 +66,7 @@ _RULES = """
   font-size: inherit; border: none; color: inherit;}
 .workbench-table caption {text-align: left; color: var(--quiet); padding: 0.2rem 0; caption-side: top;
   white-space: nowrap;}
+.workbench-table caption.long {white-space: normal; min-width: 24rem;}
 .workbench-table.workbench-table table th, .workbench-table.workbench-table table td {padding: 0.2rem 0.45rem;
   border: none; border-bottom: 1px solid var(--rule); color: inherit;
   text-align: left; vertical-align: bottom; background: var(--paper); max-width: 34rem; white-space: normal;}

@@ -45,6 +45,9 @@ DARK = '[data-jp-theme-light="false"] .js-plotly-plot .svg-container {filter: in
 """Style by which figures follow JupyterLab's dark theme: light and dark change places, hues stay, white becomes its
 page's colour. A rule of the page, since the kernel does not know which theme its reader has chosen."""
 
+TOOLBAR = 40
+"""Right margin of figures, pixels: the toolbar, which appears while the mouse is over one, is in it."""
+
 QUIET: Mapping[str, object] = MappingProxyType({"responsive": True, "displaylogo": False, "showSendToCloud": False})
 """Chart settings: fill the width, no logo, no upload button."""
 
@@ -90,7 +93,8 @@ def template() -> go.layout.Template:
             },
             "paper_bgcolor": "white",
             "plot_bgcolor": "white",
-            "margin": {"l": 70, "r": 24, "t": 76, "b": 56},
+            "margin": {"l": 70, "r": TOOLBAR, "t": 76, "b": 56},
+            "modebar": {"orientation": "v"},  # in the margin, not over the legend
             "hovermode": "closest",
             "hoverlabel": {"bgcolor": "white", "bordercolor": GREY, "font": {"color": "#1F1F1F", "family": FONT}},
             "legend": {

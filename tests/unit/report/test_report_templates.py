@@ -187,6 +187,8 @@ def test_scaling(run, tmp_path):
     assert "Which policy keeps up with the load of q11, and at what cost?" in text
     assert "What does flink do?" in text
     assert "Parameter policies ['static', 'flink']" in text
+    said = "Run: workbench report scaling scaling.html -p rates day.csv -p query q11 -p slots 20 -p policies "
+    assert f"{said}'[static, flink]' -p prices instances.csv -p instance c6i.xlarge" in text
 
 
 def test_what_placing_warns_of_is_advice_and_names_no_code(run, tmp_path):

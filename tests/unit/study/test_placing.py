@@ -12,7 +12,7 @@ from placement_file import PROBLEM, written
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.placement import BLIND, DRAWN, PlacedRate, count_plans, read_placement_input, search
+from workbench.placement import BLIND, DRAWN, PlacedRate, PlacementProblem, count_plans, read_placement_input, search
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 from workbench.views.placement_cards import cards
@@ -36,7 +36,7 @@ def test_what_is_found_for_the_shipped_file(study):
     assert study.front.exhausted
     assert [plan.cost for plan in study.front.pareto] == [plan.cost for plan in everything.pareto]
     assert "caps" not in study.methods  # the terminal's is the plan of the least cost
-    front = study.methods["caps (best rate of its front)"][0]
+    front = study.methods["caps (its fastest plan)"][0]
     assert front.rate.rate == max(plan.rate.rate for plan in study.methods[front.method])
     counts = [result.count for _, result in study.searches]
     assert counts == sorted(counts)
@@ -78,8 +78,12 @@ def test_the_plan_of_the_method_asked_for_is_shown():
     assert "round-robin ◀ shown" in card.html
     assert f"{found.best.method} ◀ best" in card.html
     less = replace(found, given=replace(found.given, rate=found.best.rate.rate))
-    assert cares(less)[f"The plan of round-robin does not carry the {units.rate(less.given.rate)} asked for."] == (
-        f"Leave out -p method: {found.best.method} carries it."
+    asked = {"placement": "my.yaml", "method": "round-robin", "samples": 2}
+    assert cares(less, asked)[
+        f"The plan of round-robin does not carry the {units.rate(less.given.rate)} asked for."
+    ] == (
+        f"That of {found.best.method} does. Run: workbench report placement placement.html -p placement my.yaml "
+        "-p samples 2"
     )
 
 
@@ -87,7 +91,8 @@ def test_workers_alone_are_not_advised_where_a_task_needs_more_than_a_core(tmp_p
     given = {"workers": 2, "slots": 4, "operators": {"window": {"tasks": 4, "cpu": 1.4}}, "rate": 14000}
     path = written(tmp_path, given | {"worker": {"cpus": 2, "io": 1e9, "net": 1e9}})
     advised = " ".join(cares(study_placement(read_placement_input(path), samples=1)).values())
-    assert "more tasks: at least 6 of window, which has 4. Add a worker: -p workers 3" in advised
+    assert "more tasks: at least 6 of window, which has 4. Add a worker. Run: workbench report placement" in advised
+    assert "-p workers 3 -p slots 4" in advised
 
 
 def test_a_method_that_there_is_not_is_refused():
@@ -222,9 +227,13 @@ def test_the_report_leads_with_the_gain_over_the_default_scheduler(study):
     assert re.search(r"The (cores|state access|network) of worker w\d fills? up first\.( No plan .+)?$", best.finding)
     assert "its worst cost is" in best.table.caption
     more = replace(study, given=replace(study.given, rate=10 * study.best.rate.rate))
-    (asked, remedy), *_ = cares(more).items()
+    (asked, remedy), *_ = cares(more, {"placement": "a b.yaml"}).items()
     assert re.fullmatch(r"No placement carries the .+ records/s asked for; the best sustains \S+ k\.", asked)
-    assert remedy == f"Add a worker: -p workers {study.given.problem.workers + 1}"
+    problem = study.given.problem
+    assert remedy == (
+        "Add a worker. Run: workbench report placement placement.html -p placement 'a b.yaml' "
+        f"-p workers {problem.workers + 1} -p slots {problem.slots}"
+    )
     assert best.html.count('<tr class="chosen">') == 1
 
 
@@ -239,3 +248,29 @@ def test_no_worker_is_advised_where_a_task_is_the_limit(study):
     assert remedy == f"Give the query more tasks: at least {needed} of {problem.operators[0]}, which has {has}."
     said = more_tasks(replace(given, unit_cpus=0.4))
     assert said.endswith(f"which has {has}; or larger slots, which have 0.4 core now")
+
+
+def test_a_worker_more_has_a_size_where_sizes_differ(study):
+    problem = study.given.problem
+    sizes = [2.0, *[1.0] * (problem.workers - 1)]
+    sized = PlacementProblem(
+        problem.parallelism, problem.edges, problem.workers, problem.slots, problem.cpu, problem.io, problem.net, sizes
+    )
+    given = replace(study.given, queries={"query": sized}, rate=10 * study.best.rate.rate)
+    remedy = next(iter(cares(replace(study, given=given, methods={"optimal": (study.best,)})).values()))
+    assert f"-p speeds '[2.0, {', '.join(['1.0'] * problem.workers)}]'" in remedy
+
+
+def test_a_search_that_ran_out_of_time_is_given_more(study):
+    late = replace(study, front=replace(study.front, exhausted=False))
+    of_search = "The search for plans to choose between ran out of time."
+    assert cares(late)[of_search].endswith("-p placement PLACEMENT.yaml -p timeout_s 30")
+    asked = {"placement": "p.yaml", "timeout_s": 20}
+    assert cares(late, asked)[of_search].endswith("-p placement p.yaml -p timeout_s 120")
+
+
+def test_the_tables_of_a_placement_say_what_their_numbers_are(study):
+    tables = {card.name: card.table for card in cards(study) if card.table is not None}
+    assert [column.name for column in tables["front"].columns[1:]] == ["CPU cost", "State access cost", "Network cost"]
+    assert tables["methods"].columns[-1] == ("Decided in", "ms")
+    assert all(column.unit for column in tables["methods"].columns[3:])

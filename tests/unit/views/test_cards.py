@@ -108,3 +108,11 @@ def test_show_displays_heading_figure_table(card, monkeypatch):
 def test_error_cards_show_no_traceback():
     assert error_card("WorkbenchError", "Use 3.").finding == "Use 3."
     assert error_card("ValueError", "odd").finding.startswith("ValueError: odd (Please report")
+
+
+def test_a_long_caption_takes_several_lines_and_makes_no_table_wide():
+    def captioned(text):
+        return Card("one", "What?", "This.", table=Table(text, (Column("a"),), ((1,),))).table_html()
+
+    assert "<caption>Short</caption>" in captioned("Short")
+    assert '<caption class="long">Long ' in captioned("Long " * 30)

@@ -78,7 +78,9 @@ def test_a_load_that_no_paradigm_carries_is_said_with_what_helps():
     replayed = replay_paradigms(RateTrace.constant(20_000.0, 20.0), KeyTrace.zipf(1000, 0.8), cluster=cluster)
     (said, remedy), *_ = cares(replayed, paradigms(replayed.runs)).items()
     assert said.startswith("No paradigm keeps up")
-    assert remedy == "Add a node: -p workers 3"
+    assert remedy == (
+        "Add a node. Run: workbench report scaling scaling.html -p rates LOAD.csv -p query keyed -p workers 3"
+    )
 
 
 def test_the_best_paradigm_keeps_up_before_it_is_quick():

@@ -97,11 +97,6 @@ class PartsLaw:
     def _asked_s(self) -> float:
         return self.interval_s if self.at_s is None else self.at_s
 
-    def gain(self, slots: float, interval_s: float, partitions: float | None = None) -> float:
-        """Give the capacity at an interval with these partitions, over that of the runs with one for each slot."""
-        known = self.parts.rate(slots, slots, self.interval_s)
-        return self.parts.rate(slots, partitions or slots, interval_s) / known if known > 0 else 0.0
-
 
 def carries(parts: MicroBatch, slots: Floats, interval_s: float) -> bool:
     """Whether the fixed parts leave something of the interval at each of `slots`, so that there is a rate."""

@@ -1,6 +1,7 @@
 """What to deploy for a rate: slots, memory, layout, executors, price, trigger interval."""
 
-from workbench.capacity.planning._plan import capacity_at, plan
+from workbench.capacity.planning._plan import plan
+from workbench.capacity.planning.at_interval import capacity_at, risks_at
 from workbench.capacity.planning.checks import check_allocation, check_keys, check_layouts, check_source
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.day import follow
@@ -13,6 +14,7 @@ from workbench.capacity.planning.intervals import (
     sweep,
 )
 from workbench.capacity.planning.layout import micro_batch_layout
+from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest, prices, read_instances
 from workbench.capacity.planning.stages import source_share, unstaged_s
 from workbench.capacity.planning.verdict import falls_short
@@ -54,11 +56,13 @@ __all__ = [
     "interval_points",
     "interval_speedups",
     "kubernetes_reserve",
+    "margin_of",
     "micro_batch_layout",
     "pack",
     "plan",
     "prices",
     "read_instances",
+    "risks_at",
     "slots_per_worker",
     "source_share",
     "stages_of",

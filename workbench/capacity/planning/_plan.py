@@ -15,21 +15,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import brentq
 
 from workbench.capacity.allocation import allocate
 from workbench.capacity.explore import Exploration, keeps_state, overstatement, saw_operators
 from workbench.capacity.model import (
     FEWEST_RUNS,
     FEWEST_SLOT_COUNTS,
-    MARGIN,
-    Floats,
-    Law,
     Model,
     alike,
     carries,
     check_model,
 )
+from workbench.capacity.planning.at_interval import capacity_at, risks_at
 from workbench.capacity.planning.checks import (
     check_allocation,
     check_cores,
@@ -45,20 +42,14 @@ from workbench.capacity.planning.checks import (
 )
 from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import IntervalSpeedup
+from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest
 from workbench.capacity.planning.stages import lay_out, least_slots, source_share
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
-from workbench.checks import SLACK
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.measuring import LEVEL
 from workbench.records import CapacityPlan, InstanceType, Measurement, Outage, Price, costed_run
 from workbench.workload import KeyFrequencies
-
-_NODES, _SHARES = np.polynomial.legendre.leggauss(16)  # on (-1, 1); Gauss's rule reaches into both tails
-_CHANCES = np.concatenate([_NODES + 1, _NODES + 3]) / 4  # of capacities, each half of them by the rule
-_WEIGHTS = np.tile(_SHARES / 4, 2)
-_FAINT = 1e-4  # probability beyond the ends of what is searched
 
 
 def plan(
@@ -171,7 +162,7 @@ def plan(
         *check_state(known=saw_operators(exploration.runs)),
         *exploration.findings,
     )
-    (shortfall,) = _risks(model, rate, gain, memory, [budget.slots])
+    (shortfall,) = risks_at(model, rate, gain, memory, [budget.slots])
     less = exploration.asked.less_risk
     attainable = not falls_short(shortfall) or any(
         model.attains(rate / gain.quantile(less), memory, safe_margin, risk=less)
@@ -220,13 +211,6 @@ def plan(
     )
 
 
-def margin_of(margin: float | None, risk: float | None, outage: Outage | None) -> float:
-    """Give the margin to plan with: without one, 1.1, or 1 where a risk takes its place; an outage may take more."""
-    if margin is None:
-        margin = MARGIN if risk is None else 1.0
-    return margin if outage is None else max(margin, outage.margin)
-
-
 def _parts(model: Model, load: float, budget: Budget) -> dict[str, float] | None:
     """Seconds of a batch by what they go to, at a `load` that is a share of the capacity; None where not known.
 
@@ -238,29 +222,6 @@ def _parts(model: Model, load: float, budget: Budget) -> dict[str, float] | None
     return parts.parts_s(load * parts.rate(slots, slots, interval) * interval, slots, slots)
 
 
-def _risks(model: Model, rate: float, gain: IntervalSpeedup, memory_mb: float, counts: Sequence[int]) -> list[float]:
-    """Probability that the capacity at each of `counts` slots is below `rate`; model and gain err independently."""
-    law = model.law_
-    if law is None or not gain.uncertain:
-        return model.risks(rate / gain.ratio, memory_mb, counts)
-    risks = _below(rate, _capacities(law, memory_mb, counts), gain)
-    if law.grows_steadily:  # as in `Model.risks`
-        risks = np.maximum.accumulate(risks[::-1])[::-1]
-    return [float(risk) for risk in risks]
-
-
-def _capacities(law: Law, memory_mb: float, counts: Sequence[int]) -> Floats:
-    """Give the capacities that are not reached with each of `_CHANCES`, shape (chances, counts)."""
-    points = np.array([[memory_mb, count] for count in counts], dtype=float)
-    return np.array([law.quantile(points, float(chance)) for chance in _CHANCES])
-
-
-def _below(rate: float, capacities: Floats, gain: IntervalSpeedup) -> Floats:
-    """Give the probability that capacity x gain is below `rate`, shape (counts,)."""
-    with np.errstate(divide="ignore"):  # where there is no capacity, it is certainly below
-        return np.asarray(_WEIGHTS @ gain.below(rate / capacities))
-
-
 def _filled(  # noqa: PLR0917 - private, called once
     model: Model, rate: float, gain: IntervalSpeedup, budget: Budget, price: Price | None, most_measured: int
 ) -> tuple[Budget, Price | None]:
@@ -269,32 +230,9 @@ def _filled(  # noqa: PLR0917 - private, called once
         return budget, None
     paid = price.workers * price.slots_per_worker
     slots = fill(
-        budget.slots, paid, most_measured, lambda counts: _risks(model, rate, gain, budget.profile.memory_mb, counts)
+        budget.slots, paid, most_measured, lambda counts: risks_at(model, rate, gain, budget.profile.memory_mb, counts)
     )
     return replace(budget, slots=slots), replace(price, idle_slots=paid - slots)
-
-
-def capacity_at(exploration: Exploration, budget: Budget, gain: IntervalSpeedup) -> tuple[float, float, float]:
-    """Give the lower end, the expected capacity and the upper end at a trigger interval, records/s.
-
-    The ends are those that `_risks` has a tail of 5 % beyond.
-    """
-    model, slots, memory = exploration.model, budget.slots, budget.profile.memory_mb
-    (middle,), (low,), (high,) = model.predict([[memory, slots]]), *model.interval([[memory, slots]], LEVEL)
-    expected = gain.ratio * float(middle)
-    if model.law_ is None or not gain.uncertain:
-        return gain.ratio * float(low), expected, gain.ratio * float(high)
-    capacities = _capacities(model.law_, memory, [slots])
-    least = max(float(capacities.min()), SLACK * float(middle)) * gain.quantile(_FAINT)
-    most = capacities.max() * gain.quantile(1 - _FAINT)
-
-    def end(tail: float) -> float:
-        if _below(least, capacities, gain)[0] >= tail:
-            return 0.0  # some of the capacities are none
-        found = brentq(lambda at: float(_below(math.exp(at), capacities, gain)[0]) - tail, *np.log([least, most]))
-        return math.exp(found)
-
-    return min(expected, end((1 - LEVEL) / 2)), expected, max(expected, end((1 + LEVEL) / 2))
 
 
 def _enough(exploration: Exploration) -> int:

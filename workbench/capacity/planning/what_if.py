@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from workbench import units
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import alike, check_model
-from workbench.capacity.planning._plan import margin_of
+from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError

@@ -6,7 +6,7 @@ be updated in place; ``layout.meta`` holds the finding and a text alternative.
 
 from workbench.views.figures.batch_times import BatchTimes, batch_times, draw_batch_times
 from workbench.views.figures.capacity import Capacity, aimed_at, capacity, capacity_of, draw_capacity, measured_runs
-from workbench.views.figures.cost_vectors import CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
+from workbench.views.figures.cost_vectors import COST_NAMES, CostVectors, cost_vectors, draw_cost_vectors, draw_pareto
 from workbench.views.figures.dataflow_graph import DataflowGraph, dataflow_graph, draw_dataflow_graph, observed_graph
 from workbench.views.figures.exploration import Convergence, convergence, draw_convergence
 from workbench.views.figures.head_room import HeadRoom, draw_head_room, head_room
@@ -38,6 +38,7 @@ from workbench.views.figures.trigger_interval import TriggerIntervals, draw_trig
 from workbench.views.figures.what_if import Curves, draw_what_if
 
 __all__ = [
+    "COST_NAMES",
     "KEEPS_UP",
     "POINTS",
     "BatchTimes",

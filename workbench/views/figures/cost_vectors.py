@@ -16,7 +16,7 @@ from workbench.views import theme
 Dimension = Literal["cpu", "io", "net"]
 DIMENSIONS: tuple[Dimension, ...] = ("cpu", "io", "net")
 
-WORDS = {"cpu": "CPU cost", "io": "State access cost", "net": "Network cost"}
+COST_NAMES = {"cpu": "CPU cost", "io": "State access cost", "net": "Network cost"}
 _NAMES = {"cpu": "CPU", "io": "state access", "net": "network"}
 _SAME = 1e-9
 _SHOWN = 400
@@ -106,7 +106,7 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
         y: list[float | None] = []
         numbers: list[int | None] = []
         for point in points:
-            x += [*(WORDS[dimension] for dimension in DIMENSIONS), None]
+            x += [*(COST_NAMES[dimension] for dimension in DIMENSIONS), None]
             y += [*point.cost, None]
             numbers += [point.number] * 3 + [None]
         figure.add_scatter(
@@ -126,14 +126,14 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
     figure.add_scatter(
         uid="vectors-thresholds",
         name="threshold",
-        x=[WORDS[dimension] for dimension in DIMENSIONS],
+        x=[COST_NAMES[dimension] for dimension in DIMENSIONS],
         y=limits,
         mode="markers",
         marker={"symbol": "line-ew-open", "size": 46, "color": theme.BLACK, "line": {"width": 2.5}},
         hovertemplate="%{x}: at most %{y:.3f}<extra></extra>",
         showlegend=any(limit is not None for limit in limits),
     )
-    words = [WORDS[dimension] for dimension in DIMENSIONS]
+    words = [COST_NAMES[dimension] for dimension in DIMENSIONS]
     short = [word.removesuffix(" cost") for word in words]  # the other axis says what they are
     figure.update_xaxes(type="category", categoryarray=words, range=[-0.35, 2.35])
     figure.update_xaxes(tickvals=words, ticktext=short, tickangle=0)
@@ -145,7 +145,7 @@ def draw_cost_vectors(data: CostVectors) -> go.Figure:
 def draw_pareto(data: CostVectors) -> go.Figure:
     """Draw two costs of every plan against each other, with the thresholds as lines."""
     across, up = data.axes
-    figure = theme.figure(data.trade, 440, f"Scatter of plans: {WORDS[across]} across, {WORDS[up]} up.")
+    figure = theme.figure(data.trade, 440, f"Scatter of plans: {COST_NAMES[across]} across, {COST_NAMES[up]} up.")
     if not data.points:
         return theme.not_enough(figure, "there are no plans; loosen the thresholds.")
     groups = (
@@ -177,8 +177,8 @@ def draw_pareto(data: CostVectors) -> go.Figure:
                 annotation_position="top right" if axis == "x" else "top left",
             )
     tops = [_top(data, name) for name in data.axes]
-    figure.update_xaxes(title_text=f"{WORDS[across]} (0 ideal, 1 worst)", range=[-0.03 * tops[0], tops[0]])
-    figure.update_yaxes(title_text=WORDS[up], range=[-0.03 * tops[1], tops[1]])
+    figure.update_xaxes(title_text=f"{COST_NAMES[across]} (0 ideal, 1 worst)", range=[-0.03 * tops[0], tops[0]])
+    figure.update_yaxes(title_text=COST_NAMES[up], range=[-0.03 * tops[1], tops[1]])
     theme.room_for_legend(figure)
     return figure
 

@@ -137,7 +137,7 @@ def draw_dataflow_graph(data: DataflowGraph) -> go.Figure:
     figure.update_layout(shapes=[shape for node in data.nodes for shape in _box(node)])
     figure.update_xaxes(visible=False, range=[-0.45, columns - 0.55])
     figure.update_yaxes(visible=False, range=[max(rows) + 0.5, min(rows) - 0.5])
-    figure.update_layout(margin={"l": 14, "r": 14, "b": 14})
+    figure.update_layout(margin={"l": 14, "b": 14})
     theme.room_for_legend(figure)
     return figure
 

@@ -22,6 +22,7 @@ _PANEL, _LETTER, _LEAST_ROOM = 160.0, 7.5, 0.24  # pixels of a panel on a narrow
 class Policies:
     """What the figure shows: `Timeline.with_driver` by policy; `leading` is the cheapest of those that come closest.
 
+    It comes first, and the others follow by their time at the target, the longest first.
     Policies are compared by their cost in `price_unit`; by core-hours where it is empty.
     """
 
@@ -73,7 +74,8 @@ def policies(compared: Mapping[str, Timeline | Mapping[str, float]], price_unit:
     keeps = f"{best} keeps up" if kept >= KEEPS_UP else f"No policy keeps up; {best} does so"
     paid = f"at {cost} {unit}" if unit else f"for {cost} core-hours"
     finding = f"{keeps} {units.share(kept)} of the time {paid}, driver included{_compared(rows, best, money)}"
-    return Policies(finding, tuple(rows), tuple(rows.values()), best, unit)
+    names = sorted(rows, key=lambda name: (name != best, -rows[name]["at_target"]))
+    return Policies(finding, tuple(names), tuple(rows[name] for name in names), best, unit)
 
 
 def _compared(rows: Mapping[str, Mapping[str, float]], best: str, money: str) -> str:

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.placement import CostVector, SearchResult
 from workbench.views import theme
-from workbench.views.figures.cost_vectors import WORDS, Dimension
+from workbench.views.figures.cost_vectors import COST_NAMES, Dimension
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def pruning(searches: Iterable[tuple[CostVector, SearchResult]], dimension: Dime
     plans = tuple(result.count for _, result in found)
     nodes = tuple(result.nodes for _, result in found)
     exhausted = tuple(result.exhausted for _, result in found)
-    word = WORDS[dimension]
+    word = COST_NAMES[dimension]
     tightest = next((place for place, count in enumerate(plans) if count), None)
     if not found:
         finding = "No search was made"
@@ -92,7 +92,7 @@ def draw_pruning(data: Pruning) -> go.Figure:
             annotation_position="top left",
         )
     figure.update_xaxes(
-        title_text=f"Threshold of the {WORDS[data.dimension]} (0 ideal, 1 worst)", range=[0, 1.02 * right]
+        title_text=f"Threshold of the {COST_NAMES[data.dimension]} (0 ideal, 1 worst)", range=[0, 1.02 * right]
     )
     figure.update_yaxes(title_text="Plans, nodes", type="log", dtick=1, exponentformat="none", tickformat=",")
     theme.room_for_legend(figure)

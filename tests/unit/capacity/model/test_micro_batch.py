@@ -111,10 +111,11 @@ def test_a_deployment_that_fixed_parts_fill_certainly_falls_short():
 
 def test_the_gain_of_an_interval_and_of_partitions_is_the_engines():
     engine = Engine()
-    model = conclude([engine.run(n, divided=(4 * n,)) for n in (1, 2, 4)], "measured", choice="edge").model
+    parts = fit_micro_batch([engine.run(n, divided=(4 * n,)) for n in (1, 2, 4)])
     for slots, partitions, interval_s in ((4, 4, 10.0), (4, 16, 2.0), (8, 16, 1.0)):
         truth = engine.rate(slots, partitions, interval_s) / engine.rate(slots, slots, 2.0)
-        assert model.law_.gain(slots, interval_s, partitions) == pytest.approx(truth, rel=0.03)
+        gain = parts.rate(slots, partitions, interval_s) / parts.rate(slots, slots, 2.0)
+        assert gain == pytest.approx(truth, rel=0.03)
 
 
 def test_where_the_parts_do_not_explain_the_runs_the_law_stands_in():

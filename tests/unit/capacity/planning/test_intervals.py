@@ -11,8 +11,14 @@ from simulated_run import SimulatedRun
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
-from workbench.capacity.planning import IntervalPoint, IntervalSpeedup, interval_points, interval_speedups, sweep
-from workbench.capacity.planning._plan import _risks
+from workbench.capacity.planning import (
+    IntervalPoint,
+    IntervalSpeedup,
+    interval_points,
+    interval_speedups,
+    risks_at,
+    sweep,
+)
 from workbench.capacity.planning.verdict import falls_short
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -167,7 +173,7 @@ def test_the_risk_at_another_interval_counts_the_tails_and_agrees_with_the_inter
         made = planned(rate)
         assert falls_short(made.verdict.risk) == (made.low < rate)
     rare = 0.7 * first.expected_rate
-    (risk,) = _risks(found.model, rare, gain, 600, [first.budget.slots])
+    (risk,) = risks_at(found.model, rare, gain, 600, [first.budget.slots])
     assert risk == pytest.approx((likely < rare).mean(), abs=0.001)
 
 

@@ -1,6 +1,8 @@
 """Figures of scaling: timelines, policies compared, latency over cores, shard balance."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from figure_checks import axis_titles, check_empty, check_figure, trace
 
 from workbench.scaling import Reconfiguration, Timeline, jackson_latency, rebalance_shards
 from workbench.simulation import RateTrace
+from workbench.spelling import spelled
 from workbench.study import Replayed
 from workbench.views import scaling_cards, scaling_front
 from workbench.views.figures.latency import draw_latency_cores, latency_cores
@@ -15,6 +18,8 @@ from workbench.views.figures.policies import draw_policies, policies
 from workbench.views.figures.shards import draw_shard_balance, shard_balance
 from workbench.views.figures.timeline import draw_timeline, timeline
 
+PRICES = Path(__file__).parents[4] / "data" / "instances.csv"
+REPORT = "workbench report scaling scaling.html -p rates day.csv"
 RATES = ([1e4, 3e4, 5e3], [1000, 4000, 300], 1e4)
 
 
@@ -120,7 +125,7 @@ def test_the_cheapest_policy_that_keeps_up_is_named():
     figure = check_figure(
         draw_policies(data), "ds2 keeps up 99.5 % of the time for 4 core-hours, driver included, 60 % fewer than static"
     )
-    assert list(trace(figure, "policies-latency_p99_s").text) == ["1 s", "15 min", "9 s"]
+    assert list(trace(figure, "policies-latency_p99_s").text) == ["9 s", "1 s", "15 min"]  # as in the table
     assert {"Core-hours, with driver", "Latency, p99 (s)"} <= axis_titles(figure)
     assert policies({"one": line()}).rows[0]["core_hours"] == pytest.approx((3 + 1) * 20_000 / 3600)
     check_empty(draw_policies(policies({})))
@@ -150,14 +155,43 @@ def test_a_policy_that_does_not_keep_up_is_not_the_best():
 @pytest.mark.parametrize(
     ("names", "remedy"),
     [
-        (("ds2",), "Add static to the policies: it keeps all slots. Or slow the scale-down: -p settings"),
-        (("flink",), "Add static to the policies: it keeps all slots."),
-        (("static", "ds2"), "Begin with more slots, or compare other policies."),
+        (
+            ("ds2",),
+            (
+                f"Compare with static, which keeps all slots. Run: {REPORT} -p settings "
+                "'{max_parallelism: 40}' -p policies '[ds2, static]'\nOr slow the scale-down. "
+                f"Run: {REPORT} -p settings '{{max_parallelism: 40, scale_down_interval_s: 3600.0}}'"
+            ),
+        ),
+        (("flink",), f"Compare with static, which keeps all slots. Run: {REPORT} -p policies '[flink, static]'"),
+        (("static", "ds2"), f"Begin with more slots, or compare other policies. Run: {REPORT} -p slots 24"),
     ],
 )
 def test_what_helps_depends_on_the_policies_that_do_not_keep_up(names, remedy):
-    found = scaling_front.cares(policies(failing(*names)))
-    assert found[f"No policy keeps up all the time; {names[0]} does 71.1 % of it."].startswith(remedy)
+    asked = {"rates": "day.csv"} | ({"settings": {"max_parallelism": 40}} if names == ("ds2",) else {})
+    found = scaling_front.cares(policies(failing(*names)), asked=asked, slots=12)
+    assert found[f"No policy keeps up all the time; {names[0]} does 71.1 % of it."] == remedy
+
+
+def test_a_plan_has_its_own_slots():
+    found = scaling_front.cares(policies(failing("static")), asked={"query": "plans.json", "rates": "day.csv"})
+    assert "Plan for a higher rate, then replay that plan; or compare other policies." in found.values()
+
+
+def test_table_and_chart_list_the_policies_in_one_order():
+    rows = failing("ds2", "flink", "static")
+    rows["static"] |= {"at_target": 1.0, "core_hours": 744.0}
+    rows["flink"] |= {"at_target": 0.9}
+    data = policies(rows)
+    assert data.names == ("static", "flink", "ds2")
+    assert [row["at_target"] for row in data.rows] == [1.0, 0.9, 0.711]
+    assert trace(draw_policies(data), "policies-at_target").y == data.names
+    behind = replace(line(), backlog=np.linspace(0, 5e6, 4000))
+    replayed = Replayed("q11", RateTrace.steps([(20_000, 100.0)]), {"a": 3}, {"ds2": behind, "static": line()})
+    first, *others = scaling_cards.cards(replayed)
+    assert [row[0] for row in first.table.rows] == ["static", "ds2"]
+    assert re.findall("<td>(static|ds2)", first.html) == ["static", "ds2"]
+    assert [card.name for card in others][:2] == ["timeline-static", "timeline-ds2"]
 
 
 def test_where_the_states_partitions_hold_all_back_no_more_slots_are_advised():
@@ -232,7 +266,10 @@ def test_sentence_and_tables_of_a_replay_include_the_driver():
     assert "for 22.2 core-hours, driver included" in card.finding
     assert ">22.2<" in card.html
     assert card.table.rows[0][5] == pytest.approx(4 * 20_000 / 3600)
-    assert "Add -p prices data/instances.csv -p instance c6i.xlarge" in card.html
+    priced = f"-p prices {spelled(PRICES)} -p instance c6i.xlarge"
+    assert f"{REPORT.replace('day', 'LOAD')} -p query q11 {priced}" in card.html
+    own = scaling_cards.cards(replayed, {"rates": "day.csv", "prices": "ours.csv"})[0]
+    assert f"{REPORT} -p query q11 -p prices ours.csv -p instance TYPE" in own.html
 
 
 def test_a_priced_replay_answers_in_money():

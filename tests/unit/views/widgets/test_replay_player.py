@@ -143,5 +143,7 @@ def test_the_comparison_has_the_driver_as_in_the_report(lines):
     priced = {name: replace(line, price_per_hour=0.5) for name, line in lines.items()}
     shown = ReplayPlayer(priced, "USD for 1 h").comparison.widget
     costs = next(one for one in shown.data if one.name == "USD for 1 h, with driver")
-    assert list(costs.x) == [line.with_driver()["cost"] for line in priced.values()]
+    assert dict(zip(costs.y, costs.x, strict=True)) == {
+        name: line.with_driver()["cost"] for name, line in priced.items()
+    }
     assert list(costs.x) > [line.summary()["cost"] for line in priced.values()]

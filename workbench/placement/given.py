@@ -1,0 +1,62 @@
+"""What is placed, and what was asked of the file that describes it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workbench.placement.problem import PlacementProblem
+from workbench.simulation import Worker
+
+
+@dataclass(frozen=True)
+class PlacementInput:
+    """What to place.
+
+    Parameters
+    ----------
+    queries
+        Problem of each query, all on the same cluster.
+    rate
+        Source rate of the loads, records/s; None if it was not said.
+    worker
+        Capacities of a worker of speed 1.
+    basis
+        One sentence: what the rates of placements rest on; empty where the problem itself says.
+    unit_cpus
+        Cores of one unit of CPU. Loads of a plan are in slots, because no task has more than one.
+    chosen
+        Which of several plans is placed, and the rates of the others; empty where there is no choice.
+    """
+
+    queries: Mapping[str, PlacementProblem]
+    rate: float | None = None
+    worker: Worker = field(default_factory=Worker)
+    basis: str = ""
+    unit_cpus: float = 1.0
+    chosen: str = ""
+
+    @property
+    def problem(self) -> PlacementProblem:
+        """All queries as one graph; operators keep their names if there is only one."""
+        if len(self.queries) == 1:
+            return next(iter(self.queries.values()))
+        return PlacementProblem.together(self.queries)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a file; see `read_placement_input` for all but the first.
+
+    Parameters
+    ----------
+    what
+        The file, as errors name it.
+    workers, slots, rate, speeds, room
+        None: as the file says.
+    """
+
+    what: str
+    workers: int | None = None
+    slots: int | None = None
+    rate: float | None = None
+    speeds: Sequence[float] | None = None
+    room: int | None = None

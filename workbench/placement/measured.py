@@ -1,0 +1,115 @@
+"""What was measured as something to place: a query's dataflow with the unit costs of its operators."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
+from workbench.metrics import SOURCE, OperatorMetrics
+from workbench.placement.problem import PlacementProblem
+from workbench.records import CapacityPlan
+from workbench.simulation import PRESETS, preset, short_name
+
+BATCH = "micro-batch"
+"""The one operator that all stages of a micro-batch are placed and scaled as."""
+
+
+@dataclass(frozen=True)
+class MeasuredQuery:
+    """A query as measured: its dataflow, and unit costs by operator; `guessed` says that its edges were not given."""
+
+    dataflow: Dataflow
+    profiles: Mapping[str, OperatorProfile]
+    guessed: bool = False
+
+    def problem(
+        self,
+        rate: float,
+        workers: int,
+        slots: int,
+        *,
+        tasks: Mapping[str, int] | None = None,
+        speeds: Sequence[float] | None = None,
+    ) -> PlacementProblem:
+        """Make the placement problem at `rate` records/s: `tasks` as a plan's allocation has them, else the fewest.
+
+        For a ``CapacityPlan`` `plan`: ``measured.problem(plan.rate, workers, slots, tasks=plan.allocation.tasks)``.
+        """
+        return PlacementProblem.from_dataflow(
+            self.dataflow, self.profiles, rate, workers, slots, parallelism=tasks, speeds=speeds
+        )
+
+
+def batch_query(plan: CapacityPlan, seen: Sequence[OperatorMetrics], slot_cpus: float) -> MeasuredQuery:
+    """Derive the unit costs of a whole micro-batch, so that the plan's slots carry just the plan's capacity.
+
+    The stages of a micro-batch take all slots in turn, so a slot is what is placed and scaled: one operator, with as
+    many tasks as slots. A record costs it all slots over the capacity, which counts the fixed part of a batch, waiting
+    and uneven keys in, as no sum of the operators' CPU seconds does.
+
+    Parameters
+    ----------
+    plan
+        Of an engine of micro-batches.
+    seen
+        Operators of a run of its query; they give the bytes of state and shuffle.
+    slot_cpus
+        Cores that a slot counts for.
+    """
+    records = next((one.records_in for one in seen if one.scans), 0) or max((one.records_in for one in seen), default=0)
+    state, shuffled = (
+        sum(getattr(one, name) or 0 for one in seen) / max(1, records) for name in ("state_bytes", "shuffle_bytes")
+    )
+    profile = OperatorProfile(plan.budget.slots * slot_cpus / plan.expected_rate, state, shuffled, 1.0)
+    operators = (Operator(SOURCE, SOURCE), Operator(BATCH, BATCH, plan.stateful))
+    flow = Dataflow(plan.query, operators, (Edge(SOURCE, BATCH),))
+    return MeasuredQuery(flow, {BATCH: profile})
+
+
+def measured_query(
+    name: str, operators: Iterable[OperatorMetrics], edges: Iterable[tuple[str, str]] | None = None
+) -> MeasuredQuery:
+    """Derive unit costs from what was observed (CAPSys, section 5.1: metric / records, here input records).
+
+    Parameters
+    ----------
+    name
+        Of the query.
+    operators
+        Those of an observation.
+    edges
+        Between them. If left out: those of the simulated query of this name if it has these operators, else a chain
+        in the order observed. Operators that nothing feeds are fed by a source that runs elsewhere.
+    """
+    seen = list(operators)
+    names = [one.operator for one in seen]
+    simulated = short_name(name)
+    known = preset(simulated).dataflow if simulated in PRESETS else None
+    if edges is None and known is not None and {o.name for o in known.operators} - set(known.sources) == set(names):
+        flow, guessed = known, False
+    else:
+        guessed = edges is None
+        pairs = list(pairwise(names)) if edges is None else [(u, v) for u, v in edges]
+        fed = {downstream for _, downstream in pairs}
+        apart = any(one.is_source for one in seen)
+        flow = Dataflow(
+            name,
+            (
+                *(() if apart else (Operator(SOURCE, SOURCE),)),
+                *(Operator(one.operator, one.kind, one.keeps_state) for one in seen),
+            ),
+            (
+                *(() if apart else (Edge(SOURCE, one) for one in names if one not in fed)),
+                *(Edge(upstream, downstream) for upstream, downstream in pairs),
+            ),
+        )
+    return MeasuredQuery(flow, {one.operator: _profile(one) for one in seen}, guessed)
+
+
+def _profile(seen: OperatorMetrics) -> OperatorProfile:
+    records = seen.records_in
+    if not records:
+        return OperatorProfile(0.0, 0.0, 0.0, 0.0)
+    return OperatorProfile(
+        seen.cpu_s / records, (seen.state_bytes or 0) / records, seen.shuffle_bytes / records, seen.selectivity or 0.0
+    )
