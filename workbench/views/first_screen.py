@@ -3,6 +3,7 @@
 Every text given is escaped here.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from workbench.escaping import for_html as escape
 
 MOST_CARES = 4
 _LINE = "\n"
+_COMMAND = re.compile(r"(^|: )(workbench .+)")  # of a line: a command is the last on it
 _CHOSEN = ' class="chosen"'
 ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}
 """What the figures are where nothing was measured here, by the kind of the testbed; elsewhere they are MEASURED."""
@@ -55,12 +57,16 @@ def table_html(
 
 
 def cares_html(reasons: Mapping[str, str]) -> str:
-    """List the first reasons for care, at most four, each with what to do; lines of it stay lines."""
+    """List the first reasons for care, at most four, each with what to do: lines stay lines, commands stand out."""
     items = "".join(
-        f"<li>{escape(reason)} <strong>{escape(remedy).replace(_LINE, '<br>')}</strong></li>"
+        f"<li>{escape(reason)} <strong>{'<br>'.join(map(_advised, remedy.split(_LINE)))}</strong></li>"
         for reason, remedy in list(reasons.items())[:MOST_CARES]
     )
     return f'<ul class="workbench-cares">{items}</ul>' if items else ""
+
+
+def _advised(line: str) -> str:
+    return _COMMAND.sub(r"\1<code>\2</code>", escape(line))
 
 
 def beside_html(*parts: str) -> str:
