@@ -9,7 +9,8 @@ measured on one executor and on two, and on one and two slots here; the sides ta
 Hadoop's local file system starts a process for every file of a checkpoint, which a shared store does not and the slots
 here do not, so executors there write with the same file system without forks; ``--forks`` leaves them Hadoop's. Last,
 one worker is slowed to half while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers whole
-cores, which the driver then shares, as it does wherever a cluster only counts.
+cores, which the driver then shares, as it does wherever a cluster only counts. ``--together`` measures two slots of one
+executor, as the slots here are, instead of two executors: what is left of the difference is then not the layout's.
 """
 
 import argparse
@@ -124,25 +125,31 @@ def main():
     parser.add_argument("queries", nargs="*", default=["nexmark:q1", "nexmark:q5"])
     parser.add_argument("--cpus", type=float, default=0.4)
     parser.add_argument("--whole", action="store_true", help="leave the workers and the slots here whole cores")
+    parser.add_argument("--together", action="store_true", help="two slots in one executor, and nothing else")
     parser.add_argument("--forks", action="store_true", help="leave executors of the cluster Hadoop's file system")
     options = parser.parse_args()
     cpus = None if options.whole else options.cpus
+    together = 2 if options.together else 1
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         if not options.forks:
             without_forks(Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        running = stack.enter_context(standalone(folder, apart=True))
-        workers = Workers(running, cpus)
+        running = stack.enter_context(standalone(folder, apart=True, cores=together))
+        workers = Workers(running, cpus and together * cpus)
         memory = stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None))
-        there = SparkTestbed(cluster=Cluster(running.master, Path(memory).as_uri(), allocation_s=WAIT_S))
+        there = SparkTestbed(
+            cluster=Cluster(running.master, Path(memory).as_uri(), allocation_s=WAIT_S, executor_slots=together)
+        )
         here = SparkTestbed(slot_cpus="cores" if options.whole else "auto")
         sides = ((there, 1.0), (here, cpus or 1.0))
         journal = Journal(Path(folder) / "journal.jsonl")
         for name in options.queries:
             rates = []
-            for slots in SLOTS:
+            for slots in SLOTS[together - 1 :]:
                 workers.limit(None)
                 rates.append(compared(name, slots, sides, journal, workers.heard))
+            if options.together:
+                continue
             growth = [two / one for one, two in zip(*rates, strict=True)]
             print(f"{name}: two slots have {growth[0]:.2f} times the rate of one on the cluster, {growth[1]:.2f} here")
             if cpus:
