@@ -122,9 +122,9 @@ def replay(
         up_s = min(step, max(0.0, begin_s + step - down_until_s))
         if up_s > 0:
             state, done = advance(deployment, state, waiting, step, speed * up_s / step)
-            consumed[number], busy[number] = done.consumed, min(1.0, done.active_s / up_s)
+            consumed[number], busy[number] = done.consumed, min(1.0, done.active_s / step)
             waiting = max(0.0, waiting - done.consumed)
-            meter.add(done, up_s)
+            meter.add(done, up_s, up_s / step)
         meter.arrived += arrived * up_s / step  # windows do not include downtime
         backlog[number] = waiting
         now_s = begin_s + step
@@ -262,15 +262,16 @@ class _Meter:
         self._emitting = np.zeros(deployment.size)  # useful seconds while windows emit
         self._emitting_s, self._active_s = 0.0, 0.0
 
-    def add(self, done: Step, up_s: float) -> None:
+    def add(self, done: Step, up_s: float, up: float) -> None:
+        """Add a step of which `up_s` seconds, a share of `up`, were up; its seconds are those of a slow whole step."""
         self.records = self.records + done.records
         self.results = self.results + done.results
-        self.useful_s = self.useful_s + done.useful_s
+        self.useful_s = self.useful_s + done.useful_s * up
         self.up_s += up_s
-        self._active_s += done.active_s
+        self._active_s += done.active_s * up
         if done.useful_emitting_s is not None:
-            self._emitting = self._emitting + done.useful_emitting_s
-            self._emitting_s += done.emitting_s
+            self._emitting = self._emitting + done.useful_emitting_s * up
+            self._emitting_s += done.emitting_s * up
 
     @property
     def bound_s(self) -> Floats:

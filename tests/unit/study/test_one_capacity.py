@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from batch_truths import Engine
 from staged_runs import staged_exploration
 
 from workbench import units
 from workbench.capacity import plan
+from workbench.capacity.explore import conclude
 from workbench.cli import main
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -172,3 +174,21 @@ def test_a_plan_in_slots_is_not_placed_with_loads_in_cores(planned, capsys):
     call = ["place", str(path), str(DATA / "placement.yaml"), "--rate", f"{chosen.rate:g}", "--cpus", "4"]
     assert main([*call, "--workers", "8", "--slots", "4"]) == 2
     assert "can only be placed with others of slots as large. Place the files apart." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cpus", [0.2, 2.0])
+@pytest.mark.parametrize("slots", [2, 3, 4, 5, 7, 8])
+def test_fewer_slots_take_the_frozen_partitions_in_turns(tmp_path, slots, cpus):
+    engine = Engine()
+    runs = [engine.run(n, divided=(4 * n,) * (n == 4), loads=(0.2, 0.5) * (n == 4), cpus=cpus) for n in (1, 2, 4)]
+    found = conclude(runs, "measured", choice="edge")
+    chosen = plan(found, 260_000.0, memory_mb=[1024])
+    path = tmp_path / "plan.json"
+    PlannedStudy(study={}, reason="", plans=(chosen,), refused=(), runs=found.runs, sweep=(), instances=()).to_json(
+        path
+    )
+    frozen = chosen.layout.stateful_partitions
+    assert frozen == chosen.budget.slots == 8
+    deployed = replace(planned_start(path), tasks={BATCH: slots})
+    line = replay_start(deployed, RateTrace.constant(1e7, 600.0), ["static"]).timelines["static"]
+    assert line.consumed[-1] == pytest.approx(engine.carried(slots, frozen, 2.0), rel=0.02)
