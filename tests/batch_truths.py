@@ -47,6 +47,22 @@ class Engine:
             low, high = (middle, high) if self.batch_s(middle, slots, partitions, speed) < interval_s else (low, middle)
         return low / interval_s
 
+    def restarted_s(self, rows, slots, frozen):
+        """Seconds of a batch with a partition of the source for each slot, and `frozen` ones of the state."""
+        counts = [frozen if stage.get("state") else slots for stage in self.stages]
+        return self.driver_s + self.driver_task_s * sum(counts) + sum(
+            math.ceil(count / slots) * self.task_s(stage, rows / count)
+            for stage, count in zip(self.stages, counts, strict=True)
+        )  # fmt: skip
+
+    def carried(self, slots, frozen, interval_s):
+        """Rows/s of such a deployment, found by bisection."""
+        low, high = 0.0, 1e9
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.restarted_s(middle, slots, frozen) <= interval_s else (low, middle)
+        return low / interval_s
+
     def probe(self, slots, partitions, interval_s, share=1.0, *, own=None, number=1):
         """A reading, or a run at a `share` of the rate."""
         speed = math.exp(self.draw.gauss(0, self.noise))

@@ -5,7 +5,7 @@ nothing runs during the restart and while state moves, arriving records wait, an
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,6 +55,7 @@ def replay(
     fleet: Fleet | None = None,
     keys: Mapping[str, KeyTrace] | None = None,
     batch_s: float = 0.0,
+    batch_fixed: Sequence[float] = (0.0,),
 ) -> Timeline:
     """Replay `trace` against `tasks` of `dataflow` under `policy`.
 
@@ -89,6 +90,9 @@ def replay(
         Popularity of the keys over time, by operator; the records of other operators spread as the model says.
     batch_s
         Trigger interval of a query in micro-batches, seconds: its records wait for a trigger and for their batch too.
+    batch_fixed
+        Share of it that a batch takes whatever its rows, with 1, 2, ... tasks; the last holds for more. The rows have
+        the rest, and fill it at the capacity.
 
     Raises
     ------
@@ -122,9 +126,10 @@ def replay(
         up_s = min(step, max(0.0, begin_s + step - down_until_s))
         if up_s > 0:
             state, done = advance(deployment, state, waiting, step, speed * up_s / step)
-            consumed[number], busy[number] = done.consumed, min(1.0, done.active_s / up_s)
+            fixed = batch_fixed[min(deployment.size, len(batch_fixed)) - 1]
+            consumed[number], busy[number] = done.consumed, fixed + (1 - fixed) * min(1.0, done.active_s / step)
             waiting = max(0.0, waiting - done.consumed)
-            meter.add(done, up_s)
+            meter.add(done, up_s, up_s / step)
         meter.arrived += arrived * up_s / step  # windows do not include downtime
         backlog[number] = waiting
         now_s = begin_s + step
@@ -262,15 +267,16 @@ class _Meter:
         self._emitting = np.zeros(deployment.size)  # useful seconds while windows emit
         self._emitting_s, self._active_s = 0.0, 0.0
 
-    def add(self, done: Step, up_s: float) -> None:
+    def add(self, done: Step, up_s: float, up: float) -> None:
+        """Add a step of which `up_s` seconds, a share of `up`, were up; its seconds are those of a slow whole step."""
         self.records = self.records + done.records
         self.results = self.results + done.results
-        self.useful_s = self.useful_s + done.useful_s
+        self.useful_s = self.useful_s + done.useful_s * up
         self.up_s += up_s
-        self._active_s += done.active_s
+        self._active_s += done.active_s * up
         if done.useful_emitting_s is not None:
-            self._emitting = self._emitting + done.useful_emitting_s
-            self._emitting_s += done.emitting_s
+            self._emitting = self._emitting + done.useful_emitting_s * up
+            self._emitting_s += done.emitting_s * up
 
     @property
     def bound_s(self) -> Floats:

@@ -131,16 +131,21 @@ def is_due(settings: AutoscalerSettings, now_s: float, deployed_s: float, decide
     return active and (decided_s is None or now_s >= decided_s + settings.policy_interval_s - SLACK)
 
 
-def needs_scaling(settings: AutoscalerSettings, utilization: Mapping[str, float]) -> bool:
+def needs_scaling(
+    settings: AutoscalerSettings, utilization: Mapping[str, float], after_restart: Mapping[str, float] | None = None
+) -> bool:
     """Return whether the utilization of an operator is below ``utilization_min`` or above ``utilization_max``.
 
-    Always true without both bounds, as for DS2 without a trigger.
+    Always true without both bounds, as for DS2 without a trigger. `after_restart` is the utilization that makes up for
+    a restart, too. As in Flink it decides whether fewer tasks are enough: giving tasks back takes a restart, keeping
+    them takes none.
     """
     if not settings.bounded:
         return True
     low = -math.inf if settings.utilization_min is None else settings.utilization_min
     high = math.inf if settings.utilization_max is None else settings.utilization_max
-    return any(busy < low - SLACK or busy > high + SLACK for busy in utilization.values())
+    least = utilization if after_restart is None else after_restart
+    return any(least[name] < low - SLACK or busy > high + SLACK for name, busy in utilization.items())
 
 
 def planned_rates(

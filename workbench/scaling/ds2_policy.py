@@ -108,10 +108,19 @@ class Ds2Policy:
         """
         at_once = replace(self.settings, scale_down_interval_s=0.0)
         wanted = limit_parallelism(at_once, window.tasks, parallelism, window.now_s).parallelism  # without sources
-        whole_load = replace(self.settings, utilization_target=1.0)
-        asked = utilization(window, planned_rates(whole_load, window.source_rates, window.backlog))
-        changing = {name: share for name, share in asked.items() if wanted[name] != window.tasks[name]}
-        return needs_scaling(self.settings, changing)
+        now, after = (
+            utilization(
+                window,
+                planned_rates(
+                    replace(self.settings, utilization_target=1.0, restart_s=restart_s),
+                    window.source_rates,
+                    window.backlog,
+                ),
+            )
+            for restart_s in (0.0, self.settings.restart_s)
+        )
+        changing = {name: share for name, share in now.items() if wanted[name] != window.tasks[name]}
+        return needs_scaling(self.settings, changing, after)
 
     def _collect(self, window: Window, before: Ds2Memory) -> tuple[Window, ...]:
         """Add a window to those that a decision averages over: windows of this deployment, after its activation.

@@ -215,7 +215,8 @@ class Deployment:
     def cpu_s(self) -> Floats:
         """Steady CPU seconds per input record of each task, on one full core."""
         values = [
-            model.profile.cpu_s + model.exchange_s * (0.0 if self._chained_to(name) else 1.0 - 1.0 / self.tasks[name])
+            model.cpu_s(self.tasks[name])
+            + model.exchange_s * (0.0 if self._chained_to(name) else 1.0 - 1.0 / self.tasks[name])
             for name, model in self.model.operators_in_order()
         ]
         return np.repeat(values, list(self.tasks.values())) * self._garbage

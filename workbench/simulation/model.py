@@ -77,6 +77,9 @@ class OperatorModel:
     partitions
         Partitions that the keys are in for good, as a checkpoint of Spark freezes them; a task takes whole ones. None:
         as many as tasks.
+    slowdown
+        What a record costs with 1, 2, ... tasks, relative to `profile`; the last holds for more. Of micro-batches it is
+        what the fixed seconds of tasks take that follow each other on few slots.
     state
         None: no state, or state that always fits.
     """
@@ -89,12 +92,17 @@ class OperatorModel:
     imbalance: float = 0.0
     state: StateModel | None = None
     partitions: int | None = None
+    slowdown: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
         for name in ("exchange_s", "emission_s"):
             not_negative(f"An operator's {name}", getattr(self, name), "seconds")
         if self.partitions is not None:
             whole("An operator's partitions", self.partitions, 1)
+        require(
+            bool(self.slowdown) and all(0 < one < math.inf for one in self.slowdown),
+            f"An operator's slowdown is {self.slowdown!r}; give finite numbers above 0, one for each number of tasks.",
+        )
         within("An operator's hot_share", self.hot_share, 0.0, 1.0, "share of the records", ends="[]")
         within("An operator's imbalance", self.imbalance, 0.0, 0.3, "standard deviation / mean", ends="[]")
         if self.state is not None and self.state.response is not None:
@@ -109,6 +117,10 @@ class OperatorModel:
             f"emission_s is {self.emission_s!r} for an operator that is not windowed; only a windowed operator emits "
             "by itself. Put the seconds into cpu_s, or set windowed=True.",
         )
+
+    def cpu_s(self, tasks: int) -> float:
+        """CPU seconds of a record with this number of tasks, without `exchange_s`."""
+        return self.profile.cpu_s * self.slowdown[min(tasks, len(self.slowdown)) - 1]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from workbench import units
 from workbench.capacity import CapacityPlan, bids2
+from workbench.capacity.model import MicroBatch, carries, fit_micro_batch
+from workbench.capacity.planning import batch_of, in_turns
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_spreadsheet
 from workbench.metrics import Observation
@@ -47,7 +51,6 @@ from workbench.simulation import (
     short_name,
     simulated_query,
     steady_state,
-    task_shares,
 )
 from workbench.study.own_policy import own_policy
 
@@ -89,6 +92,7 @@ placement, ``capsys-default`` and ``capsys-evenly`` with Flink's two."""
 COLUMNS = ("policy", "time_s", "offered_per_s", "consumed_per_s", "backlog", "latency_s", "tasks", "workers")
 _AS_THEY_ARE: Mapping[str, float] = MappingProxyType({})
 _MB = float(1 << 20)
+_STANDSTILL = 1e-9  # of the capacity, where fixed seconds leave nothing of an interval
 _MANAGED_SHARE = 0.4  # share of a slot's memory; Flink's default
 
 
@@ -105,7 +109,8 @@ class Pool:
 class Start:
     """The deployment at the beginning.
 
-    A query, its tasks per operator, memory (MB) and cores of a slot, and the trigger interval (seconds; 0 without).
+    A query, its tasks per operator, memory (MB) and cores of a slot, the trigger interval (seconds; 0 without), and the
+    share of it that goes to what rows do not add to, with 1, 2, ... tasks.
     """
 
     model: QueryModel
@@ -113,6 +118,7 @@ class Start:
     memory_mb: float
     slot_cpus: float = 1.0
     batch_s: float = 0.0
+    batch_fixed: tuple[float, ...] = (0.0,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +244,7 @@ def replay_start(
             fleet=fleet and replace(fleet, task_memory_mb=unmanaged),
             keys=keys,
             batch_s=start.batch_s,
+            batch_fixed=start.batch_fixed,
         )
     currency = "" if fleet is None else fleet.currency
     return Replayed(start.model.name, trace, start.tasks, lines, currency, _partitions(start.model))
@@ -367,15 +374,19 @@ def planned_start(path: Path, rate: float | None = None) -> Start:
     allocated = None if chosen.allocation is None else chosen.allocation.tasks
     if allocated is None or set(allocated) != set(model.modelled):
         allocated = initial_tasks(model, max(chosen.budget.slots, len(model.modelled)), memory)
-    return Start(model, dict(allocated), memory, cpus, chosen.budget.interval_s if chosen.has_interval else 0.0)
+    if not chosen.has_interval:
+        return Start(model, dict(allocated), memory, cpus)
+    fixed = _fixed_share(planned.measurements, chosen)
+    return Start(model, dict(allocated), memory, cpus, chosen.budget.interval_s, fixed)
 
 
 def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan) -> QueryModel:
     """Model a query by the unit costs observed in the run nearest to a plan: by memory first, then by slots.
 
     Micro-batches scale as a whole, in slots; the planned slots carry just the plan's capacity. The partitions of state
-    are frozen: a slot works on whole ones, and more slots than partitions carry no more. A new deployment loads the
-    state from its checkpoint; its reads are part of what a record was seen to cost, so they cost nothing more here.
+    are frozen: fewer slots take whole ones in turns and pay the fixed seconds of a task at each, and more slots than
+    partitions carry no more. A new deployment loads the state from its checkpoint; its reads are part of what a record
+    was seen to cost, so they cost nothing more here.
     """
     nearest = nearest_run(runs, chosen.budget)
     seen = None if nearest is None else nearest.estimate.observation
@@ -391,21 +402,59 @@ def measured_model(name: str, runs: Sequence[Measurement], chosen: CapacityPlan)
     else:
         measured = measured_query(name, seen.operators, seen.edges or None)
     sources = measured.dataflow.sources
-    frozen = chosen.layout.stateful_partitions if chosen.has_interval and chosen.layout else None
-    fullest = 1.0 if frozen is None else float(task_shares(chosen.budget.slots, partitions=frozen).max())
-    evenness = 1.0 if frozen is None else 1 / (fullest * chosen.budget.slots)
+    frozen = _frozen(chosen)
+    slowdown = _slowdown(runs, chosen, frozen) if chosen.has_interval else (1.0,)
     return QueryModel(
         measured.dataflow,
         {
             name: OperatorModel(
-                replace(profile, cpu_s=profile.cpu_s * evenness),
+                profile,
                 partitions=frozen,
+                slowdown=slowdown,
                 state=_kept_state(seen, chosen.rate) if chosen.has_interval else None,
             )
             for name, profile in measured.profiles.items()
             if name not in sources
         },
     )
+
+
+def _slowdown(runs: Sequence[Measurement], chosen: CapacityPlan, frozen: int | None) -> tuple[float, ...]:
+    """Give what a record costs one of 1, 2, ... slots, relative to an even share of the plan's capacity.
+
+    The plan's capacity is that of its slots; on other slots it changes as by the parts of a batch. The slot that takes
+    most of the `frozen` partitions sets the pace.
+    """
+    planned, cpus = chosen.budget.slots, chosen.budget.profile.cpus
+    one_core = min(1.0, cpus) / cpus  # a simulated task uses no more, but the capacity is that of whole slots
+    if frozen is None:
+        return (one_core,)
+    counts = np.arange(1.0, max(frozen, planned) + 1)
+    fullest = np.ceil(frozen / counts) / frozen
+    carried = in_turns(_parts(runs), counts, np.full_like(counts, frozen), chosen.budget.interval_s)
+    most = carried[min(frozen, planned) - 1]  # more slots than partitions carry no more
+    carried = np.clip(carried, _STANDSTILL * most, most)
+    return tuple((one_core * carried[planned - 1] / (carried * fullest * planned)).tolist())
+
+
+def _fixed_share(runs: Sequence[Measurement], chosen: CapacityPlan) -> tuple[float, ...]:
+    """Give the share of a trigger interval that rows do not add to, with 1, 2, ... slots; 0 where it is not known."""
+    parts, planned, interval_s = _parts(runs), chosen.budget.slots, chosen.budget.interval_s
+    if parts is None or not carries(parts, np.array([float(planned)]), interval_s):
+        return (0.0,)
+    frozen = _frozen(chosen)
+    counts = np.arange(1.0, max(frozen or 1, planned) + 1)
+    partitions = counts if frozen is None else np.full_like(counts, frozen)
+    return tuple(np.minimum(parts.fixed_share(counts, partitions, interval_s, counts), 1.0).tolist())
+
+
+def _frozen(chosen: CapacityPlan) -> int | None:
+    return chosen.layout.stateful_partitions if chosen.has_interval and chosen.layout else None
+
+
+def _parts(runs: Sequence[Measurement]) -> MicroBatch | None:
+    fitted = fit_micro_batch(runs)
+    return batch_of(runs, fitted if fitted is not None and fitted.explains else None)
 
 
 def _kept_state(seen: Observation, rate: float) -> StateModel | None:

@@ -34,6 +34,13 @@ def test_busyness_within_bounds_changes_nothing():
     assert not needs_scaling(AutoscalerSettings(utilization_max=0.9), {"o": 0.0})
 
 
+def test_a_restart_counts_where_tasks_are_given_back_alone():
+    assert not needs_scaling(FLINK, {"o": 0.9}, {"o": 0.9 * 7 / 6})
+    assert needs_scaling(FLINK, {"o": 1.01}, {"o": 1.01 * 7 / 6})
+    assert not needs_scaling(FLINK, {"o": 0.36}, {"o": 0.36 * 7 / 6})
+    assert needs_scaling(FLINK, {"o": 0.33}, {"o": 0.33 * 7 / 6})
+
+
 def test_plans_leave_room_for_utilization_backlog_and_restart():
     assert planned_rates(CAPSYS, {"s": 700}, {"s": 1e6}) == {"s": 700}
     # 700 / 0.7 + (90,000 + 700 x 300) / 1800

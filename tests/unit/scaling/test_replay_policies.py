@@ -369,3 +369,66 @@ def test_sources_that_have_tasks_keep_them():
     placing = Controller(JustinPolicy(QUICK), profiles, 2, 4, strategy="caps")
     line = replay(RateTrace.constant(25_000, 100), query, placing, start, step_s=1.0)
     assert line.reconfigurations[-1].tasks == {"source": 3, "map": 3}
+
+
+@dataclass
+class Noting:
+    """Changes the tasks once, and notes the windows."""
+
+    interval_s: float = 5.0
+
+    def __post_init__(self):
+        self.windows = []
+
+    def decide(self, window, memory):
+        self.windows.append(window)
+        return ({"map": 2, "count": 1} if memory is None else None), True
+
+
+def test_a_step_in_which_the_deployment_comes_up_counts_only_the_seconds_worked():
+    noting = Noting()
+    model = replace(MODEL, operators={**MODEL.operators, "count": OperatorModel(OperatorProfile(1e-4, 0, 0, 1.0))})
+    line = replay(RateTrace.constant(400.0, 600.0), model, noting, ONE, restart_s=8.0, step_s=5.0, batch_s=5.0)
+    first, coming, *_ = noting.windows
+    assert coming.seconds == pytest.approx(7.0)
+    for window in noting.windows:
+        for counters in window.counters.values():
+            for processed, _, useful_s in counters:
+                assert processed / useful_s == pytest.approx(10_000.0)
+    assert first.busyness["count"] == pytest.approx(0.04)
+    assert coming.busyness["count"] == pytest.approx(400.0 * 15 / 7 * 1e-4)
+    assert line.busy[:4] == pytest.approx([0.04, 0.0, 0.2, 0.04])  # what came in two steps is worked off in 2 s
+
+
+@pytest.mark.parametrize(("load", "tasks"), [(0.9, 4), (0.99, 4), (1.02, 7), (0.36, 4), (0.33, 3)])
+def test_flink_keeps_its_tasks_up_to_full_utilization(load, tasks):
+    light = QueryModel(
+        Dataflow("one", (Operator("source", "source"), Operator("map", "map")), (Edge("source", "map"),)),
+        {"map": OperatorModel(OperatorProfile(1e-3, 0, 0, 1.0))},
+    )
+    policy = Ds2Policy(replace(FLINK, scale_down_interval_s=0.0))
+    decided = None
+    window, memory = window_at(light, 4, load), None
+    for _ in range(3):
+        answer, memory = policy.decide(window, memory)
+        decided = answer or decided
+        window = replace(window, now_s=window.now_s + 900.0)
+    assert (decided or window.tasks)["map"] == tasks
+
+
+def window_at(model, tasks, load):
+    """A window of `tasks` of 1,000 records/s each that are asked for a share of `load` of it."""
+    rate = 1000.0 * tasks * load
+    useful_s = 900.0 * min(1.0, load)
+    each = (1000.0 * useful_s, 1000.0 * useful_s, useful_s)
+    return Window(
+        now_s=3000.0,
+        deployed_s=0.0,
+        dataflow=model.dataflow,
+        tasks={"map": tasks},
+        source_rates={"source": rate},
+        backlog={"source": 0.0},
+        counters={"map": (each,) * tasks},
+        busyness={"map": min(1.0, load)},
+        seconds=900.0,
+    )

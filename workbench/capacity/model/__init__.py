@@ -6,7 +6,7 @@ from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, 
 from workbench.capacity.model.growth import Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
-from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
+from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch
 from workbench.capacity.model.model import LEVEL, MARGIN, MAX_SLOTS, Law, Model, least_integer
 from workbench.capacity.model.outliers import (
     Outliers,
@@ -48,6 +48,7 @@ __all__ = [
     "Readings",
     "ScalingLaw",
     "ScalingModel",
+    "StageLine",
     "Weights",
     "advise",
     "alike",

@@ -16,7 +16,7 @@ from workbench.capacity.planning.intervals import (
 from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest, prices, read_instances
-from workbench.capacity.planning.stages import source_share, unstaged_s
+from workbench.capacity.planning.stages import batch_of, in_turns, source_share, unstaged_s
 from workbench.capacity.planning.verdict import falls_short
 from workbench.capacity.planning.what_if import Answer, Question, ask, common_range
 from workbench.records import (
@@ -44,6 +44,7 @@ __all__ = [
     "Question",
     "Stage",
     "ask",
+    "batch_of",
     "capacity_at",
     "cheapest",
     "check_allocation",
@@ -53,6 +54,7 @@ __all__ = [
     "common_range",
     "falls_short",
     "follow",
+    "in_turns",
     "interval_points",
     "interval_speedups",
     "kubernetes_reserve",

@@ -44,11 +44,11 @@ from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_r
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest
-from workbench.capacity.planning.stages import lay_out, least_slots, source_share
+from workbench.capacity.planning.stages import batch_of, lay_out, least_slots, source_share
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
-from workbench.records import CapacityPlan, InstanceType, Measurement, Outage, Price, costed_run
+from workbench.records import CapacityPlan, InstanceType, Measurement, Outage, Price
 from workbench.workload import KeyFrequencies
 
 
@@ -133,12 +133,13 @@ def plan(
     points, rates = exploration.points, exploration.rates
     most = int(points[:, 1].max())
     budget, price = _filled(model, rate, gain, least_budget, price, most)
-    layout = lay_out(costed_run(runs), budget.slots, interval, rate, parts=model.batch)
+    parts = batch_of(runs, model.batch)
+    layout = lay_out(parts, budget.slots, interval, rate)
     frozen = None if layout is None else layout.stateful_partitions
     low_slots = low_layout = None
     if low_rate is not None:
-        low_slots = least_slots(model, budget, explored(low_rate, gain), margin, least, risk, frozen)
-        low_layout = lay_out(costed_run(runs), low_slots, interval, low_rate, parts=model.batch, frozen=frozen)
+        low_slots = least_slots(model, parts, budget, explored(low_rate, gain), margin, least, risk, frozen)
+        low_layout = lay_out(parts, low_slots, interval, low_rate, frozen)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.capacity.explore import Exploration
-from workbench.capacity.planning.stages import least_slots
+from workbench.capacity.planning.stages import batch_of, least_slots
 from workbench.records import CapacityPlan, Day
 
 STEP_S = 3600.0
@@ -44,8 +44,10 @@ def follow(
     many = max(1, round(step_s / every_s))
     highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
     frozen = budget.slots if plan.layout is not None and plan.layout.stateful_partitions is not None else None
+    model = exploration.model
+    parts = batch_of(exploration.measurements, model.batch)
     slots = [
-        least if rate <= 0 else least_slots(exploration.model, budget, rate / gain, plan.margin, least, risk, frozen)
+        least if rate <= 0 else least_slots(model, parts, budget, rate / gain, plan.margin, least, risk, frozen)
         for rate in highest
     ]
     price = plan.price

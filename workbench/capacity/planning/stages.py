@@ -1,14 +1,14 @@
 """The stages of a micro-batch as they were measured: their costs, their partitions in a plan, the source's share."""
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from workbench.capacity.model import MicroBatch, Model
+from workbench.capacity.model import Floats, MicroBatch, Model, StageLine, carries
 from workbench.capacity.planning.layout import micro_batch_layout
 from workbench.dataflow import Budget
-from workbench.records import BatchLayout, Measurement, Stage, stages_of
+from workbench.records import BatchLayout, Measurement, Stage, costed_run, stages_of
 
 _CANDIDATES = 10_000  # slot counts that are looked at; of more, as many at even distances
 
@@ -47,61 +47,83 @@ def source_share(measurements: Iterable[Measurement]) -> float | None:
     return statistics.median(shares) if shares else None
 
 
+def batch_of(runs: Sequence[Measurement], parts: MicroBatch | None) -> MicroBatch | None:
+    """Give the `parts` of a batch, or without them straight lines for the stages of the run that shows their costs.
+
+    None where no run does.
+    """
+    if parts is not None or not (stages := stages_of(measurement := costed_run(runs))):
+        return parts
+    lines = tuple(
+        StageLine(one.name, one.fixed_s, one.per_record_s, one.ratio, 1.0, stateful=one.stateful, source=one.source)
+        for one in stages
+    )
+    tasks = len(lines) * measurement.budget.slots
+    return MicroBatch(unstaged_s(measurement), 0.0, lines, error=0.0, readings=1, most_tasks=tasks)
+
+
+def in_turns(parts: MicroBatch | None, slots: Floats, frozen: Floats, interval_s: float) -> Floats:
+    """Compare what `slots` carry whose state keeps `frozen` partitions: in records/s by the parts, or else in any unit.
+
+    Slots that are fewer than the partitions take them in turns, and pay the fixed seconds of a task at each. The source
+    is read in a partition for each slot. Where the parts are unknown, or leave no rate at the last of `slots`, only the
+    turns count.
+    """
+    if parts is None or not carries(parts, slots[-1:], interval_s):
+        return np.asarray(frozen / np.ceil(frozen / slots))
+    return parts.rates(slots, frozen, interval_s, slots)
+
+
 def lay_out(
-    measurement: Measurement,
-    slots: int,
-    interval_s: float,
-    rate: float,
-    *,
-    parts: MicroBatch | None = None,
-    frozen: int | None = None,
+    parts: MicroBatch | None, slots: int, interval_s: float, rate: float, frozen: int | None = None
 ) -> BatchLayout | None:
-    """Lay out the stages at some slots; None where the measurement does not show what they cost.
+    """Lay out the stages at some slots; None where their parts of a batch are not known.
 
     Parameters
     ----------
-    measurement
-        Shows what the stages cost.
+    parts
+        Of a batch.
     slots, interval_s, rate
         Of the deployment: the records/s it is for.
-    parts
-        Of a batch, where they are known from all runs.
     frozen
         Partitions of the state that a checkpoint holds already; None: choose them.
     """
     if parts is None:
-        stages, fixed_s = stages_of(measurement), unstaged_s(measurement)
-    else:
-        counts = [frozen if line.stateful and frozen else slots for line in parts.stages]
-        fixed_s = parts.driver_s + parts.driver_task_s * sum(counts)
-        stages = tuple(
-            Stage(
-                line.name,
-                line.fixed_s,
-                line.per_row_s,
-                line.scale * (rate * interval_s / count) ** (line.power - 1),
-                stateful=line.stateful,
-                source=line.source,
-            )
-            for line, count in zip(parts.stages, counts, strict=True)
-        )
-    if not stages:
         return None
+    counts = [frozen if line.stateful and frozen else slots for line in parts.stages]
+    fixed_s = parts.driver_s + parts.driver_task_s * sum(counts)
+    stages = tuple(
+        Stage(
+            line.name,
+            line.fixed_s,
+            line.per_row_s,
+            line.scale * (rate * interval_s / count) ** (line.power - 1),
+            stateful=line.stateful,
+            source=line.source,
+        )
+        for line, count in zip(parts.stages, counts, strict=True)
+    )
     return micro_batch_layout(stages, slots, interval_s, rate=rate, batch_fixed_s=fixed_s, stateful_partitions=frozen)
 
 
 def least_slots(  # noqa: PLR0917
-    model: Model, budget: Budget, rate: float, margin: float, least: int, risk: float | None, frozen: int | None
+    model: Model,
+    parts: MicroBatch | None,
+    budget: Budget,
+    rate: float,
+    margin: float,
+    least: int,
+    risk: float | None,
+    frozen: int | None,
 ) -> int:
     """Give the least slots that carry `rate` with the state's partitions `frozen`, and at most those of `budget`.
-
-    Slots that are fewer than the partitions take them in turns, and pay the fixed seconds of a task at each. Without
-    the parts of a batch nothing is known of that, and the slots are those that would do with a partition each.
 
     Parameters
     ----------
     model
         Of the capacity.
+    parts
+        Of a batch; see `batch_of`.
     budget
         The most slots, their memory and the trigger interval.
     rate
@@ -113,14 +135,14 @@ def least_slots(  # noqa: PLR0917
     frozen
         Partitions of the state; None without any.
     """
-    memory, parts = budget.profile.memory_mb, model.batch
+    memory = budget.profile.memory_mb
     fewest = min(budget.slots, model.slots_for(rate, memory, margin, min_slots=least, risk=risk))
-    if parts is None or frozen is None:
+    if frozen is None or fewest == budget.slots:
         return fewest
     many = min(_CANDIDATES, budget.slots - fewest)
     slots = np.linspace(fewest, max(fewest, budget.slots - 1), many).round()
     counts = slots.astype(int).tolist()
-    whole = parts.rates(slots, slots, budget.interval_s)
-    in_turns = parts.rates(slots, np.full_like(slots, frozen), budget.interval_s, slots)
-    carried = model.capacities(memory, counts, risk) * in_turns / np.where(whole > 0, whole, np.inf)
+    whole = in_turns(parts, slots, slots, budget.interval_s)
+    kept = in_turns(parts, slots, np.full_like(slots, frozen), budget.interval_s)
+    carried = model.capacities(memory, counts, risk) * kept / np.where(whole > 0, whole, np.inf)
     return next((n for n, most in zip(counts, carried, strict=True) if most >= margin * rate), budget.slots)

@@ -22,9 +22,10 @@ PRICES = (InstanceType("small", "acme", "here", 4, 16384, 0.2, "USD", "a list", 
 
 
 def least(rate, most):
-    """Slots for a rate, tried one by one."""
+    """Slots for a rate, tried one by one: they take the partitions of the `most` slots in turns."""
     for slots in range(2, most):
-        if FOUND.model.predict([[600, slots]])[0] >= 1.1 * rate - 1e-6:
+        even = most / slots / math.ceil(most / slots)
+        if FOUND.model.predict([[600, slots]])[0] * even >= 1.1 * rate - 1e-6:
             return slots
     return most
 

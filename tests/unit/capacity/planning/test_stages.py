@@ -31,7 +31,7 @@ def in_stages(run):
         for number, one in enumerate(seen.operators)
     )
     costs = tuple(
-        OperatorCost(one.operator, 0.05, 2e-6, 0.0, 1.0, 1e6, 9, 3) for one in operators if one.kind != "source"
+        OperatorCost(one.operator, 0.001, 2e-6, 0.0, 1.0, 1e6, 9, 3) for one in operators if one.kind != "source"
     )
     estimate = replace(run.estimate, observation=replace(seen, operators=operators))
     return replace(run, estimate=estimate, costs=costs, tasks=None)
@@ -64,17 +64,7 @@ def test_the_states_partitions_are_those_of_the_planned_slots_and_stay(explorati
 
 
 def carried(engine, slots, partitions):
-    """What a restarted deployment carries: one partition of the source for each slot, the state's as they are."""
-
-    def fits(rate):
-        rows, waves = 2.0 * rate, math.ceil(partitions / slots)
-        reading, keeping = engine.task_s(SCAN, rows / slots), engine.task_s(STATE, rows / partitions)
-        return engine.driver_s + engine.driver_task_s * (slots + partitions) + reading + waves * keeping <= 2.0
-
-    low, high = 0.0, 1e9
-    for _ in range(100):
-        low, high = ((low + high) / 2, high) if fits((low + high) / 2) else (low, (low + high) / 2)
-    return low
+    return engine.carried(slots, partitions, 2.0)
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +90,34 @@ def test_the_capacity_and_the_low_slots_hold_for_the_partitions_that_are_frozen(
     assert day.slots == (slots, fewer)
 
 
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.7])
+def test_without_the_parts_the_low_slots_take_the_frozen_partitions_in_turns_too(share):
+    linear = Engine(stages=(SCAN, STATE | {"power": 1.0}))
+    found = conclude([with_costs(linear, n) for n in (1, 2, 4)], "measured", choice="edge")
+    assert found.model.batch is None
+    target = carried(linear, 8, 8) / 1.1 * 0.97
+    made = plan(found, target, memory_mb=[1024], low_rate=share * target)
+    assert carried(linear, made.low_slots, made.layout.stateful_partitions) > share * target
+    day = follow(found, made, [target, share * target], 3600.0)
+    assert day.slots == (made.budget.slots, made.low_slots)
+
+
+def with_costs(engine, slots):
+    """A run at one load, with the straight lines of its stages."""
+    run = engine.run(slots)
+    return replace(
+        run,
+        costs=tuple(
+            OperatorCost(stage["name"], stage["fixed_s"], stage["per_row_s"], 0.0, 1.0, None, 9, 3)
+            for stage in engine.stages
+        ),
+    )
+
+
 def test_very_many_slots_take_no_more_memory(batches):
     _, found = batches
     budget = replace(found.fitted_runs[-1].budget, slots=10**9)
-    slots = least_slots(found.model, budget, 3e4, 1.1, 1, None, 10**9)
+    slots = least_slots(found.model, found.model.batch, budget, 3e4, 1.1, 1, None, 10**9)
     assert 1 <= slots <= 10**9
 
 
