@@ -261,6 +261,18 @@ def test_rows_of_a_topic_that_two_branches_scan_count_once():
     assert rows_of({"sources": [*twice, other]}) == 18
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_rows_that_are_written_to_two_places_count_once(as_text):
+    """A foreachBatch with two writes reads its batch twice, and Spark counts the rows of both."""
+    kept = json.dumps if as_text else dict
+    start, end = {"orders": {"0": 100, "1": 50}}, {"orders": {"0": 160, "1": 90}}
+    source = {"description": "KafkaV2[Subscribe[orders]]", "startOffset": kept(start), "endOffset": kept(end)}
+    assert rows_of({"sources": [source | {"numInputRows": 200}]}) == 100
+    assert rows_of({"sources": [source | {"numInputRows": 99}]}) == 99  # a transaction's marker is no record
+    first = source | {"startOffset": None, "numInputRows": 200}
+    assert rows_of({"sources": [first]}) == 200  # its offsets do not say where it began
+
+
 def test_executors_that_are_gone_at_the_end_are_those_that_it_ran_on(tmp_path):
     gone = {"Event": "SparkListenerExecutorRemoved", "Executor ID": "0", "Timestamp": 1000 * (BEGUN + 5000)}
     log = list(events(a_day(0.5 * TRUE)))
@@ -301,7 +313,7 @@ def test_scatter_is_no_slope(tmp_path):
 def test_full_batches_of_a_backlog_are_no_peak(tmp_path):
     log = list(events(a_day(0.3 * TRUE)))
     for told in progress_of(log)[60:70]:
-        told["sources"][0]["numInputRows"] = int(1.8 * TRUE)
+        told["sources"][0] |= {"numInputRows": int(1.8 * TRUE), "endOffset": {"orders": {"0": int(1.8 * TRUE)}}}
         told["sources"][0]["metrics"] = {"avgOffsetsBehindLatest": "1200.0"}
         told["durationMs"]["triggerExecution"] = 1900
     found = headroom(read_log(written(tmp_path / "log", log)).batches, 2.0)

@@ -71,7 +71,7 @@ class BatchLog:
 
     @property
     def records(self) -> int:
-        """Rows that the sources gave; of one topic, or the workbench's own, once, however many branches read it."""
+        """Rows that the sources gave; of one topic, or the workbench's own, once, however often the query reads it."""
         return rows_of(self.progress)
 
     @property
@@ -93,7 +93,28 @@ def rows_of(progress: Mapping[str, Any]) -> int:
         return _released(own[0])
     # Two scans of a topic in one query take the same records.
     once = {_place(source) if _is_topic(source) else number: source for number, source in enumerate(sources)}
-    return sum(int(source.get("numInputRows") or 0) for source in once.values())
+    return sum(map(_read_once, once.values()))
+
+
+def _read_once(source: Mapping[str, Any]) -> int:
+    """Rows that a source gave: of a topic no more than its offsets advanced by.
+
+    Spark counts a row each time that it is read, so twice where ``foreachBatch`` writes a batch to two places.
+    """
+    read = int(source.get("numInputRows") or 0)
+    begun, ended = (_by_partition(source.get(name)) for name in ("startOffset", "endOffset"))
+    if not _is_topic(source) or not ended or ended.keys() != begun.keys():
+        return read
+    return max(0, min(read, sum(ended[place] - begun[place] for place in ended)))
+
+
+def _by_partition(offset: object) -> dict[tuple[str, str], int]:
+    """Give the offsets of a topic's partitions; none where they are not written as Spark's Kafka source does."""
+    try:
+        topics = json.loads(offset) if isinstance(offset, str) else offset
+        return {(name, number): int(at) for name, own in topics.items() for number, at in own.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 def _is_topic(source: Mapping[str, Any]) -> bool:
