@@ -225,6 +225,25 @@ def test_the_trigger_interval_is_seen(interval_s):
     assert trigger_interval([(start, 0.3 * interval_s) for start in skipped]) == interval_s
 
 
+@pytest.mark.parametrize("interval_s", [2.0, 10.0])
+@pytest.mark.parametrize("version", ["3.4", "3.5"])
+def test_rows_that_come_once_a_minute_do_not_hide_the_trigger_interval(tmp_path, interval_s, version):
+    """Triggers in between find nothing, and Spark logs one of them every ten seconds."""
+    log = list(application(4, "spark://m:7077"))
+    for number in range(30):
+        begun = BEGUN + 60 * number
+        log.append(progress(number, 1000 + 100 * number, begun, batch_s=0.4))
+        cleared_s = interval_s + 0.5  # of state, so that the trigger after it is late
+        log.append(progress(number, 0, begun + interval_s, batch_s=cleared_s))
+        log.append(progress(number, 0, begun + interval_s + cleared_s + 0.003, batch_s=0.01))
+        for idle_s in range(12 if interval_s == 2.0 else 30, 60, 10):
+            nothing = progress(number + 1, 0, begun + idle_s, batch_s=0.01)
+            told = {name: nothing["progress"][name] for name in ("id", "runId", "timestamp")}
+            idle = {"Event": nothing["Event"].replace("Progress", "Idle")} | told
+            log.append(nothing if version == "3.4" else idle)
+    assert read_log(written(tmp_path / "log", log)).interval_s == interval_s
+
+
 def test_no_trigger_interval_is_seen_where_batches_follow_each_other():
     starts, now = [], BEGUN
     for place in range(60):
