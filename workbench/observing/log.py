@@ -446,7 +446,7 @@ def _block(logs: Sequence[BatchLog], slots: int) -> Block:
     edges = operator_edges(alike, [operator.operator for operator in operators])
     seen = Observation(elapsed_s=elapsed_s, commanded_rate=due / elapsed_s, batches=tuple(batches),
                        operators=operators, samples=samples, edges=edges, executors=executor_paces(whole))  # fmt: skip
-    partitions = max(len(stage.tasks) for log in whole for stage in log.stages)
+    partitions = max(len(stage.tasks) for log in alike for stage in log.stages)
     return Block(slots, partitions, seen)
 
 

@@ -112,12 +112,13 @@ def test_batches_with_a_stage_of_their_own_change_no_other_operators(tmp_path):
                 event["Stage IDs"] = [*event["Stage IDs"], 10_000 + seen]
         if event["Event"] == "SparkListenerStageCompleted" and merges and event["Stage Info"]["Parent IDs"]:
             own = {"Stage ID": 10_000 + seen, "Stage Attempt ID": 0, "Parent IDs": [event["Stage Info"]["Stage ID"]]}
-            extra.append(task(10_000 + seen, 0, 1, 0.01, scans=False))
+            extra += [task(10_000 + seen, number, 1, 0.001, scans=False) for number in range(10)]
             extra.append(event | {"Stage Info": event["Stage Info"] | own})
     plain, merged = (read_log(written(tmp_path / name, one)) for name, one in (("plain", log), ("merged", extra)))
     for one, other in zip(plain.blocks, merged.blocks, strict=True):
         busy, own = one.observation.operators[0].busyness, other.observation.operators[0].busyness
         assert own == pytest.approx(busy, rel=0.15)
+        assert other.partitions == one.partitions == 4
 
 
 @pytest.mark.parametrize(
