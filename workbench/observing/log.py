@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -427,7 +427,9 @@ def _named(sink: str) -> str:
 
 
 def _seconds(timestamp: str) -> float:
-    return datetime.fromisoformat(timestamp).timestamp()
+    """Read a time; without a zone it is UTC, as all that Spark writes."""
+    read = datetime.fromisoformat(timestamp)
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def _block(logs: Sequence[BatchLog], slots: int) -> Block:

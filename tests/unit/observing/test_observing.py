@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import numpy as np
 import pytest
@@ -211,6 +212,19 @@ def test_progress_may_be_a_text_as_old_versions_write_it(tmp_path):
         for event in events(a_day(0.5 * TRUE))
     ]
     assert len(read_log(written(tmp_path / "log", old)).batches) == 115
+
+
+def test_times_without_a_zone_are_utc_wherever_the_log_is_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        log = list(events(a_day(0.5 * TRUE)))
+        for told in progress_of(log):
+            told["timestamp"] = told["timestamp"].removesuffix("Z")
+        assert read_log(written(tmp_path / "log", log)).batches[0].start_s == BEGUN + 2.0 * 6
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_batch_without_rows_is_no_batch(tmp_path):
