@@ -30,6 +30,7 @@ USEFUL = frozenset(
         "SparkListenerSQLAdaptiveExecutionUpdate",
         "QueryStartedEvent",
         "QueryProgressEvent",
+        "QueryIdleEvent",
         "QueryTerminatedEvent",
     }
 )

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Batch, Observation
 from workbench.observing.files import read_events
 from workbench.observing.memory import slot_memory_mb
-from workbench.observing.trigger import trigger_interval
+from workbench.observing.trigger import LATE_S, trigger_interval
 from workbench.redaction import redacted
 from workbench.testbed.spark import (
     BatchLog,
@@ -221,6 +221,8 @@ class _Seen:
     last: tuple[float, float] | None = None  # when the batch of this run that was recorded last began and ended
     last_id: int = -1
     run_id: str | None = None
+    fired: str | None = None  # the run whose trigger fired last
+    idle: list[float] = field(default_factory=list)  # when triggers that found nothing fired
     known: set[tuple[str, int]] = field(default_factory=set)
     ran_s: float = 0.0
     cpu_s: float = 0.0
@@ -261,6 +263,8 @@ class _Reading:
         elif kind == "QueryStartedEvent":
             self._of(event["id"]).name = shown(event.get("name") or "")
             self.events.take(event)
+        elif kind == "QueryIdleEvent":
+            self._fired(self._of(str(event["id"])), str(event["runId"]), _seconds(event["timestamp"]), found=False)
         else:
             committed = self.events.take(event)
             if kind == "QueryProgressEvent":
@@ -288,6 +292,13 @@ class _Reading:
     def _of(self, query_id: str) -> _Seen:
         return self.queries.setdefault(query_id, _Seen(query_id))
 
+    @staticmethod
+    def _fired(seen: _Seen, run: str, at_s: float, *, found: bool) -> None:
+        """Note when a trigger that found nothing fired, unless it did so at once: as the first of a run, or late."""
+        if run == seen.fired and not found and (seen.last is None or at_s > seen.last[1] + LATE_S):
+            seen.idle.append(at_s)
+        seen.fired = run
+
     def _progressed(self, told: Any, committed: tuple[str, BatchLog] | None) -> None:  # noqa: ANN401 - of a log
         progress = json.loads(told) if isinstance(told, str) else told
         seen = self._of(str(progress["id"]))
@@ -295,6 +306,7 @@ class _Reading:
         run, number = str(progress.get("runId")), int(progress["batchId"])
         duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
         rows, start_s = rows_of(progress), _seconds(progress["timestamp"])
+        self._fired(seen, run, start_s, found=bool(rows))
         last = seen.last if run == seen.run_id and seen.last is not None and seen.last[0] <= start_s else None
         seen.last = (start_s, start_s + max(0.0, min(duration_s, _MOST_S)))
         if not rows or (run, number) in seen.known:  # none, or in the file of progress events and in the log
@@ -370,7 +382,7 @@ class _Reading:
             self.spark,
             batches,
             tuple(_selected(seen.blocks)),
-            trigger_interval([(batch.start_s, batch.batch_s) for batch in batches]),
+            trigger_interval([(batch.start_s, batch.batch_s) for batch in batches], sorted({*seen.idle})),
             self._memory_mb(),
             float(self.task_cpus),
             seen.cpu_s / seen.ran_s if seen.ran_s else None,
@@ -415,7 +427,9 @@ def _named(sink: str) -> str:
 
 
 def _seconds(timestamp: str) -> float:
-    return datetime.fromisoformat(timestamp).timestamp()
+    """Read a time; without a zone it is UTC, as all that Spark writes."""
+    read = datetime.fromisoformat(timestamp)
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def _block(logs: Sequence[BatchLog], slots: int) -> Block:
@@ -434,7 +448,7 @@ def _block(logs: Sequence[BatchLog], slots: int) -> Block:
     edges = operator_edges(alike, [operator.operator for operator in operators])
     seen = Observation(elapsed_s=elapsed_s, commanded_rate=due / elapsed_s, batches=tuple(batches),
                        operators=operators, samples=samples, edges=edges, executors=executor_paces(whole))  # fmt: skip
-    partitions = max(len(stage.tasks) for log in whole for stage in log.stages)
+    partitions = max(len(stage.tasks) for log in alike for stage in log.stages)
     return Block(slots, partitions, seen)
 
 

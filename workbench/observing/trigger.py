@@ -3,44 +3,53 @@
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median_high
 
-_LATE_S, _LATE_SHARE = 0.06, 1 / 8  # a batch begins at most so long after its trigger; share of the interval
+LATE_S = 0.06
+"""A batch begins at most so long after its trigger, or after the batch before it if that was late."""
+
+_LATE_SHARE = 1 / 8  # of the interval
 _IN_TIME = 0.9  # share of the batches that waited for a trigger which must begin on one
 _FEWEST = 10  # of batches that waited: with fewer, chance would do
 _DIVISORS = range(1, 13)
 _GRID_S, _LEAST_S = 0.05, 0.25
 
 
-def trigger_interval(batches: Sequence[tuple[float, float]]) -> float | None:
+def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[float] = ()) -> float | None:
     """Find the trigger interval, seconds; None where no batch waited for a trigger, or none fits.
 
     Spark fires at whole multiples of the interval since 1970. Batches that begin as soon as the one before ends say
-    nothing; of the others nine in ten must begin on a multiple. The longest such interval is taken.
+    nothing; of the others nine in ten must begin on a multiple, and so must triggers that found nothing: where rows
+    come once a minute, batches do too, whatever the interval is. The longest such interval is taken.
 
     Parameters
     ----------
     batches
         (start, duration) of each, seconds, in order.
+    idle
+        When triggers that found nothing fired, seconds, in order: Spark logs one in ten seconds at most.
     """
     waited = [
         (after - start, after)
         for (start, duration), (after, _) in pairwise(batches)
-        if after > start + duration + _LATE_S
+        if after > start + duration + LATE_S
     ]
     if len(waited) < _FEWEST:
         return None
-    gaps = sorted(gap for gap, _ in waited)
-    base = gaps[len(gaps) // 2]
-    for divisor in _DIVISORS:
-        interval = round(base / divisor / _GRID_S) * _GRID_S
-        if interval < _LEAST_S:
-            return None
-        on_time = sum(
-            _late(start, interval) <= min(max(_LATE_S, interval / 50), _LATE_SHARE * interval) for _, start in waited
-        )
-        if on_time >= _IN_TIME * len(waited):
+    groups, bases = [[start for _, start in waited]], [median_high(gap for gap, _ in waited)]
+    if len(idle) >= _FEWEST:
+        groups.append(list(idle))
+        bases.append(median_high(after - before for before, after in pairwise(idle)))
+    tried = {round(base / divisor / _GRID_S) * _GRID_S for base in bases for divisor in _DIVISORS}
+    for interval in sorted((one for one in tried if one >= _LEAST_S), reverse=True):
+        if all(_in_time(starts, interval) for starts in groups):
             return round(interval, 6)
     return None
+
+
+def _in_time(starts: Sequence[float], interval: float) -> bool:
+    allowed = min(max(LATE_S, interval / 50), _LATE_SHARE * interval)
+    return sum(_late(start, interval) <= allowed for start in starts) >= _IN_TIME * len(starts)
 
 
 def _late(start: float, interval: float) -> float:

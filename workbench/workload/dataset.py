@@ -25,6 +25,8 @@ from workbench.workload.query import ENCODED, Dataset, EventClock
 BATCH_ROWS = 20_000
 SAMPLE_BYTES = 1 << 30
 _LATENESS = "__lateness_us"
+_US = 10**6
+_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, _US))  # below how many, and their number in a second
 _UTC_US = pa.timestamp("us", "UTC")
 _ZONE = re.compile(r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
 _HEAD_ROWS = 1000
@@ -45,15 +47,15 @@ class Replay:
         The replaced column; None when the data has no event time.
     complete
         Whether it holds the complete data set, or only the first `SAMPLE_BYTES`.
-    ticks_us
-        Microseconds per unit of an event time that is an integer.
+    per_s
+        Units in a second of an event time that is an integer.
     """
 
     path: str
     rows: int
     event_time: str | None
     complete: bool
-    ticks_us: int = 1
+    per_s: int = _US
 
     def schema(self) -> pa.Schema:
         """Columns of the data set; the event time is a timestamp, or an integer where it was one."""
@@ -85,21 +87,24 @@ class Replay:
             column = stored.column(name)
             if name == self.event_time:
                 kind = column.type
-                values = times // self.ticks_us if pa.types.is_integer(kind) else times
+                values = _in_units(times, _US, self.per_s) if pa.types.is_integer(kind) else times
                 column = pa.array(values.astype(np.int64)).cast(kind)
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def _ticks_us(source: pads.Dataset, schema: pa.Schema, event_time: str | None) -> int:
-    """Microseconds per unit of an integer event time; its size shows seconds, milliseconds or microseconds."""
+def _per_s(source: pads.Dataset, schema: pa.Schema, event_time: str | None) -> int:
+    """Units in a second of an integer event time, before 1970 or since; their number shows which they are."""
     if event_time is None or not pa.types.is_integer(schema.field(event_time).type):
-        return 1
-    largest = pc.max(source.head(BATCH_ROWS, columns=[event_time]).column(0)).as_py() or 0
-    for limit, ticks in ((10**11, 1_000_000), (10**14, 1_000)):
-        if largest < limit:
-            return ticks
-    return 1
+        return _US
+    ends = pc.min_max(source.head(BATCH_ROWS, columns=[event_time]).column(0)).as_py()
+    farthest = max(abs(end or 0) for end in ends.values())
+    return next((per_s for limit, per_s in _UNITS if farthest < limit), 10**9)
+
+
+def _in_units(times: npt.NDArray[np.int64], per_s: int, wanted: int) -> npt.NDArray[np.int64]:
+    """Convert `times` from units of which a second has `per_s` to those of which it has `wanted`."""
+    return times * (wanted // per_s) if wanted >= per_s else times // (per_s // wanted)
 
 
 def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
@@ -114,11 +119,11 @@ def prepare(dataset: Dataset, event_time: str | None, folder: Path) -> Replay:
         source = pads.dataset(_local(dataset), format=dataset.format)
         schema = _stored_schema(dataset, source.schema, event_time)
         target = folder / "dataset.arrow"
-        ticks_us = _ticks_us(source, schema, event_time)
-        rows, complete = _copy(source, schema, event_time, ticks_us, target)
+        per_s = _per_s(source, schema, event_time)
+        rows, complete = _copy(source, schema, event_time, per_s, target)
     if rows == 0:
         raise WorkbenchError(f"The dataset {dataset.path!r} is empty; give one with at least one row.")
-    return Replay(str(target), rows, event_time, complete, ticks_us)
+    return Replay(str(target), rows, event_time, complete, per_s)
 
 
 def check(dataset: Dataset, event_time: str | None) -> None:
@@ -186,7 +191,7 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
             ):
                 raise WorkbenchError(
                     f"The event-time column {event_time!r} of {dataset.path!r} is of type {kind}; "
-                    "it must be a timestamp, a date, ISO text or whole seconds, milliseconds or microseconds."
+                    "it must be a timestamp, a date, ISO text or whole seconds, or milli-, micro- or nanoseconds."
                 )
             kind = pa.int64() if pa.types.is_integer(kind) else _UTC_US
         elif pa.types.is_timestamp(kind):
@@ -202,7 +207,7 @@ def _stored_schema(dataset: Dataset, schema: pa.Schema, event_time: str | None) 
 
 
 def _copy(
-    source: pads.Dataset, schema: pa.Schema, event_time: str | None, ticks_us: int, target: Path
+    source: pads.Dataset, schema: pa.Schema, event_time: str | None, per_s: int, target: Path
 ) -> tuple[int, bool]:
     """Write batches of exactly `BATCH_ROWS` rows; return the number of rows and whether the copy is complete."""
     stored = schema.append(pa.field(_LATENESS, pa.int64())) if event_time else schema
@@ -217,7 +222,7 @@ def _copy(
                 break
             table = _typed(pa.Table.from_batches([batch]), schema, event_time)
             if event_time:
-                times = _event_times_us(table.column(event_time), ticks_us)
+                times = _event_times_us(table.column(event_time), per_s)
                 running = np.maximum(np.maximum.accumulate(times), latest_us)
                 latest_us = int(running[-1])
                 table = table.append_column(stored.field(_LATENESS), pa.array(running - times))
@@ -278,8 +283,8 @@ def _parsed(column: pa.ChunkedArray, event_time: str) -> pa.ChunkedArray:
         ) from error
 
 
-def _event_times_us(column: pa.ChunkedArray, ticks_us: int) -> npt.NDArray[np.int64]:
+def _event_times_us(column: pa.ChunkedArray, per_s: int) -> npt.NDArray[np.int64]:
     if pa.types.is_integer(column.type):
         values: npt.NDArray[np.int64] = column.to_numpy()
-        return values * ticks_us
+        return _in_units(values, per_s, _US)
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)

@@ -31,6 +31,8 @@ DISTINCT_DEVIATION = 0.02  # relative standard deviation requested from HyperLog
 _PLACEMENTS = 33
 _LOAD_FACTOR = 0.75  # of the sketch's hash map; its size is a power of two
 _ERROR_FACTOR = 3.5  # DataSketches: a count exceeds the true one by at most 3.5 / map size of all records
+# A quote within quotes is doubled, and a backslash is one, as where the data are replayed; Spark's own rule is another.
+_CSV = {"header": "true", "inferSchema": "true", "escape": '"'}
 
 
 @dataclass(frozen=True)
@@ -263,8 +265,7 @@ def _keys(spark: "SparkSession", data: "Dataset | DataFrame", column: str) -> "D
     """Return the column, named key."""
     if isinstance(data, Dataset):
         check(data, None)
-        options = {"header": "true", "inferSchema": "true"} if data.format == "csv" else {}
-        frame = spark.read.format(data.format).options(**options).load(data.path)
+        frame = spark.read.format(data.format).options(**(_CSV if data.format == "csv" else {})).load(data.path)
     else:
         frame = data
     names = frame.columns

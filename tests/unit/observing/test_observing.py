@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import numpy as np
 import pytest
@@ -112,12 +113,13 @@ def test_batches_with_a_stage_of_their_own_change_no_other_operators(tmp_path):
                 event["Stage IDs"] = [*event["Stage IDs"], 10_000 + seen]
         if event["Event"] == "SparkListenerStageCompleted" and merges and event["Stage Info"]["Parent IDs"]:
             own = {"Stage ID": 10_000 + seen, "Stage Attempt ID": 0, "Parent IDs": [event["Stage Info"]["Stage ID"]]}
-            extra.append(task(10_000 + seen, 0, 1, 0.01, scans=False))
+            extra += [task(10_000 + seen, number, 1, 0.001, scans=False) for number in range(10)]
             extra.append(event | {"Stage Info": event["Stage Info"] | own})
     plain, merged = (read_log(written(tmp_path / name, one)) for name, one in (("plain", log), ("merged", extra)))
     for one, other in zip(plain.blocks, merged.blocks, strict=True):
         busy, own = one.observation.operators[0].busyness, other.observation.operators[0].busyness
         assert own == pytest.approx(busy, rel=0.15)
+        assert other.partitions == one.partitions == 4
 
 
 @pytest.mark.parametrize(
@@ -212,6 +214,19 @@ def test_progress_may_be_a_text_as_old_versions_write_it(tmp_path):
     assert len(read_log(written(tmp_path / "log", old)).batches) == 115
 
 
+def test_times_without_a_zone_are_utc_wherever_the_log_is_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        log = list(events(a_day(0.5 * TRUE)))
+        for told in progress_of(log):
+            told["timestamp"] = told["timestamp"].removesuffix("Z")
+        assert read_log(written(tmp_path / "log", log)).batches[0].start_s == BEGUN + 2.0 * 6
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_a_batch_without_rows_is_no_batch(tmp_path):
     idle = [progress(1000 + place, 0, BEGUN + 1000 + place, batch_s=0.1) for place in range(50)]
     seen = read_log(written(tmp_path / "log", [*events(a_day(0.5 * TRUE)), *idle]))
@@ -223,6 +238,25 @@ def test_the_trigger_interval_is_seen(interval_s):
     starts = [BEGUN + place * interval_s + 0.004 * (place % 3) for place in range(0, 60, 1)]
     skipped = [start for place, start in enumerate(starts) if place % 7]
     assert trigger_interval([(start, 0.3 * interval_s) for start in skipped]) == interval_s
+
+
+@pytest.mark.parametrize("interval_s", [2.0, 10.0])
+@pytest.mark.parametrize("version", ["3.4", "3.5"])
+def test_rows_that_come_once_a_minute_do_not_hide_the_trigger_interval(tmp_path, interval_s, version):
+    """Triggers in between find nothing, and Spark logs one of them every ten seconds."""
+    log = list(application(4, "spark://m:7077"))
+    for number in range(30):
+        begun = BEGUN + 60 * number
+        log.append(progress(number, 1000 + 100 * number, begun, batch_s=0.4))
+        cleared_s = interval_s + 0.5  # of state, so that the trigger after it is late
+        log.append(progress(number, 0, begun + interval_s, batch_s=cleared_s))
+        log.append(progress(number, 0, begun + interval_s + cleared_s + 0.003, batch_s=0.01))
+        for idle_s in range(12 if interval_s == 2.0 else 30, 60, 10):
+            nothing = progress(number + 1, 0, begun + idle_s, batch_s=0.01)
+            told = {name: nothing["progress"][name] for name in ("id", "runId", "timestamp")}
+            idle = {"Event": nothing["Event"].replace("Progress", "Idle")} | told
+            log.append(nothing if version == "3.4" else idle)
+    assert read_log(written(tmp_path / "log", log)).interval_s == interval_s
 
 
 def test_no_trigger_interval_is_seen_where_batches_follow_each_other():
@@ -259,6 +293,18 @@ def test_rows_of_a_topic_that_two_branches_scan_count_once():
     other = source | {"description": "KafkaV2[Subscribe[items]]", "endOffset": {"items": {"0": 10}}}
     assert rows_of({"sources": twice}) == 9
     assert rows_of({"sources": [*twice, other]}) == 18
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_rows_that_are_written_to_two_places_count_once(as_text):
+    """A foreachBatch with two writes reads its batch twice, and Spark counts the rows of both."""
+    kept = json.dumps if as_text else dict
+    start, end = {"orders": {"0": 100, "1": 50}}, {"orders": {"0": 160, "1": 90}}
+    source = {"description": "KafkaV2[Subscribe[orders]]", "startOffset": kept(start), "endOffset": kept(end)}
+    assert rows_of({"sources": [source | {"numInputRows": 200}]}) == 100
+    assert rows_of({"sources": [source | {"numInputRows": 99}]}) == 99  # a transaction's marker is no record
+    first = source | {"startOffset": None, "numInputRows": 200}
+    assert rows_of({"sources": [first]}) == 200  # its offsets do not say where it began
 
 
 def test_executors_that_are_gone_at_the_end_are_those_that_it_ran_on(tmp_path):
@@ -301,7 +347,7 @@ def test_scatter_is_no_slope(tmp_path):
 def test_full_batches_of_a_backlog_are_no_peak(tmp_path):
     log = list(events(a_day(0.3 * TRUE)))
     for told in progress_of(log)[60:70]:
-        told["sources"][0]["numInputRows"] = int(1.8 * TRUE)
+        told["sources"][0] |= {"numInputRows": int(1.8 * TRUE), "endOffset": {"orders": {"0": int(1.8 * TRUE)}}}
         told["sources"][0]["metrics"] = {"avgOffsetsBehindLatest": "1200.0"}
         told["durationMs"]["triggerExecution"] = 1900
     found = headroom(read_log(written(tmp_path / "log", log)).batches, 2.0)

@@ -48,13 +48,14 @@ def test_any_slice_gives_the_same_rows_across_batches(tmp_path):
     assert rows(replay, BATCH_ROWS - 3, count + 5).column("n").to_pylist() == expected.tolist()
 
 
-@pytest.mark.parametrize("unit", [1, 1_000, 1_000_000])
-def test_an_integer_event_time_keeps_its_unit(tmp_path, unit):
-    base = 1_700_000_000
-    pq.write_table(pa.table({"at": [base * unit, (base + 5) * unit]}), tmp_path / "ints.parquet")
+@pytest.mark.parametrize("unit", [1, 1_000, 1_000_000, 1_000_000_000])
+@pytest.mark.parametrize("recorded", [1_700_000_000, -1_700_000_000])
+def test_an_integer_event_time_keeps_its_unit(tmp_path, unit, recorded):
+    pq.write_table(pa.table({"at": [recorded * unit, (recorded - 5) * unit]}), tmp_path / "ints.parquet")
     replay = prepare(Dataset.at(str(tmp_path / "ints.parquet")), "at", tmp_path)
+    base = 1_700_000_000
     clock = EventClock(base * 1_000_000, 0, 1_000_000)
-    assert rows(replay, 0, 2, clock).column("at").to_pylist() == [base * unit, (base + 1) * unit]
+    assert rows(replay, 0, 2, clock).column("at").to_pylist() == [base * unit, (base + 1 - 5) * unit]
 
 
 def test_json_lines_are_read(tmp_path):

@@ -1,18 +1,63 @@
 """Key frequencies as a value, and what ``workbench keys`` says of them."""
 
+import csv
 import math
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 from workbench.cli import keys
 from workbench.errors import WorkbenchError
 from workbench.scaling import advise_executors
-from workbench.workload import KeyFrequencies
+from workbench.workload import Dataset, EventClock, KeyFrequencies, prepare
+from workbench.workload.keys import _keys
 
 EXACT = KeyFrequencies(
     "auction", 1000, 5, ("a", "b", "c"), (400, 200, 100), 33, partition_shares={4: (0.1, 0.6, 0.2, 0.1)}
 )
 SKETCH = KeyFrequencies("auction", 1000, 0, ("a",), (400,), 61, "sketch", 7, 0.02)
+
+
+class Parser:
+    """Splits the lines of a CSV file as Spark's parser does: `escape` stands before a quote within quotes."""
+
+    columns = ("name", "city")
+
+    def __init__(self):
+        self.asked = {"escape": "\\"}
+
+    @property
+    def read(self):
+        return self
+
+    def format(self, _):
+        return self
+
+    def options(self, **asked):
+        self.asked |= asked
+        return self
+
+    def load(self, path):
+        double = self.asked["escape"] == '"'
+        with Path(path).open(newline="") as file:
+            self.rows = list(csv.reader(file, doublequote=double, escapechar=None if double else self.asked["escape"]))[
+                1:
+            ]
+        return self
+
+    def selectExpr(self, asked):  # noqa: N802 - Spark's name
+        return [row[self.columns.index(asked.split("`")[1])] for row in self.rows]
+
+
+@pytest.mark.parametrize("name", ['the "Blue, Red" inn', "C:\\"])
+def test_the_keys_of_a_csv_file_are_those_of_its_replay(tmp_path, name):
+    pyarrow.csv.write_csv(pa.table({"name": [name], "city": ["Ulm"]}), tmp_path / "inns.csv")
+    data = Dataset.at(str(tmp_path / "inns.csv"))
+    replayed = pa.Table.from_batches(prepare(data, None, tmp_path).batches(0, 1, EventClock(0, 0, 1.0)))
+    for column in ("name", "city"):
+        assert _keys(Parser(), data, column) == replayed.column(column).to_pylist()
 
 
 def test_what_follows_from_the_counts():

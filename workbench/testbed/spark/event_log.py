@@ -6,10 +6,11 @@ without a progress event are left out.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 _TASK_METRICS = {
@@ -22,16 +23,37 @@ _TASK_METRICS = {
     "shuffle_out_bytes": "Shuffle Write Metrics/Shuffle Bytes Written",
 }
 _KEPT_PLANS, _KEPT_BATCHES = 50, 50  # of batches that are not committed
+KEEPS_STATE: Mapping[str, str] = MappingProxyType(
+    {
+        "StateStoreSave": "aggregate",
+        "SessionWindowStateStoreSave": "session",
+        "StreamingSymmetricHashJoin": "join",
+        "FlatMapGroupsWithState": "state",
+        "FlatMapGroupsInPandasWithState": "state",
+        "TransformWithStateInPySpark": "state",
+        "TransformWithStateInPandas": "state",
+        "TransformWithState": "state",
+        "StreamingDeduplicate": "deduplicate",
+        "StreamingDeduplicateWithinWatermark": "deduplicate",
+        "StreamingGlobalLimit": "limit",
+    }
+)
+"""What a node of a plan that keeps state does, by its name."""
+
 _SILENT = ("WholeStageCodegen", "InputAdapter", "Exchange", "ColumnarToRow", "AQEShuffleRead")
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the physical plan that ran in a stage, with its accumulated metrics by name."""
+    """A node of the physical plan that ran in a stage, with its accumulated metrics by name.
+
+    `state` is its place among the plan's nodes that keep state, in the order of progress events; None if it keeps none.
+    """
 
     name: str
     text: str
     metrics: Mapping[str, int]
+    state: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +93,7 @@ class BatchLog:
 
     @property
     def records(self) -> int:
-        """Rows that the sources gave; of one topic, or the workbench's own, once, however many branches read it."""
+        """Rows that the sources gave; of one topic, or the workbench's own, once, however often the query reads it."""
         return rows_of(self.progress)
 
     @property
@@ -93,7 +115,28 @@ def rows_of(progress: Mapping[str, Any]) -> int:
         return _released(own[0])
     # Two scans of a topic in one query take the same records.
     once = {_place(source) if _is_topic(source) else number: source for number, source in enumerate(sources)}
-    return sum(int(source.get("numInputRows") or 0) for source in once.values())
+    return sum(map(_read_once, once.values()))
+
+
+def _read_once(source: Mapping[str, Any]) -> int:
+    """Rows that a source gave: of a topic no more than its offsets advanced by.
+
+    Spark counts a row each time that it is read, so twice where ``foreachBatch`` writes a batch to two places.
+    """
+    read = int(source.get("numInputRows") or 0)
+    begun, ended = (_by_partition(source.get(name)) for name in ("startOffset", "endOffset"))
+    if not _is_topic(source) or not ended or ended.keys() != begun.keys():
+        return read
+    return max(0, min(read, sum(ended[place] - begun[place] for place in ended)))
+
+
+def _by_partition(offset: object) -> dict[tuple[str, str], int]:
+    """Give the offsets of a topic's partitions; none where they are not written as Spark's Kafka source does."""
+    try:
+        topics: Any = json.loads(offset) if isinstance(offset, str) else offset
+        return {(name, number): int(at) for name, own in topics.items() for number, at in own.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 def _is_topic(source: Mapping[str, Any]) -> bool:
@@ -129,10 +172,45 @@ def _row_number(offset: str | dict[str, int] | None) -> int:
 
 @dataclass
 class _Running:
-    """A stage that is not complete: its tasks that ended, and the sums of what they counted."""
+    """A stage that is not complete: its tasks that ended and what each counted, by their index.
 
-    tasks: list[Task] = field(default_factory=list)
-    accumulated: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    Where an executor is lost with its output, its tasks run again, and their last run is the one that counts.
+    """
+
+    ended: dict[int, tuple[Task, Mapping[int, int]]] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return tuple(task for task, _ in self.ended.values())
+
+    @property
+    def accumulated(self) -> Mapping[int, int]:
+        sums: Counter[int] = Counter()
+        for _, counted in self.ended.values():
+            sums.update(counted)
+        return sums
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The batch that a stage belongs to, and the SQL executions whose plans have its nodes.
+
+    What ``foreachBatch`` runs has an execution of its own within the batch's, and nodes of both plans share its stages.
+    """
+
+    query: str
+    batch: int
+    executions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> "_Job":
+        own = int(properties["spark.sql.execution.id"])
+        root = int(properties.get("spark.sql.execution.root.id") or own)
+        return cls(
+            properties["sql.streaming.queryId"],
+            int(properties["streaming.sql.batchId"]),
+            (own, root)[: 1 + (own != root)],
+        )
 
 
 @dataclass
@@ -140,7 +218,9 @@ class Events:
     """What the events of a log say so far: it keeps what belongs to batches that are not committed, and no more."""
 
     _plans: dict[int, tuple[dict[str, Any], frozenset[int]]] = field(default_factory=dict)
-    _jobs: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+    _jobs: dict[int, _Job] = field(default_factory=dict)
+    _rdds: dict[int, int] = field(default_factory=dict)
+    _made_by: dict[int, int] = field(default_factory=dict)
     _owned: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
     _running: dict[tuple[int, int], _Running] = field(default_factory=lambda: defaultdict(_Running))
     _stages: dict[tuple[str, int], list[Stage]] = field(default_factory=lambda: defaultdict(list))
@@ -189,10 +269,12 @@ class Events:
     def _start(self, job: dict[str, Any]) -> None:
         properties = job.get("Properties") or {}
         if "streaming.sql.batchId" in properties:
-            batch = int(properties["streaming.sql.batchId"])
-            owner = properties["sql.streaming.queryId"], batch, int(properties["spark.sql.execution.id"])
+            owner = _Job.of(properties)
             self._jobs.update(dict.fromkeys(job["Stage IDs"], owner))
-            self._owned[owner[:2]] += job["Stage IDs"]
+            self._rdds.update(
+                {one["Stage ID"]: made for one in job.get("Stage Infos") or () if (made := _rdd(one)) is not None}
+            )
+            self._owned[owner.query, owner.batch] += job["Stage IDs"]
             while len(self._owned) > _KEPT_BATCHES:  # of a log without progress events nothing is ever committed
                 self._forget(next(iter(self._owned)))
 
@@ -216,6 +298,7 @@ class Events:
         self._stages.pop(owner, None)
         for stage in self._owned.pop(owner):
             self._jobs.pop(stage, None)
+            self._made_by.pop(self._rdds.pop(stage, -1), None)
 
     def _end(self, event: dict[str, Any]) -> None:
         """Add a task to its stage, if that is a query's."""
@@ -223,35 +306,37 @@ class Events:
         if job is None or not event.get("Task Metrics") or event["Task End Reason"]["Reason"] != "Success":
             return
         stage = self._running[event["Stage ID"], event["Stage Attempt ID"]]
-        _, scans = self._plans.get(job[-1], (None, frozenset()))
-        stage.tasks.append(_task(event, scans))
+        scans = frozenset[int]().union(*(self._plans[one][1] for one in job.executions if one in self._plans))
+        counted: Counter[int] = Counter()
         for update in event["Task Info"]["Accumulables"]:
             if update.get("Metadata") == "sql":
-                stage.accumulated[update["ID"]] += int(update.get("Update", 0))
+                counted[update["ID"]] += int(update.get("Update", 0))
+        stage.ended[event["Task Info"]["Index"]] = _task(event, scans), counted
 
     def _complete(self, info: dict[str, Any]) -> None:
         stage = self._running.pop((info["Stage ID"], info["Stage Attempt ID"]), _Running())
         job = self._jobs.get(info["Stage ID"])
         if job is None or info.get("Failure Reason"):
             return
-        query, batch, execution = job
-        plan, _ = self._plans.get(execution, (None, frozenset()))
-        seen = stage.accumulated
-        found = [
-            Node(name, text, {metric: seen[key] for key, metric in ids.items() if key in seen})
-            for name, text, ids in (_walk(plan) if plan else ())
-        ]
+        plans = [self._plans[one][0] for one in job.executions if one in self._plans]
+        found = [node for plan in plans for node in _nodes(plan, stage.accumulated)]
         nodes = tuple(node for node in found if node.metrics and not node.name.startswith(_SILENT))
-        self._stages[query, batch].append(
+        if info["Stage ID"] in self._rdds:
+            self._made_by[self._rdds[info["Stage ID"]]] = info["Stage ID"]
+        self._stages[job.query, job.batch].append(
             Stage(
                 info["Stage ID"],
-                tuple(info["Parent IDs"]),
+                tuple(map(self._who_made, info["Parent IDs"])),
                 info["Submission Time"] / 1000,
                 info["Completion Time"] / 1000,
-                tuple(stage.tasks),
+                stage.tasks,
                 nodes,
             )
         )
+
+    def _who_made(self, stage: int) -> int:
+        """Give the stage that made the output of `stage`: an earlier job's, if this one skipped it."""
+        return self._made_by.get(self._rdds.get(stage, -1), stage)
 
 
 @dataclass
@@ -293,6 +378,20 @@ class EventLog:
         """Executors that were removed so far, with the reason; see `expect`."""
         known = self._events.lost
         return {one: why for one, why in known.items() if self._expected is None or one in self._expected}
+
+
+def _rdd(info: Mapping[str, Any]) -> int | None:
+    """Give the id of a stage's last RDD, which a stage that is skipped shares with the one that made its output."""
+    rdds = info.get("RDD Info") or ()
+    return int(rdds[0]["RDD ID"]) if rdds else None
+
+
+def _nodes(plan: dict[str, Any], counted: Mapping[int, int]) -> Iterator[Node]:
+    states = 0
+    for name, text, ids in _walk(plan):
+        state = states if name in KEEPS_STATE else None
+        states += state is not None
+        yield Node(name, text, {metric: counted[key] for key, metric in ids.items() if key in counted}, state)
 
 
 def _walk(plan: dict[str, Any]) -> Iterator[tuple[str, str, dict[int, str]]]:

@@ -11,26 +11,17 @@ batches of the deployment so far.
 """
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
 from workbench.metrics import SOURCE, OperatorMetrics, TaskSample
-from workbench.testbed.spark.event_log import BatchLog, Stage
+from workbench.testbed.spark.event_log import KEEPS_STATE, BatchLog, Stage
 
 _KINDS = {
-    "StateStoreSave": "aggregate",
-    "SessionWindowStateStoreSave": "session",
-    "StreamingSymmetricHashJoin": "join",
-    "FlatMapGroupsWithState": "state",
-    "FlatMapGroupsInPandasWithState": "state",
-    "TransformWithStateInPySpark": "state",
-    "TransformWithStateInPandas": "state",
-    "TransformWithState": "state",
-    "StreamingDeduplicate": "deduplicate",
-    "StreamingDeduplicateWithinWatermark": "deduplicate",
-    "StreamingGlobalLimit": "limit",
+    **KEEPS_STATE,
     "ArrowEvalPython": "python",
     "BatchEvalPython": "python",
     "MapInArrow": "python",
@@ -38,8 +29,8 @@ _KINDS = {
     "MapInPandas": "python",
 }
 _PYTHON = ("python", "state")
-_STATE = frozenset(_KINDS.values()) - {"python"}
 _SCAN = "MicroBatchScan"
+_KEPT = "rocksdbSstFileSize"
 
 Labels = tuple[tuple[str, ...], ...]
 """What each stage of a batch does."""
@@ -242,7 +233,7 @@ def operator_metrics(
             tasks = work.stage.tasks
             records, seconds = sum(task.records_in for task in tasks), sum(work.seconds) - _source_seconds(work, source)
             samples.append(TaskSample(name, records / len(tasks), seconds / len(tasks)))
-    operators = [_with_state(metrics, index, batches, labels) for index, metrics in enumerate(operators)]
+    operators = [_with_state(metrics, index, whole) for index, metrics in enumerate(operators)]
     return (_source(reading, elapsed_s), *operators), tuple(samples)
 
 
@@ -299,13 +290,9 @@ def _summed(
     name: str, labels: Sequence[str], works: Sequence[_StageWork], taken: Sequence[float], elapsed_s: float
 ) -> OperatorMetrics:
     """Sum one operator's stages; `taken` is the seconds of each stage that belong to the source."""
-    per_partition: dict[int, int] = {}
-    for work in works:
-        for task in work.stage.tasks:
-            per_partition[task.partition] = per_partition.get(task.partition, 0) + task.records_in
     tasks = max((len(work.stage.tasks) for work in works), default=1)
-    records_in = sum(per_partition.values())
     all_tasks = [task for work in works for task in work.stage.tasks]
+    records_in = sum(task.records_in for task in all_tasks)
     records_out = sum(task.records_out for task in all_tasks) or sum(_rows_out(work.stage) for work in works)
     useful = sum(sum(work.seconds) for work in works) - sum(taken)
     source_cpu = sum(_share(work.cpu_s, seconds, work) for work, seconds in zip(works, taken, strict=True))
@@ -320,10 +307,19 @@ def _summed(
         true_processing_rate=records_in / useful if useful > 0 else None,
         cpu_s=sum(work.cpu_s for work in works) - source_cpu,
         shuffle_bytes=sum(task.shuffle_bytes for task in all_tasks),
-        key_skew=max(per_partition.values()) * tasks / records_in if records_in else None,
+        key_skew=_skew([work.stage for work in works]) if records_in else None,
         scans="scan" in labels,
         runs_python="python" in labels,
     )
+
+
+def _skew(stages: Sequence[Stage]) -> float:
+    """Give the records of the fullest partition over their mean, number of tasks by number: adaptive plans vary it."""
+    read: dict[int, Counter[int]] = defaultdict(Counter)
+    for stage in stages:
+        for task in stage.tasks:
+            read[len(stage.tasks)][task.partition] += task.records_in
+    return sum(count * max(own.values()) for count, own in read.items()) / sum(own.total() for own in read.values())
 
 
 def _rows_out(stage: Stage) -> int:
@@ -334,20 +330,22 @@ def _rows_out(stage: Stage) -> int:
     return 0
 
 
-def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWork], labels: Labels) -> OperatorMetrics:
-    """Add RocksDB's metrics to a stateful operator. Spark lists state operators sink first."""
-    stateful = [i for i, one in enumerate(labels) if _STATE & set(one)]
-    if index not in stateful:
+def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWork]) -> OperatorMetrics:
+    """Add RocksDB's metrics to an operator that keeps state: the sums over all its nodes that do."""
+    stages = [batch.log.stages[index] for batch in batches]
+    places = {node.state for stage in stages for node in stage.nodes if node.state is not None}
+    if not places:
         return metrics
-    from_sink = len(stateful) - 1 - stateful.index(index)
     totals: dict[str, float] = {}
     updated, kept = 0, None
     for batch in batches:
         states = batch.log.progress.get("stateOperators") or []
-        if from_sink < len(states):
-            updated += int(states[from_sink].get("numRowsUpdated") or 0)
-            custom = states[from_sink].get("customMetrics") or {}
-            kept = custom.get("rocksdbSstFileSize", kept)
+        own = [states[place] for place in sorted(places) if place < len(states)]
+        updated += sum(int(state.get("numRowsUpdated") or 0) for state in own)
+        counted = [state.get("customMetrics") or {} for state in own]
+        sizes = [custom[_KEPT] for custom in counted if _KEPT in custom]
+        kept = sum(map(int, sizes)) if sizes else kept
+        for custom in counted:
             for key, value in custom.items():
                 totals[key] = totals.get(key, 0.0) + float(value)
     hits, misses = totals.get("rocksdbReadBlockCacheHitCount", 0.0), totals.get("rocksdbReadBlockCacheMissCount", 0.0)
@@ -359,6 +357,6 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWor
         state_rows_updated=updated,
         cache_hit_rate=hits / (hits + misses) if hits + misses else None,
         state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,
-        state_kept_bytes=None if kept is None else int(kept),
+        state_kept_bytes=kept,
     )
     return OperatorMetrics(**fields)

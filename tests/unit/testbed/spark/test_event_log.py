@@ -303,3 +303,117 @@ def test_executors_that_were_replaced_before_they_were_used_are_not_lost(tmp_pat
     every = EventLog(tmp_path / "log")
     every.poll()
     assert set(every.lost) == {"0", "2"}
+
+
+def plan_of(execution, plan):
+    event = {"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": execution}
+    return event | {"sparkPlanInfo": plan}
+
+
+def job(*stages, execution=3, **properties):
+    known = {"streaming.sql.batchId": "0", "sql.streaming.queryId": QUERY, "spark.sql.execution.id": str(execution)}
+    return {"Event": "SparkListenerJobStart", "Stage IDs": list(stages), "Properties": known | properties}
+
+
+def counting(number, partition, *accumulators, read=0, wrote=0):
+    event = task(number, partition, read=read, wrote=wrote)
+    event["Task Info"]["Accumulables"] = [{"ID": one, "Update": "5", "Metadata": "sql"} for one in accumulators]
+    return event
+
+
+def state(updated, size):
+    return {"numRowsUpdated": updated, "customMetrics": {"rocksdbTotalBytesRead": size, "rocksdbSstFileSize": size}}
+
+
+def committed(log, events, *states):
+    """The batch of `events`, whose progress event lists `states`."""
+    told = progress()
+    told["progress"]["stateOperators"] = list(states)
+    write(log.path, [*events, told])
+    ((_, batch),) = log.poll()
+    return batch
+
+
+def operators_of(batch):
+    return operator_metrics([BatchWork(batch)], 2.0, 1.0, SourceCost())[0][1:]
+
+
+SCANNED = {7: "number of output rows"}
+
+
+@pytest.mark.parametrize(("left", "right"), [(4, 5), (5, 4)])
+def test_each_side_of_a_join_has_its_own_state(log, left, right):
+    """Spark lists the left side first, and which side's stage has the lower number is up to chance."""
+    sides = [
+        node("StateStoreSave", node("MicroBatchScan x", ids=SCANNED), ids={one: "time to commit"}) for one in (8, 9)
+    ]
+    plan = node("StreamingSymmetricHashJoin", *sides, ids={10: "time to commit"})
+    events = [plan_of(3, plan), job(left, right, 6)]
+    for number, accumulator, parents in ((right, 9, ()), (left, 8, ()), (6, 10, (left, right))):
+        events += [counting(number, 0, accumulator, read=10), stage(number, parents)]
+    batch = committed(log, events, state(1, 100), state(20, 2_000), state(300, 30_000))
+    updated = {
+        found.stage_id: one.state_rows_updated for found, one in zip(batch.stages, operators_of(batch), strict=True)
+    }
+    assert updated == {6: 1, left: 20, right: 300}
+
+
+def test_an_operator_with_two_nodes_that_keep_state_has_the_state_of_both(log):
+    """Duplicates are dropped by the key that is then counted: no shuffle is in between."""
+    dropped = node("StreamingDeduplicate", node("Exchange"), ids={9: "time to commit"})
+    plan = node("StateStoreSave", dropped, ids={8: "time to commit"})
+    events = [plan_of(3, plan), job(1), counting(1, 0, 8, 9, read=10), stage(1)]
+    (both,) = operators_of(committed(log, events, state(3, 100), state(10, 5_000)))
+    assert (both.state_rows_updated, both.state_bytes, both.state_kept_bytes) == (13, 5_100, 5_100)
+
+
+def test_what_foreach_batch_runs_is_the_work_of_the_querys_own_nodes(log):
+    """A write within foreachBatch has an execution of its own, whose plan knows the batch as existing rows only."""
+    own = node("Execute Append", node("Scan ExistingRDD", ids={20: "number of output rows"}))
+    events = [
+        BEGIN[0],
+        plan_of(4, own),
+        job(1, 2, execution=4, **{"spark.sql.execution.root.id": "3"}),
+        task(1, 0, scanned=100, wrote=40),
+        stage(1),
+        counting(2, 0, 8, 20, read=40),
+        stage(2, parents=[1]),
+    ]
+    scan, count = operators_of(committed(log, events, state(9, 1_500)))
+    assert (scan.scans, scan.records_in) == (True, 100)
+    assert (count.kind, count.state_bytes) == ("aggregate", 1_500)
+
+
+def test_a_task_that_ran_again_because_its_output_was_lost_counts_once(log):
+    lost = task(1, 1) | {"Task End Reason": {"Reason": "Resubmitted"}, "Task Metrics": None}
+    events = [*BEGIN, task(1, 0, scanned=100), task(1, 1, scanned=100), lost, task(1, 1, scanned=100), stage(1)]
+    (scan,) = operators_of(committed(log, events))
+    assert (scan.tasks, scan.records_in, scan.key_skew) == (2, 200, 1.0)
+
+
+def test_a_stage_is_fed_by_the_one_whose_output_it_takes_from_an_earlier_job(log):
+    """An adaptive plan runs each shuffle as a job, and the next job lists its stage under another number, skipped."""
+    made = [{"Stage ID": number, "RDD Info": [{"RDD ID": rdd}]} for number, rdd in ((1, 70), (2, 70), (3, 80))]
+    events = [
+        BEGIN[0],
+        job(1) | {"Stage Infos": made[:1]},
+        task(1, 0, scanned=100, wrote=40),
+        stage(1),
+        job(2, 3) | {"Stage Infos": made[1:]},
+        counting(3, 0, 8, read=40),
+        stage(3, parents=[2]),
+    ]
+    batch = committed(log, events, state(9, 1_500))
+    names = operator_names(stage_labels(batch.stages))
+    assert operator_edges([batch], names) == (("source", names[0]), names)
+
+
+def test_partitions_that_adaptive_plans_put_together_are_no_skew(log):
+    """Of two batches with equal partitions one is small, so Spark reads all of its partitions in one task."""
+    few = [*BEGIN, task(1, 0, scanned=100), stage(1), progress()]
+    many = [*BEGIN, *(task(1, number, scanned=25) for number in range(4)), stage(1), progress()]
+    write(log.path, few + many)
+    works = [BatchWork(batch) for _, batch in log.poll()]
+    scan = operator_metrics(works, 2.0, 1.0, SourceCost())[0][1]
+    assert scan.key_skew == pytest.approx(1.0)
+    assert (scan.tasks, scan.records_in) == (4, 200)
