@@ -33,8 +33,7 @@ from workbench.measuring import CapacityEstimator, Configuration, Deployed, meas
 from workbench.metrics import slow_executors
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import Cluster, find_java
-from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
+from workbench.testbed.spark import WITHOUT_FORKS, Cluster, compile_into, find_java
 
 SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
 WAIT_S = 300.0
@@ -48,9 +47,7 @@ def without_forks(folder):
     compile_into(folder / "classes", gateway.jvm)
     gateway.shutdown()
     settings = {
-        "spark.hadoop.fs.file.impl": FILE_SYSTEM,
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": ABSTRACT_FILE_SYSTEM,
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        **WITHOUT_FORKS,
         "spark.driver.extraClassPath": folder / "classes",
         "spark.executor.extraClassPath": folder / "classes",
     }

@@ -6,6 +6,7 @@ from workbench.testbed.spark.event_log import BatchLog, EventLog, Events, rows_o
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.left_over import left_over
 from workbench.testbed.spark.live import Meter
+from workbench.testbed.spark.local_files import WITHOUT_FORKS, compile_into
 from workbench.testbed.spark.look import look_at
 from workbench.testbed.spark.machine import usable_cores
 from workbench.testbed.spark.operators import BatchWork, SourceCost, operator_edges, operator_metrics
@@ -19,6 +20,7 @@ from workbench.testbed.spark.topic_feed import TopicRows
 __all__ = [
     "LOCAL",
     "SLOT_SHARE",
+    "WITHOUT_FORKS",
     "BatchLog",
     "BatchWork",
     "Cluster",
@@ -32,6 +34,7 @@ __all__ = [
     "SparkTestbed",
     "TopicRows",
     "batch_session",
+    "compile_into",
     "connector_jars",
     "executor_paces",
     "find_java",

@@ -7,12 +7,21 @@ leave permissions unchanged (the deployment's folder is private). Janino, the co
 them when a session starts.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 PACKAGE = "workbench"
-FILE_SYSTEM = f"{PACKAGE}.QuietFileSystem"
-ABSTRACT_FILE_SYSTEM = f"{PACKAGE}.QuietFs"
+_FILE_SYSTEM, _ABSTRACT_FILE_SYSTEM = f"{PACKAGE}.QuietFileSystem", f"{PACKAGE}.QuietFs"
+WITHOUT_FORKS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.hadoop.fs.file.impl": _FILE_SYSTEM,
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": _ABSTRACT_FILE_SYSTEM,
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    }
+)
+"""Spark's settings for the classes below, which must be on the class paths of the driver and the executors."""
 
 _SOURCE = f"""
 package {PACKAGE};
@@ -40,7 +49,7 @@ class QuietFs extends org.apache.hadoop.fs.DelegateToFileSystem {{
     }}
 }}
 """
-_CLASSES = (f"{PACKAGE}.QuietFiles", FILE_SYSTEM, ABSTRACT_FILE_SYSTEM)
+_CLASSES = (f"{PACKAGE}.QuietFiles", _FILE_SYSTEM, _ABSTRACT_FILE_SYSTEM)
 
 
 def compile_into(folder: Path, jvm: Any) -> None:  # noqa: ANN401 - py4j is not typed

@@ -20,7 +20,7 @@ from workbench.records import MEASURED, state_settings
 from workbench.testbed.spark.cluster import Cluster, beside_yours, check_room, cluster_conf, refused, stand_in
 from workbench.testbed.spark.connector import load_here, ship
 from workbench.testbed.spark.java import find_java
-from workbench.testbed.spark.local_files import ABSTRACT_FILE_SYSTEM, FILE_SYSTEM, compile_into
+from workbench.testbed.spark.local_files import WITHOUT_FORKS, compile_into
 from workbench.testbed.spark.spec import DeploymentSpec
 from workbench.testbed.spark.topic_feed import TopicRows
 
@@ -128,9 +128,7 @@ def _conf_here(budget: Budget, memory: Memory, folder: Path, disk: Path) -> dict
         ),
         "spark.driver.extraClassPath": str(folder / "classes"),
         "spark.executor.extraClassPath": str(folder / "classes"),
-        "spark.hadoop.fs.file.impl": FILE_SYSTEM,
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": ABSTRACT_FILE_SYSTEM,
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        **WITHOUT_FORKS,
     }
 
 
