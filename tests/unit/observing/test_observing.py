@@ -519,6 +519,17 @@ def test_an_event_that_is_not_as_spark_writes_it_is_left_out_and_counted(tmp_pat
     assert seen.facts["left out"].startswith("1 events")
 
 
+@pytest.mark.parametrize("place", [60, -1])
+@pytest.mark.parametrize("states", [5, [None], [{"customMetrics": {"rocksdbSstFileSize": None}}]])
+def test_work_that_is_not_as_spark_writes_it_is_left_out_and_counted(tmp_path, half, place, states):
+    log = list(events(a_day(0.5 * TRUE)))
+    progress_of(log)[place]["stateOperators"] = states
+    seen = read_log(written(tmp_path / "log", log))
+    assert len(seen.batches) == 115
+    assert len(seen.blocks) == len(read_log(half).blocks) - 1
+    assert seen.facts["left out"].startswith("1 events")
+
+
 def test_a_line_within_a_log_that_cannot_be_read_is_left_out(tmp_path):
     log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
     lines = log.read_text().splitlines(keepends=True)
