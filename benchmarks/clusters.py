@@ -1,6 +1,6 @@
 """A standalone cluster of two workers compared with the same budgets on this machine, and what a slow worker does.
 
-    python benchmarks/clusters.py [nexmark:q1 nexmark:q5] [--cpus .4] [--whole]
+    python benchmarks/clusters.py [nexmark:q1 nexmark:q5] [--cpus .4] [--whole] [--together] [--forks]
 
 The cluster comes from the PySpark package: a master and two workers of one counted core each, in network namespaces of
 their own. Each worker is limited to ``--cpus`` of a core once the query is deployed, its code warm, as the slots here

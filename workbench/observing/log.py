@@ -342,13 +342,16 @@ class _Reading:
             seen.open_block.append((log, slots))  # it marks the start of the next
 
     def _close(self, seen: _Seen) -> None:
-        """Sum the block that is open; a short one is dropped."""
-        logs = [log for log, _ in seen.open_block]
-        if len(logs) > _FEWEST_IN_BLOCK:
-            seen.blocks.append(_block(logs, seen.open_block[0][1]))
-            if len(seen.blocks) >= 2 * _KEPT_BLOCKS:
-                seen.blocks = list(_selected(seen.blocks))
-        seen.open_block = []
+        """Sum the block that is open; one that is short, or not as expected, is dropped."""
+        block, seen.open_block = seen.open_block, []
+        if len(block) <= _FEWEST_IN_BLOCK:
+            return
+        try:
+            seen.blocks.append(_block([log for log, _ in block], block[0][1]))
+        except _BROKEN:  # an event that is read only now
+            self.broken += 1
+        if len(seen.blocks) >= 2 * _KEPT_BLOCKS:
+            seen.blocks = list(_selected(seen.blocks))
 
     def query(self, wanted: str | None, path: str) -> RunningQuery:
         """Give the query that is asked for."""

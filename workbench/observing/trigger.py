@@ -13,6 +13,7 @@ _IN_TIME = 0.9  # share of the batches that waited for a trigger which must begi
 _FEWEST = 10  # of batches that waited: with fewer, chance would do
 _DIVISORS = range(1, 13)
 _GRID_S, _LEAST_S = 0.05, 0.25
+_TOLD_S = 10.0  # Spark logs a trigger that found nothing so long after the last one that it logged, or later
 
 
 def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[float] = ()) -> float | None:
@@ -20,14 +21,15 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
 
     Spark fires at whole multiples of the interval since 1970. Batches that begin as soon as the one before ends say
     nothing; of the others nine in ten must begin on a multiple, and so must triggers that found nothing: where rows
-    come once a minute, batches do too, whatever the interval is. The longest such interval is taken.
+    come once a minute, batches do too, whatever the interval is. The longest such interval is taken, and none where a
+    shorter one would have left the same log.
 
     Parameters
     ----------
     batches
         (start, duration) of each, seconds, in order.
     idle
-        When triggers that found nothing fired, seconds, in order: Spark logs one in ten seconds at most.
+        When triggers that found nothing fired, seconds, in order.
     """
     waited = [
         (after - start, after)
@@ -43,8 +45,15 @@ def trigger_interval(batches: Sequence[tuple[float, float]], idle: Sequence[floa
     tried = {round(base / divisor / _GRID_S) * _GRID_S for base in bases for divisor in _DIVISORS}
     for interval in sorted((one for one in tried if one >= _LEAST_S), reverse=True):
         if all(_in_time(starts, interval) for starts in groups):
-            return round(interval, 6)
+            rare = interval < bases[0] - _GRID_S  # only triggers that found nothing were so close to each other
+            return None if rare and _hides_shorter(interval) else round(interval, 6)
     return None
+
+
+def _hides_shorter(interval: float) -> bool:
+    """Whether triggers of fewer, whole seconds that found nothing are logged as far apart: every 12 s if every 3 s."""
+    shorter = (round(interval, 6) / divisor for divisor in _DIVISORS[1:])
+    return interval > _TOLD_S and any(one.is_integer() and interval - one < _TOLD_S for one in shorter)
 
 
 def _in_time(starts: Sequence[float], interval: float) -> bool:

@@ -187,8 +187,8 @@ def observe(
     interval_s = running.interval_s if interval_s is None else interval_s
     if interval_s is None:
         raise WorkbenchError(
-            f"The log does not show the trigger interval of {running.name}: its batches do not begin on a clock, for "
-            "they follow each other, or the query has the default trigger. Give the interval, in seconds.",
+            f"The log does not show the trigger interval of {running.name}: its batches follow each other, several "
+            "intervals would leave the same log, or the query has the default trigger. Give the interval, in seconds.",
             settings=("interval_s",),
         )
     running = replace(running, cpus=running.cpus if slot_cpus is None else slot_cpus)

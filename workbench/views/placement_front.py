@@ -103,13 +103,13 @@ def _carry(study: PlacementStudy, asked: Mapping[str, object]) -> str:
     more = f"Give the query more tasks: {tasks}." if tasks else ""
     if study.best.rate is not None and study.best.rate.resource == "task":
         return more or "Give the query more tasks."
-    return f"{more} Add a worker. Run: {_again(asked, **_with_a_worker(study.given))}".lstrip()
+    return f"{more} Add a worker. Run: {_again(asked, **_with_a_worker(study.given, asked))}".lstrip()
 
 
-def _with_a_worker(given: PlacementInput) -> dict[str, object]:
+def _with_a_worker(given: PlacementInput, asked: Mapping[str, object]) -> dict[str, object]:
     """Give the parameters of one more worker, as large as the smallest: whatever the input is, it takes all of them."""
     problem = given.problem
-    sizes = problem.speeds if any(speed != 1 for speed in problem.speeds) else ()
+    sizes = problem.speeds if "speeds" in asked or any(speed != 1 for speed in problem.speeds) else ()
     speeds = {"speeds": [*sizes, min(sizes)]} if sizes else {}
     return {"workers": problem.workers + 1, "slots": problem.slots, **speeds}
 

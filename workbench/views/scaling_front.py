@@ -83,7 +83,7 @@ def cares(
     if not data.price_unit:
         priced = {"prices": str(_PRICES), "instance": "c6i.xlarge"}
         reasons["No worker is priced, so cost is in core-hours."] = (
-            f"Choose a type of a price list. Run: {again(asked, **(priced | _own_prices(asked)))}"
+            f"Choose a type from a price list. Run: {again(asked, **(priced | _own_prices(asked)))}"
         )
     reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = (
         "Try the policy on the real job before you rely on it."

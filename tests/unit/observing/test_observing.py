@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -259,6 +260,37 @@ def test_rows_that_come_once_a_minute_do_not_hide_the_trigger_interval(tmp_path,
     assert read_log(written(tmp_path / "log", log)).interval_s == interval_s
 
 
+def once_a_minute(interval_s):
+    """Batches and logged idle triggers where rows come on the minute; Spark logs one of these in ten seconds."""
+    batches, idle, told_s = [], [], 0.0
+    for place in range(int(1800 / interval_s)):
+        start_s = BEGUN + place * interval_s + 0.004 * (place % 3)
+        if place * interval_s % 60 == 0:
+            batches.append((start_s, 0.4))
+            told_s = start_s + 0.4
+        elif start_s - told_s >= 10:
+            idle.append(start_s)
+            told_s = start_s
+    return batches, idle
+
+
+@pytest.mark.parametrize("interval_s", [3.0, 4.0, 6.0, 12.0])
+def test_no_trigger_interval_is_seen_where_several_leave_the_same_log(interval_s):
+    assert {round(after - before) for before, after in pairwise(once_a_minute(interval_s)[1])} <= {12, 24}
+    assert trigger_interval(*once_a_minute(interval_s)) is None
+
+
+@pytest.mark.parametrize("interval_s", [2.0, 5.0, 10.0, 15.0, 20.0, 30.0])
+def test_a_trigger_interval_that_no_shorter_one_looks_like_is_seen(interval_s):
+    assert trigger_interval(*once_a_minute(interval_s)) == interval_s
+
+
+def test_batches_that_come_every_twelve_seconds_show_that_interval():
+    starts = [BEGUN + 12 * place for place in range(120) if place % 5]
+    idle = [BEGUN + 12 * place for place in range(0, 120, 5)]
+    assert trigger_interval([(start, 0.4) for start in starts], idle) == 12
+
+
 def test_no_trigger_interval_is_seen_where_batches_follow_each_other():
     starts, now = [], BEGUN
     for place in range(60):
@@ -484,6 +516,17 @@ def test_an_event_that_is_not_as_spark_writes_it_is_left_out_and_counted(tmp_pat
     seen = read_log(written(tmp_path / "log", [*log[:200], broken, *log[200:]]))
     assert len(seen.batches) == 115
     assert seen.slots == 4
+    assert seen.facts["left out"].startswith("1 events")
+
+
+@pytest.mark.parametrize("place", [60, -1])
+@pytest.mark.parametrize("states", [5, [None], [{"customMetrics": {"rocksdbSstFileSize": None}}]])
+def test_work_that_is_not_as_spark_writes_it_is_left_out_and_counted(tmp_path, half, place, states):
+    log = list(events(a_day(0.5 * TRUE)))
+    progress_of(log)[place]["stateOperators"] = states
+    seen = read_log(written(tmp_path / "log", log))
+    assert len(seen.batches) == 115
+    assert len(seen.blocks) == len(read_log(half).blocks) - 1
     assert seen.facts["left out"].startswith("1 events")
 
 

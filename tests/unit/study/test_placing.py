@@ -261,6 +261,13 @@ def test_a_worker_more_has_a_size_where_sizes_differ(study):
     assert f"-p speeds '[2.0, {', '.join(['1.0'] * problem.workers)}]'" in remedy
 
 
+def test_a_worker_more_has_a_size_where_sizes_were_asked_for(study):
+    workers = study.given.problem.workers
+    more = replace(study, given=replace(study.given, rate=10 * study.best.rate.rate))
+    remedy = next(iter(cares(more, {"placement": "p.yaml", "speeds": [1.0] * workers}).values()))
+    assert f"-p speeds '[{', '.join(['1.0'] * (workers + 1))}]'" in remedy
+
+
 def test_a_search_that_ran_out_of_time_is_given_more(study):
     late = replace(study, front=replace(study.front, exhausted=False))
     of_search = "The search for plans to choose between ran out of time."
