@@ -43,8 +43,8 @@ _RULES = """
   {padding: 0.12rem 1rem 0.12rem 0; white-space: nowrap;}
 .workbench-cares {margin: 0.6rem 0 0.2rem; padding-left: 1.2rem; max-width: 60rem; overflow-wrap: anywhere;}
 .workbench-cares.workbench-cares code {display: inline-block; margin: 0.15rem 0; padding: 0.1rem 0.4rem;
-  font: 12px/1.45 ui-monospace, 'DejaVu Sans Mono', 'Liberation Mono', monospace; border: 1px solid var(--rule);
-  color: var(--ink); background: var(--paper); user-select: all;}
+  font: 12px/1.45 ui-monospace, 'DejaVu Sans Mono', 'Liberation Mono', monospace; border: 1px solid var(--rule, #999);
+  color: inherit; background: none; user-select: all;}
 .workbench-tabs {display: flex; flex-wrap: wrap; margin-top: 0.5rem; gap: 0 0.3rem;}
 .workbench-tabs input {position: absolute; opacity: 0; pointer-events: none;}
 .workbench-tabs label {padding: 0.2rem 0.8rem; border: 1px solid var(--rule); border-bottom: none;
