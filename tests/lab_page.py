@@ -45,6 +45,16 @@ def changes(page, chart, action):
             return
 
 
+def in_words(page, panel, chart):
+    """Wait until what `chart` draws is also there in words, which travel in a message of their own."""
+    unseen = panel.locator(".workbench-unseen").element_handle()
+    page.wait_for_function(
+        "([words, it]) => words.textContent.includes(it.layout.meta.alternative)",
+        arg=[unseen, chart.element_handle()],
+        timeout=PATIENCE_MS,
+    )
+
+
 def row_of(panel, description):
     """A control with what stands before it."""
     return panel.locator(".widget-inline-hbox", has=panel.page.get_by_text(description, exact=True))

@@ -1,7 +1,19 @@
 """The what-if panel in a real JupyterLab."""
 
 import pytest
-from lab_page import PATIENCE_MS, changes, drag, healthy, panel_with, picture, press, readout, row_of, whole_notebook
+from lab_page import (
+    PATIENCE_MS,
+    changes,
+    drag,
+    healthy,
+    in_words,
+    panel_with,
+    picture,
+    press,
+    readout,
+    row_of,
+    whole_notebook,
+)
 
 pytestmark = pytest.mark.browser
 # As on a machine so busy that every time limit in the page is over before anything has loaded.
@@ -31,8 +43,7 @@ def test_every_what_if_slider_changes_the_figure(run_notebook):
     drag(panel, "Target rate (records/s)", chart, -60)
     changes(page, chart, lambda: row_of(panel, "Worker type").locator("select").select_option("m6i.large"))
     assert readout(panel, "Price per worker and hour").text_content() == "0.096"  # not 0.095, the nearest step
-    words = panel.locator(".workbench-unseen").text_content()
-    assert chart.evaluate("it => it.layout.meta.alternative") in words
+    in_words(page, panel, chart)
     healthy(page)
     panel.scroll_into_view_if_needed()
     picture(page, "02_what_if", panel)
