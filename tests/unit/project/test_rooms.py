@@ -32,7 +32,7 @@ LOOKED_INTO = {
     "workbench.study.change",
     "workbench.study.local",
     "workbench.study.planned",
-    "workbench.study.scaling",
+    "workbench.study.start",
     "workbench.testbed.spark.cluster",
     "workbench.testbed.spark.connector",
     "workbench.testbed.spark.cores",
