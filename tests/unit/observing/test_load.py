@@ -6,7 +6,7 @@ from written_logs import TRUE, a_day, events, progress_of, written
 
 from workbench.observing import headroom, read_log
 from workbench.observing.load import load_of
-from workbench.observing.log import SeenBatch
+from workbench.observing.running_query import SeenBatch
 
 
 def test_full_batches_of_a_backlog_are_no_peak(tmp_path):
