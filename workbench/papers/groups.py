@@ -160,9 +160,8 @@ def _optimality(_: str) -> Reproduction:
     shares = tuple(100 * sum(use(job, capacity).gain for job in jobs) / best for use in algorithms.values())
     panel = Panel("Gain", "Algorithm", "Gain (% of the optimum)", "bars")
     return Reproduction(
-        f"On {_GRAPHS} random graphs TD reaches {shares[0]:.1f} % of the optimum and TL {shares[1]:.1f} %; "
-        "published, on "
-        "2000, are 93.1 and 85.9 %",
+        f"On {_GRAPHS} random graphs TD reaches {shares[0]:.1f} % of the optimum and TL {shares[1]:.1f} %; published, "
+        "on 2000, are 93.1 and 85.9 %",
         (panel,),
         (
             Series(panel.title, "paper", ("TD", "TL"), (93.1, 85.9), published=True),
@@ -223,8 +222,7 @@ def _figure_8(name: str) -> Reproduction:
     sums = {one.name: sum(value or 0.0 for value in one.y) for one in series}
     return Reproduction(
         f"On {name.lower()}, summed over capacities, TD-RS gains {100 * (sums['TD-RS'] / sums['TD-IMC'] - 1):.1f} % "
-        "more "
-        f"than TD-IMC, and TD-IMC {100 * (sums['TD-IMC'] / sums['TL'] - 1):.0f} % more than TL",
+        f"more than TD-IMC, and TD-IMC {100 * (sums['TD-IMC'] / sums['TL'] - 1):.0f} % more than TL",
         (panel,),
         tuple(series),
     )
@@ -269,8 +267,7 @@ def _figure_9(name: str) -> Reproduction:
 
 _TOPOLOGY = (
     "The text has topology and total traffic, only a drawing the division among edges, so the percentages differ. "
-    "Twelve "
-    "nodes; Storm assigns tasks in turn to as many nodes as TD uses."
+    "Twelve nodes; Storm assigns tasks in turn to as many nodes as TD uses."
 )
 PAPER = Paper(
     NAME,

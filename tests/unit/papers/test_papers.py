@@ -4,12 +4,13 @@ Tolerances are stated with each test; where a simulation is known to differ, its
 """
 
 import re
+from dataclasses import replace
 
 import benchmark_script
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.papers import PAPERS, Series, find_paper, recorded
+from workbench.papers import PAPERS, Series, capsys_scaling, find_paper, recorded, streambed
 
 HERE = [(paper, figure) for paper in PAPERS.values() for figure in paper.figures if figure.make is not None]
 
@@ -111,6 +112,11 @@ def test_table_ivs_slots_sustain_the_request_and_not_a_fifth_more(query):
             assert one.at(150.0) < 120.0
 
 
+def test_what_is_said_of_table_ivs_slots_follows_from_their_capacity(monkeypatch):
+    monkeypatch.setattr(streambed, "capacity", lambda *_: 0.9 * 15e6)
+    assert "q8 sustains at least 90 % of the requested rate" in made("streambed", "Figure 11", "q8").finding
+
+
 def test_budgets_sustain_their_estimate_and_no_more():
     found = made("streambed", "Figure 9", "q1")
     at, above = (panel.title for panel in found.panels)
@@ -173,6 +179,24 @@ def test_ds2_is_right_with_capsys_and_wrong_without():
     for strategy in ("Default", "Evenly"):
         cells = [one.at(f"{strategy} {step}") for one in found.series if not one.published for step in range(1, 5)]
         assert min(cells) < 100
+
+
+def test_what_is_said_of_table_4_follows_from_its_cells(monkeypatch):
+    assert "right in 8 of the eight cells" in made("capsys", "Table 4").finding
+    ours = recorded("capsys", "Table 4")
+    spoilt = (replace(ours[0], y=(80.0, *ours[0].y[1:])), *ours[1:])
+    monkeypatch.setattr(capsys_scaling, "recorded", lambda *_: spoilt)
+    assert "right in 7 of the eight cells" in made("capsys", "Table 4").finding
+
+
+@pytest.mark.parametrize("query", PAPERS["justin"].inputs)
+def test_memory_changes_in_the_figure_no_sooner_than_justin_runs_with_it(query):
+    """A reconfiguration at 3 min belongs to the time after it, for the tasks and for their memory."""
+    found = made("justin", "Figure 5", query)
+    for policy in ("DS2", "Justin, two levels", "Justin, three levels"):
+        memory = found.named(policy, "Managed memory of a task")
+        assert memory.at(3.0) == 158.0
+        assert found.named(policy, "Cores").at(3.0) == found.named(policy, "Cores").y[0]
 
 
 @pytest.mark.parametrize("query", PAPERS["justin"].inputs)
