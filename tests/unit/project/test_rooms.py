@@ -25,7 +25,6 @@ SEPARATE = {
 """Modules that are doors next to their package's."""
 
 LOOKED_INTO = {
-    "workbench.capacity.explore.exploration",
     "workbench.placement.methods",
     "workbench.study._drift",
     "workbench.study.carry_out",
@@ -48,8 +47,6 @@ LOOKED_INTO = {
     "workbench.testbed.spark.testbed",
     "workbench.testbed.spark.topic_feed",
     "workbench.views.widgets.live_log",
-    "workbench.views.widgets.what_if_panel",
-    "workbench.views.widgets.while_dragged",
     "workbench.workload.nexmark.inference",
     "workbench.workload.nexmark.queries",
 }
