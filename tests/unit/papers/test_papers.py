@@ -219,6 +219,15 @@ def test_justin_takes_no_more_steps_and_saves_memory_and_cores():
             assert ours.at(query) >= published.at(query)
 
 
+def test_the_tail_rises_where_little_work_meets_the_network_and_the_text_says_so():
+    found = made("elasticutor", "Figure 14")
+    rise = found.named("0.01 ms").at(256)
+    assert rise > 5
+    assert found.named("8 KB").at(256) < 1
+    assert f"{rise:.2g} at 0.01 ms" in found.finding
+    assert "does not appear" not in PAPERS["elasticutor"].figure("Figure 14").how
+
+
 def test_elasticutor_hardly_loses_with_shuffles_and_rc_does():
     found = made("elasticutor", "Figure 6")
     rates = {one.name: one for one in found.series if one.panel == "Throughput"}
