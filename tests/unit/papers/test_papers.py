@@ -5,6 +5,7 @@ Tolerances are stated with each test; where a simulation is known to differ, its
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import benchmark_script
 import pytest
@@ -217,6 +218,16 @@ def test_justin_takes_no_more_steps_and_saves_memory_and_cores():
         published, ours = both("justin", "Section 5.1", panel)
         for query in ("q11", "q8"):
             assert ours.at(query) >= published.at(query)
+
+
+def test_both_priorities_begin_with_the_same_allocation_as_the_paper_says():
+    found = made("groups", "Figure 4a")
+    by_traffic, by_significance = (one.y for one in found.series)
+    assert by_traffic[0] == by_significance[0]
+    assert len(set(by_significance[1:])) == 1
+    falls = [before - after for before, after in pairwise(by_traffic[:-1])]  # at the end the pairs are equal
+    assert falls == pytest.approx([falls[0]] * len(falls))
+    assert falls[0] > 0
 
 
 def test_the_tail_rises_where_little_work_meets_the_network_and_the_text_says_so():
