@@ -1,9 +1,10 @@
 """Observing: what a query that already runs sustains, from the logs it leaves, without a testbed."""
 
 from workbench.observing.as_measurement import as_measurement
+from workbench.observing.blocks import Block
 from workbench.observing.files import read_events
 from workbench.observing.headroom import Headroom, headroom
-from workbench.observing.log import Block, RunningQuery, SeenBatch, read_log
+from workbench.observing.log import RunningQuery, SeenBatch, read_log
 from workbench.observing.trigger import trigger_interval
 
 __all__ = [

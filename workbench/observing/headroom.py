@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.9
 _FEWEST = 20  # batches
+_HELD = 0.9  # share of the batches that left rows, from which it was a cap that held them
 _MOVED = 1.3  # 95 % over 5 % quantile of the rows, from which the load has moved
 _IN_BLOCK, _DRAWS = 8, 200
 _LEAST_DOUBT, _BENT = 0.06, 0.25  # deviation of ln rate: at no distance, and for each unit of ln(distance)
@@ -138,7 +139,7 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
 
     known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, behind, len(kept), interval_s,
                      load.admitted_rate, len(batches) - len(kept))  # fmt: skip
-    why = _too_little(rows, usual)
+    why = _too_little(rows, np.array([batch.left_rows for batch in kept]), usual)
     if why:
         return replace(known, why_not=why)
     fixed, per_row = _line(rows, seconds)
@@ -151,30 +152,36 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
         return replace(known, why_not=why)
     own, noise = _bootstrapped(rows, seconds, interval_s, seed)
     if per_row <= 0 or noise > _MOST_NOISE:
-        why = "larger batches took no longer than small ones, beyond their scatter: they hold too few rows to matter"
+        why = (
+            "larger batches did not take longer than small ones, beyond their scatter: they hold too few rows to "
+            "matter, or there are too few of them; give a log with more batches of both kinds"
+        )
         return replace(known, why_not=why)
     by_line = math.log((interval_s - fixed) / (per_row * interval_s))
     low, rate, high = _posterior(rows, seconds, interval_s, by_line, own)
     if rate * interval_s > _FARTHEST * largest:
         why = (
             f"a batch at the rate would hold more than {_FARTHEST} times the rows of the largest seen, and that far no "
-            "line can be trusted"
+            "line can be trusted; give a log whose load comes closer"
         )
         return replace(known, why_not=why)
     return replace(known, rate=rate, low=low, high=high, reach=rate * interval_s / largest)
 
 
-def _too_little(rows: Floats, slots: int) -> str:
+def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
     """Say why batches cannot show what a row costs; empty if they can."""
     if len(rows) < _FEWEST:
         return f"there are {len(rows)} batches on {slots:,} slots; it takes {_FEWEST}"
     least, most = np.quantile(rows, [0.05, 0.95])
-    if most < _MOVED * least:
-        return (
-            f"the load hardly moved, or a cap held it: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so "
-            "what a row costs cannot be separated from what a batch costs"
-        )
-    return ""
+    if most >= _MOVED * least:
+        return ""
+    why, remedy = "the load hardly moved, or a cap held it", "give a log of a whole day, or of a load that was changed"
+    if left.mean() >= _HELD:
+        why, remedy = "a cap held the batches (maxOffsetsPerTrigger)", "change the cap for an hour, then give that log"
+    return (
+        f"{why}: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what a row costs cannot be separated "
+        f"from what a batch costs; {remedy}"
+    )
 
 
 def _posterior(

@@ -10,32 +10,25 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.metrics import Batch, Observation
+from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, seconds_of, selected
 from workbench.observing.files import read_events
 from workbench.observing.memory import slot_memory_mb
 from workbench.observing.trigger import LATE_S, trigger_interval
 from workbench.redaction import redacted
 from workbench.testbed.spark import (
     BatchLog,
-    BatchWork,
     Events,
-    SourceCost,
-    executor_paces,
-    operator_edges,
-    operator_metrics,
     rows_of,
 )
 
 _IN_BLOCK = 10  # batches
 _FEWEST_IN_BLOCK = 4
-_KEPT_BLOCKS = 60
 _COLD = 5  # first batches of a start, whose code is not compiled yet
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
 _BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
@@ -69,20 +62,6 @@ class SeenBatch:
     since_s: float
     idle_s: float
     left_rows: bool = False
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive batches: what their operators did, on how many slots and partitions."""
-
-    slots: int
-    partitions: int
-    observation: Observation
-
-    @property
-    def rows(self) -> float:
-        """Source rows of a batch, their mean."""
-        return self.observation.consumed_records / max(1, len(self.observation.batches) - 1)
 
 
 @dataclass(frozen=True)
@@ -184,7 +163,10 @@ def read_log(path: str | Path, query: str | None = None, progress: str | Path | 
 
 
 def _progress_events(path: str | Path) -> Iterator[dict[str, Any]]:
-    """Give the progress events of a file, as a log would hold them."""
+    """Give the progress events of a file, as a log would hold them.
+
+    A last line that is torn is still being written, and before its first batch a query's progress is null.
+    """
     try:
         with Path(path).open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
@@ -192,8 +174,12 @@ def _progress_events(path: str | Path) -> Iterator[dict[str, Any]]:
                     continue
                 try:
                     progress = json.loads(line)
+                    if progress is None:
+                        continue
                     _ = progress["batchId"], progress["durationMs"], progress["sources"], progress["timestamp"]
                 except _BROKEN as error:
+                    if number > 1 and not line.endswith("\n"):
+                        return
                     raise _no_progress(path, number, error) from error
                 yield {"Event": "QueryProgressEvent", "progress": progress}
     except (OSError, UnicodeDecodeError) as error:
@@ -264,7 +250,7 @@ class _Reading:
             self._of(event["id"]).name = shown(event.get("name") or "")
             self.events.take(event)
         elif kind == "QueryIdleEvent":
-            self._fired(self._of(str(event["id"])), str(event["runId"]), _seconds(event["timestamp"]), found=False)
+            self._fired(self._of(str(event["id"])), str(event["runId"]), seconds_of(event["timestamp"]), found=False)
         else:
             committed = self.events.take(event)
             if kind == "QueryProgressEvent":
@@ -305,7 +291,7 @@ class _Reading:
         seen.name = seen.name or shown(progress.get("name") or "")
         run, number = str(progress.get("runId")), int(progress["batchId"])
         duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
-        rows, start_s = rows_of(progress), _seconds(progress["timestamp"])
+        rows, start_s = rows_of(progress), seconds_of(progress["timestamp"])
         self._fired(seen, run, start_s, found=bool(rows))
         last = seen.last if run == seen.run_id and seen.last is not None and seen.last[0] <= start_s else None
         seen.last = (start_s, start_s + max(0.0, min(duration_s, _MOST_S)))
@@ -347,11 +333,11 @@ class _Reading:
         if len(block) <= _FEWEST_IN_BLOCK:
             return
         try:
-            seen.blocks.append(_block([log for log, _ in block], block[0][1]))
+            seen.blocks.append(block_of([log for log, _ in block], block[0][1]))
         except _BROKEN:  # an event that is read only now
             self.broken += 1
-        if len(seen.blocks) >= 2 * _KEPT_BLOCKS:
-            seen.blocks = list(_selected(seen.blocks))
+        if len(seen.blocks) >= 2 * KEPT_BLOCKS:
+            seen.blocks = list(selected(seen.blocks))
 
     def query(self, wanted: str | None, path: str) -> RunningQuery:
         """Give the query that is asked for."""
@@ -384,7 +370,7 @@ class _Reading:
             self.application,
             self.spark,
             batches,
-            tuple(_selected(seen.blocks)),
+            tuple(selected(seen.blocks)),
             trigger_interval([(batch.start_s, batch.batch_s) for batch in batches], sorted({*seen.idle})),
             self._memory_mb(),
             float(self.task_cpus),
@@ -393,7 +379,7 @@ class _Reading:
             seen.sink,
             seen.starts,
             None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
-            self._facts(len(there)),
+            self._facts(len(there)) | _source_facts(seen, usual_slots(batches)),
         )
 
     def _facts(self, queries: int) -> dict[str, str]:
@@ -415,6 +401,19 @@ class _Reading:
         return slot_memory_mb(self.properties, cores // self.task_cpus, local=local)
 
 
+def _source_facts(seen: _Seen, slots: int) -> dict[str, str]:
+    """Say how many partitions the source has where they are not those of the shuffle, or too few for the slots."""
+    blocks = [block for block in seen.blocks if block.slots == slots]
+    reading = max((block.source_partitions for block in blocks), default=0)
+    if not reading or (reading >= slots and all(block.partitions == block.source_partitions for block in blocks)):
+        return {}
+    said = f"{reading:,}"
+    if reading < slots:
+        remedy = "set the source's option minPartitions" if any(map(is_topic, seen.sources)) else "give it more"
+        said += f": more slots than {reading:,} do not speed up reading; {remedy}"
+    return {"source partitions": said}
+
+
 def _behind(source: Mapping[str, Any]) -> float:
     """Rows of each partition, in the mean, that a batch left; 0 where the source does not say."""
     try:
@@ -427,44 +426,3 @@ def _named(sink: str) -> str:
     """Give the class of a sink that is described as ``package.Class$@1f`` alone."""
     described = re.fullmatch(r"(?:\w+\.)*(\w+)\$?@[0-9a-f]+", sink)
     return described[1] if described else sink
-
-
-def _seconds(timestamp: str) -> float:
-    """Read a time; without a zone it is UTC, as all that Spark writes."""
-    read = datetime.fromisoformat(timestamp)
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
-
-
-def _block(logs: Sequence[BatchLog], slots: int) -> Block:
-    """Sum the work of consecutive batches; the first only marks their start."""
-    whole = logs[1:]
-    starts = [_seconds(log.progress["timestamp"]) for log in logs]
-    elapsed_s = max(1e-9, starts[-1] - starts[0] + logs[-1].duration_s - logs[0].duration_s)
-    due, batches = -logs[0].records, []
-    for log, start in zip(logs, starts, strict=True):
-        due += log.records
-        batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
-    alike = _alike(whole)
-    works, share = [BatchWork(log) for log in alike], len(alike) / len(whole)
-    operators, samples = operator_metrics(works, share * elapsed_s, 1.0, SourceCost())
-    operators = tuple(operator for operator in operators if not operator.is_source)
-    edges = operator_edges(alike, [operator.operator for operator in operators])
-    seen = Observation(elapsed_s=elapsed_s, commanded_rate=due / elapsed_s, batches=tuple(batches),
-                       operators=operators, samples=samples, edges=edges, executors=executor_paces(whole))  # fmt: skip
-    partitions = max(len(stage.tasks) for log in alike for stage in log.stages)
-    return Block(slots, partitions, seen)
-
-
-def _alike(logs: Sequence[BatchLog]) -> list[BatchLog]:
-    """Give the batches with as many stages as most: a sink that merges or compacts now and then adds some."""
-    counts = Counter(len(log.stages) for log in logs)
-    most = max(counts, key=lambda stages: (counts[stages], -stages))
-    return [log for log in logs if len(log.stages) == most]
-
-
-def _selected(blocks: Iterable[Block]) -> Iterable[Block]:
-    """Give at most `_KEPT_BLOCKS` of `blocks`, spread evenly over their loads, in the order of these."""
-    ordered = sorted(blocks, key=lambda block: block.rows)
-    if len(ordered) <= _KEPT_BLOCKS:
-        return ordered
-    return [ordered[round(place * (len(ordered) - 1) / (_KEPT_BLOCKS - 1))] for place in range(_KEPT_BLOCKS)]

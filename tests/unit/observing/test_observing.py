@@ -199,6 +199,18 @@ def test_progress_events_stand_in_where_the_log_has_none(tmp_path):
         read_log(log, progress=lines)
 
 
+def test_a_file_of_progress_events_that_is_still_written_is_read_as_far_as_it_is_whole(tmp_path):
+    """A query that has not run a batch yet has null for its last progress."""
+    log = written(tmp_path / "log", application(4, "spark://m:7077"))
+    told = [json.dumps(one) + "\n" for one in progress_of(events(a_day(0.5 * TRUE)))]
+    lines = tmp_path / "progress.jsonl"
+    lines.write_text("".join(["null\n", "null\n", *told])[:-40])
+    assert len(read_log(log, progress=lines).batches) == 114
+    lines.write_text("".join(["null\n", *told[:50], told[50][:-40] + "\n", *told[51:]]))
+    with pytest.raises(WorkbenchError, match=r"Line 52 of .* is no progress event"):
+        read_log(log, progress=lines)
+
+
 def test_progress_that_is_told_twice_counts_once(tmp_path):
     log = written(tmp_path / "log", events(a_day(0.5 * TRUE)))
     told = [event["progress"] for event in events(a_day(0.5 * TRUE)) if "progress" in event]
@@ -301,6 +313,34 @@ def test_no_trigger_interval_is_seen_where_batches_follow_each_other():
     assert trigger_interval([(start, 0.1) for start, _ in starts]) is None  # they waited, but not for a clock
 
 
+def test_the_partitions_of_a_topic_are_not_those_of_the_shuffle(tmp_path):
+    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), readers=3, partitions=200)))
+    assert {(block.partitions, block.source_partitions) for block in seen.blocks} == {(200, 3)}
+    assert {block.observation.source_partitions for block in seen.blocks} == {3}
+    assert seen.facts["source partitions"] == (
+        "3: more slots than 3 do not speed up reading; set the source's option minPartitions"
+    )
+    parts = fit_micro_batch([as_measurement(seen, headroom(seen.batches, 2.0))])
+    assert parts.most_tasks == 203
+
+
+@pytest.mark.parametrize(("readers", "said"), [(4, None), (12, "12")])
+def test_a_source_with_partitions_enough_is_no_limit(tmp_path, readers, said):
+    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), readers=readers)))
+    assert seen.facts.get("source partitions") == said
+
+
+def test_a_source_that_is_no_topic_and_has_as_many_partitions_has_none_of_its_own(tmp_path):
+    """It is given more as slots are added, which a topic is not."""
+    log = [json.loads(json.dumps(event)) for event in events(a_day(0.5 * TRUE))]
+    topic = read_log(written(tmp_path / "topic", log))
+    for told in progress_of(log):
+        told["sources"][0]["description"] = "RateStreamV2[rowsPerSecond=1]"
+    generated = read_log(written(tmp_path / "log", log))
+    assert {block.observation.source_partitions for block in topic.blocks} == {4}
+    assert {block.observation.source_partitions for block in generated.blocks} == {None}
+
+
 def progress_of(log):
     return [event["progress"] for event in log if "progress" in event]
 
@@ -366,6 +406,22 @@ def test_slots_of_which_there_are_as_many_batches_are_the_later_ones_everywhere(
     seen = read_log(written(tmp_path / "log", [*first, added, *second]))
     assert seen.slots == 8
     assert headroom(seen.batches, 2.0).rate == pytest.approx(capacity(8, 2.0), rel=0.1)
+
+
+def test_a_cap_that_held_every_batch_is_named():
+    full = [batch(2.0 * n, 1.0 + 0.01 * (n % 3), 20_000, left_rows=True) for n in range(60)]
+    why = headroom(full, 2.0).why_not
+    assert why.startswith("a cap held the batches (maxOffsetsPerTrigger): nine in ten batches hold 20,000 to 20,000")
+    assert why.endswith("change the cap for an hour, then give that log")
+
+
+def test_few_larger_batches_are_not_said_to_take_no_longer():
+    """One catch-up: lines drawn without it have no slope."""
+    rows = [32_000] * 70 + [60_000] * 10 + [32_000] * 70
+    seen = [batch(2.0 * n, 0.4 + one / 25_000 + 0.01 * (n % 3), one) for n, one in enumerate(rows)]
+    found = headroom(seen, 2.0)
+    assert found.rate is None
+    assert "or there are too few of them; give a log with more batches of both kinds" in found.why_not
 
 
 def test_scatter_is_no_slope(tmp_path):
