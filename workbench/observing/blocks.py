@@ -1,7 +1,7 @@
 """Consecutive batches of a running query: what their operators did, on which slots and partitions."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -47,8 +47,18 @@ class Block:
         return _reading(self.observation.operators)
 
 
-def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
-    """Sum the work of consecutive batches; the first only marks their start."""
+def block_of(logs: Sequence[BatchLog], slots: int, retried: Container[int]) -> Block:
+    """Sum the work of consecutive batches; the first only marks their start.
+
+    Parameters
+    ----------
+    logs
+        In order.
+    slots
+        That they ran on.
+    retried
+        Stages that ran again after a failure, and then only the tasks whose output was lost.
+    """
     whole = logs[1:]
     starts = [seconds_of(log.progress["timestamp"]) for log in logs]
     elapsed_s = max(1e-9, starts[-1] - starts[0] + logs[-1].duration_s - logs[0].duration_s)
@@ -56,7 +66,8 @@ def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
     for log, start in zip(logs, starts, strict=True):
         due += log.records
         batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
-    alike = _alike(whole)
+    once = [log for log in whole if not any(stage.stage_id in retried for stage in log.stages)]
+    alike = _alike(once or whole)
     works, share = [BatchWork(log) for log in alike], len(alike) / len(whole)
     operators, samples = operator_metrics(works, share * elapsed_s, 1.0, SourceCost())
     operators = tuple(operator for operator in operators if not operator.is_source)

@@ -116,10 +116,11 @@ class RunningQuery:
 
 
 def usual_slots(batches: Sequence[SeenBatch]) -> int:
-    """Give the slots that most of `batches` ran on; ties go to the count met last, and without any it is 0."""
+    """Give the slots that most of `batches` ran on; ties go to the count met last, and where none is known it is 0."""
     counts: dict[int, int] = {}
     for batch in batches:
-        counts[batch.slots] = counts.get(batch.slots, 0) + 1
+        if batch.slots:
+            counts[batch.slots] = counts.get(batch.slots, 0) + 1
     return max(reversed(counts), key=lambda slots: counts[slots], default=0)
 
 
@@ -225,6 +226,7 @@ class _Reading:
     executors: dict[str, int] = field(default_factory=dict)  # cores
     cores: list[tuple[float, Counter[int]]] = field(default_factory=list)  # executors by their cores, from a time on
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
+    retried: set[int] = field(default_factory=set)  # stages that ran again after a failure
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
@@ -252,6 +254,8 @@ class _Reading:
         elif kind == "QueryIdleEvent":
             self._fired(self._of(str(event["id"])), str(event["runId"]), seconds_of(event["timestamp"]), found=False)
         else:
+            if kind == "SparkListenerStageCompleted" and event["Stage Info"]["Stage Attempt ID"]:
+                self.retried.add(event["Stage Info"]["Stage ID"])
             committed = self.events.take(event)
             if kind == "QueryProgressEvent":
                 self._progressed(event["progress"], committed)
@@ -268,11 +272,14 @@ class _Reading:
         self.cores.append((at_s, Counter(self.executors.values())))
 
     def _slots_at(self, time_s: float) -> int:
-        """Slots that there were at a time: progress events may be read after the log."""
+        """Slots that there were at a time: progress events may be read after the log.
+
+        Before the first executor that is known there are 0, which is unknown: compaction takes out those that are gone.
+        """
         place = bisect_right(self.cores, time_s, key=lambda one: one[0])
-        if not self.cores:
+        if not place:
             return 0
-        executors = self.cores[max(0, place - 1)][1].items()
+        executors = self.cores[place - 1][1].items()
         return sum(count * (cores // self.task_cpus) for cores, count in executors)  # no task runs on two executors
 
     def _of(self, query_id: str) -> _Seen:
@@ -333,7 +340,7 @@ class _Reading:
         if len(block) <= _FEWEST_IN_BLOCK:
             return
         try:
-            seen.blocks.append(block_of([log for log, _ in block], block[0][1]))
+            seen.blocks.append(block_of([log for log, _ in block], block[0][1], self.retried))
         except _BROKEN:  # an event that is read only now
             self.broken += 1
         if len(seen.blocks) >= 2 * KEPT_BLOCKS:

@@ -129,6 +129,7 @@ def test_batches_with_a_stage_of_their_own_change_no_other_operators(tmp_path):
         ({}, (4096 + 409.6) / 4),
         ({"spark.executor.memoryOverhead": "1g"}, 5120 / 4),
         ({"spark.executor.memoryOverheadFactor": "0.25"}, 5120 / 4),
+        ({"spark.executor.minMemoryOverhead": "1g"}, 5120 / 4),
         ({"spark.kubernetes.resource.type": "python"}, 4096 * 1.4 / 4),
         ({"spark.executor.pyspark.memory": "2048", "spark.executor.memoryOverhead": "0"}, 6144 / 4),
         ({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1073741824"}, (5120 + 409.6) / 4),
@@ -391,6 +392,16 @@ def test_executors_that_are_gone_at_the_end_are_those_that_it_ran_on(tmp_path):
     assert read_log(written(tmp_path / "bare", [*without, gone]), progress=lines).slots == 4
 
 
+def test_executors_that_compaction_took_out_leave_the_slots_unknown(tmp_path):
+    """The history server keeps those that live: three that came one after the other, in the middle of the log."""
+    log = [event for event in events(a_day(0.5 * TRUE), slots=12) if "Executor ID" not in event]
+    came = [{"Timestamp": 1000 * (BEGUN + 150) + number} for number in range(3)]
+    live = [executor(str(number), 4) | stamped for number, stamped in enumerate(came)]
+    seen = read_log(written(tmp_path / "log", [*log[:3], *live, *log[3:]]))
+    assert {batch.slots for batch in seen.batches} == {0, 12}
+    assert seen.slots == 12
+
+
 @pytest.mark.parametrize(("cores", "slots"), [((4,), 2), ((3, 3, 3, 3), 4), ((3, 5), 3), ((1, 4), 2)])
 def test_cores_that_a_task_takes_are_counted_in_each_executor_whenever_they_are_told(tmp_path, cores, slots):
     start, spark, environment, _, *log = events(a_day(0.5 * TRUE))
@@ -606,3 +617,66 @@ def test_a_log_without_progress_events_keeps_little():
         if "progress" not in event:
             kept.take(event)
     assert len(kept._stages) <= 51
+
+
+def retried(log):
+    """The log where every fifth batch lost its second stage halfway: the new attempt runs the missing tasks alone."""
+    jobs = 0
+    for event in log:
+        jobs += event["Event"] == "SparkListenerJobStart"
+        if jobs % 5 == 0 and event["Event"] == "SparkListenerTaskEnd" and event["Stage ID"] % 2:
+            again = event["Task Info"]["Index"] - 2
+            if again >= 0:
+                yield event | {"Stage Attempt ID": 1, "Task Info": event["Task Info"] | {"Index": again}}
+                continue
+        if jobs % 5 == 0 and event["Event"] == "SparkListenerStageCompleted" and event["Stage Info"]["Stage ID"] % 2:
+            yield event | {"Stage Info": event["Stage Info"] | {"Failure Reason": "FetchFailed"}}
+            yield event | {"Stage Info": event["Stage Info"] | {"Stage Attempt ID": 1}}
+            continue
+        yield event
+
+
+def test_a_stage_that_ran_again_in_part_does_not_count_as_a_whole(tmp_path, half):
+    """The tasks of its first attempt are not in it, so its batch says nothing of what an operator does."""
+    seen = read_log(written(tmp_path / "log", retried(events(a_day(0.5 * TRUE)))))
+    for one, other in zip(seen.blocks, read_log(half).blocks, strict=True):
+        ratio, whole = (
+            operators[1].records_in / operators[0].records_in
+            for operators in (one.observation.operators, other.observation.operators)
+        )
+        assert ratio == pytest.approx(whole, rel=0.001)
+
+
+def test_tasks_that_ran_twice_or_failed_count_once(tmp_path, half):
+    """Speculation: the slower one is killed, or both end."""
+    log = []
+    for event in events(a_day(0.5 * TRUE)):
+        if event["Event"] == "SparkListenerTaskEnd" and event["Task Info"]["Index"] < 2:
+            log += [event | {"Task End Reason": {"Reason": reason}} for reason in ("TaskKilled", "ExceptionFailure")]
+            log += [event] * event["Task Info"]["Index"]
+        log.append(event)
+    seen, plain = read_log(written(tmp_path / "log", log)), read_log(half)
+    assert seen.blocks == plain.blocks
+    assert seen.cpu_share == plain.cpu_share
+
+
+def test_fields_that_versions_add_or_write_as_text_change_nothing(tmp_path, half):
+    log = [json.loads(json.dumps(event)) for event in events(a_day(0.5 * TRUE))]
+    for told in progress_of(log):
+        told |= {"batchDuration": 7, "observedMetrics": {"of": {"schema": None}}, "processedRowsPerSecond": "NaN"}
+        told["durationMs"] |= {"latestOffset": 1, "commitBatch": 3, "commitOffsets": 2, "walCommit": 4}
+        told["stateOperators"] = [
+            {"numRowsUpdated": 3, "memoryUsedBytes": 1880, "customMetrics": {"loadedMapCacheHitCount": 10}}
+        ]
+        for offset in ("startOffset", "endOffset"):
+            told["sources"][0][offset] = json.dumps(told["sources"][0][offset])
+    assert read_log(written(tmp_path / "log", log)).batches == read_log(half).batches
+
+
+def test_batches_whose_tasks_compaction_took_out_still_show_the_rate(tmp_path, half):
+    log = list(events(a_day(0.5 * TRUE)))
+    gone = ("JobStart", "TaskEnd", "StageCompleted", "SQLExecutionStart")
+    compact = [one for place, one in enumerate(log) if place > len(log) // 2 or not one["Event"].endswith(gone)]
+    seen, whole = read_log(written(tmp_path / "log", compact)), read_log(half)
+    assert seen.batches == whole.batches
+    assert 0 < len(seen.blocks) < len(whole.blocks)
