@@ -8,13 +8,16 @@ Batches that began late, because the one before them took longer than the interv
 brings, so they show times beyond it: where there are any, nothing is extrapolated. Where the load never moved, a and b
 cannot be separated, and no rate is given.
 
-Two things are in doubt. The line's own coefficients: it is fitted again to blocks of batches drawn with replacement, so
-that neighbouring batches, which share their weather, count as one (a block bootstrap). And the bend: a line that holds
-up to the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is carried. Where both
-leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
-mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
-constants were set on logs of three queries of known capacity and then tried on a fourth
-(``benchmarks/observing.py``): that is few, so take the intervals of other kinds of query for a first estimate.
+Three things are in doubt. The line's own coefficients: it is fitted again to blocks of batches drawn with
+replacement, so that neighbouring batches, which share their weather, count as one (a block bootstrap). The bend: a
+line that holds up to the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is
+carried. And the weather of the busiest batches: where another load slows one batch after the other, they are few
+readings. What stays for half of a log is beyond what that log can show. Where these leave much open, what queries are
+like in general decides more: the fixed part takes some share of the busiest batches, mostly less than half of them,
+and every share means a rate. The answer is the posterior over these shares. The constants were set on logs of three
+queries of known capacity and then tried on a fourth (``benchmarks/observing.py``): that is few, so take the intervals
+of other kinds of query for a first estimate. ``benchmarks/observed_intervals.py`` tries them on simulated logs of
+many shapes.
 """
 
 import math
@@ -45,6 +48,7 @@ _SHARES = 400  # of the grid
 _BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
 _MOST_NOISE, _FARTHEST = 0.05, 20  # share of lines without a slope; rows over the largest batch's
 _ROUNDS = 10  # of reweighting
+_FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
 _OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
 
 
@@ -198,17 +202,35 @@ def _posterior(
     shares = shares[shares * y < interval_s]
     logs = np.log((interval_s - shares * y) / ((1 - shares) * y / x * interval_s))
     distance = math.log(max(1.0, interval_s / y))
-    bend = _BENT * distance
+    bend, weather = _BENT * distance, _weather(rows, seconds, int(busiest.sum()))
     off = (logs - by_line) / math.sqrt(own**2 + _LEAST_DOUBT**2 + bend**2)
     weights = beta.pdf(shares, _SHARE_ALPHA, _SHARE_BETA) * np.exp(-0.5 * off**2)
     if not weights.sum() > 0:  # the line is far from any share: it alone is left
         logs, weights = np.array([by_line]), np.array([1.0])
-    spread = math.hypot(_LEAST_DOUBT, bend / 2)
+    spread = math.hypot(_LEAST_DOUBT, bend / 2, weather)
     at = np.linspace(logs.min() - 3, logs.max() + 3, 2000)
     below = (weights / weights.sum()) @ ndtr((at[None, :] - logs[:, None]) / spread)
     ends = np.interp([(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], below, at)
     low, middle, high = (float(one) for one in np.exp(ends))
     return low, middle, high
+
+
+def _weather(rows: Floats, seconds: Floats, many: int) -> float:
+    """Deviation of the mean ln seconds of `many` batches that follow each other, and share what slowed them.
+
+    What the line leaves of a batch is taken to leave a part of itself to the next (first-order autoregression, with the
+    part that a fit hides from short logs put back).
+    """
+    fixed, per_row = _line(rows, seconds)
+    off = seconds / (fixed + per_row * rows) - 1
+    scale = 1.4826 * float(np.median(np.abs(off)))
+    off = np.clip(off, -_FAR * scale, _FAR * scale)
+    whole = float((off**2).sum())
+    if whole <= 0:
+        return 0.0
+    kept = float((off[1:] * off[:-1]).sum()) / whole
+    kept = min(_MOST_KEPT, kept + (1 + 4 * kept) / len(off)) if kept > 2 / math.sqrt(len(off)) else 0.0
+    return scale * math.sqrt(min(1.0, (1 + kept) / (1 - kept) / many))
 
 
 def _line(rows: Floats, seconds: Floats) -> tuple[float, float]:
