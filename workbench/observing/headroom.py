@@ -48,6 +48,7 @@ _SHARES = 400  # of the grid
 _BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
 _MOST_NOISE, _FARTHEST = 0.05, 20  # share of lines without a slope; rows over the largest batch's
 _ROUNDS = 10  # of reweighting
+_COEFFICIENTS, _MOST_HIDDEN = 2, 0.7  # of the line; share of the noise's variance that they take up at most
 _FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
 _OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
 
@@ -218,8 +219,8 @@ def _posterior(
 def _weather(rows: Floats, seconds: Floats, many: int) -> float:
     """Deviation of the mean ln seconds of `many` batches that follow each other, and share what slowed them.
 
-    What the line leaves of a batch is taken to leave a part of itself to the next (first-order autoregression, with the
-    part that a fit hides from short logs put back).
+    What the line leaves of a batch is taken to leave a part of itself to the next (first-order autoregression). What a
+    fit hides of that in a short log is put back.
     """
     fixed, per_row = _line(rows, seconds)
     off = seconds / (fixed + per_row * rows) - 1
@@ -230,7 +231,9 @@ def _weather(rows: Floats, seconds: Floats, many: int) -> float:
         return 0.0
     kept = float((off[1:] * off[:-1]).sum()) / whole
     kept = min(_MOST_KEPT, kept + (1 + 4 * kept) / len(off)) if kept > 2 / math.sqrt(len(off)) else 0.0
-    return scale * math.sqrt(min(1.0, (1 + kept) / (1 - kept) / many))
+    alike = (1 + kept) / (1 - kept)  # batches that are worth one reading
+    hidden = min(_MOST_HIDDEN, _COEFFICIENTS * alike / len(off))  # share of the variance that went into the line
+    return scale * math.sqrt(min(1.0, alike / many) / (1 - hidden))
 
 
 def _line(rows: Floats, seconds: Floats) -> tuple[float, float]:

@@ -47,4 +47,4 @@ def test_weather_that_lasts_is_more_doubt_than_weather_that_changes():
         ]
         found = headroom(seen, 2.0)
         widths.append(found.high / found.low)
-    assert widths[1] > 1.1 * widths[0]
+    assert widths[1] > 1.25 * widths[0]
