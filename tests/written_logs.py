@@ -29,8 +29,12 @@ def a_day(peak, batches=120, night=0.1):
 
 
 def events(rates, *, slots=4, interval_s=2.0, name="orders", query="q-1", run="r-1", driver_s=DRIVER_S, noise=0.03,
-           master="spark://m:7077", seed=0, begun=BEGUN, first=0, whole=True):  # fmt: skip
-    """Yield the events of a query that is offered `rates`, one of each interval; late batches take all that waits."""
+           master="spark://m:7077", seed=0, begun=BEGUN, first=0, whole=True,
+           readers=None, partitions=None):  # fmt: skip
+    """Yield the events of a query that is offered `rates`, one of each interval; late batches take all that waits.
+
+    `readers` and `partitions` are the tasks of its two stages; without them, each has as many as there are slots.
+    """
     rng = np.random.default_rng(seed)
     if whole:
         yield from application(slots, master)
@@ -43,7 +47,7 @@ def events(rates, *, slots=4, interval_s=2.0, name="orders", query="q-1", run="r
         batch_s = driver_s
         for stage_rows in (rows, SELECTIVITY * rows):
             batch_s += (TASK_S + ROW_S * stage_rows / slots) * math.exp(rng.normal(0, noise))
-        of = {"name": name, "query": query, "run": run}
+        of = {"name": name, "query": query, "run": run, "tasks": (readers or slots, partitions or slots)}
         yield from batch(number, rows, fires, ran_s=batch_s - driver_s, batch_s=batch_s, slots=slots, **of)
         number += 1
         following = math.floor(fires / interval_s) * interval_s + interval_s
@@ -67,7 +71,7 @@ def executor(name, cores):
     return {"Event": "SparkListenerExecutorAdded", "Executor ID": name, "Executor Info": {"Total Cores": cores}}
 
 
-def batch(number, rows, fires, *, ran_s, batch_s, slots, name, query, run):
+def batch(number, rows, fires, *, ran_s, batch_s, slots, name, query, run, tasks):
     execution = number + 1
     plan = node(
         "StateStoreSave",
@@ -86,12 +90,13 @@ def batch(number, rows, fires, *, ran_s, batch_s, slots, name, query, run):
         },
     }
     whole = 1 + SELECTIVITY
-    for stage, share in zip(stages, (1 / whole, SELECTIVITY / whole), strict=True):
+    for stage, share, many in zip(stages, (1 / whole, SELECTIVITY / whole), tasks, strict=True):
         scans = stage == stages[0]
         yield {"Event": "SparkListenerTaskStart", "Stage ID": stage}  # of no use
-        for partition in range(slots):
-            own = rows // slots + (partition < rows % slots)
-            yield task(stage, partition, own if scans else int(SELECTIVITY * own), share * ran_s, scans=scans)
+        each_s = share * ran_s / math.ceil(many / slots)
+        for partition in range(many):
+            own = rows // many + (partition < rows % many)
+            yield task(stage, partition, own if scans else int(SELECTIVITY * own), each_s, scans=scans)
         info = {"Stage ID": stage, "Stage Attempt ID": 0, "Parent IDs": [] if scans else [stages[0]]}
         times = {"Submission Time": int(1000 * fires), "Completion Time": int(1000 * (fires + share * ran_s))}
         yield {"Event": "SparkListenerStageCompleted", "Stage Info": info | times}

@@ -41,7 +41,12 @@ _VOCABULARY = (
         "cpu_s", "s", *_NONNEGATIVE, "CPU seconds of the operator's tasks, with Python workers and garbage collection"
     ),
     Metric("shuffle_bytes", "bytes", *_NONNEGATIVE, "bytes written to the shuffle, compressed"),
-    Metric("state_bytes", "bytes", *_NONNEGATIVE, "bytes read from and written to state, before compression"),
+    Metric(
+        "state_bytes",
+        "bytes",
+        *_NONNEGATIVE,
+        "bytes read from and written to state, before compression; undefined if the store does not count them",
+    ),
     Metric("state_rows_updated", "rows", *_NONNEGATIVE, "state rows written"),
     Metric("state_kept_bytes", "bytes", *_NONNEGATIVE, "state in files at the end, which a new deployment loads"),
     Metric("cache_hit_rate", "share", *_SHARE, "block cache hits / look-ups; undefined if the state fits the memtable"),
@@ -93,7 +98,7 @@ class OperatorMetrics:
     @property
     def keeps_state(self) -> bool:
         """Whether its tasks keep state between records."""
-        return self.state_bytes is not None
+        return self.state_bytes is not None or self.state_rows_updated is not None
 
     @property
     def selectivity(self) -> float | None:

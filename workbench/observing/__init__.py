@@ -1,10 +1,11 @@
 """Observing: what a query that already runs sustains, from the logs it leaves, without a testbed."""
 
 from workbench.observing.as_measurement import as_measurement
+from workbench.observing.blocks import Block
 from workbench.observing.files import read_events
 from workbench.observing.headroom import Headroom, headroom
 from workbench.observing.log import read_log
-from workbench.observing.running_query import Block, RunningQuery, SeenBatch
+from workbench.observing.running_query import RunningQuery, SeenBatch
 from workbench.observing.trigger import trigger_interval
 
 __all__ = [

@@ -1,11 +1,11 @@
-"""The work of operators, summed over blocks of consecutive batches; of these a selection over all loads is kept."""
+"""Consecutive batches of a running query: what their operators did, on which slots and partitions."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from workbench.metrics import Batch, Observation
-from workbench.observing.running_query import Block
-from workbench.observing.trigger import fired_s
+from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.testbed.spark import (
     BatchLog,
     BatchWork,
@@ -15,67 +15,90 @@ from workbench.testbed.spark import (
     operator_metrics,
 )
 
-BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
-"""Errors of reading an event that is not as Spark writes it."""
-
-_IN_BLOCK = 10  # batches
-_FEWEST_IN_BLOCK = 4
-_KEPT = 60
+KEPT_BLOCKS = 60
 
 
-class Blocks:
-    """The blocks of a query, as its batches come in; `broken` of them were not as Spark writes them."""
+@dataclass(frozen=True)
+class Block:
+    """Consecutive batches: what their operators did, on how many slots and partitions.
 
-    def __init__(self) -> None:
-        self.broken = 0
-        self._open: list[tuple[BatchLog, int]] = []
-        self._ended: list[Block] = []
+    Parameters
+    ----------
+    slots
+        Tasks that could run at once.
+    partitions
+        Of the state, or of the shuffles; of the source where the query has neither.
+    observation
+        With the source's own partitions where it has others than these, or is a topic.
+    """
 
-    def add(self, log: BatchLog, slots: int) -> None:
-        """Take the next batch, and the slots that it ran on: a block has the same throughout."""
-        if self._open and self._open[-1][1] != slots:
-            self.end()
-        self._open.append((log, slots))
-        if len(self._open) > _IN_BLOCK:
-            self.end()
-            self._open.append((log, slots))  # it marks the start of the next
-
-    def end(self) -> None:
-        """Sum the block that is open; one that is short, or not as expected, is dropped."""
-        block, self._open = self._open, []
-        if len(block) <= _FEWEST_IN_BLOCK:
-            return
-        try:
-            self._ended.append(_block([log for log, _ in block], block[0][1]))
-        except BROKEN:  # an event that is read only now
-            self.broken += 1
-        if len(self._ended) >= 2 * _KEPT:
-            self._ended = list(_selected(self._ended))
+    slots: int
+    partitions: int
+    observation: Observation
 
     @property
-    def selected(self) -> tuple[Block, ...]:
-        """Blocks spread evenly over all loads seen, in the order of these."""
-        return tuple(_selected(self._ended))
+    def rows(self) -> float:
+        """Source rows of a batch, their mean."""
+        return self.observation.consumed_records / max(1, len(self.observation.batches) - 1)
+
+    @property
+    def source_partitions(self) -> int:
+        """Tasks that read the source, of the scan that has the most; 0 if none was seen."""
+        return _reading(self.observation.operators)
 
 
-def _block(logs: Sequence[BatchLog], slots: int) -> Block:
-    """Sum the work of consecutive batches; the first only marks their start."""
+def block_of(logs: Sequence[BatchLog], slots: int, retried: Container[int]) -> Block:
+    """Sum the work of consecutive batches; the first only marks their start.
+
+    Parameters
+    ----------
+    logs
+        In order.
+    slots
+        That they ran on.
+    retried
+        Stages that ran again after a failure, and then only the tasks whose output was lost.
+    """
     whole = logs[1:]
-    starts = [fired_s(log.progress["timestamp"]) for log in logs]
+    starts = [seconds_of(log.progress["timestamp"]) for log in logs]
     elapsed_s = max(1e-9, starts[-1] - starts[0] + logs[-1].duration_s - logs[0].duration_s)
     due, batches = -logs[0].records, []
     for log, start in zip(logs, starts, strict=True):
         due += log.records
         batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
-    alike = _alike(whole)
+    once = [log for log in whole if not any(stage.stage_id in retried for stage in log.stages)]
+    alike = _alike(once or whole)
     works, share = [BatchWork(log) for log in alike], len(alike) / len(whole)
     operators, samples = operator_metrics(works, share * elapsed_s, 1.0, SourceCost())
     operators = tuple(operator for operator in operators if not operator.is_source)
     edges = operator_edges(alike, [operator.operator for operator in operators])
+    partitions = _partitions(operators)
+    reading = _reading(operators)
+    own = reading if reading and (reading != partitions or _of_topic(alike)) else None
     seen = Observation(elapsed_s=elapsed_s, commanded_rate=due / elapsed_s, batches=tuple(batches),
-                       operators=operators, samples=samples, edges=edges, executors=executor_paces(whole))  # fmt: skip
-    partitions = max(len(stage.tasks) for log in alike for stage in log.stages)
+                       operators=operators, samples=samples, edges=edges, executors=executor_paces(whole),
+                       source_partitions=own)  # fmt: skip
     return Block(slots, partitions, seen)
+
+
+def _partitions(operators: Sequence[OperatorMetrics]) -> int:
+    """Give the partitions of the operators that keep state; without any, of those that read no source; or of all."""
+    kept = [one.tasks for one in operators if one.keeps_state]
+    shuffled = [one.tasks for one in operators if not one.scans]
+    return max(kept or shuffled or [one.tasks for one in operators])
+
+
+def _reading(operators: Sequence[OperatorMetrics]) -> int:
+    return max((one.tasks for one in operators if one.scans), default=0)
+
+
+def _of_topic(logs: Sequence[BatchLog]) -> bool:
+    return any(is_topic(str(source.get("description"))) for source in logs[-1].progress["sources"])
+
+
+def is_topic(source: str) -> bool:
+    """Whether a source reads topics, by Spark's description of it."""
+    return source.startswith("KafkaV2")
 
 
 def _alike(logs: Sequence[BatchLog]) -> list[BatchLog]:
@@ -85,9 +108,15 @@ def _alike(logs: Sequence[BatchLog]) -> list[BatchLog]:
     return [log for log in logs if len(log.stages) == most]
 
 
-def _selected(blocks: Sequence[Block]) -> Sequence[Block]:
-    """Give at most `_KEPT` of `blocks`, spread evenly over their loads, in the order of these."""
+def selected(blocks: Iterable[Block]) -> Iterable[Block]:
+    """Give at most `KEPT_BLOCKS` of `blocks`, spread evenly over their loads, in the order of these."""
     ordered = sorted(blocks, key=lambda block: block.rows)
-    if len(ordered) <= _KEPT:
+    if len(ordered) <= KEPT_BLOCKS:
         return ordered
-    return [ordered[round(place * (len(ordered) - 1) / (_KEPT - 1))] for place in range(_KEPT)]
+    return [ordered[round(place * (len(ordered) - 1) / (KEPT_BLOCKS - 1))] for place in range(KEPT_BLOCKS)]
+
+
+def seconds_of(timestamp: str) -> float:
+    """Read a time; without a zone it is UTC, as all that Spark writes."""
+    read = datetime.fromisoformat(timestamp)
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()

@@ -8,13 +8,16 @@ Batches that began late, because the one before them took longer than the interv
 brings, so they show times beyond it: where there are any, nothing is extrapolated. Where the load never moved, a and b
 cannot be separated, and no rate is given.
 
-Two things are in doubt. The line's own coefficients: it is fitted again to blocks of batches drawn with replacement, so
-that neighbouring batches, which share their weather, count as one (a block bootstrap). And the bend: a line that holds
-up to the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is carried. Where both
-leave much open, what queries are like in general decides more: the fixed part takes some share of the busiest batches,
-mostly less than half of them, and every share means a rate. The answer is the posterior over these shares. The
-constants were set on logs of three queries of known capacity and then tried on a fourth
-(``benchmarks/observing.py``): that is few, so take the intervals of other kinds of query for a first estimate.
+Three things are in doubt. The line's own coefficients: it is fitted again to blocks of batches drawn with
+replacement, so that neighbouring batches, which share their weather, count as one (a block bootstrap). The bend: a
+line that holds up to the busiest batch need not hold beyond, so the doubt grows with the logarithm of how far it is
+carried. And the weather of the busiest batches: where another load slows one batch after the other, they are few
+readings. What stays for half of a log is beyond what that log can show. Where these leave much open, what queries are
+like in general decides more: the fixed part takes some share of the busiest batches, mostly less than half of them,
+and every share means a rate. The answer is the posterior over these shares. The constants were set on logs of three
+queries of known capacity and then tried on a fourth (``benchmarks/observing.py``): that is few, so take the intervals
+of other kinds of query for a first estimate. ``benchmarks/observed_intervals.py`` tries them on simulated logs of
+many shapes.
 """
 
 import math
@@ -36,6 +39,7 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.9
 _FEWEST = 20  # batches
+_HELD = 0.9  # share of the batches that left rows, from which it was a cap that held them
 _MOVED = 1.3  # 95 % over 5 % quantile of the rows, from which the load has moved
 _IN_BLOCK, _DRAWS = 8, 200
 _LEAST_DOUBT, _BENT = 0.06, 0.25  # deviation of ln rate: at no distance, and for each unit of ln(distance)
@@ -44,6 +48,8 @@ _SHARES = 400  # of the grid
 _BUSIEST = 0.7  # quantile of the rows from which batches are the busiest
 _MOST_NOISE, _FARTHEST = 0.05, 20  # share of lines without a slope; rows over the largest batch's
 _ROUNDS = 10  # of reweighting
+_COEFFICIENTS, _MOST_HIDDEN = 2, 0.7  # of the line; share of the noise's variance that they take up at most
+_FAR, _MOST_KEPT = 3.0, 0.98  # deviations at which a batch is cut; part of its weather that a batch leaves to the next
 _OUTLYING = 1.5  # deviations from which a batch counts less (Huber)
 
 
@@ -138,7 +144,7 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
 
     known = Headroom(None, 0.0, math.inf, "", load.peak_rate, 0.0, 0.0, 0.0, behind, len(kept), interval_s,
                      load.admitted_rate, len(batches) - len(kept))  # fmt: skip
-    why = _too_little(rows, usual)
+    why = _too_little(rows, np.array([batch.left_rows for batch in kept]), usual)
     if why:
         return replace(known, why_not=why)
     fixed, per_row = _line(rows, seconds)
@@ -151,30 +157,36 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
         return replace(known, why_not=why)
     own, noise = _bootstrapped(rows, seconds, interval_s, seed)
     if per_row <= 0 or noise > _MOST_NOISE:
-        why = "larger batches took no longer than small ones, beyond their scatter: they hold too few rows to matter"
+        why = (
+            "larger batches did not take longer than small ones, beyond their scatter: they hold too few rows to "
+            "matter, or there are too few of them; give a log with more batches of both kinds"
+        )
         return replace(known, why_not=why)
     by_line = math.log((interval_s - fixed) / (per_row * interval_s))
     low, rate, high = _posterior(rows, seconds, interval_s, by_line, own)
     if rate * interval_s > _FARTHEST * largest:
         why = (
             f"a batch at the rate would hold more than {_FARTHEST} times the rows of the largest seen, and that far no "
-            "line can be trusted"
+            "line can be trusted; give a log whose load comes closer"
         )
         return replace(known, why_not=why)
     return replace(known, rate=rate, low=low, high=high, reach=rate * interval_s / largest)
 
 
-def _too_little(rows: Floats, slots: int) -> str:
+def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
     """Say why batches cannot show what a row costs; empty if they can."""
     if len(rows) < _FEWEST:
         return f"there are {len(rows)} batches on {slots:,} slots; it takes {_FEWEST}"
     least, most = np.quantile(rows, [0.05, 0.95])
-    if most < _MOVED * least:
-        return (
-            f"the load hardly moved, or a cap held it: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so "
-            "what a row costs cannot be separated from what a batch costs"
-        )
-    return ""
+    if most >= _MOVED * least:
+        return ""
+    why, remedy = "the load hardly moved, or a cap held it", "give a log of a whole day, or of a load that was changed"
+    if left.mean() >= _HELD:
+        why, remedy = "a cap held the batches (maxOffsetsPerTrigger)", "change the cap for an hour, then give that log"
+    return (
+        f"{why}: nine in ten batches hold {least:,.0f} to {most:,.0f} rows, so what a row costs cannot be separated "
+        f"from what a batch costs; {remedy}"
+    )
 
 
 def _posterior(
@@ -191,17 +203,37 @@ def _posterior(
     shares = shares[shares * y < interval_s]
     logs = np.log((interval_s - shares * y) / ((1 - shares) * y / x * interval_s))
     distance = math.log(max(1.0, interval_s / y))
-    bend = _BENT * distance
+    bend, weather = _BENT * distance, _weather(rows, seconds, int(busiest.sum()))
     off = (logs - by_line) / math.sqrt(own**2 + _LEAST_DOUBT**2 + bend**2)
     weights = beta.pdf(shares, _SHARE_ALPHA, _SHARE_BETA) * np.exp(-0.5 * off**2)
     if not weights.sum() > 0:  # the line is far from any share: it alone is left
         logs, weights = np.array([by_line]), np.array([1.0])
-    spread = math.hypot(_LEAST_DOUBT, bend / 2)
+    spread = math.hypot(_LEAST_DOUBT, bend / 2, weather)
     at = np.linspace(logs.min() - 3, logs.max() + 3, 2000)
     below = (weights / weights.sum()) @ ndtr((at[None, :] - logs[:, None]) / spread)
     ends = np.interp([(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], below, at)
     low, middle, high = (float(one) for one in np.exp(ends))
     return low, middle, high
+
+
+def _weather(rows: Floats, seconds: Floats, many: int) -> float:
+    """Deviation of the mean ln seconds of `many` batches that follow each other, and share what slowed them.
+
+    What the line leaves of a batch is taken to leave a part of itself to the next (first-order autoregression). What a
+    fit hides of that in a short log is put back.
+    """
+    fixed, per_row = _line(rows, seconds)
+    off = seconds / (fixed + per_row * rows) - 1
+    scale = 1.4826 * float(np.median(np.abs(off)))
+    off = np.clip(off, -_FAR * scale, _FAR * scale)
+    whole = float((off**2).sum())
+    if whole <= 0:
+        return 0.0
+    kept = float((off[1:] * off[:-1]).sum()) / whole
+    kept = min(_MOST_KEPT, kept + (1 + 4 * kept) / len(off)) if kept > 2 / math.sqrt(len(off)) else 0.0
+    alike = (1 + kept) / (1 - kept)  # batches that are worth one reading
+    hidden = min(_MOST_HIDDEN, _COEFFICIENTS * alike / len(off))  # share of the variance that went into the line
+    return scale * math.sqrt(min(1.0, alike / many) / (1 - hidden))
 
 
 def _line(rows: Floats, seconds: Floats) -> tuple[float, float]:

@@ -1,7 +1,8 @@
 """What an event log says of a running streaming query: its slots, its batches, the work of its operators.
 
-Nothing is measured here: the load is what it was. Batches are kept as a few numbers each, and the work of operators as
-blocks. So memory does not grow with the log's tasks.
+Nothing is measured here: the load is what it was. Batches are kept as a few numbers each; the work of operators is
+summed over blocks of consecutive batches, of which a selection over all loads is kept. So memory does not grow with the
+log's tasks.
 """
 
 import json
@@ -15,16 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.observing.blocks import BROKEN, Blocks
+from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, seconds_of, selected
 from workbench.observing.files import read_events
 from workbench.observing.memory import slot_memory_mb
-from workbench.observing.running_query import RunningQuery, SeenBatch
-from workbench.observing.trigger import LATE_S, fired_s, trigger_interval
+from workbench.observing.running_query import RunningQuery, SeenBatch, usual_slots
+from workbench.observing.trigger import LATE_S, trigger_interval
 from workbench.redaction import redacted
-from workbench.testbed.spark import BatchLog, Events, rows_of
+from workbench.testbed.spark import (
+    BatchLog,
+    Events,
+    rows_of,
+)
 
+_IN_BLOCK = 10  # batches
+_FEWEST_IN_BLOCK = 4
 _COLD = 5  # first batches of a start, whose code is not compiled yet
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
+_BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
 def shown(text: object) -> str:
@@ -55,19 +63,22 @@ def read_log(path: str | Path, query: str | None = None, progress: str | Path | 
     for event in read_events(path):
         try:
             reading.take(event)
-        except BROKEN:  # a log is another program's: what is not as expected is left out and counted
+        except _BROKEN:  # a log is another program's: what is not as expected is left out and counted
             reading.broken += 1
     if progress is not None:
         for number, event in enumerate(_progress_events(progress), 1):
             try:
                 reading.take(event)
-            except BROKEN as error:
+            except _BROKEN as error:
                 raise _no_progress(progress, number, error) from error
     return reading.query(query, str(path))
 
 
 def _progress_events(path: str | Path) -> Iterator[dict[str, Any]]:
-    """Give the progress events of a file, as a log would hold them."""
+    """Give the progress events of a file, as a log would hold them.
+
+    A last line that is torn is still being written, and before its first batch a query's progress is null.
+    """
     try:
         with Path(path).open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
@@ -75,8 +86,12 @@ def _progress_events(path: str | Path) -> Iterator[dict[str, Any]]:
                     continue
                 try:
                     progress = json.loads(line)
+                    if progress is None:
+                        continue
                     _ = progress["batchId"], progress["durationMs"], progress["sources"], progress["timestamp"]
-                except BROKEN as error:
+                except _BROKEN as error:
+                    if number > 1 and not line.endswith("\n"):
+                        return
                     raise _no_progress(path, number, error) from error
                 yield {"Event": "QueryProgressEvent", "progress": progress}
     except (OSError, UnicodeDecodeError) as error:
@@ -99,7 +114,8 @@ class _Seen:
     starts: int = 0
     since_start: int = 0
     batches: list[SeenBatch] = field(default_factory=list)
-    blocks: Blocks = field(default_factory=Blocks)
+    open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
     last: tuple[float, float] | None = None  # when the batch of this run that was recorded last began and ended
     last_id: int = -1
     run_id: str | None = None
@@ -121,6 +137,7 @@ class _Reading:
     executors: dict[str, int] = field(default_factory=dict)  # cores
     cores: list[tuple[float, Counter[int]]] = field(default_factory=list)  # executors by their cores, from a time on
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
+    retried: set[int] = field(default_factory=set)  # stages that ran again after a failure
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
@@ -146,8 +163,10 @@ class _Reading:
             self._of(event["id"]).name = shown(event.get("name") or "")
             self.events.take(event)
         elif kind == "QueryIdleEvent":
-            self._fired(self._of(str(event["id"])), str(event["runId"]), fired_s(event["timestamp"]), found=False)
+            self._fired(self._of(str(event["id"])), str(event["runId"]), seconds_of(event["timestamp"]), found=False)
         else:
+            if kind == "SparkListenerStageCompleted" and event["Stage Info"]["Stage Attempt ID"]:
+                self.retried.add(event["Stage Info"]["Stage ID"])
             committed = self.events.take(event)
             if kind == "QueryProgressEvent":
                 self._progressed(event["progress"], committed)
@@ -164,11 +183,14 @@ class _Reading:
         self.cores.append((at_s, Counter(self.executors.values())))
 
     def _slots_at(self, time_s: float) -> int:
-        """Slots that there were at a time: progress events may be read after the log."""
+        """Slots that there were at a time: progress events may be read after the log.
+
+        Before the first executor that is known there are 0, which is unknown: compaction takes out those that are gone.
+        """
         place = bisect_right(self.cores, time_s, key=lambda one: one[0])
-        if not self.cores:
+        if not place:
             return 0
-        executors = self.cores[max(0, place - 1)][1].items()
+        executors = self.cores[place - 1][1].items()
         return sum(count * (cores // self.task_cpus) for cores, count in executors)  # no task runs on two executors
 
     def _of(self, query_id: str) -> _Seen:
@@ -187,7 +209,7 @@ class _Reading:
         seen.name = seen.name or shown(progress.get("name") or "")
         run, number = str(progress.get("runId")), int(progress["batchId"])
         duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
-        rows, start_s = rows_of(progress), fired_s(progress["timestamp"])
+        rows, start_s = rows_of(progress), seconds_of(progress["timestamp"])
         self._fired(seen, run, start_s, found=bool(rows))
         last = seen.last if run == seen.run_id and seen.last is not None and seen.last[0] <= start_s else None
         seen.last = (start_s, start_s + max(0.0, min(duration_s, _MOST_S)))
@@ -197,7 +219,7 @@ class _Reading:
             raise ValueError(duration_s, rows)
         seen.known.add((run, number))
         if run != seen.run_id:
-            seen.blocks.end()
+            self._close(seen)
             seen.run_id, seen.since_start = run, 0
             seen.starts += 1
         seen.since_start += 1
@@ -216,7 +238,24 @@ class _Reading:
         for stage in log.stages:
             seen.ran_s += sum(task.run_s for task in stage.tasks)
             seen.cpu_s += sum(task.cpu_s for task in stage.tasks)
-        seen.blocks.add(log, slots)
+        if seen.open_block and seen.open_block[-1][1] != slots:
+            self._close(seen)
+        seen.open_block.append((log, slots))
+        if len(seen.open_block) > _IN_BLOCK:
+            self._close(seen)
+            seen.open_block.append((log, slots))  # it marks the start of the next
+
+    def _close(self, seen: _Seen) -> None:
+        """Sum the block that is open; one that is short, or not as expected, is dropped."""
+        block, seen.open_block = seen.open_block, []
+        if len(block) <= _FEWEST_IN_BLOCK:
+            return
+        try:
+            seen.blocks.append(block_of([log for log, _ in block], block[0][1], self.retried))
+        except _BROKEN:  # an event that is read only now
+            self.broken += 1
+        if len(seen.blocks) >= 2 * KEPT_BLOCKS:
+            seen.blocks = list(selected(seen.blocks))
 
     def query(self, wanted: str | None, path: str) -> RunningQuery:
         """Give the query that is asked for."""
@@ -242,14 +281,14 @@ class _Reading:
                 settings=("query",),
             )
         (seen,) = found
-        seen.blocks.end()
+        self._close(seen)
         batches = tuple(seen.batches)
         return RunningQuery(
             seen.name or seen.query_id,
             self.application,
             self.spark,
             batches,
-            seen.blocks.selected,
+            tuple(selected(seen.blocks)),
             trigger_interval([(batch.start_s, batch.batch_s) for batch in batches], sorted({*seen.idle})),
             self._memory_mb(),
             float(self.task_cpus),
@@ -258,7 +297,7 @@ class _Reading:
             seen.sink,
             seen.starts,
             None if (failure := self.events.failure(seen.query_id)) is None else shown(failure),
-            self._facts(len(there)),
+            self._facts(len(there)) | _source_facts(seen, usual_slots(batches)),
         )
 
     def _facts(self, queries: int) -> dict[str, str]:
@@ -267,8 +306,8 @@ class _Reading:
             for name, key in (("master", "spark.master"), ("shuffle partitions", "spark.sql.shuffle.partitions"))
             if key in self.properties
         }
-        if broken := self.broken + sum(seen.blocks.broken for seen in self.queries.values()):
-            told["left out"] = f"{broken:,} events that are not as Spark writes them"
+        if self.broken:
+            told["left out"] = f"{self.broken:,} events that are not as Spark writes them"
         if queries > 1:
             told["others"] = f"{queries} queries share the slots, which are all taken for this one's"
         return told
@@ -278,6 +317,19 @@ class _Reading:
         local = self.properties.get("spark.master", "").startswith("local") and "driver" in self.executors
         cores = max(self.sizes, key=lambda one: (self.sizes[one], one), default=1)
         return slot_memory_mb(self.properties, cores // self.task_cpus, local=local)
+
+
+def _source_facts(seen: _Seen, slots: int) -> dict[str, str]:
+    """Say how many partitions the source has where they are not those of the shuffle, or too few for the slots."""
+    blocks = [block for block in seen.blocks if block.slots == slots]
+    reading = max((block.source_partitions for block in blocks), default=0)
+    if not reading or (reading >= slots and all(block.partitions == block.source_partitions for block in blocks)):
+        return {}
+    said = f"{reading:,}"
+    if reading < slots:
+        remedy = "set the source's option minPartitions" if any(map(is_topic, seen.sources)) else "give it more"
+        said += f": more slots than {reading:,} do not speed up reading; {remedy}"
+    return {"source partitions": said}
 
 
 def _behind(source: Mapping[str, Any]) -> float:

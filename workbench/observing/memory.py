@@ -5,7 +5,7 @@ from contextlib import suppress
 
 _UNITS = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
 _MOST_MB = 2**24
-_OVERHEAD, _OVERHEAD_PYTHON, _LEAST_OVERHEAD_MB = 0.1, 0.4, 384  # Spark's memory outside an executor's heap
+_OVERHEAD, _OVERHEAD_PYTHON, _LEAST_OVERHEAD = 0.1, 0.4, "384m"  # Spark's memory outside an executor's heap
 
 
 def slot_memory_mb(properties: Mapping[str, str], slots: int, *, local: bool) -> int:
@@ -39,7 +39,8 @@ def _overhead_mb(properties: Mapping[str, str], heap_mb: float) -> float:
     told = properties.get("spark.executor.memoryOverheadFactor", told)
     with suppress(ValueError):
         factor = float(told) if 0 <= float(told) < _MOST_MB else factor
-    return max(_LEAST_OVERHEAD_MB, factor * heap_mb)
+    least = properties.get("spark.executor.minMemoryOverhead", _LEAST_OVERHEAD)  # of Spark 4
+    return max(_megabytes(least), factor * heap_mb)
 
 
 def _megabytes(text: str, unit: str = "m") -> float:

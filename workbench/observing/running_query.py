@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from workbench.metrics import Observation
+from workbench.observing.blocks import Block
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,6 @@ class SeenBatch:
     since_s: float
     idle_s: float
     left_rows: bool = False
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive batches: what their operators did, on how many slots and partitions."""
-
-    slots: int
-    partitions: int
-    observation: Observation
-
-    @property
-    def rows(self) -> float:
-        """Source rows of a batch, their mean."""
-        return self.observation.consumed_records / max(1, len(self.observation.batches) - 1)
 
 
 @dataclass(frozen=True)
@@ -102,8 +88,9 @@ class RunningQuery:
 
 
 def usual_slots(batches: Sequence[SeenBatch]) -> int:
-    """Give the slots that most of `batches` ran on; ties go to the count met last, and without any it is 0."""
+    """Give the slots that most of `batches` ran on; ties go to the count met last, and where none is known it is 0."""
     counts: dict[int, int] = {}
     for batch in batches:
-        counts[batch.slots] = counts.get(batch.slots, 0) + 1
+        if batch.slots:
+            counts[batch.slots] = counts.get(batch.slots, 0) + 1
     return max(reversed(counts), key=lambda slots: counts[slots], default=0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _HALVINGS = 60
-_TRIGGERS = 20  # times between two triggers at which records are taken to arrive
+_EVEN = 1e-6  # share of the trigger interval below which a cohort's own waits are one
 _ROUNDING = 1e-13  # share of all records
 
 
@@ -20,13 +20,15 @@ _ROUNDING = 1e-13  # share of all records
 class Waits:
     """Waits of records in cohorts, shape (cohorts,).
 
-    Their number, the waits of the first and of the last (seconds), and the step in which they are consumed.
+    Their number, the waits of the first and of the last (seconds), and the step in which they are consumed. Each waits
+    for the next trigger as well, evenly up to `trigger_s` seconds.
     """
 
     records: Floats
     first_s: Floats
     last_s: Floats
     steps: NDArray[np.int64]
+    trigger_s: float = 0.0
 
     @classmethod
     def of(cls, arrivals: Floats, consumed: Floats, step_s: float) -> "Waits":
@@ -63,19 +65,16 @@ class Waits:
         busy
             Share of the interval that a batch takes, in each step.
         """
-        triggers = np.tile((np.arange(_TRIGGERS) + 0.5) / _TRIGGERS, len(self.records))
-        records, first_s, last_s = (
-            np.repeat(one, _TRIGGERS) for one in (self.records / _TRIGGERS, self.first_s, self.last_s)
-        )
-        steps = np.repeat(self.steps, _TRIGGERS)
-        more_s = batch_s * (triggers + busy[steps])
-        return Waits(records, first_s + more_s, last_s + more_s, steps)
+        ends_s = batch_s * busy[self.steps]
+        return Waits(self.records, self.first_s + ends_s, self.last_s + ends_s, self.steps, batch_s)
 
     @property
     def mean_s(self) -> float:
         """Mean over records, seconds; 0 without records."""
         total = float(self.records.sum())
-        return float(self.records @ (self.first_s + self.last_s) / 2 / total) if total > 0 else 0.0
+        if total <= 0:
+            return 0.0
+        return float(self.records @ (self.first_s + self.last_s) / 2 / total) + self.trigger_s / 2
 
     def quantile_s(self, share: float) -> float:
         """Return the least wait that this share of the records does not exceed; 0 without records."""
@@ -83,21 +82,32 @@ class Waits:
             return 0.0
         shortest, longest = np.minimum(self.first_s, self.last_s), np.maximum(self.first_s, self.last_s)
         wanted = share * float(self.records.sum()) * (1 - 1e-12)
-        width = longest - shortest
-        records, spread = self.records, np.where(width > 0, width, 1.0)
-        low, high = 0.0, float(longest.max())
-        if float(records @ (longest <= low)) >= wanted:
+        records = self.records
+        low, high = 0.0, float(longest.max()) + self.trigger_s
+        if not self.trigger_s and float(records @ (longest <= low)) >= wanted:
             return 0.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            within = np.where(width > 0, np.clip((middle - shortest) / spread, 0.0, 1.0), shortest <= middle)
+            within = _within(middle, shortest, longest, self.trigger_s)
             low, high = (low, middle) if float(records @ within) >= wanted else (middle, high)
-            below, between = longest <= low, (longest > low) & (shortest <= high)
+            ended = longest + self.trigger_s
+            below, between = ended <= low, (ended > low) & (shortest <= high)
             wanted -= float(records[below].sum())  # they are within at any later middle, and those above at none
-            records, shortest, longest, width, spread = (
-                one[between] for one in (records, shortest, longest, width, spread)
-            )
+            records, shortest, longest = (one[between] for one in (records, shortest, longest))
         return high
+
+
+def _within(wait_s: float, shortest: Floats, longest: Floats, trigger_s: float) -> Floats:
+    """Share of each cohort that waits at most `wait_s`: evenly from shortest to longest, and for the trigger."""
+    wide, narrow = np.maximum(longest - shortest, trigger_s), np.minimum(longest - shortest, trigger_s)
+    steep = narrow <= _EVEN * wide  # evenly over the wider of the two, from the middle of the other
+    late = wait_s - shortest
+    whole = np.where(wide > 0, wide, 1.0)
+    flat = np.where(wide > 0, np.clip((late - narrow / 2) / whole, 0.0, 1.0), late >= 0)
+    narrow = np.where(steep, 1.0, narrow)
+    squares = [np.maximum(0.0, late - shift) ** 2 for shift in (0.0, narrow, wide, narrow + wide)]
+    both = (squares[0] - squares[1] - squares[2] + squares[3]) / (2 * narrow * whole)
+    return np.where(steep, flat, np.clip(both, 0.0, 1.0))
 
 
 def waited(arrivals: Floats, consumed: Floats, step_s: float) -> Floats:

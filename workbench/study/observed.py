@@ -1,5 +1,6 @@
 """A running query, as its log shows it: what it sustains, what limits it, what an outage costs, and plans from it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,13 +52,20 @@ class Observed:
     asked: Asked = field(default_factory=lambda: Asked("observed"))
 
     @property
+    def partitions(self) -> tuple[int, int]:
+        """Partitions of the state or the shuffles, and of the source."""
+        blocks = self.running.blocks
+        shuffled = max(block.partitions for block in blocks)
+        own = [block.observation.source_partitions for block in blocks]
+        return shuffled, max((one for one in own if one is not None), default=shuffled)
+
+    @property
     def limits(self) -> dict[str, float]:
         """Share of the interval that each part of a batch takes at the rate sustained; empty where not known."""
         rate, interval_s = self.headroom.rate, self.headroom.interval_s
         if self.parts is None or rate is None:
             return {}
-        partitions = max(block.partitions for block in self.running.blocks)
-        spent = self.parts.parts_s(rate * interval_s, self.running.slots, partitions)
+        spent = self.parts.parts_s(rate * interval_s, self.running.slots, *self.partitions)
         whole = sum(spent.values())
         return {name: seconds / whole for name, seconds in spent.items()} if whole > 0 else {}
 
@@ -81,17 +89,46 @@ class Observed:
     def catch_up_s(self, outage_s: float, *, at_worst: bool = False) -> float | None:
         """Seconds to work off what waits after an outage at the peak load; inf if it never is, None if unknown.
 
+        A cap lets the same rows in at each trigger. Without one, large batches pay their fixed part once.
+
         Parameters
         ----------
         at_worst
             Whether the rate is at the low end of its interval.
         """
-        rate, peak = self.headroom.carried_rate, self.headroom.peak_rate
-        if rate is None:
+        room = self.headroom
+        if room.rate is None:
             return None
-        if at_worst:
-            rate = min(rate, self.headroom.low)
-        return outage_s * peak / (rate - peak) if rate > peak else float("inf")
+        rate, peak = (min(room.rate, room.low) if at_worst else room.rate), room.peak_rate
+        if peak <= 0 or outage_s <= 0:
+            return 0.0
+        if room.admitted_rate is not None:
+            admitted = min(rate, room.admitted_rate)
+            return outage_s * peak / (admitted - peak) if admitted > peak else math.inf
+        return _worked_off_s(outage_s, peak / rate, room.fixed_s, room.interval_s) if rate > peak else math.inf
+
+
+def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: float) -> float:
+    """Seconds until a batch lasts no longer than the interval, where nothing caps batches.
+
+    The first holds all that waits, and each later one what arrived during the one before. So a batch lasts
+    a + q x the seconds of the one before, and the seconds come nearer to a / (1 - q) by the factor q at each.
+
+    Parameters
+    ----------
+    outage_s
+        That the query was down.
+    load
+        Its load over what it sustains, below 1.
+    fixed_s, interval_s
+        a, and the trigger interval.
+    """
+    kept = load * (1 - fixed_s / interval_s)
+    if not 0 < kept < 1:
+        return fixed_s
+    limit_s = fixed_s / (1 - kept)
+    batches = max(1, math.ceil(math.log((interval_s - limit_s) / max(interval_s, outage_s - limit_s)) / math.log(kept)))
+    return batches * limit_s + (outage_s - limit_s) * kept * (1 - kept**batches) / (1 - kept)
 
 
 def _measured_study(path: Path) -> Planned:

@@ -94,8 +94,11 @@ def limit(found: Observed) -> str:
     said = f"At that rate {units.share(round(shares[most], 2))} of a batch goes to {_PARTS[most]}"
     if most == "rows" and found.parts is not None and len(found.parts.stages) > 1:
         room = found.headroom
-        each = (room.rate or 0.0) * room.interval_s / max(block.partitions for block in found.running.blocks)
-        costs = {stage.name: float(stage.rows_s(np.array(each))) for stage in found.parts.stages}
+        rows, (shuffled, read) = (room.rate or 0.0) * room.interval_s, found.partitions
+        costs = {
+            stage.name: math.ceil(count / found.running.slots) * float(stage.rows_s(np.array(rows / count)))
+            for stage, count in ((stage, read if stage.source else shuffled) for stage in found.parts.stages)
+        }
         worst = max(costs, key=lambda name: costs[name])
         said += f", most of it in {worst}"
     return f"{said}."

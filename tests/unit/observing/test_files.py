@@ -43,6 +43,11 @@ def snappy(text, block=32768):
     return out
 
 
+def zstd_flushed(text):
+    """Many frames, as where Spark flushes after every job and query."""
+    return b"".join(map(zstd, text.splitlines(keepends=True)))
+
+
 PACKED = {"": bytes, ".zstd": zstd, ".lz4": lz4, ".snappy": snappy}
 
 
@@ -51,6 +56,14 @@ def test_every_codec_gives_the_same_events(tmp_path, suffix):
     log = tmp_path / f"app-1{suffix}"
     log.write_bytes(PACKED[suffix](TEXT))
     assert len(read_log(log).batches) == 115
+
+
+def test_every_frame_of_a_log_is_read(tmp_path):
+    log, data = tmp_path / "app-1.zstd", zstd_flushed(TEXT)
+    log.write_bytes(data)
+    assert len(list(read_events(log))) == sum(b"TaskStart" not in line for line in TEXT.splitlines())
+    log.write_bytes(data[:-20])
+    assert len(list(read_events(log))) > 0
 
 
 @pytest.mark.parametrize("suffix", PACKED)

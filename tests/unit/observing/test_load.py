@@ -88,3 +88,19 @@ def test_a_load_that_stays_is_no_cap():
     seen = [batch(2.0 * n, 1.0, round(2 * rate)) for n, rate in enumerate(rates)]
     assert load_of(seen, 2.0).admitted_rate is None
     assert load_of(seen, 2.0).peak_rate == pytest.approx(5_000)
+
+
+def test_a_cap_that_held_every_batch_is_named():
+    full = [batch(2.0 * n, 1.0 + 0.01 * (n % 3), 20_000, left_rows=True) for n in range(60)]
+    why = headroom(full, 2.0).why_not
+    assert why.startswith("a cap held the batches (maxOffsetsPerTrigger): nine in ten batches hold 20,000 to 20,000")
+    assert why.endswith("change the cap for an hour, then give that log")
+
+
+def test_few_larger_batches_are_not_said_to_take_no_longer():
+    """One catch-up: lines drawn without it have no slope."""
+    rows = [32_000] * 70 + [60_000] * 10 + [32_000] * 70
+    seen = [batch(2.0 * n, 0.4 + one / 25_000 + 0.01 * (n % 3), one) for n, one in enumerate(rows)]
+    found = headroom(seen, 2.0)
+    assert found.rate is None
+    assert "or there are too few of them; give a log with more batches of both kinds" in found.why_not

@@ -50,3 +50,15 @@ def test_times_without_a_zone_are_utc_wherever_the_log_is_read(tmp_path, monkeyp
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_a_file_of_progress_events_that_is_still_written_is_read_as_far_as_it_is_whole(tmp_path):
+    """A query that has not run a batch yet has null for its last progress."""
+    log = written(tmp_path / "log", application(4, "spark://m:7077"))
+    told = [json.dumps(one) + "\n" for one in progress_of(events(a_day(0.5 * TRUE)))]
+    lines = tmp_path / "progress.jsonl"
+    lines.write_text("".join(["null\n", "null\n", *told])[:-40])
+    assert len(read_log(log, progress=lines).batches) == 114
+    lines.write_text("".join(["null\n", *told[:50], told[50][:-40] + "\n", *told[51:]]))
+    with pytest.raises(WorkbenchError, match=r"Line 52 of .* is no progress event"):
+        read_log(log, progress=lines)

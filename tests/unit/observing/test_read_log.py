@@ -147,3 +147,15 @@ def test_a_log_without_progress_events_keeps_little():
         if "progress" not in event:
             kept.take(event)
     assert len(kept._stages) <= 51
+
+
+def test_bytes_that_a_state_store_does_not_count_are_unknown(tmp_path):
+    log = list(events(a_day(0.5 * TRUE)))
+    for said in progress_of(log):
+        custom = {"loadedMapCacheHitCount": 10, "loadedMapCacheMissCount": 0, "stateOnCurrentVersionSizeBytes": 1160}
+        said["stateOperators"] = [{"numRowsUpdated": 3, "memoryUsedBytes": 1880, "customMetrics": custom}]
+    seen = read_log(written(tmp_path / "log", log))
+    operator = seen.blocks[0].observation.operators[1]
+    assert operator.keeps_state
+    assert operator.state_bytes is None
+    assert operator.state_rows_updated > 0

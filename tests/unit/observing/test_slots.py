@@ -12,6 +12,7 @@ from workbench.observing import headroom, read_log
         ({}, (4096 + 409.6) / 4),
         ({"spark.executor.memoryOverhead": "1g"}, 5120 / 4),
         ({"spark.executor.memoryOverheadFactor": "0.25"}, 5120 / 4),
+        ({"spark.executor.minMemoryOverhead": "1g"}, 5120 / 4),
         ({"spark.kubernetes.resource.type": "python"}, 4096 * 1.4 / 4),
         ({"spark.executor.pyspark.memory": "2048", "spark.executor.memoryOverhead": "0"}, 6144 / 4),
         ({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1073741824"}, (5120 + 409.6) / 4),
@@ -61,3 +62,13 @@ def test_slots_of_which_there_are_as_many_batches_are_the_later_ones_everywhere(
     seen = read_log(written(tmp_path / "log", [*first, added, *second]))
     assert seen.slots == 8
     assert headroom(seen.batches, 2.0).rate == pytest.approx(capacity(8, 2.0), rel=0.1)
+
+
+def test_executors_that_compaction_took_out_leave_the_slots_unknown(tmp_path):
+    """The history server keeps those that live: three that came one after the other, in the middle of the log."""
+    log = [event for event in events(a_day(0.5 * TRUE), slots=12) if "Executor ID" not in event]
+    came = [{"Timestamp": 1000 * (BEGUN + 150) + number} for number in range(3)]
+    live = [executor(str(number), 4) | stamped for number, stamped in enumerate(came)]
+    seen = read_log(written(tmp_path / "log", [*log[:3], *live, *log[3:]]))
+    assert {batch.slots for batch in seen.batches} == {0, 12}
+    assert seen.slots == 12

@@ -112,3 +112,21 @@ def test_what_sums_leave_by_rounding_is_no_wait():
     late = replace(line, consumed=line.consumed * (1 - 1e-12))
     assert 0 < Waits.of(late.offered, late.consumed, 1.0).quantile_s(0.99) < 1e-6
     assert (late.summary()["latency_p99_s"], late.summary()["latency_mean_s"]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("share", "seconds"), [(0.01, 3.1), (0.5, 8.0), (0.99, 12.9)])
+def test_the_wait_for_a_trigger_has_no_steps(share, seconds):
+    """Nothing waits but for its trigger, evenly up to 10 s, and for a batch of 3 s."""
+    waits = Waits.of(np.array([100.0, 100.0]), np.array([100.0, 100.0]), 5.0)
+    found = waits.in_batches(10.0, np.array([0.3, 0.3]))
+    assert found.quantile_s(share) == pytest.approx(seconds, abs=1e-6)
+    assert found.mean_s == pytest.approx(8.0)
+
+
+def test_waits_of_two_kinds_of_batch_are_those_of_a_simulation():
+    rng = np.random.default_rng(0)
+    busy = np.array([0.1] * 18 + [0.9] * 2)
+    found = Waits.of(np.full(20, 100.0), np.full(20, 100.0), 5.0).in_batches(10.0, busy)
+    drawn = 10.0 * (rng.choice(busy, 200_000) + rng.random(200_000))
+    for share in (0.5, 0.9, 0.99):
+        assert found.quantile_s(share) == pytest.approx(np.quantile(drawn, share), abs=0.1)

@@ -178,7 +178,7 @@ def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str]) -> st
 
 def keeps_state(run: Run) -> bool:
     """Whether an operator was seen that keeps state."""
-    return any(operator.state_bytes is not None for operator in _operators(run))
+    return any(operator.keeps_state for operator in _operators(run))
 
 
 def _operators(run: Run) -> tuple[OperatorMetrics, ...]:

@@ -100,7 +100,7 @@ def _row(run: Measurement) -> tuple[tuple[str, ...], tuple[bool, ...], list[tupl
         )
         for one in operators
     ]
-    return tuple(one.operator for one in operators), tuple(one.state_bytes is not None for one in operators), numbers
+    return tuple(one.operator for one in operators), tuple(one.keeps_state for one in operators), numbers
 
 
 def _minimal_profile(run: Measurement) -> MinimalProfile:

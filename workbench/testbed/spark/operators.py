@@ -351,9 +351,10 @@ def _with_state(metrics: OperatorMetrics, index: int, batches: Sequence[BatchWor
     hits, misses = totals.get("rocksdbReadBlockCacheHitCount", 0.0), totals.get("rocksdbReadBlockCacheMissCount", 0.0)
     gets = totals.get("rocksdbGetCount", 0.0)
     read = ("rocksdbTotalBytesRead", "rocksdbTotalBytesReadThroughIterator", "rocksdbTotalBytesWritten")
+    moved = [totals[key] for key in read if key in totals]  # another store than RocksDB does not count them
     fields = dict(vars(metrics))
     fields.update(
-        state_bytes=int(math.fsum(totals.get(key, 0.0) for key in read)),
+        state_bytes=int(math.fsum(moved)) if moved else None,
         state_rows_updated=updated,
         cache_hit_rate=hits / (hits + misses) if hits + misses else None,
         state_latency_s=totals.get("rocksdbGetLatency", 0.0) / gets / 1000 if gets else None,

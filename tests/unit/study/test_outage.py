@@ -1,0 +1,31 @@
+"""How long a running query needs after an outage, against a queue of micro-batches in plain Python."""
+
+import math
+
+import pytest
+from queued_batches import queued
+
+from workbench.study.observed import _worked_off_s
+
+INTERVAL_S, RATE = 2.0, 20_000.0
+
+
+def simulated_s(load, fixed_share, outage_s):
+    """Seconds from the restart until a batch takes no more rows than an interval brings."""
+
+    def lasts(_, rows):
+        return fixed_share * INTERVAL_S + (1 - fixed_share) * rows / RATE
+
+    most_s = outage_s + 100_000
+    for fires, rows, _, _ in queued(lambda at_s: load * RATE * at_s, lasts, INTERVAL_S, most_s, from_s=outage_s):
+        if fires > outage_s and rows <= 1.001 * load * RATE * INTERVAL_S:
+            return fires - outage_s
+    return math.inf
+
+
+@pytest.mark.parametrize("fixed_share", [0.02, 0.2, 0.5])
+@pytest.mark.parametrize("load", [0.3, 0.8, 0.95])
+@pytest.mark.parametrize("outage_s", [60.0, 600.0, 3600.0])
+def test_large_batches_pay_their_fixed_part_once(load, fixed_share, outage_s):
+    found = _worked_off_s(outage_s, load, fixed_share * INTERVAL_S, INTERVAL_S)
+    assert found == pytest.approx(simulated_s(load, fixed_share, outage_s), rel=0.02, abs=INTERVAL_S)
