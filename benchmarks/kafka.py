@@ -33,13 +33,14 @@ from workbench.measuring import CapacityEstimator
 from workbench.records import state_settings
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
-from workbench.testbed.spark import EventLog, Meter, Queries, TopicRows, connector_jars, find_java, quota_permitted
+from workbench.testbed.spark import EventLog, Meter, Queries, TopicRows, quota_permitted
 from workbench.workload import Dataset, Query, nexmark, prepare, schema_of
 from workbench.workload.kafka import HEADERS, Topic, fill
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from kafka_broker import running
+from topic_session import topic_session
 
 EVENT_TIME = "dateTime"
 PARTITIONS = 2
@@ -88,34 +89,12 @@ def measured(query, options):
 @contextmanager
 def session(folder):
     """Queries on Spark in this process."""
-    from pyspark.sql import SparkSession
-
-    os.environ |= {"JAVA_HOME": find_java(folder).home, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    (folder / "log").mkdir()
-    settings = {
-        "spark.jars": ",".join(connector_jars(print)),
-        "spark.ui.enabled": "false",
-        "spark.python.authenticate.socketTimeout": "300s",  # Python starts slowly on a busy machine
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(PARTITIONS),
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": (folder / "log").as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-        **state_settings(512),
-    }
-    builder = SparkSession.builder.master(f"local[{PARTITIONS}]")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    events = EventLog(next((folder / "log").iterdir()))
-    queries = Queries(spark, events, Meter(None, os.getpid()), lambda: time.sleep(0.1))
-    try:
-        yield queries
-    finally:
-        queries.stop()
-        spark.stop()
+    with topic_session(folder, slots=PARTITIONS, shuffles=PARTITIONS, settings=state_settings(512)) as (spark, log):
+        queries = Queries(spark, EventLog(log), Meter(None, os.getpid()), lambda: time.sleep(0.1))
+        try:
+            yield queries
+        finally:
+            queries.stop()
 
 
 def cost(queries, name, query, options, folder):

@@ -7,19 +7,19 @@ It needs a broker and Spark's Kafka connector, both from Maven Central (see test
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from workbench.testbed.spark import EventLog, connector_jars, find_java
+from workbench.testbed.spark import EventLog
 from workbench.workload import nexmark
 from workbench.workload.kafka import Topic, fill
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from kafka_broker import running
+from topic_session import topic_session
 
 SLOTS, PARTITIONS, SHUFFLES = 6, 2, 2
 TRIGGER = "5 seconds"
@@ -154,40 +154,19 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ |= {
-            "JAVA_HOME": find_java(folder).home,
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
-        from pyspark.sql import SparkSession
-
-        (folder / "log").mkdir()
-        settings = {
-            "spark.jars": ",".join(connector_jars(print)),
-            "spark.ui.enabled": "false",
-            "spark.python.authenticate.socketTimeout": "300s",  # Python starts slowly on a busy machine
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.shuffle.partitions": str(SHUFFLES),
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": (folder / "log").as_uri(),
-            "spark.eventLog.compress": "false",
-            "spark.eventLog.rolling.enabled": "false",
-        }
-        builder = SparkSession.builder.master(f"local[{SLOTS}]")
-        for key, value in settings.items():
-            builder = builder.config(key, value)
         with running(folder) as broker:
             for topic in ("bids", "results"):
                 rows = options.rows if topic == "bids" else 1
                 fill(Topic.parse(broker.url(topic)), nexmark.query("q1").dataset, rows, partitions=PARTITIONS)
-            spark = builder.getOrCreate()
-            spark.sparkContext.setLogLevel("OFF")
-            print(f"Spark {spark.version}, {options.rows:,} rows in {PARTITIONS} partitions, {SLOTS} slots", flush=True)
-            trials = Trials(spark, broker.servers, folder, options.patience)
-            accepted(trials)
-            replayed(trials, folder)
-            rate_of_q1(trials, next((folder / "log").iterdir()))
-            spark.stop()
+            with topic_session(folder, slots=SLOTS, shuffles=SHUFFLES) as (spark, log):
+                print(
+                    f"Spark {spark.version}, {options.rows:,} rows in {PARTITIONS} partitions, {SLOTS} slots",
+                    flush=True,
+                )
+                trials = Trials(spark, broker.servers, folder, options.patience)
+                accepted(trials)
+                replayed(trials, folder)
+                rate_of_q1(trials, log)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import settings
 
 # How long an example takes depends on what else the machine does. The examples are the same in every run: a red test
-# is due to a change. To try others: pytest --hypothesis-profile=default.
+# is due to a change. To try others: pytest --hypothesis-profile=others --hypothesis-seed=N.
 settings.register_profile("workbench", deadline=None, derandomize=True)
+settings.register_profile("others", deadline=None, derandomize=False)  # also where CI is set
 settings.load_profile("workbench")
 
 TIMES = int(os.environ.get("FAULT_TIMES", "3"))

@@ -20,6 +20,9 @@ def capacity(slots, interval_s, driver_s=DRIVER_S):
     return (interval_s - driver_s - 2 * TASK_S) * slots / ((1 + SELECTIVITY) * ROW_S) / interval_s
 
 
+TRUE = capacity(4, 2.0)  # on the slots and at the interval of `events`
+
+
 def a_day(peak, batches=120, night=0.1):
     """Rates of a day: a sine from night to peak and back."""
     return [peak * (night + (1 - night) * (1 - math.cos(2 * math.pi * at / batches)) / 2) for at in range(batches)]
@@ -117,6 +120,11 @@ def progress(number, rows, fires, *, batch_s, name="orders", query="q-1", run="r
             "sink": {"description": "DeltaSink"},
         },
     }
+
+
+def progress_of(log):
+    """Give what the progress events of a log contain."""
+    return [event["progress"] for event in log if "progress" in event]
 
 
 def stamp(seconds):

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -12,9 +11,9 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from topic_session import topic_session
 
 from workbench.study import find_query
-from workbench.testbed.spark import find_java
 from workbench.testbed.spark.connector import connector_jars
 from workbench.testbed.spark.event_log import EventLog
 from workbench.testbed.spark.live import Meter
@@ -57,30 +56,8 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def spark(connector, tmp_path_factory):
     assert connector.exists()
-    home = tmp_path_factory.mktemp("spark")
-    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": find_java(home).home}
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.jars": ",".join(connector_jars()),
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": home.as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-    }
-    builder = SparkSession.builder.master("local[2]").appName("topics")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    (log,) = (path for path in home.iterdir() if session.sparkContext.applicationId in path.name)
-    yield session, log
-    session.stop()
+    with topic_session(tmp_path_factory.mktemp("spark"), slots=2, shuffles=2) as opened:
+        yield opened
 
 
 def rows_of(query):

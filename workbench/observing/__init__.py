@@ -3,7 +3,8 @@
 from workbench.observing.as_measurement import as_measurement
 from workbench.observing.files import read_events
 from workbench.observing.headroom import Headroom, headroom
-from workbench.observing.log import Block, RunningQuery, SeenBatch, read_log
+from workbench.observing.log import read_log
+from workbench.observing.running_query import Block, RunningQuery, SeenBatch
 from workbench.observing.trigger import trigger_interval
 
 __all__ = [

@@ -8,7 +8,7 @@ from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import fit_costs
 from workbench.observing.headroom import LEVEL, Headroom
-from workbench.observing.log import Block, RunningQuery
+from workbench.observing.running_query import Block, RunningQuery
 from workbench.records import Machine, Measurement, MstEstimate, MstInterval, Phase, Probe
 
 OBSERVED = "observed"

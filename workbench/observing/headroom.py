@@ -30,7 +30,7 @@ from workbench import units
 from workbench.checks import positive
 from workbench.errors import WorkbenchError
 from workbench.observing.load import load_of
-from workbench.observing.log import SeenBatch, usual_slots
+from workbench.observing.running_query import SeenBatch, usual_slots
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.observing.log import SeenBatch
+from workbench.observing.running_query import SeenBatch
 
 Floats = NDArray[np.float64]
 

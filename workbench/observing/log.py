@@ -1,8 +1,7 @@
 """What an event log says of a running streaming query: its slots, its batches, the work of its operators.
 
-Nothing is measured here: the load is what it was. Batches are kept as a few numbers each; the work of operators is
-summed over blocks of consecutive batches, of which a selection over all loads is kept. So memory does not grow with the
-log's tasks.
+Nothing is measured here: the load is what it was. Batches are kept as a few numbers each, and the work of operators as
+blocks. So memory does not grow with the log's tasks.
 """
 
 import json
@@ -10,139 +9,23 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.metrics import Batch, Observation
+from workbench.observing.blocks import BROKEN, Blocks
 from workbench.observing.files import read_events
 from workbench.observing.memory import slot_memory_mb
-from workbench.observing.trigger import LATE_S, trigger_interval
+from workbench.observing.running_query import RunningQuery, SeenBatch
+from workbench.observing.trigger import LATE_S, fired_s, trigger_interval
 from workbench.redaction import redacted
-from workbench.testbed.spark import (
-    BatchLog,
-    BatchWork,
-    Events,
-    SourceCost,
-    executor_paces,
-    operator_edges,
-    operator_metrics,
-    rows_of,
-)
+from workbench.testbed.spark import BatchLog, Events, rows_of
 
-_IN_BLOCK = 10  # batches
-_FEWEST_IN_BLOCK = 4
-_KEPT_BLOCKS = 60
 _COLD = 5  # first batches of a start, whose code is not compiled yet
 _MOST_ROWS, _MOST_S, _MOST_TEXT = 10**15, 10**7, 200  # of a batch; of a name
-_BROKEN = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
-
-
-@dataclass(frozen=True)
-class SeenBatch:
-    """A micro-batch of a running query.
-
-    Parameters
-    ----------
-    start_s
-        When its trigger fired, seconds since 1970.
-    batch_s
-        From the trigger to the commit.
-    rows
-        Source rows.
-    slots
-        Tasks that could run at once; 0 if the log does not say.
-    since_s, idle_s
-        Seconds since the batch before it began, with rows or without; those of them in which none ran. Both are inf
-        where the one recorded before it began later, as in progress events that were put together from several files.
-    left_rows
-        Whether rows were there that it did not take, as far as its sources say (Spark's Kafka source does).
-    """
-
-    start_s: float
-    batch_s: float
-    rows: int
-    slots: int
-    since_s: float
-    idle_s: float
-    left_rows: bool = False
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive batches: what their operators did, on how many slots and partitions."""
-
-    slots: int
-    partitions: int
-    observation: Observation
-
-    @property
-    def rows(self) -> float:
-        """Source rows of a batch, their mean."""
-        return self.observation.consumed_records / max(1, len(self.observation.batches) - 1)
-
-
-@dataclass(frozen=True)
-class RunningQuery:
-    """A streaming query as its log shows it.
-
-    Parameters
-    ----------
-    name
-        Its name, or its id if it has none.
-    application, spark
-        Name of the application; version of Spark.
-    batches
-        With rows, in order; the first few of each start are left out.
-    blocks
-        Of them, over all loads seen.
-    interval_s
-        Trigger interval, seconds; None where the log does not show one.
-    memory_mb, cpus
-        Of one slot: MiB, cores as the cluster counts them.
-    cpu_share
-        CPU seconds of the tasks' threads for each second that they ran: what a counted core really was.
-    sources, sink
-        In Spark's words.
-    starts
-        How often it was started.
-    stopped
-        The error that ended it; None if it runs or was stopped.
-    facts
-        Further facts in words, by name.
-    """
-
-    name: str
-    application: str
-    spark: str
-    batches: tuple[SeenBatch, ...]
-    blocks: tuple[Block, ...]
-    interval_s: float | None
-    memory_mb: int
-    cpus: float
-    cpu_share: float | None
-    sources: tuple[str, ...] = ()
-    sink: str = ""
-    starts: int = 1
-    stopped: str | None = None
-    facts: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def slots(self) -> int:
-        """Slots of most batches, see `usual_slots`."""
-        return usual_slots(self.batches)
-
-
-def usual_slots(batches: Sequence[SeenBatch]) -> int:
-    """Give the slots that most of `batches` ran on; ties go to the count met last, and without any it is 0."""
-    counts: dict[int, int] = {}
-    for batch in batches:
-        counts[batch.slots] = counts.get(batch.slots, 0) + 1
-    return max(reversed(counts), key=lambda slots: counts[slots], default=0)
 
 
 def shown(text: object) -> str:
@@ -173,13 +56,13 @@ def read_log(path: str | Path, query: str | None = None, progress: str | Path | 
     for event in read_events(path):
         try:
             reading.take(event)
-        except _BROKEN:  # a log is another program's: what is not as expected is left out and counted
+        except BROKEN:  # a log is another program's: what is not as expected is left out and counted
             reading.broken += 1
     if progress is not None:
         for number, event in enumerate(_progress_events(progress), 1):
             try:
                 reading.take(event)
-            except _BROKEN as error:
+            except BROKEN as error:
                 raise _no_progress(progress, number, error) from error
     return reading.query(query, str(path))
 
@@ -194,7 +77,7 @@ def _progress_events(path: str | Path) -> Iterator[dict[str, Any]]:
                 try:
                     progress = json.loads(line)
                     _ = progress["batchId"], progress["durationMs"], progress["sources"], progress["timestamp"]
-                except _BROKEN as error:
+                except BROKEN as error:
                     raise _no_progress(path, number, error) from error
                 yield {"Event": "QueryProgressEvent", "progress": progress}
     except (OSError, UnicodeDecodeError) as error:
@@ -217,8 +100,7 @@ class _Seen:
     starts: int = 0
     since_start: int = 0
     batches: list[SeenBatch] = field(default_factory=list)
-    open_block: list[tuple[BatchLog, int]] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: Blocks = field(default_factory=Blocks)
     last: tuple[float, float] | None = None  # when the batch of this run that was recorded last began and ended
     last_id: int = -1
     run_id: str | None = None
@@ -265,7 +147,7 @@ class _Reading:
             self._of(event["id"]).name = shown(event.get("name") or "")
             self.events.take(event)
         elif kind == "QueryIdleEvent":
-            self._fired(self._of(str(event["id"])), str(event["runId"]), _seconds(event["timestamp"]), found=False)
+            self._fired(self._of(str(event["id"])), str(event["runId"]), fired_s(event["timestamp"]), found=False)
         else:
             committed = self.events.take(event)
             if kind == "QueryProgressEvent":
@@ -306,7 +188,7 @@ class _Reading:
         seen.name = seen.name or shown(progress.get("name") or "")
         run, number = str(progress.get("runId")), int(progress["batchId"])
         duration_s = float((progress.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
-        rows, start_s = rows_of(progress), _seconds(progress["timestamp"])
+        rows, start_s = rows_of(progress), fired_s(progress["timestamp"])
         self._fired(seen, run, start_s, found=bool(rows))
         last = seen.last if run == seen.run_id and seen.last is not None and seen.last[0] <= start_s else None
         seen.last = (start_s, start_s + max(0.0, min(duration_s, _MOST_S)))
@@ -316,7 +198,7 @@ class _Reading:
             raise ValueError(duration_s, rows)
         seen.known.add((run, number))
         if run != seen.run_id:
-            self._close(seen)
+            seen.blocks.end()
             seen.run_id, seen.since_start = run, 0
             seen.starts += 1
         seen.since_start += 1
@@ -335,24 +217,7 @@ class _Reading:
         for stage in log.stages:
             seen.ran_s += sum(task.run_s for task in stage.tasks)
             seen.cpu_s += sum(task.cpu_s for task in stage.tasks)
-        if seen.open_block and seen.open_block[-1][1] != slots:
-            self._close(seen)
-        seen.open_block.append((log, slots))
-        if len(seen.open_block) > _IN_BLOCK:
-            self._close(seen)
-            seen.open_block.append((log, slots))  # it marks the start of the next
-
-    def _close(self, seen: _Seen) -> None:
-        """Sum the block that is open; one that is short, or not as expected, is dropped."""
-        block, seen.open_block = seen.open_block, []
-        if len(block) <= _FEWEST_IN_BLOCK:
-            return
-        try:
-            seen.blocks.append(_block([log for log, _ in block], block[0][1]))
-        except _BROKEN:  # an event that is read only now
-            self.broken += 1
-        if len(seen.blocks) >= 2 * _KEPT_BLOCKS:
-            seen.blocks = list(_selected(seen.blocks))
+        seen.blocks.add(log, slots)
 
     def query(self, wanted: str | None, path: str) -> RunningQuery:
         """Give the query that is asked for."""
@@ -378,14 +243,14 @@ class _Reading:
                 settings=("query",),
             )
         (seen,) = found
-        self._close(seen)
+        seen.blocks.end()
         batches = tuple(seen.batches)
         return RunningQuery(
             seen.name or seen.query_id,
             self.application,
             self.spark,
             batches,
-            tuple(_selected(seen.blocks)),
+            seen.blocks.selected,
             trigger_interval([(batch.start_s, batch.batch_s) for batch in batches], sorted({*seen.idle})),
             self._memory_mb(),
             float(self.task_cpus),
@@ -403,8 +268,8 @@ class _Reading:
             for name, key in (("master", "spark.master"), ("shuffle partitions", "spark.sql.shuffle.partitions"))
             if key in self.properties
         }
-        if self.broken:
-            told["left out"] = f"{units.some(self.broken, 'event')} of another form than Spark writes"
+        if broken := self.broken + sum(seen.blocks.broken for seen in self.queries.values()):
+            told["left out"] = f"{units.some(broken, 'event')} of another form than Spark writes"
         if queries > 1:
             told["others"] = f"{queries} queries share the slots, which are all taken for this one's"
         return told
@@ -428,44 +293,3 @@ def _named(sink: str) -> str:
     """Give the class of a sink that is described as ``package.Class$@1f`` alone."""
     described = re.fullmatch(r"(?:\w+\.)*(\w+)\$?@[0-9a-f]+", sink)
     return described[1] if described else sink
-
-
-def _seconds(timestamp: str) -> float:
-    """Read a time; without a zone it is UTC, as all that Spark writes."""
-    read = datetime.fromisoformat(timestamp)
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
-
-
-def _block(logs: Sequence[BatchLog], slots: int) -> Block:
-    """Sum the work of consecutive batches; the first only marks their start."""
-    whole = logs[1:]
-    starts = [_seconds(log.progress["timestamp"]) for log in logs]
-    elapsed_s = max(1e-9, starts[-1] - starts[0] + logs[-1].duration_s - logs[0].duration_s)
-    due, batches = -logs[0].records, []
-    for log, start in zip(logs, starts, strict=True):
-        due += log.records
-        batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
-    alike = _alike(whole)
-    works, share = [BatchWork(log) for log in alike], len(alike) / len(whole)
-    operators, samples = operator_metrics(works, share * elapsed_s, 1.0, SourceCost())
-    operators = tuple(operator for operator in operators if not operator.is_source)
-    edges = operator_edges(alike, [operator.operator for operator in operators])
-    seen = Observation(elapsed_s=elapsed_s, commanded_rate=due / elapsed_s, batches=tuple(batches),
-                       operators=operators, samples=samples, edges=edges, executors=executor_paces(whole))  # fmt: skip
-    partitions = max(len(stage.tasks) for log in alike for stage in log.stages)
-    return Block(slots, partitions, seen)
-
-
-def _alike(logs: Sequence[BatchLog]) -> list[BatchLog]:
-    """Give the batches with as many stages as most: a sink that merges or compacts now and then adds some."""
-    counts = Counter(len(log.stages) for log in logs)
-    most = max(counts, key=lambda stages: (counts[stages], -stages))
-    return [log for log in logs if len(log.stages) == most]
-
-
-def _selected(blocks: Iterable[Block]) -> Iterable[Block]:
-    """Give at most `_KEPT_BLOCKS` of `blocks`, spread evenly over their loads, in the order of these."""
-    ordered = sorted(blocks, key=lambda block: block.rows)
-    if len(ordered) <= _KEPT_BLOCKS:
-        return ordered
-    return [ordered[round(place * (len(ordered) - 1) / (_KEPT_BLOCKS - 1))] for place in range(_KEPT_BLOCKS)]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median_high
 
@@ -65,3 +66,9 @@ def _late(start: float, interval: float) -> float:
     """Seconds since the last multiple of `interval`; just before one counts as on it."""
     past = math.fmod(start, interval)
     return min(past, interval - past)
+
+
+def fired_s(timestamp: str) -> float:
+    """Read when a trigger fired, seconds since 1970; without a zone the time is UTC, as all that Spark writes."""
+    read = datetime.fromisoformat(timestamp)
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()

@@ -121,9 +121,11 @@ def _figure_5(query: str) -> Reproduction:
     for policy in _POLICIES:
         line = run(query, policy)
         places = range(_EVERY - 1, len(line.consumed), _EVERY)
-        minutes = tuple((place + 1) * _STEP_S / 60 for place in places)
+        ends_s = [(place + 1) * _STEP_S for place in places]
+        minutes = tuple(end_s / 60 for end_s in ends_s)
         moments = [(change.at_s, _managed_mb(change.managed_mb, "main")) for change in line.reconfigurations]
-        managed = tuple(next((mb for at, mb in reversed(moments) if at <= 60 * minute), _BASE_MB) for minute in minutes)
+        # as the tasks: those of the step that has just ended
+        managed = tuple(next((mb for at_s, mb in reversed(moments) if at_s < end_s), _BASE_MB) for end_s in ends_s)
         consumed = tuple(100 * float(line.consumed[place - _EVERY + 1 : place + 1].mean()) / _RATE for place in places)
         series += [
             Series(rate.title, policy, minutes, consumed),
@@ -209,8 +211,7 @@ PAPER = Paper(
             "28 % of q11 and 27 % of q8, and 48 % of the cores of q11 and q8.",
             "simulated",
             "Justin with two levels. Memory is summed over tasks (354 MB each and the managed memory); the paper's "
-            "totals "
-            "do not follow from its profiles. DS2 overshoots here, so Justin saves more.",
+            "totals do not follow from its profiles. DS2 overshoots here, so Justin saves more.",
             _results,
         ),
     ),

@@ -197,9 +197,8 @@ def _figure_9(query: str) -> Reproduction:
     worst = min(share for (factor, *_), share in shares.items() if factor == 1.0)
     best = max(share for (factor, *_), share in shares.items() if factor != 1.0)
     return Reproduction(
-        f"The sixteen budgets of {query} sustain {worst:.1f} % of their estimated MST or more, and at most "
-        f"{best:.0f} % "
-        "of one and a half times it",
+        f"The sixteen budgets of {query} sustain {worst:.1f} % of their estimated MST or more, and at most {best:.0f} "
+        "% of one and a half times it",
         panels,
         tuple(series),
     )
@@ -239,10 +238,11 @@ def _figure_10(query: str) -> Reproduction:
 def _figure_11(query: str) -> Reproduction:
     offered = (100.0, 120.0, 150.0)
     panel = Panel("Achieved rate", "Offered rate (% of the requested)", "Achieved rate (% of the requested)", "points")
-    series = []
+    series, shares = [], []
     for cell in _published("iv", query):
         memory, requested = float(cell["memory_gb_per_slot"]), float(cell["requested_rate_records_per_s"])
         share = 100 * capacity(query, memory * _GB, int(cell["slots"])) / requested
+        shares.append(share)
         series.append(
             Series(
                 panel.title,
@@ -251,9 +251,9 @@ def _figure_11(query: str) -> Reproduction:
                 tuple(min(one, share) for one in offered),
             )
         )
-    reached = max(one.y[-1] or 0.0 for one in series)
     return Reproduction(
-        f"With Table IV's slots {query} sustains the requested rate in the engine, and at most {reached:.0f} % of it",
+        f"With Table IV's slots {query} sustains at least {min(shares):.0f} % of the requested rate in the engine, and "
+        f"at most {max(shares):.0f} %",
         (panel,),
         (*series, Series(panel.title, "paper, sustained", (100.0,), (100.0,), published=True)),
     )
@@ -286,8 +286,7 @@ PAPER = Paper(
             "At 150 % few configurations of q8 still follow (section VIII).",
             "simulated",
             "Estimated with noise, checked on a separate deployment. The engine has no instability beyond its noise, "
-            "so "
-            "q5 and q8 vary less than published. On Spark: python benchmarks/streambed_check.py nexmark:q1.",
+            "so q5 and q8 vary less than published. On Spark: python benchmarks/streambed_check.py nexmark:q1.",
             _figure_9,
             ("q5", "q1", "q2", "q8", "q11"),
         ),

@@ -5,6 +5,7 @@ from workbench.placement._effort import stopping_when
 from workbench.placement._odrp import ODRP_SETTINGS, OdrpPlan, OdrpWeights, Setting, odrp
 from workbench.placement.baselines import flink_default, flink_evenly, query_by_query, random_slots, round_robin
 from workbench.placement.caps import SearchResult, preference, search
+from workbench.placement.comparison import Compared, Comparison, best_of, compare
 from workbench.placement.counting import count_plans, count_within
 from workbench.placement.exact import OptimalPlan, optimal
 from workbench.placement.given import PlacementInput
@@ -18,19 +19,7 @@ from workbench.placement.groups import (
 )
 from workbench.placement.inputs import read_placement_input
 from workbench.placement.measured import BATCH, MeasuredQuery, batch_query, measured_query
-from workbench.placement.methods import (
-    BLIND,
-    DRAWN,
-    METHODS,
-    SEARCHED,
-    Compared,
-    Comparison,
-    Placed,
-    best_method,
-    best_of,
-    compare,
-    place,
-)
+from workbench.placement.methods import BLIND, DRAWN, METHODS, SEARCHED, Placed, best_method, place
 from workbench.placement.outcomes import ONE_GBIT, TEN_GBIT, Outcome, calibrated_worker, shared, simulated
 from workbench.placement.plan import DIMENSIONS, CostVector, Plan, Subtask
 from workbench.placement.problem import Link, PlacementProblem

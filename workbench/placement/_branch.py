@@ -17,6 +17,7 @@ from workbench.placement._pattern_search import Floats, Ints
 from workbench.placement._starts import rounded
 
 _WHOLE = 1e-6
+_ROUNDED = 1e-12  # of a cost: the least cost of 0 comes out as 1e-16
 
 
 def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tuple[Ints | None, bool]:
@@ -39,7 +40,7 @@ def plan_below(given: Instance, cost: float, pool: Pool, effort: Effort) -> tupl
                 return None, False
             continue
         for plan in rounded(node, holds, cost, effort, looser=()):
-            if given.value(plan) <= cost:
+            if given.value(plan) <= cost + _ROUNDED:
                 return plan, False
         division = _division(node, holds, weight)
         if division is None:  # one pattern for every class, but no plan because of rounding

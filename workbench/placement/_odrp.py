@@ -7,14 +7,15 @@ slots are worth something.
 
 Choices of ours, where the account is silent: execution time is that of a queue, service / (1 - utilisation), at most
 `congestion` times the service time, and when overloaded that times the utilisation, for otherwise one replica would do
-as well as nearly enough; a link's delay and traffic count for the share of task
-pairs on different workers; every consumer gets a full copy; an operator is up while all workers that run it are.
+as well as nearly enough; a link's delay and traffic count for the share of task pairs on different workers; the bytes
+that an operator sends are in equal copies for its consumers; an operator is up while all workers that run it are.
 The programme counts replicas per worker instead of naming every multiset of workers as the published one does: the
 same plans and the same optimum with fewer variables, so decision times are lower than the published programme's.
 """
 
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -164,10 +165,11 @@ def odrp(
                 f"{', '.join(profiles) or 'none'}."
             )
     sizes = _sizes(names, workers, slots, most, fixed or {})
+    consumers = Counter(edge.upstream for edge in dataflow.edges)
     query = Replication(
         tuple((names.index(e.upstream), names.index(e.downstream)) for e in dataflow.edges if e.upstream in names),
         tuple(_execution(profiles[name].cpu_s, arriving[name], sizes[name], congestion) for name in names),
-        tuple(arriving[name] * profiles[name].output_bytes for name in names),
+        tuple(arriving[name] * profiles[name].output_bytes / max(1, consumers[name]) for name in names),
         workers,
         slots,
         link_delay_s,

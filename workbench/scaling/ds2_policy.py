@@ -108,6 +108,9 @@ class Ds2Policy:
         """
         at_once = replace(self.settings, scale_down_interval_s=0.0)
         wanted = limit_parallelism(at_once, window.tasks, parallelism, window.now_s).parallelism  # without sources
+        changing = {name for name, tasks in wanted.items() if tasks != window.tasks[name]}
+        if not changing:
+            return False
         now, after = (
             utilization(
                 window,
@@ -119,8 +122,7 @@ class Ds2Policy:
             )
             for restart_s in (0.0, self.settings.restart_s)
         )
-        changing = {name: share for name, share in now.items() if wanted[name] != window.tasks[name]}
-        return needs_scaling(self.settings, changing, after)
+        return needs_scaling(self.settings, {name: now[name] for name in now if name in changing}, after)
 
     def _collect(self, window: Window, before: Ds2Memory) -> tuple[Window, ...]:
         """Add a window to those that a decision averages over: windows of this deployment, after its activation.

@@ -25,16 +25,13 @@ from workbench.study.scaling import (
     POLICIES,
     Pool,
     Replayed,
-    Start,
-    planned_start,
     replay_policies,
     replay_start,
-    simulated_start,
     timelines_csv,
-    with_response,
 )
 from workbench.study.scenario import Scenario
 from workbench.study.spec import CLUSTER_KEYS, Study, read_study, study_from
+from workbench.study.start import Start, planned_start, simulated_start, with_response
 from workbench.study.verifying import Verified, plan_to_verify, verify_plan
 
 __all__ = [

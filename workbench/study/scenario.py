@@ -14,16 +14,8 @@ from workbench.scaling import Fleet, WorkerShape
 from workbench.scaling.elastic import PARADIGMS, ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace, StateResponse, Worker
 from workbench.study.paradigms import KEYED, ReplayedParadigms, replay_paradigms
-from workbench.study.scaling import (
-    POLICIES,
-    Pool,
-    Replayed,
-    Start,
-    planned_start,
-    replay_start,
-    simulated_start,
-    with_response,
-)
+from workbench.study.scaling import POLICIES, Pool, Replayed, replay_start
+from workbench.study.start import Start, planned_start, simulated_start, with_response
 from workbench.workload import read_key_frequencies
 
 _KEYS = 10_000

@@ -3,12 +3,12 @@
 import math
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from placement_oracle import all_plans, exact_cost, problems
 from scipy.optimize import linprog
 
-from workbench.placement import optimal
+from workbench.placement import PlacementProblem, optimal
 from workbench.placement._branch import plan_below
 from workbench.placement._effort import Effort
 from workbench.placement._instance import instance
@@ -127,6 +127,7 @@ def test_patterns_are_found_as_by_enumeration(problem, data):
 
 @settings(max_examples=150)
 @given(problem=problems(), objective=st.sampled_from(list(DIMENSIONS)), part=st.sampled_from([0.0, 0.5, 0.9, 1.0, 1.2]))
+@example(PlacementProblem((4, 4), [], 4, 3, (3, 1), (5, 1), (1, 3)), "io", 0.0)  # whose least cost rounds to 1e-16
 def test_branching_finds_a_plan_of_a_given_cost_or_proves_that_there_is_none(problem, objective, part):
     costs = sorted(value(exact_cost(problem, plan), DIMENSIONS[objective]) for plan in all_plans(problem))
     limit = costs[0] * part + 1e-7 * (part == 1.0)

@@ -5,11 +5,9 @@ import re
 import shlex
 
 import pytest
-from written_logs import a_day, capacity, events, written
+from written_logs import TRUE, a_day, events, written
 
 from workbench.cli import main
-
-TRUE = capacity(4, 2.0)
 
 
 @pytest.fixture(scope="module")

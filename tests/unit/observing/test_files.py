@@ -5,13 +5,13 @@ import struct
 
 import pyarrow as pa
 import pytest
-from written_logs import a_day, capacity, events, written
+from written_logs import TRUE, a_day, events, written
 
 from workbench.errors import WorkbenchError
 from workbench.observing import read_log
 from workbench.observing.files import log_files, read_events
 
-TEXT = "".join(json.dumps(event) + "\n" for event in events(a_day(0.5 * capacity(4, 2.0), batches=120))).encode()
+TEXT = "".join(json.dumps(event) + "\n" for event in events(a_day(0.5 * TRUE, batches=120))).encode()
 
 
 def zstd(text):

@@ -4,12 +4,14 @@ Tolerances are stated with each test; where a simulation is known to differ, its
 """
 
 import re
+from dataclasses import replace
+from itertools import pairwise
 
 import benchmark_script
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.papers import PAPERS, Series, find_paper, recorded
+from workbench.papers import PAPERS, Series, capsys_scaling, find_paper, recorded, streambed
 
 HERE = [(paper, figure) for paper in PAPERS.values() for figure in paper.figures if figure.make is not None]
 
@@ -111,6 +113,11 @@ def test_table_ivs_slots_sustain_the_request_and_not_a_fifth_more(query):
             assert one.at(150.0) < 120.0
 
 
+def test_what_is_said_of_table_ivs_slots_follows_from_their_capacity(monkeypatch):
+    monkeypatch.setattr(streambed, "capacity", lambda *_: 0.9 * 15e6)
+    assert "q8 sustains at least 90 % of the requested rate" in made("streambed", "Figure 11", "q8").finding
+
+
 def test_budgets_sustain_their_estimate_and_no_more():
     found = made("streambed", "Figure 9", "q1")
     at, above = (panel.title for panel in found.panels)
@@ -175,6 +182,24 @@ def test_ds2_is_right_with_capsys_and_wrong_without():
         assert min(cells) < 100
 
 
+def test_what_is_said_of_table_4_follows_from_its_cells(monkeypatch):
+    assert "right in 8 of the eight cells" in made("capsys", "Table 4").finding
+    ours = recorded("capsys", "Table 4")
+    spoilt = (replace(ours[0], y=(80.0, *ours[0].y[1:])), *ours[1:])
+    monkeypatch.setattr(capsys_scaling, "recorded", lambda *_: spoilt)
+    assert "right in 7 of the eight cells" in made("capsys", "Table 4").finding
+
+
+@pytest.mark.parametrize("query", PAPERS["justin"].inputs)
+def test_memory_changes_in_the_figure_no_sooner_than_justin_runs_with_it(query):
+    """A reconfiguration at 3 min belongs to the time after it, for the tasks and for their memory."""
+    found = made("justin", "Figure 5", query)
+    for policy in ("DS2", "Justin, two levels", "Justin, three levels"):
+        memory = found.named(policy, "Managed memory of a task")
+        assert memory.at(3.0) == 158.0
+        assert found.named(policy, "Cores").at(3.0) == found.named(policy, "Cores").y[0]
+
+
 @pytest.mark.parametrize("query", PAPERS["justin"].inputs)
 def test_justin_ends_where_the_paper_says(query):
     found = made("justin", "Figure 5", query)
@@ -193,6 +218,25 @@ def test_justin_takes_no_more_steps_and_saves_memory_and_cores():
         published, ours = both("justin", "Section 5.1", panel)
         for query in ("q11", "q8"):
             assert ours.at(query) >= published.at(query)
+
+
+def test_both_priorities_begin_with_the_same_allocation_as_the_paper_says():
+    found = made("groups", "Figure 4a")
+    by_traffic, by_significance = (one.y for one in found.series)
+    assert by_traffic[0] == by_significance[0]
+    assert len(set(by_significance[1:])) == 1
+    falls = [before - after for before, after in pairwise(by_traffic[:-1])]  # at the end the pairs are equal
+    assert falls == pytest.approx([falls[0]] * len(falls))
+    assert falls[0] > 0
+
+
+def test_the_tail_rises_where_little_work_meets_the_network_and_the_text_says_so():
+    found = made("elasticutor", "Figure 14")
+    rise = found.named("0.01 ms").at(256)
+    assert rise > 5
+    assert found.named("8 KB").at(256) < 1
+    assert f"{rise:.2g} at 0.01 ms" in found.finding
+    assert "does not appear" not in PAPERS["elasticutor"].figure("Figure 14").how
 
 
 def test_elasticutor_hardly_loses_with_shuffles_and_rc_does():

@@ -45,6 +45,12 @@ def arriving(flow):
     return rates
 
 
+def sent(flow, edge):
+    """Bytes/s over an edge: what its upstream operator sends is in equal copies for its consumers."""
+    consumers = sum(other.upstream == edge.upstream for other in flow.edges)
+    return arriving(flow)[edge.upstream] * PROFILES[edge.upstream].output_bytes / consumers
+
+
 def stay(service, rate, replicas):
     """Seconds at one of the replicas, each an M/M/1 queue as far as it is not overloaded."""
     room = 1 / service - rate / replicas
@@ -71,7 +77,7 @@ def worth(flow, counts):
     return (
         max(finish(operator.name) for operator in flow.operators),
         sum(map(sum, counts.values())),
-        sum(rates[e.upstream] * PROFILES[e.upstream].output_bytes * remote(e) for e in flow.edges),
+        sum(sent(flow, edge) * remote(edge) for edge in flow.edges),
         -math.log(UP) * sum(sum(n > 0 for n in row) for row in counts.values()),
     )
 
@@ -123,6 +129,13 @@ def test_no_plan_scores_higher(flow, weights):
     assert found.availability == pytest.approx(math.exp(-mine[3]))
 
 
+@pytest.mark.parametrize("flow", [CHAIN, DIAMOND], ids=lambda flow: flow.name)
+def test_traffic_is_what_the_workers_send_in_all(flow):
+    """A worker for each task, so that everything is remote."""
+    found = odrp(flow, profiles(flow), RATE, len(flow.operators), 1)
+    assert found.traffic == pytest.approx(found.problem.worker_loads(found.counts)[2].sum())
+
+
 def ranges(flow, workers, slots, most):
     """Best and worst of each objective: every operator at its fastest or slowest, all pairs local or remote."""
     rates, names = arriving(flow), [operator.name for operator in flow.operators]
@@ -134,10 +147,10 @@ def ranges(flow, workers, slots, most):
 
         return max(map(finish, names))
 
-    sent = sum(rates[e.upstream] * PROFILES[e.upstream].output_bytes for e in flow.edges)
+    bytes_per_s = sum(sent(flow, edge) for edge in flow.edges)
     down = -math.log(UP) * len(names)
     low = [longest(most, 0), len(names), 0, down]
-    high = [longest(1, DELAY), min(most * len(names), workers * slots), sent, down * min(workers, most)]
+    high = [longest(1, DELAY), min(most * len(names), workers * slots), bytes_per_s, down * min(workers, most)]
     return np.array(low), np.array(high)
 
 

@@ -62,6 +62,50 @@ def test_every_command_shown_exists(call):
     assert isinstance(options, argparse.Namespace)
 
 
+PAGES = (*DOCS.glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md")
+
+
+def in_sentences():
+    """Code within the sentences of each page: its name, and the code."""
+    for page in PAGES:
+        for code in re.findall(r"`([^`\n]+)`", FENCED.sub("", page.read_text())):
+            yield page.name, code
+
+
+def commands_of(parser):
+    """Commands of a parser by name; none if it has no commands of its own."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return {name: command for group in groups for name, command in group.choices.items()}
+
+
+def options_in_sentences():
+    """Command and option of every call of the workbench in a sentence."""
+    for _, code in in_sentences():
+        call = re.match(r"(?:\.venv/bin/)?workbench ([a-z]+)\b(.*)", code)
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", call[2] if call else ""):
+            yield call[1], option
+
+
+@pytest.mark.parametrize(("command", "option"), sorted(set(options_in_sentences())))
+def test_every_option_in_a_sentence_exists(command, option):
+    parser = commands_of(cli._parser())[command]
+    assert any(option in one._option_string_actions for one in (parser, *commands_of(parser).values()))
+
+
+def files_in_sentences():
+    """Page and path of every file of the repository that is named with its folder."""
+    folders = "workbench|tests|benchmarks|data|docs|notebooks|templates"
+    for page, code in in_sentences():
+        path = re.match(rf"(?:python )?((?:{folders})/[\w./-]*)", code)
+        if path and not path[1].startswith("notebooks/reports/"):  # which the tour writes
+            yield page, path[1]
+
+
+@pytest.mark.parametrize(("page", "path"), sorted(set(files_in_sentences())))
+def test_every_file_that_a_page_names_exists(page, path):
+    assert (ROOT / path).exists(), f"{page} names {path}"
+
+
 def readme_commands():
     """Those of the README that need no engine and no file of the reader's own."""
     return [
@@ -106,9 +150,8 @@ def test_the_demo_plans_three_rates_from_one_deployment():
 
 
 def test_the_reference_names_every_command():
-    (group,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
     table = (DOCS / "reference.md").read_text().split("## Reports", 1)[0]
-    assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(group.choices)
+    assert set(re.findall(r"^\| `(\w+)", table, re.MULTILINE)) == set(commands_of(cli._parser()))
 
 
 STUDY = """query: nexmark:q1

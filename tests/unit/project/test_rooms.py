@@ -25,14 +25,13 @@ SEPARATE = {
 """Modules that are doors next to their package's."""
 
 LOOKED_INTO = {
-    "workbench.capacity.explore.exploration",
     "workbench.placement.methods",
     "workbench.study._drift",
     "workbench.study.carry_out",
     "workbench.study.change",
     "workbench.study.local",
     "workbench.study.planned",
-    "workbench.study.scaling",
+    "workbench.study.start",
     "workbench.testbed.spark.cluster",
     "workbench.testbed.spark.connector",
     "workbench.testbed.spark.cores",
@@ -48,8 +47,6 @@ LOOKED_INTO = {
     "workbench.testbed.spark.testbed",
     "workbench.testbed.spark.topic_feed",
     "workbench.views.widgets.live_log",
-    "workbench.views.widgets.what_if_panel",
-    "workbench.views.widgets.while_dragged",
     "workbench.workload.nexmark.inference",
     "workbench.workload.nexmark.queries",
 }

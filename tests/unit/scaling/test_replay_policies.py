@@ -38,7 +38,7 @@ from workbench.simulation import (
     steady_state,
 )
 from workbench.study import POLICIES
-from workbench.study.scaling import initial_tasks
+from workbench.study.start import initial_tasks
 
 FLOW = Dataflow(
     "chain",

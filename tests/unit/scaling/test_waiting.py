@@ -13,7 +13,7 @@ from workbench.dataflow import Dataflow, Edge, Operator, OperatorProfile
 from workbench.scaling import Static, replay
 from workbench.scaling.waiting import Waits
 from workbench.simulation import Deployment, OperatorModel, QueryModel, RateTrace, preset, steady_state
-from workbench.study.scaling import initial_tasks
+from workbench.study.start import initial_tasks
 
 MAP = QueryModel(
     Dataflow("one", (Operator("source", "source"), Operator("map", "map")), (Edge("source", "map"),)),

@@ -8,18 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from cluster_examples import FOUR, MASTER, SHARED
 
 from workbench import cli
-from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.study import study_from
 from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import Cluster, look_at
 from workbench.testbed.spark.cluster import cluster_conf, executors, refused
 from workbench.testbed.spark.session import python_of, spark_conf
-
-MASTER, SHARED = "spark://m:7077", "hdfs://n/checkpoints"
-FOUR = Budget(4, SlotProfile(1, 1024))
 
 
 @pytest.fixture

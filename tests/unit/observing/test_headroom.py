@@ -1,0 +1,84 @@
+"""The rate that a query sustains, found from batches of a load that may never reach it."""
+
+import pytest
+from written_logs import TRUE, a_day, events, written
+
+from workbench.capacity.model import fit_micro_batch
+from workbench.errors import WorkbenchError
+from workbench.observing import as_measurement, headroom, read_log
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_the_rate_is_told_from_a_load_that_never_reaches_it(tmp_path, share):
+    seen = read_log(written(tmp_path / "log", events(a_day(share * TRUE), seed=3)))
+    found = headroom(seen.batches, 2.0)
+    assert found.rate == pytest.approx(TRUE, rel=0.05)
+    assert found.low < TRUE < found.high
+    assert found.peak_rate == pytest.approx(share * TRUE, rel=0.05)
+    assert found.reach == pytest.approx(1 / share, rel=0.1)
+    assert found.left == pytest.approx(1 / share - 1, rel=0.15)
+    assert found.fixed_s == pytest.approx(0.22, abs=0.02)
+
+
+def test_the_farther_the_line_is_carried_the_wider_the_interval(tmp_path):
+    widths = []
+    for place, share in enumerate((0.3, 0.5, 0.7)):
+        seen = read_log(written(tmp_path / f"log{place}", events(a_day(share * TRUE))))
+        found = headroom(seen.batches, 2.0)
+        widths.append(found.high / found.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_batches_of_a_query_that_is_behind_are_maxima_that_were_seen(tmp_path):
+    seen = read_log(written(tmp_path / "log", events(a_day(1.4 * TRUE))))
+    found = headroom(seen.batches, 2.0)
+    assert found.behind > 0.1
+    assert found.reach <= 1
+    assert found.rate == pytest.approx(TRUE, rel=0.03)
+
+
+def test_a_load_that_never_moved_tells_nothing(tmp_path):
+    seen = read_log(written(tmp_path / "log", events([0.5 * TRUE] * 60)))
+    found = headroom(seen.batches, 2.0)
+    assert found.rate is None
+    assert found.left is None
+    assert "the load hardly moved" in found.why_not
+    with pytest.raises(WorkbenchError, match="is not identifiable from its log: the load hardly moved"):
+        as_measurement(seen, found)
+
+
+def test_a_batch_that_is_all_driver_tells_no_rate(tmp_path):
+    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE), driver_s=2.5)))
+    why = headroom(seen.batches, 2.0).why_not
+    assert "whatever it holds, longer than the trigger interval of 2 s" in why
+    assert "set a longer interval" in why
+
+
+def test_few_batches_tell_nothing(tmp_path):
+    seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE, batches=15))))
+    assert "there are 10 batches on 4 slots; it takes 20" in headroom(seen.batches, 2.0).why_not
+
+
+def test_the_same_log_gives_the_same_answer(half):
+    batches = read_log(half).batches
+    assert headroom(batches, 2.0, 5) == headroom(batches, 2.0, 5)
+
+
+def test_a_log_is_a_measurement_whose_batch_is_explained(half):
+    seen = read_log(half)
+    run = as_measurement(seen, headroom(seen.batches, 2.0))
+    parts = fit_micro_batch([run])
+    assert parts is not None
+    assert parts.explains
+    assert parts.rate(4, 4, 2.0) == pytest.approx(TRUE, rel=0.06)
+    assert [stage.name for stage in parts.stages] == ["1 scan", "2 aggregate"]
+    assert run.estimate.middle == pytest.approx(headroom(seen.batches, 2.0).rate)
+    assert run.testbed_kind == "observed"
+
+
+def test_scatter_is_no_slope(tmp_path):
+    rates = [0.0005 * TRUE * (1 + place % 9) for place in range(200)]
+    seen = read_log(written(tmp_path / "log", events(rates, driver_s=1.0, noise=0.5)))
+    found = headroom(seen.batches, 2.0)
+    assert found.rate is None
+    assert "beyond their scatter" in found.why_not or "no line can be trusted" in found.why_not

@@ -1,0 +1,90 @@
+"""The load that a query had: its peak, and the most that a cap let in."""
+
+import numpy as np
+import pytest
+from written_logs import TRUE, a_day, events, progress_of, written
+
+from workbench.observing import headroom, read_log
+from workbench.observing.load import load_of
+from workbench.observing.running_query import SeenBatch
+
+
+def test_full_batches_of_a_backlog_are_no_peak(tmp_path):
+    log = list(events(a_day(0.3 * TRUE)))
+    for told in progress_of(log)[60:70]:
+        told["sources"][0] |= {"numInputRows": int(1.8 * TRUE), "endOffset": {"orders": {"0": int(1.8 * TRUE)}}}
+        told["sources"][0]["metrics"] = {"avgOffsetsBehindLatest": "1200.0"}
+        told["durationMs"]["triggerExecution"] = 1900
+    found = headroom(read_log(written(tmp_path / "log", log)).batches, 2.0)
+    assert found.admitted_rate == pytest.approx(0.9 * TRUE, rel=0.01)
+    assert found.peak_rate == pytest.approx(0.3 * TRUE, rel=0.1)
+
+
+def batch(start_s, batch_s, rows, *, slots=4, since_s=2.0, idle_s=1.0, left_rows=False):
+    return SeenBatch(start_s, batch_s, rows, slots, since_s, idle_s, left_rows)
+
+
+def test_a_default_trigger_has_the_peak_of_its_short_batches():
+    """Batches follow each other every half second, at 1,000 to 30,000 records/s, judged for an interval of 10 s."""
+    rates = a_day(30_000, batches=600, night=1 / 30)
+    seen = [batch(0.5 * n, 0.5, round(0.5 * rate), since_s=0.5, idle_s=0.0) for n, rate in enumerate(rates)]
+    assert load_of(seen, 10.0).peak_rate == pytest.approx(30_000, rel=0.02)
+
+
+def test_rows_that_come_after_a_pause_came_within_an_interval():
+    """The load comes every fifteen minutes, and the triggers in between are not in the log."""
+    seen = [batch(900.0 * n, 1.0, 30_000 + 100 * n, since_s=900.0, idle_s=899.0) for n in range(30)]
+    assert load_of(seen, 2.0).peak_rate == pytest.approx(16_400, rel=0.02)
+
+
+@pytest.mark.parametrize("early", [6, 40])
+def test_a_batch_that_is_told_too_late_leaves_the_peak_as_it_is(tmp_path, early):
+    """As in a file of progress events that was put together from several."""
+    log = list(events(a_day(0.5 * TRUE)))
+    told = progress_of(log)
+    bare = written(tmp_path / "log", [event for event in log if "progress" not in event])
+
+    def peak(ordered):
+        lines = written(tmp_path / "progress.jsonl", ordered)
+        return load_of(read_log(bare, progress=lines).batches, 2.0).peak_rate
+
+    late = [*told[: early - 1], *told[early : early + 9], told[early - 1], *told[early + 9 :]]
+    assert peak(late) == pytest.approx(peak(told), rel=0.02)
+
+
+def test_the_peak_is_that_of_all_slots():
+    few = [batch(2.0 * n, 1.0, 8_000 + 50 * n) for n in range(60)]
+    many = [batch(200 + 2.0 * n, 1.0, 40_000 + 300 * n, slots=12) for n in range(40)]
+    found = headroom([*few, *many], 2.0)
+    assert found.peak_rate == pytest.approx(25_800, rel=0.02)
+    assert found.left_out == 40
+    assert found.batches == 60
+
+
+def test_a_cap_bounds_what_the_query_carries():
+    """A cap of 5,000 records/s, and a load that asks for up to 6,000: what waits is let in later."""
+    rates = np.minimum(5_000, a_day(6_000, batches=200))
+    noise = np.random.default_rng(0).normal(0, 0.002, 200)
+    seen = [
+        batch(2.0 * n, 0.2 + 2 * rate / 5e4 + noise[n], round(2 * rate), left_rows=rate == 5_000)
+        for n, rate in enumerate(rates)
+    ]
+    found = headroom(seen, 2.0)
+    assert found.admitted_rate == pytest.approx(5_000, rel=0.01)
+    assert found.rate > 30_000
+    assert found.capped
+    assert found.carried_rate == found.admitted_rate
+    assert found.left < 0.05
+
+
+def test_a_load_that_rises_and_falls_is_no_cap():
+    for batches in (60, 120, 1200):
+        seen = [batch(2.0 * n, 1.0, round(2 * rate)) for n, rate in enumerate(a_day(5_000, batches=batches))]
+        assert load_of(seen, 2.0).admitted_rate is None
+
+
+def test_a_load_that_stays_is_no_cap():
+    rates = np.minimum(5_000, a_day(6_000, batches=200))
+    seen = [batch(2.0 * n, 1.0, round(2 * rate)) for n, rate in enumerate(rates)]
+    assert load_of(seen, 2.0).admitted_rate is None
+    assert load_of(seen, 2.0).peak_rate == pytest.approx(5_000)

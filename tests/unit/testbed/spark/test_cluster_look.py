@@ -1,0 +1,93 @@
+"""What the doctor sees of a cluster before anything is measured."""
+
+import json
+import os
+import socket
+import subprocess
+from dataclasses import asdict, replace
+from unittest.mock import MagicMock
+
+import pytest
+from cluster_examples import FOUR, SHARED, STANDALONE
+
+from workbench import cli
+from workbench.errors import WorkbenchError
+from workbench.testbed.spark import Cluster, look, look_at
+from workbench.testbed.spark.look import check_authentication
+
+
+def test_a_cluster_whose_processes_do_not_authenticate_is_warned_of():
+    spark = MagicMock()
+    spark.sparkContext.getConf.return_value = {"spark.authenticate": "true"}
+    assert check_authentication(spark) == "spark.authenticate is on"
+    spark.sparkContext.getConf.return_value = {}
+    with pytest.raises(WorkbenchError, match=r"spark\.authenticate is not on: .* Set it to true"):
+        check_authentication(spark)
+
+
+def test_what_is_not_needed_does_not_end_the_look(tmp_path, monkeypatch, capsys):
+    def lacking():
+        raise WorkbenchError("It is off.")
+
+    steps = [("authentication", lacking, False), ("executors", lacking, True), ("workers", lacking, True)]
+    monkeypatch.setattr(look, "_steps", lambda *_: steps)
+    asked = {"cluster": asdict(STANDALONE), "budget": asdict(FOUR)}
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    look.main(str(tmp_path / "asked.json"))
+    seen = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["thing"], one["needed"]) for one in seen] == [("authentication", False), ("executors", True)]
+
+
+def test_a_master_that_does_not_answer_is_named():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and not listening
+        nobody = Cluster(f"spark://127.0.0.1:{taken.getsockname()[1]}", SHARED)
+        with pytest.raises(WorkbenchError, match=r"cannot be reached \(127\.0\.0\.1:\d+: Connection refused\)\. Check"):
+            nobody.reach()
+        (seen,) = look_at(nobody, FOUR)
+        assert (seen.thing, seen.found) == ("cluster", "not reached")
+    with pytest.raises(WorkbenchError, match=r"cannot be reached \(a\.\.b:7077: .*label"):
+        Cluster("spark://a..b:7077", SHARED).reach()
+
+
+def test_a_budget_that_fills_no_executors_is_no_matter_of_the_master():
+    (seen,) = look_at(replace(STANDALONE, executor_slots=2), replace(FOUR, slots=1))
+    assert (seen.thing, seen.found) == ("executors", "not fit")
+    assert "1 slot cannot fill executors of 2 slots" in seen.fix
+
+
+class Stopped(subprocess.Popen):
+    """A process that stops itself, and whose time is over then."""
+
+    def wait(self, timeout=None):
+        if timeout is None:
+            return super().wait()
+        os.waitpid(self.pid, os.WUNTRACED)
+        raise subprocess.TimeoutExpired(self.args, timeout)
+
+
+def test_what_was_seen_before_the_time_was_over_is_kept_and_the_users_folder_hides_nothing(tmp_path, monkeypatch):
+    (tmp_path / "signal.py").write_text("raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    line = '{"thing": "application", "found": "has room"}'
+    stop = "os.kill(os.getpid(), signal.SIGSTOP)"
+    monkeypatch.setattr(look, "_MAIN", f"import os, signal; print({line!r}, flush=True); {stop}")
+    monkeypatch.setattr(subprocess, "Popen", Stopped)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        seen = look_at(Cluster(f"spark://127.0.0.1:{server.getsockname()[1]}", SHARED), FOUR)
+    assert [(one.thing, one.found) for one in seen] == [
+        ("cluster", "reached"),
+        ("application", "has room"),
+        ("cluster", "no answer for 4 executors"),
+    ]
+    assert seen[-1].fix == "Spark did not finish within 540 s."
+
+
+def test_the_doctor_of_a_cluster_says_why_it_cannot_measure(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{taken.getsockname()[1]}"
+        assert cli.main(["doctor", "--master", master, "--checkpoint", SHARED]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The cluster cannot measure yet: cluster." in said
+    assert f"The master {master} cannot be reached" in said
