@@ -181,6 +181,19 @@ def test_all_that_is_no_evidence_fits_a_page(page, reports, name):
     assert page.locator(".workbench-cares").first.locator("li").count() <= 4
 
 
+@pytest.mark.parametrize("name", ["plan", "capacity"])
+def test_the_evidence_of_a_run_has_one_title_and_draws_when_it_is_opened(page, reports, name):
+    page.goto(reports[name].as_uri())
+    page.wait_for_function(DRAWN, timeout=30_000)
+    (group,) = page.locator(".report-fold:has(> .report-fold)").all()
+    assert re.fullmatch(r"Run \d+, on \d+ slots", group.locator("> summary").text_content())
+    assert page.locator("[id^=card-run-]").count() == group.locator("[id^=card-run-]").count() > 1
+    group.locator("> summary").click()
+    group.locator("> .report-fold:has(.report-chart) > summary").first.click()
+    chart = group.locator(".report-chart .main-svg").first
+    assert chart.bounding_box()["width"] > 500
+
+
 @pytest.mark.parametrize("name", ["capacity", "placement", "scaling"])
 def test_reasons_for_care_stand_beside_the_chart_where_there_is_room(page, reports, name):
     beside = []

@@ -82,7 +82,9 @@ def _bundle(options: argparse.Namespace) -> int:
 def _list(parts: Sequence[Part], *, written: bool) -> None:
     out = look.console()
     what = "has" if written else "would have"
-    look.answer(out, f"The bundle {what} {len(parts)} files, {units.size(sum(part.size for part in parts))}:")
+    look.answer(
+        out, f"The bundle {what} {units.some(len(parts), 'file')}, {units.size(sum(part.size for part in parts))}:"
+    )
     table = look.table({"file": "left", "size": "right", "what": "left"})
     for part in parts:
         table.add_row(part.name, units.size(part.size), part.what)

@@ -47,8 +47,7 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
         return
     out = look.console()
     size, spare = sum(one.size for one in held), sum(one.spare for one in held)
-    count = f"{units.count(len(held))} measurement{'' if len(held) == 1 else 's'}"
-    look.answer(out, f"{count} in {journal.path}, {units.size(size)}.")
+    look.answer(out, f"{units.some(len(held), 'measurement')} in {journal.path}, {units.size(size)}.")
     if not held:
         look.line(out, "Run workbench measure or workbench plan first, or name another file with --journal.")
         return
@@ -106,7 +105,7 @@ def _show(journal: Journal, options: argparse.Namespace) -> None:
     if one.open_probes:
         look.line(
             out,
-            f"note: {units.count(one.open_probes)} probes are recorded of a measurement that is not finished; the "
+            f"note: {units.some(one.open_probes, 'probe')} recorded of a measurement that is not finished; the "
             "command that began it goes on from there.",
         )
 
@@ -148,7 +147,7 @@ def _prune(journal: Journal, options: argparse.Namespace) -> None:
     if pruning.spare_lines:
         look.line(
             out,
-            f"{units.count(pruning.spare_lines)} lines that nothing reads any more, {units.size(pruning.spare_size)}: "
+            f"{units.some(pruning.spare_lines, 'line')} that nothing reads any more, {units.size(pruning.spare_size)}: "
             "probes that their finished measurement holds, and measurements that were given up",
         )
     for one in pruning.removed:
@@ -193,7 +192,7 @@ def _when(one: Recorded) -> str:
 def _budget(one: Recorded | Measurement) -> str:
     budget = one.budget
     return (
-        f"{budget.slots:,} slot{'' if budget.slots == 1 else 's'} of {budget.profile.cpus:g} core and "
+        f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and "
         f"{budget.profile.memory_mb:,} MB at {budget.interval_s:g} s"
     )
 

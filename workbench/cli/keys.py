@@ -66,7 +66,10 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
     )
     empty = f", {found.missing:,} without a key" if found.missing else ""
     how = "counted exactly" if found.method == "exact" else "estimated by a sketch"
-    look.line(out, f"{found.column}: {found.records:,} rows{empty}, {found.distinct:,} keys{about}, {how}")
+    look.line(
+        out,
+        f"{found.column}: {units.some(found.records, 'row')}{empty}, {units.some(found.distinct, 'key')}{about}, {how}",
+    )
     keys = look.table({"key": "left", "rows": "right", "share": "right"})
     for key, count in zip(found.keys[:_SHOWN], found.counts, strict=False):
         keys.add_row(key, units.count(count), units.share(count / found.records))
@@ -80,10 +83,13 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
     out.print()
     out.print(partitions)
     look.line(
-        out, f"Elastic executors: {advice.executors:,} with {advice.shards:,} shards each; {'; '.join(advice.reasons)}."
+        out,
+        f"Elastic executors: {advice.executors:,} with {units.some(advice.shards, 'shard')}"
+        f"{' each' * (advice.executors > 1)}; "
+        f"{'; '.join(advice.reasons)}.",
     )
     if found.count_error:
-        most, share = units.count(found.count_error, "rows"), units.share(found.count_error / found.records)
+        most, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
         look.line(out, f"note: counts may be too high by up to {most} ({share})")
     look.line(out, "note: rows aggregated before the shuffle are spread by key, not by row: there the skew is less")
 

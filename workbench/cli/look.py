@@ -17,12 +17,12 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.cli.console import discard_output
 from workbench.escaping import for_terminal
 
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
 _LONG = 24  # letters from which on a word may be broken, but for one of the first column, which is a name
-_COMMAND = ": workbench "  # how one begins that ends a sentence
 _UNBOUNDED = 10_000
 _GAP = "\N{BRAILLE PATTERN BLANK}"  # of a number and its unit while lines are broken, which rich does at any blank
 
@@ -148,16 +148,20 @@ def answer(out: Console, text: str) -> None:
 
 
 def line(out: Console, text: str) -> None:
-    """Print a sentence or a note, broken between words on a terminal only.
+    """Print a sentence or a note, broken between words on a terminal only."""
+    out.print(text, soft_wrap=not out.is_terminal)
 
-    There the command it ends with has a line of its own, never broken, so that it can be copied.
+
+def advice(out: Console, reason: str, advised: Advice) -> None:
+    """Print why something must be done, and what.
+
+    On a terminal the command it ends with has a line of its own, never broken, so that it can be copied.
     """
-    said, found, arguments = text.partition(_COMMAND)
-    if found and out.is_terminal:
-        out.print(f"{said}:")
-        out.print(f"  workbench {arguments}", soft_wrap=True)
-    else:
-        out.print(text, soft_wrap=not out.is_terminal)
+    if not (advised.command and out.is_terminal):
+        line(out, f"{reason} {advised}".rstrip())
+        return
+    line(out, f"{reason} {advised.words}:")
+    out.print(f"  {advised.command}", soft_wrap=True)
 
 
 def path(out: Console, name: str, value: object) -> None:

@@ -124,7 +124,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores")
     plan = plan_to_verify(planned, testbed, options.rate)
     with progress() as say:
-        say(f"{plan.query} on {plan.budget.slots:,} slots, planned for {units.rate(plan.rate)}")
+        say(f"{plan.query} on {units.some(plan.budget.slots, 'slot')}, planned for {units.rate(plan.rate)}")
         live = replace(testbed, progress=say)
         found = result_of(verify_plan(planned, plan, live, CapacityEstimator()), say.tell)
     made, percents = (found.at_rate, found.above), [100.0, 100 * found.above.rate / plan.rate]
@@ -134,7 +134,7 @@ def _verify_plan(options: argparse.Namespace) -> int:
         out = look.console()
         look.answer(
             out,
-            f"The plan for {units.rate(plan.rate)} {_outcome(found)}: {plan.budget.slots:,} slots of "
+            f"The plan for {units.rate(plan.rate)} {_outcome(found)}: {units.some(plan.budget.slots, 'slot')} of "
             f"{plan.budget.profile.cpus:g} core, capacity {units.rate(plan.expected_rate)} (90 %: "
             f"{units.scaled(plan.low, '')} to {units.scaled(plan.high, '')}).",
         )

@@ -59,9 +59,11 @@ def _show(found: Observed, outage_s: float) -> None:
     """Print what the query sustains, what it is, what limits it, and the plans."""
     out = look.console()
     look.answer(out, sentence(found))
-    for text in (limit(found), outage(found, outage_s), *comparison(found), *map(" ".join, doubts(found).items())):
+    for text in (limit(found), outage(found, outage_s), *comparison(found)):
         if text:
             look.line(out, text)
+    for reason, advised in doubts(found).items():
+        look.advice(out, reason, advised)
     table = look.table({"what": "left", "seen": "left"})
     for name, value in facts(found).items():
         table.add_row(name, value)
@@ -71,8 +73,8 @@ def _show(found: Observed, outage_s: float) -> None:
         out.print(show_plan.targets(found.planned.plans))
         if note := slots_twice(found):
             look.line(out, note)
-        for text in (*show_plan.reasons(found.planned.plans), *show_plan.notes(found.planned.plans)):
-            look.line(out, text)
+        for said, advised in (*show_plan.reasons(found.planned.plans), *show_plan.notes(found.planned.plans)):
+            look.advice(out, said, advised)
 
 
 def _as_json(found: Observed, outage_s: float) -> dict[str, Any]:

@@ -103,13 +103,13 @@ def _show(planned: Planned) -> None:
     if plans:
         look.answer(out, f"{plans[0].query}: {origin(plans[0].testbed_kind)}, {units.some(plans[0].runs, 'run')}")
         out.print(show_plan.targets(plans))
-    for reason in show_plan.reasons(plans):
-        look.line(out, reason)
+    for reason, advised in show_plan.reasons(plans):
+        look.advice(out, reason, advised)
     for plan in plans:
         for text in _deployed(plan):
             look.line(out, text)
-    for note in show_plan.notes(plans):
-        look.line(out, note)
+    for note, advised in show_plan.notes(plans):
+        look.advice(out, note, advised)
     for interval, reason in intervals_left_out(planned.sweep).items():
         look.line(out, f"note: a trigger interval of {interval:g} s is not planned with: {reason}")
     if plans:

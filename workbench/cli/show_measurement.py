@@ -12,13 +12,12 @@ from workbench.records import Measurement, Probe
 def sentence(measurement: Measurement) -> str:
     """Say what the query sustains on which budget, and what bounds that."""
     estimate, budget = measurement.estimate, measurement.budget
-    where = (
-        f"on {units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB "
-        f"at a {budget.interval_s:g} s interval"
-    )
+    interval = f" at a {budget.interval_s:g} s interval" * measurement.ran
+    profile = f"{budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
+    where = f"on {units.some(budget.slots, 'slot')} of {profile}{interval}"
     if estimate.rate is None:
         failed = len(estimate.probes) - 1
-        return f"{measurement.query} sustains no rate that was tried {where}: all {failed} probes failed."
+        return f"{measurement.query} sustains no rate that was tried {where}: {units.some(failed, 'probe')} failed."
     low, high = units.ends(estimate.low, estimate.high, "records/s")
     upper = {
         "query": f"{low} was sustained, {high} was not",

@@ -72,8 +72,8 @@ def show_shapes(spreads: Sequence[Spread]) -> None:
     best = spreads[0]
     look.answer(
         out,
-        f"Choose {best.workers:,} x {best.slots:,}: {units.count(best.workers, 'worker')}{'s' * (best.workers != 1)} "
-        f"of {units.count(best.slots, 'slot')}{'s' * (best.slots != 1)}; nine of ten random placements sustain "
+        f"Choose {best.workers:,} x {best.slots:,}: {units.some(best.workers, 'worker')} "
+        f"of {units.some(best.slots, 'slot')}; nine of ten random placements sustain "
         f"{units.rate(best.quantile(0.1))}.",
     )
     table = look.table(
@@ -127,9 +127,14 @@ def _show_missed(
     busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
     tasks = more_tasks(given)
     split = f"more tasks: {tasks}" if tasks else "more tasks" * busy
-    workers = "" if busy else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}"
+    workers = "" if busy else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}{_speeds(given)}"
     remedy = ", and ".join(filter(None, (split, workers)))
     look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {misses}; try {remedy}")
+
+
+def _speeds(given: PlacementInput) -> str:
+    """Give the option that says the speeds of one more worker too, where the input says those of the others."""
+    return f" --speeds {','.join(f'{speed:.12g}' for speed in given.speeds_with_one_more)}" if given.sized else ""
 
 
 def _show_basis(out: Console, given: PlacementInput) -> None:

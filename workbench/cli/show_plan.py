@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.cli import look
 from workbench.records import CapacityPlan
 from workbench.views.front import ALREADY_SAID, CAPACITY, capacity, deployment
@@ -40,25 +41,25 @@ def cost(plan: CapacityPlan) -> str:
     return "" if plan.price is None else units.number(plan.price.per_month)
 
 
-def reasons(plans: Sequence[CapacityPlan]) -> list[str]:
+def reasons(plans: Sequence[CapacityPlan]) -> list[tuple[str, Advice]]:
     """Say for every target that is not safe why, and what to do."""
     return [
-        f"{units.rate(plan.rate)}: {plan.verdict.level}. {plan.verdict.reason} {plan.verdict.remedy}".rstrip()
+        (f"{units.rate(plan.rate)}: {plan.verdict.level}. {plan.verdict.reason}", plan.verdict.advised)
         for plan in plans
         if plan.verdict is not None and plan.verdict.level != "safe"
     ]
 
 
-def notes(plans: Sequence[CapacityPlan]) -> list[str]:
-    """Give each note once, with the targets it concerns where these are not all; not what a verdict has said."""
-    found: dict[tuple[str, str], list[CapacityPlan]] = {}
+def notes(plans: Sequence[CapacityPlan]) -> list[tuple[str, Advice]]:
+    """Give each note once, with what to do and the targets it concerns, if not all; not what a verdict has said."""
+    found: dict[tuple[str, Advice], list[CapacityPlan]] = {}
     for plan in plans:
         said = ALREADY_SAID if plan.verdict is not None and plan.verdict.level != "safe" else frozenset()
         for card in (one for one in plan.cards if one.concern not in said):
-            found.setdefault((card.finding, card.advice), []).append(plan)
-    return [_note(finding, advice, own, plans) for (finding, advice), own in found.items()]
+            found.setdefault((card.finding, card.advised), []).append(plan)
+    return [(_note(finding, own, plans), advised) for (finding, advised), own in found.items()]
 
 
-def _note(finding: str, advice: str, own: Sequence[CapacityPlan], plans: Sequence[CapacityPlan]) -> str:
+def _note(finding: str, own: Sequence[CapacityPlan], plans: Sequence[CapacityPlan]) -> str:
     concerned = "" if len(own) == len(plans) else f"{', '.join(units.rate(plan.rate) for plan in own)}: "
-    return f"note: {concerned}{finding} {advice}"
+    return f"note: {concerned}{finding}"

@@ -22,7 +22,7 @@ def show_replay(found: Replayed | ReplayedParadigms) -> None:
         look.answer(out, f"{data.finding}.")
         out.print(_policies(found, data))
         for reason, advice in held_back(found).items():
-            look.line(out, f"{reason} {advice}")
+            look.advice(out, reason, advice)
         look.line(
             out,
             'Simulated. No record is lost: late records wait at the source; "left waiting" counts those still there '

@@ -29,18 +29,16 @@ def run_capture(options: argparse.Namespace) -> int:
     out = look.console()
     look.answer(
         out,
-        f"{units.count(found.rows)} records of {topic.name}, {units.seconds(found.seconds)} of traffic on "
-        f"{units.count(found.partitions)} partitions.",
+        f"{units.some(found.rows, 'record')} of {topic.name}, {units.seconds(found.seconds)} of traffic on "
+        f"{units.some(found.partitions, 'partition')}.",
     )
     look.line(out, f"columns: {', '.join(found.columns)}")
     if found.resumed:
-        look.line(out, f"note: {units.count(found.resumed)} records had been captured before")
+        look.line(out, f"note: captured before: {units.some(found.resumed, 'record')}")
     if found.expired:
-        look.line(
-            out, f"note: {units.count(found.expired)} records were dropped by the topic before they could be read"
-        )
+        look.line(out, f"note: dropped by the topic before they could be read: {units.some(found.expired, 'record')}")
     if found.not_json:
-        look.line(out, f"note: {units.count(found.not_json)} values are no JSON object")
+        look.line(out, f"note: values that are no JSON object: {units.count(found.not_json)}")
     if found.not_decoded:
         look.line(out, f"note: values that do not decode with the schema: {units.count(found.not_decoded)}")
     if schema and (len(found.schema_ids) > 1 or {*found.schema_ids} - {schema.number or found.schema_ids[0]}):
@@ -78,7 +76,7 @@ def run_fill(options: argparse.Namespace) -> int:
     else:
         look.answer(
             look.console(),
-            f"{units.count(sent.rows)} rows sent to {topic.name} in {units.seconds(sent.seconds)}, "
-            f"{units.rate(sent.rate)}, on {units.count(sent.partitions)} partitions.",
+            f"{units.some(sent.rows, 'row')} sent to {topic.name} in {units.seconds(sent.seconds)}, "
+            f"{units.rate(sent.rate)}, on {units.some(sent.partitions, 'partition')}.",
         )
     return DONE

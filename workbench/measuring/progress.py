@@ -30,7 +30,7 @@ def describe(event: Event) -> str | None:  # noqa: C901 - a case for each event
         case Probed(probe=probe, low=low, high=high):
             text = _describe_probe(probe, low, high)
         case LoadProbed(probe=probe):
-            divided = "" if probe.partitions is None else f" with {probe.partitions:,} partitions"
+            divided = "" if probe.partitions is None else f" with {units.some(probe.partitions, 'partition')}"
             text = f"for the costs: {units.rate(probe.observation.consumed_rate)}{divided}"
         case Failed(run=run):
             text = _describe_failure(run)

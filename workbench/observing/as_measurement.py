@@ -3,6 +3,7 @@
 import math
 from datetime import UTC, datetime
 
+from workbench import units
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import fit_costs
@@ -37,8 +38,8 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
         )
     if not blocks:
         raise WorkbenchError(
-            f"The log of {running.name} has no row of batches on {running.slots:,} slots that is long enough to show "
-            "what they are made of. Give a longer log."
+            f"The log of {running.name} has no row of batches on {units.some(running.slots, 'slot')} that is long "
+            "enough to show what they are made of. Give a longer log."
         )
     *others, busiest = sorted(blocks, key=lambda block: block.rows)
     begun = running.batches[0].start_s

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, seconds_of, selected
 from workbench.observing.files import read_events
@@ -307,7 +308,7 @@ class _Reading:
             if key in self.properties
         }
         if self.broken:
-            told["left out"] = f"{self.broken:,} events that are not as Spark writes them"
+            told["left out"] = f"{units.some(self.broken, 'event')} of another form than Spark writes"
         if queries > 1:
             told["others"] = f"{queries} queries share the slots, which are all taken for this one's"
         return told

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from workbench import bounds
+from workbench import bounds, units
 from workbench.checks import entries, not_negative, positive, whole
 from workbench.errors import WorkbenchError
 
@@ -68,5 +68,5 @@ def speeds_by_worker(speeds: object, workers: int) -> tuple[float, ...]:
         return (1.0,) * workers
     given = entries("speeds", speeds)
     if len(given) != workers:
-        raise WorkbenchError(f"There are {len(given)} speeds for {workers:,} workers; give one for each.")
+        raise WorkbenchError(f"The speeds are {len(given):,}, for {units.some(workers, 'worker')}; give one for each.")
     return tuple(positive(f"The speed of worker {worker}", speed) for worker, speed in enumerate(given))

@@ -23,6 +23,7 @@ from typing import Literal
 
 import numpy as np
 
+from workbench import units
 from workbench.checks import whole
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.errors import WorkbenchError
@@ -239,8 +240,9 @@ def _sizes(
     needed = sum(min(allowed) for allowed in sizes.values())
     if needed > workers * slots:
         raise WorkbenchError(
-            f"The operators need {needed:,} slots at least, but {workers:,} workers with {slots:,} slots offer "
-            f"{workers * slots:,}; add workers or slots, or fix fewer replicas."
+            f"The operators need {units.some(needed, 'slot')} at least, but {units.some(workers, 'worker')} of "
+            f"{units.some(slots, 'slot')} cannot hold more than {workers * slots:,}; add workers or slots, "
+            "or fix fewer replicas."
         )
     return sizes
 

@@ -30,7 +30,7 @@ def measurement_from(asked: Asked, measured: Measurement, tasks: Mapping[str, in
     problem = query.problem(rate, workers, slots, tasks=tasks or measured.tasks, speeds=asked.speeds)
     basis = (
         f"Rates are bounds: they count CPU, state and shuffle alone. The run itself sustained "
-        f"{units.rate(measured.estimate.middle)} on {budget.slots:,} slots."
+        f"{units.rate(measured.estimate.middle)} on {units.some(budget.slots, 'slot')}."
         if measured.testbed_kind == "spark"
         else ""
     )

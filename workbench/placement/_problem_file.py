@@ -68,7 +68,7 @@ def problem_from(asked: Asked, document: Mapping[str, Any]) -> PlacementInput:
     capacities = _get(asked, document, "worker", dict) if "worker" in document else {}
     _known(asked, capacities, set(_CAPACITIES), " of the worker")
     worker = Worker(**{_CAPACITIES[name]: _above(asked, capacities, name) for name in capacities})
-    found = PlacementInput(problems, stated if asked.rate is None else asked.rate, worker)
+    found = PlacementInput(problems, stated if asked.rate is None else asked.rate, worker, sized=speeds is not None)
     _ = found.problem
     return found
 

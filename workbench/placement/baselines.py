@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from workbench import units
 from workbench.errors import WorkbenchError
 from workbench.placement.plan import Counts
 from workbench.placement.problem import PlacementProblem
@@ -181,7 +182,8 @@ def _free(problem: PlacementProblem, free: Sequence[int] | None) -> Counts:
         )
     if left.sum() < problem.tasks:
         raise WorkbenchError(
-            f"There are {problem.tasks:,} tasks, but only {left.sum():,} slots are free; add workers or slots."
+            f"There are {problem.tasks:,} tasks, but only {units.some(int(left.sum()), 'free slot')}; add workers "
+            "or slots."
         )
     return left
 

@@ -25,6 +25,8 @@ class PlacementInput:
         Cores of one unit of CPU. Loads of a plan are in slots, because no task has more than one.
     chosen
         Which of several plans is placed, and the rates of the others; empty where there is no choice.
+    sized
+        Whether speeds of the workers were given, so that another number of workers needs others.
     """
 
     queries: Mapping[str, PlacementProblem]
@@ -33,6 +35,13 @@ class PlacementInput:
     basis: str = ""
     unit_cpus: float = 1.0
     chosen: str = ""
+    sized: bool = False
+
+    @property
+    def speeds_with_one_more(self) -> tuple[float, ...]:
+        """Speeds of the workers and of one more, as fast as the slowest; empty where none need to be given."""
+        speeds = self.problem.speeds
+        return (*speeds, min(speeds)) if self.sized else ()
 
     @property
     def problem(self) -> PlacementProblem:

@@ -18,6 +18,7 @@ from typing import NamedTuple, Self, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench import units
 from workbench.checks import integer, whole
 from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
 from workbench.errors import WorkbenchError
@@ -107,8 +108,9 @@ class PlacementProblem:
         put(self, "edges", tuple(self._link(edge) for edge in edges))
         if self.tasks > self.workers * self.slots:
             raise WorkbenchError(
-                f"There are {self.tasks:,} tasks, but {self.workers:,} workers with {self.slots:,} slots offer "
-                f"{self.workers * self.slots:,} slots; add workers or slots, or lower the parallelism."
+                f"There are {self.tasks:,} tasks, but {units.some(self.workers, 'worker')} of "
+                f"{units.some(self.slots, 'slot')} cannot hold more than {self.workers * self.slots:,}; add "
+                "workers or slots, or lower the parallelism."
             )
         _ = self.topological_order
         self._summable()

@@ -77,6 +77,7 @@ def placed_together(
         " ".join(dict.fromkeys(one.basis for one in read if one.basis)),
         unit,
         " and ".join(dict.fromkeys(one.chosen for one in read if one.chosen)),
+        speeds is not None or any(one.sized for one in read),
     )
     _ = given.problem
     return replace(given, worker=calibrated_worker(given.problem)) if calibrate else given

@@ -239,7 +239,7 @@ class CapacityPlan:
     def sentence(self) -> str:
         """One sentence: the answer."""
         budget, price = self.budget, self.price
-        slots = "1 slot" if budget.slots == 1 else f"{budget.slots:,} slots"
+        slots = units.some(budget.slots, "slot")
         interval = "" if not self.has_interval else f" at a trigger interval of {budget.interval_s:g} s"
         beyond = f", {self.extrapolation:.1f} times the largest slot count measured" if self.extrapolation > 1 else ""
         workers = "" if price is None else (

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from workbench import bounds
+from workbench.advice import Advice
 from workbench.checks import positive, shown, within
 from workbench.dataflow import SlotProfile
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
@@ -215,13 +216,24 @@ class ModelFinding:
     finding
         One sentence.
     advice
-        What to do.
+        What to do, in words.
+    command
+        That the words end with; empty without one.
+    settled
+        Whether nothing needs to be done, so that it is no reason for care.
     """
 
     concern: Concern
     value: float
     finding: str
     advice: str
+    command: str = ""
+    settled: bool = False
+
+    @property
+    def advised(self) -> Advice:
+        """What to do."""
+        return Advice(self.advice, self.command)
 
 
 Level = Literal["safe", "risky", "don't rely on it yet"]
@@ -240,13 +252,21 @@ class PlanVerdict:
     reason
         One sentence.
     remedy
-        What to do: a command or a setting of the study; empty where nothing needs to be done.
+        What to do, in words; empty where nothing needs to be done.
+    command
+        That the words end with; empty without one.
     """
 
     level: Level
     risk: float | None
     reason: str
     remedy: str
+    command: str = ""
+
+    @property
+    def advised(self) -> Advice:
+        """What to do."""
+        return Advice(self.remedy, self.command)
 
 
 @dataclass(frozen=True)

@@ -86,11 +86,11 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
     """Show what changed since the previous run, what to deploy, and what the answer rests on."""
     answer, *rest = plan_cards.cards(planned)
     changed, *details = drift_cards.changes(str(previous or ""), planned)
-    evidence = [*rest, *map(fold, details), *map(fold, run_cards.cards(planned))]
+    evidence = [*map(fold, details), *map(fold, run_cards.cards(planned))]
     if changed.kind == "not-yet":  # nothing to compare with: the answer leads, and says where figures come from
-        show([answer, replace(changed, html=""), *evidence])
+        show([answer, *rest, fold(replace(changed, html="")), *evidence])
     else:
-        show([changed, replace(answer, html=answer.html.removeprefix(changed.html)), *evidence])
+        show([changed, replace(answer, html=answer.html.removeprefix(changed.html)), *rest, *evidence])
 
 
 def check_capacity(planned: Planned, previous: Path | None, alarm: bool) -> None:

@@ -14,6 +14,7 @@ from typing import Generic, Literal, get_args
 
 import numpy as np
 
+from workbench import units
 from workbench.checks import require, whole
 from workbench.dataflow import Dataflow, OperatorProfile
 from workbench.placement import PlacementProblem, flink_default, flink_evenly, optimal
@@ -166,7 +167,8 @@ class Controller(Generic[Memory]):
         room = self.workers * self.slots
         require(
             len(tasks) <= room,
-            f"There are {room} slots for {len(tasks)} operators; add workers, one slot per operator at least.",
+            f"{units.some(room, 'slot')} cannot hold {len(tasks)} operators; add workers, one slot per operator "
+            "at least.",
         )
         if sum(tasks.values()) <= room:
             return dict(tasks)

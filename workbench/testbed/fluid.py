@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.metrics import OperatorMetrics, TaskSample
@@ -168,8 +169,8 @@ def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None)
     names, slots = model.modelled, budget.slots
     if slots < len(names):
         raise WorkbenchError(
-            f"{slots:,} slots are too few for query {model.name!r}: its {len(names)} operators ({', '.join(names)}) "
-            "need one each. Give it more slots."
+            f"{units.some(slots, 'slot')} cannot hold query {model.name!r}: its {len(names)} operators "
+            f"({', '.join(names)}) need one each. Give it more slots."
         )
     if layout is None:
         return {name: (slots - number - 1) // len(names) + 1 for number, name in enumerate(names)}

@@ -110,6 +110,8 @@ class Card:
         More of the answer, under the finding: markup in which every text of the user's is escaped.
     folded
         Whether a page shows the card on request only: it is evidence, not the answer.
+    of
+        What the evidence is of; a page shows all that is of the same under one title. Empty: of the whole answer.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Card:
     kind: Kind = "result"
     html: str = ""
     folded: bool = False
+    of: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -128,8 +131,10 @@ class Card:
     def heading_html(self) -> str:
         """Title and finding."""
         word = f'<span class="kind">{_WORDS[self.kind]}</span>' if _WORDS[self.kind] else ""
+        classes = f"workbench-card {self.kind}{' folded' * self.folded}"
+        of = f' data-of="{escape(self.of)}"' if self.of else ""
         return (
-            f'<div class="workbench-card {self.kind}{" folded" * self.folded}" id="card-{escape(quote(self.name))}">'
+            f'<div class="{classes}" id="card-{escape(quote(self.name))}"{of}>'
             f"<h2>{word}{escape(self.title)}</h2><p>{escape(self.finding)}</p>{self.html}</div>"
         )
 

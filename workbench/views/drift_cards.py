@@ -121,12 +121,13 @@ def _row(change: Change) -> tuple[str | float | None, ...]:
 def _promises(found: Drift) -> Card:
     kept = sum(promise.verdict == "holds" for promise in found.promises)
     broken = [promise for promise in found.promises if promise.verdict != "holds"]
-    text = f"{kept} of {len(found.promises)} plans of the previous run hold with their margin by the present model."
+    held = f"{kept} of {units.some(len(found.promises), 'plan')} of the previous run"
+    text = f"{held} {'holds' if kept == 1 else 'hold'} with the margin by the present model."
     for promise in broken:
-        then = "" if promise.slots_now is None else f"; now {promise.slots_now:,} slots are planned"
+        then = "" if promise.slots_now is None else f"; planned now: {units.some(promise.slots_now, 'slot')}"
         text += (
-            f" For {units.rate(promise.rate)} {promise.budget.slots:,} slots were planned, now expected to carry "
-            f"{units.rate(promise.expected)}: {_LONG[promise.verdict]}{then}."
+            f" For {units.rate(promise.rate)} the plan was {units.some(promise.budget.slots, 'slot')}, now expected to "
+            f"carry {units.rate(promise.expected)}: {_LONG[promise.verdict]}{then}."
         )
     columns = (
         Column("Target", "records/s"),
@@ -164,7 +165,7 @@ def _differences(found: Drift) -> Card:
     columns = (Column("What"), Column("Before"), Column("Now"))
     rows = tuple((each.thing, each.before, each.now) for each in found.differences)
     text = (
-        f"{units.count(len(rows))} circumstance{'' if len(rows) == 1 else 's'} differ{'s' if len(rows) == 1 else ''} "
+        f"{units.some(len(rows), 'circumstance')} differ{'s' if len(rows) == 1 else ''} "
         "between the two runs; a change of capacity may come from there."
     )
     table = Table("Circumstances that differ", columns, rows, opened=True)

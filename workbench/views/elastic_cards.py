@@ -52,7 +52,7 @@ def assignment_card(
 def advice_card(advice: ExecutorAdvice) -> Card:
     """Show how many executors and shards to have, and why."""
     rows = tuple((reason,) for reason in advice.reasons)
-    finding = f"{units.count(advice.executors)} executors with {units.count(advice.shards)} shards each."
+    finding = f"{units.some(advice.executors, 'executor')} with {units.some(advice.shards, 'shard')} each."
     table = Table("Reasons", (Column("Reason"),), rows, opened=True)
     return Card("executors", "How many executors?", finding, table=table)
 
@@ -92,7 +92,7 @@ def paradigm_cards(replayed: ReplayedParadigms, asked: Mapping[str, object] = UN
     operator, cluster, trace = replayed.operator, replayed.cluster, replayed.trace
     finding = (
         f"{data.finding}. Simulated: {units.rate(trace.mean_per_s)} on average, "
-        f"{units.count(cluster.nodes)} nodes of {units.count(cluster.node_cores)} cores, "
+        f"{units.some(cluster.nodes, 'node')} of {units.some(cluster.node_cores, 'core')}, "
         f"{units.seconds(operator.cpu_s)} per record."
     )
     table = Table("Paradigms on the same load", columns, rows)

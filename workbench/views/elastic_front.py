@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.study import KEYED, ReplayedParadigms
 from workbench.views.figures import Paradigms
 from workbench.views.first_screen import cares_html, header_html, table_html
@@ -21,16 +22,16 @@ def front_html(replayed: ReplayedParadigms, data: Paradigms, asked: Mapping[str,
     return header_html("SIMULATED", facts) + _table(data) + cares_html(cares(replayed, data, asked))
 
 
-def cares(replayed: ReplayedParadigms, data: Paradigms, asked: Mapping[str, object] = UNKNOWN) -> dict[str, str]:
+def cares(replayed: ReplayedParadigms, data: Paradigms, asked: Mapping[str, object] = UNKNOWN) -> dict[str, Advice]:
     """Give what to mind, with what to do; `asked` are the report's parameters, which commands repeat."""
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Advice] = {}
     best = data.best
     if best is not None and best.waiting > replayed.trace.mean_per_s:  # a second's records and more
         waiting = units.scaled(best.waiting, "records")
-        reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = (
-            f"Add a node. Run: {again({'query': KEYED, **asked}, workers=replayed.cluster.nodes + 1)}"
+        reasons[f"No paradigm keeps up: with {best.paradigm} {waiting} wait at the end."] = Advice(
+            "Add a node. Run", again({"query": KEYED, **asked}, workers=replayed.cluster.nodes + 1)
         )
-    reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = (
+    reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = Advice(
         "Try the paradigm on the real job before you rely on it."
     )
     return reasons
@@ -40,7 +41,7 @@ def _table(data: Paradigms) -> str:
     ranked = sorted(data.runs, key=lambda run: (run is not data.best, -run.throughput_per_s))
     rows = [
         (
-            f"{run.paradigm} ◀ best" if run is data.best else run.paradigm,
+            f"{run.paradigm} ◀\N{NO-BREAK SPACE}best" if run is data.best else run.paradigm,
             units.padded(run.throughput_per_s, ""),
             units.seconds(run.mean_latency_s),
             units.seconds(run.p99_latency_s),

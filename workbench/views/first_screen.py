@@ -3,16 +3,14 @@
 Every text given is escaped here.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.escaping import for_html as escape
 
 MOST_CARES = 4
-_LINE = "\n"
-_COMMAND = re.compile(r"(^|: )(workbench .+)")  # of a line: a command is the last on it
 _CHOSEN = ' class="chosen"'
 ORIGINS = {"fluid": "SIMULATED", "recorded": "RECORDED", "observed": "OBSERVED"}
 """What the figures are where nothing was measured here, by the kind of the testbed; elsewhere they are MEASURED."""
@@ -56,23 +54,25 @@ def table_html(
     )
 
 
-def cares_html(reasons: Mapping[str, str]) -> str:
-    """List the first reasons for care, at most four, each with what to do: lines stay lines, commands stand out."""
+def cares_html(reasons: Mapping[str, Advice]) -> str:
+    """List the first reasons for care, at most four, each with what to do: commands stand out."""
     items = "".join(
-        f"<li>{escape(reason)} <strong>{'<br>'.join(map(_advised, remedy.split(_LINE)))}</strong></li>"
-        for reason, remedy in list(reasons.items())[:MOST_CARES]
+        f"<li>{escape(reason)} <strong>{_advised(advice)}</strong></li>"
+        for reason, advice in list(reasons.items())[:MOST_CARES]
     )
     return f'<ul class="workbench-cares">{items}</ul>' if items else ""
 
 
-def _advised(line: str) -> str:
-    return _COMMAND.sub(r"\1<code>\2</code>", escape(line))
+def _advised(advice: Advice) -> str:
+    command = f"<code>{escape(advice.command)}</code>" if advice.command else ""
+    said = ": ".join(filter(None, (escape(advice.words), command)))
+    return said if advice.otherwise is None else f"{said}<br>{_advised(advice.otherwise)}"
 
 
 def beside_html(*parts: str) -> str:
     """Put parts side by side where the page is wide enough."""
-    shown = [part for part in parts if part]
-    return f'<div class="workbench-beside">{"".join(shown)}</div>' if len(shown) > 1 else "".join(shown)
+    shown = "".join(parts)
+    return f'<div class="workbench-beside">{shown}</div>' if shown else ""
 
 
 def tabs_html(name: str, panes: Mapping[str, Mapping[str, str]]) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.escaping import for_html as escape
 from workbench.records import CapacityPlan, Measurement, ModelFinding, Price
 from workbench.study import Planned
@@ -33,15 +34,14 @@ def sentence(planned: Planned) -> str:
     plan = max(planned.plans, key=lambda one: one.rate)
     verdict = "" if plan.verdict is None else f": {plan.verdict.level}"
     without = len(planned.refused)
-    none = f" {without} of {without + len(planned.plans)} targets have no plan." if without else ""
+    none = f" No plan for {without} of {without + len(planned.plans)} targets." if without else ""
     return f"{plan.query} at {units.rate(plan.rate)} needs {deployment(plan)}{verdict}.{none}"
 
 
 def deployment(plan: CapacityPlan) -> str:
     """Say what to deploy, in a few words."""
     budget = plan.budget
-    count = "1 slot" if budget.slots == 1 else f"{budget.slots:,} slots"
-    slots = f"{count} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
+    slots = f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
     return slots if plan.price is None else f"{slots} on {plan.price.workers:,} x {plan.price.instance.name}"
 
 
@@ -149,10 +149,12 @@ def _money(price: Price | None) -> str:
 
 
 def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
-    """Set risk against cost, the planned deployment marked."""
+    """Set risk against cost, the planned deployment marked; empty where it is the least and more lower no risk."""
     found = choices(planned.exploration.model, plan)
     if plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s or len(found) <= 1:
         return ""  # the risk is the model's, which knows one interval
+    if found[0].planned and len({units.chance(one.risk) for one in found}) == 1:
+        return ""
     priced = plan.price is not None
     rows = [
         (
@@ -175,14 +177,14 @@ def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
     )
 
 
-def cares(plans: Sequence[CapacityPlan]) -> dict[str, str]:
+def cares(plans: Sequence[CapacityPlan]) -> dict[str, Advice]:
     """Give reasons for care and what to do, those behind verdicts first, each once."""
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Advice] = {}
     for plan in plans:
         if plan.verdict is not None and plan.verdict.level != "safe":
-            reasons[f"{units.rate(plan.rate)}: {plan.verdict.reason}"] = plan.verdict.remedy
+            reasons[f"{units.rate(plan.rate)}: {plan.verdict.reason}"] = plan.verdict.advised
     for card in _notable(plans):
-        reasons.setdefault(card.finding, card.advice)
+        reasons.setdefault(card.finding, card.advised)
     return reasons
 
 
@@ -191,7 +193,7 @@ def _notable(plans: Sequence[CapacityPlan]) -> list[ModelFinding]:
     found: dict[str, list[ModelFinding]] = {}
     for plan in plans:
         for card in plan.cards:
-            if card.concern not in ALREADY_SAID and not card.advice.startswith("Nothing to do"):
+            if card.concern not in ALREADY_SAID and not card.settled:
                 found.setdefault(card.concern, []).append(card)
     ranked = sorted(found.values(), key=lambda cards: -len(cards))
     return [max(cards, key=lambda card: card.value) for cards in ranked]

@@ -336,11 +336,13 @@ def _idle_slots(measurement: Measurement) -> Check:
     partitions, slots = _topic_partitions(measurement), measurement.budget.slots
     assert partitions is not None  # noqa: S101 - asked where a topic was read
     if partitions >= slots:
-        return Check(question, f"{units.count(partitions)} partitions with records were read by {slots:,} slots.")
-    many = f"{units.count(partitions)} partition{'s' * (partitions != 1)}"
+        return Check(
+            question, f"Partitions with records: {units.count(partitions)}, read by {units.some(slots, 'slot')}."
+        )
     return Check(
         question,
-        f"The topic has {many} with records, so {slots - partitions:,} of {slots:,} slots read nothing.",
+        f"The topic has {units.some(partitions, 'partition')} with records, so {slots - partitions:,} of "
+        f"{slots:,} slots had nothing to read.",
         "The rate is that of a topic with as few partitions: use a topic with at least as many as slots, or measure "
         "on fewer slots.",
     )

@@ -47,7 +47,7 @@ def justin_card(policy: str, line: Timeline) -> Card | None:
     raised = sum(one.state.scaled_up for _, _, one in found)
     at_s, operator, last = found[-1]
     finding = (
-        f"{units.count(len(found))} decisions on operators with state: {units.count(raised)} for more memory, "
+        f"{units.some(len(found), 'decision')} on operators with state: {units.count(raised)} for more memory, "
         f"{units.count(len(found) - raised)} for other tasks. The last, at {units.seconds(at_s)}, gives {operator} "
         f"{decided(last)}: {last.reason}."
     )
@@ -59,7 +59,7 @@ def justin_card(policy: str, line: Timeline) -> Card | None:
 def decided(decision: JustinDecision) -> str:
     """Return a decision in words."""
     state, previous = decision.state, decision.previous
-    tasks = f"{state.tasks:,} tasks" if state.tasks != 1 else "1 task"
+    tasks = units.some(state.tasks, "task")
     if state.level is None:
         return f"{tasks} without managed memory"
     change = state.level - (previous.level or 0)

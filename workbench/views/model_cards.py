@@ -21,7 +21,7 @@ def forms(planned: Planned) -> list[Card]:
     columns = (
         Column("Form"),
         Column("Error on a run left out", "records/s"),
-        Column(f"Capacity of {units.count(data.slots[-1])} slots", "records/s"),
+        Column(f"Capacity of {units.some(round(data.slots[-1]), 'slot')}", "records/s"),
     )
     rows = tuple((curve.form, curve.error, curve.rates[-1]) for curve in data.curves)
     table = Table(f"Forms of the model at {data.memory_mb:,g} MB per slot, the one in use first", columns, rows)

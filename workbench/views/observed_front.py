@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.metrics import slow_executors
 from workbench.study import Observed
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
@@ -52,7 +53,7 @@ def verdict(found: Observed) -> Chip:
     return Chip("risky", "risky") if room.rate > room.peak_rate else Chip("behind at the peak", "unsure")
 
 
-def doubts(found: Observed) -> dict[str, str]:
+def doubts(found: Observed) -> dict[str, Advice]:
     """Say why the verdict is not safe, with what to do; empty where it is, or where nothing is known."""
     room = found.headroom
     if room.rate is None or verdict(found).style == "safe":
@@ -60,11 +61,11 @@ def doubts(found: Observed) -> dict[str, str]:
     tight, room_asked = room.peak_rate * (1 + _TIGHT), f"less than {units.percent(_TIGHT)} above the peak"
     if room.admitted_rate is not None and room.admitted_rate <= min(room.low, tight):
         admitted = units.rate(room.admitted_rate, 2)
-        return {f"The cap on its batches admits {admitted}, {room_asked}.": "Raise maxOffsetsPerTrigger."}
+        return {f"The cap on its batches admits {admitted}, {room_asked}.": Advice("Raise maxOffsetsPerTrigger.")}
     low = units.scaled(room.low, "", 2)
     return {
-        f"The interval's low end, {low}, is {room_asked}.": (
-            f"Run: {found.asked.observe(float(f'{tight:.2g}'), found.asked.risk)}"
+        f"The interval's low end, {low}, is {room_asked}.": Advice(
+            "Run", found.asked.observe(float(f"{tight:.2g}"), found.asked.risk)
         )
     }
 
@@ -100,7 +101,7 @@ def limit(found: Observed) -> str:
             for stage, count in ((stage, read if stage.source else shuffled) for stage in found.parts.stages)
         }
         worst = max(costs, key=lambda name: costs[name])
-        said += f", most of it in {worst}"
+        said += f", most of it in {worst!r}"
     return f"{said}."
 
 
@@ -204,9 +205,9 @@ def _skew(found: Observed) -> str:
         return ""
     operator, times = found.skew
     if times < _EVEN:
-        return f"none: the tasks of {operator} read alike"
+        return f"none: the tasks of {operator!r} read alike"
     warning = "; more slots help less than their number says" if times >= _SKEWED else ""
-    return f"the fullest task of {operator} has {units.number(times)} times the mean{warning}"
+    return f"the fullest task of {operator!r} has {units.number(times)} times the mean{warning}"
 
 
 def _executors(found: Observed) -> str:

@@ -128,7 +128,9 @@ def _of_draws(drawn: Sequence[float], worst: float, written: Callable[[float], s
     """Write the one value there is, or the median of several and the worst."""
     if len(drawn) == 1:
         return written(drawn[0])
-    return f"{written(median(drawn))} in the median of {len(drawn)} draws and {written(worst)} in the worst"
+    return (
+        f"{written(median(drawn))} in the median of {units.some(len(drawn), 'draw')} and {written(worst)} in the worst"
+    )
 
 
 def _method(name: str, plans: Sequence[Placed]) -> tuple[Cell, ...]:
@@ -225,8 +227,8 @@ def _thresholds(study: PlacementStudy) -> list[Card]:
     late = "" if tuning.minimal else "; one ran out of time, so they may be loose"
     finding = (
         f"{data.finding}. The tightest thresholds that admit a plan are {listed}, found in "
-        f"{units.count(tuning.probes)} probes{late}."
-        + ("" if study.admitted is None else f" {units.count(study.admitted)} plans meet them.")
+        f"{units.some(tuning.probes, 'probe')}{late}."
+        + ("" if study.admitted is None else f" They admit {units.some(study.admitted, 'plan')}.")
     )
     columns = (
         Column("CPU cost at most", "0 even, 1 worst"),

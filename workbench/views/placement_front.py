@@ -6,6 +6,7 @@ from statistics import median
 from types import MappingProxyType
 
 from workbench import bounds, units
+from workbench.advice import Advice
 from workbench.placement import Placed, PlacementInput
 from workbench.spelling import spelled_report
 from workbench.study import TIMEOUT_S, PlacementStudy
@@ -31,9 +32,13 @@ def sentence(study: PlacementStudy) -> str:
         more = (
             "as much as" if abs(gain) <= _SAME else f"{units.percent(abs(gain))} {'more' if gain > 0 else 'less'} than"
         )
+        asked = study.given.rate
+        missed = (
+            "" if asked is None or own >= asked * (1 - _ROUNDING) else f" It misses the {units.rate(asked)} asked for."
+        )
         return (
             f"Placed by {best.method}, the query sustains {units.rate(own)}: {more} by the default scheduler "
-            f"({DEFAULT}, {units.rate(usual)} in the median of {units.count(len(default))} draws)."
+            f"({DEFAULT}, {units.rate(usual)} in the median of {units.some(len(default), 'draw')}).{missed}"
         )
     cost = units.number(best.cost.worst)
     if not default:
@@ -41,7 +46,8 @@ def sentence(study: PlacementStudy) -> str:
     drawn = median(plan.cost.worst for plan in default)
     return (
         f"Placed by {best.method}, the worst cost is {cost} (0 is perfectly even, 1 the most uneven there is); by the "
-        f"default scheduler ({DEFAULT}) it is {units.number(drawn)} in the median of {units.count(len(default))} draws."
+        f"default scheduler ({DEFAULT}) it is {units.number(drawn)} in the median of "
+        f"{units.some(len(default), 'draw')}."
     )
 
 
@@ -57,16 +63,16 @@ def front_html(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> 
     return header_html("CALCULATED", facts) + _methods(study) + cares_html(cares(study, asked))
 
 
-def cares(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> dict[str, str]:
+def cares(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> dict[str, Advice]:
     """Give what to mind, with what to do; `asked` are the report's parameters, which commands repeat."""
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Advice] = {}
     best = study.best
     if best.rate is None:
-        reasons["The input names no rate of its loads, so that only costs are compared."] = (
+        reasons["The input names no rate of its loads, so that only costs are compared."] = Advice(
             "Add 'rate' and 'worker' to the input."
         )
     elif math.isinf(best.rate.rate):
-        reasons["Nothing limits the rate."] = "Add what a worker can give ('worker') to the input."
+        reasons["Nothing limits the rate."] = Advice("Add what a worker can give ('worker') to the input.")
     elif study.given.rate is not None and best.rate.rate < study.given.rate:
         reasons[
             f"No placement carries the {units.rate(study.given.rate)} asked for; the best sustains "
@@ -74,19 +80,19 @@ def cares(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> dict[
         ] = _carry(study, asked)
     own, target = study.shown.rate, study.given.rate
     if best.rate is not None and own is not None and target is not None and own.rate < target <= best.rate.rate:
-        reasons[f"The plan of {study.shown.method} does not carry the {units.rate(target)} asked for."] = (
-            f"That of {best.method} does. Run: {_again(asked, method=None)}"
+        reasons[f"The plan of {study.shown.method} does not carry the {units.rate(target)} asked for."] = Advice(
+            f"That of {best.method} does. Run", _again(asked, method=None)
         )
     if study.given.basis:
-        reasons[study.given.basis] = "Verify the placement under load before you rely on a rate."
+        reasons[study.given.basis] = Advice("Verify the placement under load before you rely on a rate.")
     if study.refused:
         listed = ", ".join(study.refused)
-        reasons[f"Found no plan: {listed}."] = "The reasons are under 'What would others do?'."
+        reasons[f"Found no plan: {listed}."] = Advice("The reasons are under 'What would others do?'.")
     if not study.front.exhausted:
         had_s = asked.get("timeout_s", TIMEOUT_S)
         more_s = min(_MORE_TIME * had_s if isinstance(had_s, int | float) else math.inf, bounds.SECONDS)
-        reasons["The search for plans to choose between ran out of time."] = (
-            f"Give it more. Run: {_again(asked, timeout_s=more_s)}"
+        reasons["The search for plans to choose between ran out of time."] = Advice(
+            "Give it more. Run", _again(asked, timeout_s=more_s)
         )
     return reasons
 
@@ -97,21 +103,19 @@ def _again(asked: Mapping[str, object], **changes: object) -> str:
     return spelled_report("placement", {name: value for name, value in given.items() if value is not None})
 
 
-def _carry(study: PlacementStudy, asked: Mapping[str, object]) -> str:
+def _carry(study: PlacementStudy, asked: Mapping[str, object]) -> Advice:
     """Say what helps where no placement carries the rate."""
     tasks = more_tasks(study.given)
     more = f"Give the query more tasks: {tasks}." if tasks else ""
     if study.best.rate is not None and study.best.rate.resource == "task":
-        return more or "Give the query more tasks."
-    return f"{more} Add a worker. Run: {_again(asked, **_with_a_worker(study.given, asked))}".lstrip()
+        return Advice(more or "Give the query more tasks.")
+    return Advice(f"{more} Add a worker. Run".lstrip(), _again(asked, **_with_a_worker(study.given)))
 
 
-def _with_a_worker(given: PlacementInput, asked: Mapping[str, object]) -> dict[str, object]:
+def _with_a_worker(given: PlacementInput) -> dict[str, object]:
     """Give the parameters of one more worker, as large as the smallest: whatever the input is, it takes all of them."""
-    problem = given.problem
-    sizes = problem.speeds if "speeds" in asked or any(speed != 1 for speed in problem.speeds) else ()
-    speeds = {"speeds": [*sizes, min(sizes)]} if sizes else {}
-    return {"workers": problem.workers + 1, "slots": problem.slots, **speeds}
+    speeds = {"speeds": list(given.speeds_with_one_more)} if given.sized else {}
+    return {"workers": given.problem.workers + 1, "slots": given.problem.slots, **speeds}
 
 
 def more_tasks(given: PlacementInput) -> str:
@@ -136,7 +140,7 @@ def _methods(study: PlacementStudy) -> str:
     rows = []
     for name in shown:
         plans = (study.best,) if name == best else study.methods.get(name, (study.shown,))
-        mark = " ◀ best" if name == best else " ◀ shown" if name == asked else ""
+        mark = " ◀\N{NO-BREAK SPACE}best" if name == best else " ◀\N{NO-BREAK SPACE}shown" if name == asked else ""
         rows.append(
             (
                 f"{name}{mark}",

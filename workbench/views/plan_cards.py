@@ -241,12 +241,12 @@ def _concern_card(concern: str, found: list[tuple[CapacityPlan, ModelFinding]]) 
     table = Table(
         "One row per target rate",
         (Column("Target", "records/s"), Column("Finding"), Column("Advice")),
-        tuple((one.rate, card.finding, card.advice) for one, card in found),
+        tuple((one.rate, card.finding, str(card.advised)) for one, card in found),
     )
     return Card(
         concern.replace(" ", "-"),
         concern.capitalize(),
-        f"At {units.rate(plan.rate)}{others}: {worst.finding} {worst.advice}",
+        f"At {units.rate(plan.rate)}{others}: {worst.finding} {worst.advised}",
         table=table if len(found) > 1 else None,
         kind="health",
     )
@@ -255,7 +255,7 @@ def _concern_card(concern: str, found: list[tuple[CapacityPlan, ModelFinding]]) 
 def _doubts(planned: Planned) -> list[Card]:
     """Say once what is doubtful about the runs, which all targets rest on."""
     return [
-        Card(one.concern.replace(" ", "-"), one.concern.capitalize(), f"{one.finding} {one.advice}", kind="health")
+        Card(one.concern.replace(" ", "-"), one.concern.capitalize(), f"{one.finding} {one.advised}", kind="health")
         for one in planned.exploration.findings
     ]
 

@@ -16,6 +16,6 @@ def cards(planned: Planned) -> list[Card]:
     """
     made = [(row, run) for row, run in enumerate(planned.exploration.runs) if isinstance(run, Measurement)]
     row, run = max(made, key=lambda one: (sum(cost.levels for cost in one[1].costs), one[1].budget.slots))
-    where = f"Run {row + 1}, on {units.some(run.budget.slots, 'slot')}: "
+    where = f"Run {row + 1}, on {units.some(run.budget.slots, 'slot')}"
     shown = measurement_cards.cards(run)
-    return [replace(card, name=f"run-{card.name}", title=where + card.title, html="") for card in shown]
+    return [replace(card, name=f"run-{card.name}", title=f"{where}: {card.title}", html="", of=where) for card in shown]

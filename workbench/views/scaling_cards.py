@@ -91,7 +91,7 @@ def _load(replayed: Replayed) -> list[Card]:
     finding = (
         f"The load has a mean of {units.rate(trace.mean_per_s)} and a peak of {units.rate(trace.peak_per_s)} over "
         f"{units.seconds(trace.duration_s)}. {replayed.query} was simulated, beginning with "
-        f"{sum(replayed.tasks.values())} slots; nothing was measured on a cluster."
+        f"{units.some(sum(replayed.tasks.values()), 'slot')}; nothing was measured on a cluster."
     )
     rows = tuple(replayed.tasks.items())
     table = Table("Tasks at the beginning", (Column("Operator"), Column("Tasks")), rows, opened=True)

@@ -1,10 +1,12 @@
 """The first screen of a replay: which policy to choose, every policy with its money, and what to mind."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.spelling import spelled_report
 from workbench.study import Replayed
 from workbench.views.figures import KEEPS_UP, Policies
@@ -14,7 +16,7 @@ _MOSTLY = 0.95  # share of the time at the target
 _AS_IT_IS = ("static", "flink")  # no setting changes these
 _SLOWLY = {"scale_down_interval_s": 3600.0}
 _PRICES = Path(__file__).resolve().parents[2] / "data" / "instances.csv"  # of this package
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NOTHING: Mapping[str, Advice] = MappingProxyType({})
 UNKNOWN: Mapping[str, object] = MappingProxyType({})
 """How a report was asked for, where that is not known: commands of advice then have a placeholder for its load."""
 
@@ -31,7 +33,7 @@ def front_html(replayed: Replayed, data: Policies, asked: Mapping[str, object] =
     facts = (
         replayed.query,
         f"{load} over {units.seconds(trace.duration_s)}",
-        f"from {units.count(sum(replayed.tasks.values()))} slots",
+        f"from {units.some(sum(replayed.tasks.values()), 'slot')}",
     )
     return (
         header_html("SIMULATED", facts)
@@ -40,21 +42,19 @@ def front_html(replayed: Replayed, data: Policies, asked: Mapping[str, object] =
     )
 
 
-def held_back(replayed: Replayed) -> dict[str, str]:
+def held_back(replayed: Replayed) -> dict[str, Advice]:
     """Say that the state's partitions hold every policy below the peak, with what to do; empty where they do not."""
     if not replayed.held:
         return {}
     partitions = units.some(replayed.partitions or 0, "partition")
-    return {
-        f"The state has {partitions}, fixed by its checkpoint, so more slots carry no more and no policy adds any.": (
-            f"Plan for the peak of {units.rate(replayed.trace.peak_per_s)}, then replay that plan."
-        )
-    }
+    reason = f"The state has {partitions}, fixed by its checkpoint, so more slots carry no more and no policy adds any."
+    peak = units.rate(replayed.trace.peak_per_s)
+    return {reason: Advice(f"Plan for the peak of {peak}, then replay that plan.")}
 
 
 def cares(
-    data: Policies, held: Mapping[str, str] = _NOTHING, asked: Mapping[str, object] = UNKNOWN, slots: int = 1
-) -> dict[str, str]:
+    data: Policies, held: Mapping[str, Advice] = _NOTHING, asked: Mapping[str, object] = UNKNOWN, slots: int = 1
+) -> dict[str, Advice]:
     """Give what to mind, with what to do.
 
     Parameters
@@ -77,15 +77,15 @@ def cares(
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
         listed = " and ".join(", ".join(falling).rsplit(", ", 1))
-        reasons[f"{listed} {verb} behind more than 5 % of the time."] = (
+        reasons[f"{listed} {verb} behind more than 5 % of the time."] = Advice(
             "See what each does, below, before you choose it for its price."
         )
     if not data.price_unit:
         priced = {"prices": str(_PRICES), "instance": "c6i.xlarge"}
-        reasons["No worker is priced, so cost is in core-hours."] = (
-            f"Choose a type from a price list. Run: {again(asked, **(priced | _own_prices(asked)))}"
+        reasons["No worker is priced, so cost is in core-hours."] = Advice(
+            "Choose a type from a price list. Run", again(asked, **(priced | _own_prices(asked)))
         )
-    reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = (
+    reasons["The load was replayed in a simulation; nothing was measured on a cluster."] = Advice(
         "Try the policy on the real job before you rely on it."
     )
     return reasons
@@ -96,18 +96,18 @@ def _own_prices(asked: Mapping[str, object]) -> dict[str, object]:
     return {"prices": asked["prices"], "instance": "TYPE"} if "prices" in asked else {}
 
 
-def _keep_up(data: Policies, asked: Mapping[str, object], slots: int) -> str:
+def _keep_up(data: Policies, asked: Mapping[str, object], slots: int) -> Advice:
     """Say what helps: more slots at the beginning stay only with static, the others soon have as many as they want."""
     if "static" in data.names:
         if str(asked.get("query", "")).endswith(".json"):
-            return "Plan for a higher rate, then replay that plan; or compare other policies."
-        return f"Begin with more slots, or compare other policies. Run: {again(asked, slots=2 * slots)}"
-    static = f"Compare with static, which keeps all slots. Run: {again(asked, policies=[*data.names, 'static'])}"
+            return Advice("Plan for a higher rate, then replay that plan; or compare other policies.")
+        return Advice("Begin with more slots, or compare other policies. Run", again(asked, slots=2 * slots))
+    static = Advice("Compare with static, which keeps all slots. Run", again(asked, policies=[*data.names, "static"]))
     if all(name in _AS_IT_IS or ":" in name for name in data.names):
         return static
     settings = asked.get("settings", {})
     slowed = {**settings, **_SLOWLY} if isinstance(settings, Mapping) else _SLOWLY
-    return f"{static}\nOr slow the scale-down. Run: {again(asked, settings=slowed)}"
+    return replace(static, otherwise=Advice("Or slow the scale-down. Run", again(asked, settings=slowed)))
 
 
 def _table(data: Policies) -> str:
@@ -116,7 +116,7 @@ def _table(data: Policies) -> str:
     columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Changes")
     shown = [
         (
-            f"{name} ◀ best" if name == data.best else name,
+            f"{name} ◀\N{NO-BREAK SPACE}best" if name == data.best else name,
             _kept(rows[name]["at_target"]),
             units.number(rows[name][data.money]),
             units.seconds(rows[name]["latency_p50_s"]),

@@ -24,7 +24,7 @@ def asked_card(study: Study) -> Card:
     where = f"on a {study.cluster.kind} cluster" if study.cluster else _WHERE[study.testbed]
     finding = (
         f"How much must be deployed for {study.query} to sustain {rates}, found from runs on {study.slots[0]:,} to "
-        f"{study.slots[-1]:,} slots ({where})?"
+        f"{units.some(study.slots[-1], 'slot')} ({where})?"
     )
     facts: dict[str, Cell | bool] = {
         "Query": study.query,
@@ -68,7 +68,7 @@ def so_far_card(measured: Sequence[Measurement]) -> Card:
         for number, run in enumerate(measured, start=1)
     )
     finding = (
-        f"{units.count(len(rows))} run{'' if len(rows) == 1 else 's'} had been finished and "
+        f"{units.some(len(rows), 'run')} had been finished and "
         f"{'is' if len(rows) == 1 else 'are'} kept: the next try goes on from there."
     )
     return Card("so-far", title, finding, table=Table("Finished runs", columns, rows, opened=True), kind="not-yet")

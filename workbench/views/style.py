@@ -40,7 +40,7 @@ _RULES = """
 .workbench-beside .workbench-front.workbench-front table, .workbench-card > .workbench-front caption
   {font-size: 13.5px;}
 .workbench-beside .workbench-front.workbench-front th, .workbench-beside .workbench-front.workbench-front td
-  {padding: 0.12rem 1rem 0.12rem 0; white-space: nowrap;}
+  {padding: 0.12rem 0.8rem 0.12rem 0; white-space: nowrap;}
 .workbench-cares {margin: 0.6rem 0 0.2rem; padding-left: 1.2rem; max-width: 60rem; overflow-wrap: anywhere;}
 .workbench-cares.workbench-cares code {display: inline-block; margin: 0.15rem 0; padding: 0.1rem 0.4rem;
   font: 12px/1.45 ui-monospace, 'DejaVu Sans Mono', 'Liberation Mono', monospace; border: 1px solid var(--rule, #999);
@@ -54,7 +54,7 @@ _RULES = """
 .workbench-tabs .pane {order: 1; flex: 0 0 100%; min-width: 0; box-sizing: border-box;
   border-top: 1px solid var(--rule); padding-top: 0.4rem; display: flex; flex-wrap: wrap; gap: 0.6rem 1.5rem;}
 .workbench-tabs input:not(:checked) + label + .pane {display: none;}
-.workbench-tabs .pane > div {flex: 1 1 26rem; min-width: 0;}
+.workbench-tabs .pane > div {flex: 1 1 22rem; min-width: 0;}
 .workbench-card pre.workbench-copy {font: 12px/1.45 ui-monospace, 'DejaVu Sans Mono', 'Liberation Mono', monospace;
   margin: 0.2rem 0; padding: 0.5rem 0.6rem; max-height: 11rem; overflow: auto; border: 1px solid var(--rule);
   color: var(--ink); background: var(--paper); white-space: pre; user-select: all;}

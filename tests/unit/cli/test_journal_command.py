@@ -96,7 +96,7 @@ def test_one_that_is_not_finished_says_what_goes_on(journal, capsys):
     code, output = run(capsys, "show", "cccc")
     assert code == DONE
     assert output.out.startswith("nexmark:q8/cccc000011112222 is not finished.")
-    assert "note: 2 probes are recorded" in output.out
+    assert "note: 2 probes recorded" in output.out
     assert journal.path.exists()
 
 

@@ -4,6 +4,7 @@ import io
 
 from rich.console import Console
 
+from workbench.advice import Advice
 from workbench.cli import look
 
 PLANS = {
@@ -76,12 +77,13 @@ def test_a_number_stays_with_its_unit():
         assert look._GAP not in "".join(lines)
 
 
-REMEDY = "60 M records/s: risky. Add larger counts to slots, then run: workbench plan 'my folder/study.yaml'"
+REASON = "60 M records/s: risky."
+REMEDY = Advice("Add larger counts to slots, then run", "workbench plan 'my folder/study.yaml'")
 
 
 def test_a_command_is_never_broken_on_a_terminal():
     terminal = Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None)
-    look.line(terminal, REMEDY)
+    look.advice(terminal, REASON, REMEDY)
     lines = terminal.file.getvalue().splitlines()
     assert lines[-1] == "  workbench plan 'my folder/study.yaml'"
     assert lines[-2].endswith("then run:")
@@ -89,5 +91,7 @@ def test_a_command_is_never_broken_on_a_terminal():
 
 def test_in_a_file_a_sentence_and_its_command_are_one_line():
     file = Console(file=io.StringIO(), width=40)
-    look.line(file, REMEDY)
-    assert file.file.getvalue() == f"{REMEDY}\n"
+    look.advice(file, REASON, REMEDY)
+    assert file.file.getvalue() == (
+        "60 M records/s: risky. Add larger counts to slots, then run: workbench plan 'my folder/study.yaml'\n"
+    )

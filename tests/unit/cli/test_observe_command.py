@@ -26,7 +26,7 @@ def test_the_answer_comes_first(log, capsys):
     assert re.match(
         r"orders on 4 slots sustains 8\d k records/s \(90 %: \d\d k to 1\d\d k\); its peak asked for 40 k", first
     )
-    assert limit.startswith("At that rate 89 % of a batch goes to the rows themselves, most of it in 1 scan")
+    assert limit.startswith("At that rate 89 % of a batch goes to the rows themselves, most of it in '1 scan")
     assert main(["observe", str(log), "--outage", "0"]) == 0
     assert "After an outage" not in capsys.readouterr().out
     assert outage.startswith("After an outage of 10 min at the peak it has caught up in about ")

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import signal
 
 import numpy as np
@@ -196,6 +197,17 @@ def test_more_workers_alone_are_not_advised_where_a_task_needs_more_than_a_core(
     assert "no placement carries; try more tasks: at least 26 of window, which has 18, and --workers 5" in said
 
 
+def test_one_worker_more_is_advised_with_a_speed_where_the_file_has_one_for_each(capsys, tmp_path):
+    path = written(tmp_path, CALM | {"speeds": [1, 1]})
+    short = ("--cpus", 0.4)
+    _, said = run(capsys, path, *short)
+    (advised,) = re.findall(r"carries; try (.+)\n", said.out)
+    assert advised == "--workers 3 --speeds 1,1,1"
+    code, again = run(capsys, path, *short, *shlex.split(advised))
+    assert code == 0, again.err
+    assert re.search(r"operator +w0 +w1 +w2\n", again.out)
+
+
 def test_one_placement_warns_where_it_does_not_carry_the_rate(capsys, problem):
     assert "asks for" not in run(capsys, problem)[1].out
     _, best = run(capsys, problem, "--cpus", 0.4)
@@ -277,7 +289,7 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
             "no placement method 'magic'; use one of fastest, optimal, caps-first, caps",
         ),
         (("--workers", "0"), "workers is 0; it must be a whole number of at least 1"),
-        (("--workers", "1"), "There are 6 tasks, but 1 workers with 3 slots offer 3 slots"),
+        (("--workers", "1"), "There are 6 tasks, but 1 worker of 3 slots cannot hold more than 3"),
         (("--thresholds", "0.1,0.2"), "The thresholds have 2 entries; give three"),
         (("--thresholds", "0.1,0.2,-1"), "net entry of a cost vector is -1.0"),
         (("--method", "odrp", "--odrp", "speed"), "no ODRP weights 'speed'; use one of default"),
@@ -287,7 +299,7 @@ def test_queries_of_one_name_are_all_placed(capsys, tmp_path):
         ),
         (("--cpus", "0"), "cpus is 0.0; it must be above 0"),
         (("--rate", "nan"), "is nan"),
-        (("--shapes", "1x2"), "offer 2 slots"),
+        (("--shapes", "1x2"), "cannot hold more than 2"),
         (("--thresholds", "1,1,1"), "--thresholds would have no effect on the method fastest; give --method caps or"),
         (("--odrp", "nope"), "no ODRP weights 'nope'; use one of default"),
         (("--odrp", "default"), "--odrp would have no effect on the method fastest; give --method odrp"),

@@ -92,7 +92,7 @@ def test_a_page_that_is_made_of_the_plans_names_the_study_too(run, tmp_path):
     run()
     again = read_planned(tmp_path / "plan.json")
     assert again.study.file == again.exploration.asked.study == "study.yaml"
-    assert any("workbench plan study.yaml" in remedy for remedy in cares(again.plans).values())
+    assert any(advised.command == "workbench plan study.yaml" for advised in cares(again.plans).values())
 
 
 def test_a_study_has_no_key_for_its_own_path(run, tmp_path):
@@ -111,7 +111,7 @@ def test_advice_repeats_the_options_that_decide_where_and_what_is_measured(run, 
     assert f"then run: {again}" in output.out
     stored = read_planned(tmp_path / "plan.json")
     assert again.endswith(" ".join(f"--{name} {value}" for name, value in stored.exploration.asked.options.items()))
-    assert any(again in remedy for remedy in cares(stored.plans).values())
+    assert any(advised.command == again for advised in cares(stored.plans).values())
     assert str(tmp_path) not in (tmp_path / "plan.json").read_text()
 
 
@@ -122,4 +122,4 @@ def test_the_path_of_another_persons_study_is_not_shown(run, tmp_path):
     document = json.loads((tmp_path / "plan.json").read_text())
     document["study"]["file"] = "/home/alice/acme/s.yaml"
     (tmp_path / "plan.json").write_text(json.dumps(document))
-    assert read_planned(tmp_path / "plan.json").exploration.asked.plan() == "run: workbench plan s.yaml"
+    assert read_planned(tmp_path / "plan.json").exploration.asked.plan("Now").command == "workbench plan s.yaml"

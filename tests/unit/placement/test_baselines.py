@@ -103,7 +103,7 @@ def test_queries_fill_the_cluster_one_after_the_other_in_random_order():
 @pytest.mark.parametrize(
     ("free", "message"),
     [
-        ([1, 2], r"There are 6 tasks, but only 3 slots are free; add workers or slots"),
+        ([1, 2], r"There are 6 tasks, but only 3 free slots; add workers or slots"),
         ([1], r"The free slots are \[1\]; give one number from 0 to 3 for each of the 2 workers"),
         ([4, 3], "give one number from 0 to 3"),
     ],

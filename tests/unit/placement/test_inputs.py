@@ -102,7 +102,7 @@ def operators(**changed):
         (without(edges=[["A"]]), r"is not \(upstream, downstream\)"),
         (without(operators=operators(A={"tasks": -1})), r"parallelism of 'A' is -1; it must be a whole number"),
         (without("edges", operators={}), r"has no operators; give at least one"),
-        (without(slots=2), r"There are 6 tasks, but 2 workers with 2 slots offer 4 slots"),
+        (without(slots=2), r"There are 6 tasks, but 2 workers of 2 slots cannot hold more than 4"),
         (without(operators={"A": 3}), r"operator 'A' is 3; it must be like"),
         (without(operators=operators(C={"cpu": 1})), r"lacks 'tasks' of operator 'C'; add it"),
         (

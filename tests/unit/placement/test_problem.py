@@ -193,8 +193,14 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"operators": ("a", 1)}, "operator name 1 is no text"),
         ({"operators": ("a", "\ud800")}, r"operator name '\\ud800' has half a character"),
         ({"parallelism": {}, "cpu": {}, "io": {}, "net": {}}, "has no operators; give at least one"),
-        ({"parallelism": (4, 1)}, "There are 5 tasks, but 2 workers with 2 slots offer 4 slots; add workers or slots"),
-        ({"parallelism": (4000, 1), "slots": 1000}, "2 workers with 1,000 slots offer 2,000 slots; add workers"),
+        (
+            {"parallelism": (4, 1)},
+            "There are 5 tasks, but 2 workers of 2 slots cannot hold more than 4; add workers or slots",
+        ),
+        (
+            {"parallelism": (4000, 1), "slots": 1000},
+            "2 workers of 1,000 slots cannot hold more than 2,000; add workers",
+        ),
         ({"edges": [(0, 2)]}, r"Edge \(0, 2\) names the unknown operator 2; the operators are 0, 1"),
         ({"edges": [("a", 1)]}, "unknown operator 'a'"),
         ({"edges": [(0, 1), (1, 0)]}, "The edges form a cycle among the operators 0, 1; a dataflow must be acyclic"),
@@ -230,7 +236,7 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"net": (1e308, 1e308)}, "add up to more than a number can hold"),
         ({"speeds": (1e-310, 1)}, "add up to more than a number can hold"),
         ({"speeds": (1.5e308, 1.5e308)}, "add up to more than a number can hold"),
-        ({"speeds": (1,)}, "There are 1 speeds for 2 workers; give one for each"),
+        ({"speeds": (1,)}, "The speeds are 1, for 2 workers; give one for each"),
         ({"speeds": (1, 0)}, "speed of worker 1 is 0; it must be a finite number above 0"),
     ],
 )

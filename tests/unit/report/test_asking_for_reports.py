@@ -47,7 +47,7 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         (("placement", "x.html", "-p", "placement", DAY), "cannot be read as JSON or YAML"),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "slots", "1"),
-            "4 workers with 1 slots offer 4 slots; add workers or slots",
+            "4 workers of 1 slot cannot hold more than 4; add workers or slots",
         ),
         (
             ("placement", "x.html", "-p", "placement", QUERY, "-p", "workers", "-1"),
@@ -92,7 +92,7 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
         (("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[capsys]"), "'capsys' places tasks on workers"),
         (
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "policies", "[capsys]", "-p", "workers", "1"),
-            "1 workers with 4 slots offer 4 slots; add workers or slots",
+            "1 worker of 4 slots cannot hold more than 4; add workers or slots",
         ),
         (
             ("scaling", "x.html", "-p", "rates", DAY, "-p", "slots", "0"),

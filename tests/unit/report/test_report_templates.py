@@ -1,6 +1,7 @@
 """The reports that come with the workbench, rendered by its command line."""
 
 import json
+import shlex
 from pathlib import Path
 
 import html5lib
@@ -12,8 +13,10 @@ from placement_file import PROBLEM, written
 from workbench import cli, report
 from workbench.cli.console import BAD_INPUT, DONE, NOT_SUSTAINED
 from workbench.journal import Journal
+from workbench.placement import read_placement_input
 from workbench.report import Report, find_template
-from workbench.study import StudyHistory, read_planned
+from workbench.study import StudyHistory, read_planned, study_placement
+from workbench.views.placement_front import cares
 
 DATA = Path(__file__).parents[3] / "data"
 STUDY = """query: {query}
@@ -64,6 +67,8 @@ def test_capacity_twice_says_what_changed(run, tmp_path):
     assert run("capacity", "one.html", "-p", "study", "weekly.yaml", "-p", "history", "kept")[0] == DONE
     first = words(tmp_path / "one.html")
     assert "This is the first run of the study" in first
+    assert first.index("How do I start it?") < first.index("This is the first run of the study")
+    assert 'class="workbench-card not-yet folded" id="card-drift"' in (tmp_path / "one.html").read_text()
     assert "<title>What do I deploy for nexmark:q1?</title>" in (tmp_path / "one.html").read_text()
     assert first.count("SIMULATED") == 1
     study.write_text(study.read_text() + "seed: 3\n")
@@ -171,6 +176,17 @@ def test_placement(run, tmp_path):
     assert "Where do the tasks go?" in text
     assert "What would others do?" in text
     assert "Parameter samples 5" in text
+
+
+def test_one_worker_more_is_advised_by_a_command_that_runs(run, tmp_path):
+    operators = {"A": {"tasks": 2, "cpu": 0.4}, "B": {"tasks": 3, "cpu": 0.6}, "C": {"tasks": 1, "cpu": 0.1}}
+    path = written(tmp_path, PROBLEM | {"speeds": [1, 1], "operators": operators, "worker": {"cpus": 0.4}})
+    asked = {"placement": path.name, "samples": 2, "timeout_s": 1.0}
+    study = study_placement(read_placement_input(path), samples=2, timeout_s=1.0)
+    (advised,) = (one for one in cares(study, asked).values() if one.words == "Add a worker. Run")
+    code, output = run(*shlex.split(advised.command)[2:])
+    assert code == DONE, output.err
+    assert "3 workers of 3 slots" in words(tmp_path / "placement.html")
 
 
 def test_papers(run, tmp_path):

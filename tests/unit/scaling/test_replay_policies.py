@@ -255,7 +255,7 @@ def test_tasks_beyond_the_slots_are_taken_off_again():
     assert controller("caps").fitting({"light": 9, "heavy": 7}) == {"light": 7, "heavy": 5}
     line = replay(RateTrace.constant(1e6, 100), SPIN, controller("caps"), {"light": 1, "heavy": 1}, step_s=1.0)
     assert line.tasks.max() == 12
-    with pytest.raises(WorkbenchError, match="There are 1 slots for 2 operators; add workers"):
+    with pytest.raises(WorkbenchError, match="1 slot cannot hold 2 operators; add workers"):
         replace(controller("caps"), workers=1, slots=1).fitting({"light": 1, "heavy": 1})
 
 

@@ -205,4 +205,4 @@ def test_a_study_may_explore_at_the_edge(tmp_path):
 def test_the_plans_that_ship_advise_what_would_be_advised_now():
     stored = read_planned(Path(__file__).parents[3] / "data" / "q5.recorded.json")
     again = plan_targets(stored.study, stored.exploration, stored.sweep, stored.instances)
-    assert [plan.verdict.remedy for plan in stored.plans] == [plan.verdict.remedy for plan in again.plans]
+    assert [plan.verdict.advised for plan in stored.plans] == [plan.verdict.advised for plan in again.plans]

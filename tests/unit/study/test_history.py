@@ -47,9 +47,9 @@ def test_every_run_is_measured_afresh_and_knows_the_one_before(history):
 
 def test_its_advice_is_to_run_the_report_again(history):
     planned, _ = history.run(replace(STUDY, file="/home/alice/weekly.yaml"))
-    assert planned.exploration.asked.plan() == "run the report again"
+    assert planned.exploration.asked.plan("Now").words == "Now run the report again."
     (stored,) = history.runs
-    assert read_planned(stored).exploration.asked.plan() == "run the report again"
+    assert read_planned(stored).exploration.asked.plan("Now").words == "Now run the report again."
     assert "alice" not in stored.read_text()
 
 

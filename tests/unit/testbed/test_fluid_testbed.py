@@ -198,7 +198,7 @@ def test_a_model_of_the_user_is_found_by_name():
             lambda bed: bed.deploy("q1", Budget(3, PROFILE), {"convert": 2, "snik": 1}),
             "layout has tasks for convert, snik; query 'q1' needs some for convert, sink",
         ),
-        (lambda bed: bed.deploy("q1", Budget(1, PROFILE)), "1 slots are too few for query 'q1': its 2 operators"),
+        (lambda bed: bed.deploy("q1", Budget(1, PROFILE)), "1 slot cannot hold query 'q1': its 2 operators"),
         (lambda bed: bed.deploy("q1", Budget(2, SlotProfile(1.0, 16))), "Slots of 16 MB cannot hold the 18 MB"),
         (lambda bed: bed.deploy("q1", Budget(2, PROFILE), repeat=-1), "The repeat is -1; the first measurement"),
     ],

@@ -18,7 +18,7 @@ class TestFluid(ContractTests):
             f"nexmark:{request.param}",
             Budget(20, SlotProfile(1.0, MEMORY)),
             Budget(1, SlotProfile(1.0, MEMORY)),
-            r"1 slots are too few for query 'q\d+': its \d operators \(.*\) need one each",
+            r"1 slot cannot hold query 'q\d+': its \d operators \(.*\) need one each",
             testbed.clock,
             estimator=CapacityEstimator(clock=testbed.clock),
         )

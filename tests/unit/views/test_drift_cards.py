@@ -87,8 +87,8 @@ def test_plans_that_no_longer_hold_and_circumstances_have_cards_of_their_own():
     assert [card.name for card in cards] == ["drift", "promises", "circumstances-changed"]
     assert cards[1].kind == "health"
     assert cards[1].finding == (
-        "1 of 2 plans of the previous run hold with their margin by the present model. For 2 k records/s 4 slots were "
-        "planned, now expected to carry 1.2 k records/s: too little; now 9,000 slots are planned."
+        "1 of 2 plans of the previous run holds with the margin by the present model. For 2 k records/s the plan was "
+        "4 slots, now expected to carry 1.2 k records/s: too little; planned now: 9,000 slots."
     )
     assert cards[2].finding.startswith("1 circumstance differs between the two runs")
 

@@ -1,10 +1,19 @@
 """What the first screens of all reports are made of."""
 
+from workbench.advice import Advice
 from workbench.views.first_screen import cares_html
 
 
 def test_a_command_among_advice_stands_out_whole_to_be_copied():
-    said = cares_html({"It fell behind.": "Begin with more slots. Run: workbench report x 'a <b>'\nOr wait."})
+    advised = Advice("Begin with more slots. Run", "workbench report x 'a <b>'", Advice("Or wait."))
+    said = cares_html({"It fell behind.": advised})
     assert "Run: <code>workbench report x &#x27;a &lt;b&gt;&#x27;</code><br>Or wait.</strong>" in said
-    assert cares_html({"Why.": "workbench plan study.yaml"}).count("<code>workbench plan study.yaml</code>") == 1
-    assert "<code>" not in cares_html({"Why.": "Ask the workbench again."})
+    assert (
+        cares_html({"Why.": Advice("", "workbench plan study.yaml")}).count("<code>workbench plan study.yaml</code>")
+        == 1
+    )
+
+
+def test_words_that_look_like_a_command_are_words():
+    """A user's names are among them; what is a command is said where the advice is made."""
+    assert "<code>" not in cares_html({"Why.": Advice("The query is named q: workbench plan study.yaml")})

@@ -49,7 +49,7 @@ def test_the_low_end_of_an_interval_never_reads_as_the_rate():
 
 def test_a_target_without_a_plan_has_a_row_and_is_counted():
     made = replace(planned(), refused=((9_000.0, "too much"),))
-    assert sentence(made).endswith(" 1 of 3 targets have no plan.")
+    assert sentence(made).endswith(" No plan for 1 of 3 targets.")
     rows = front_html(made).partition("</table>")[0].split("<tr>")[2:]
     assert [("no plan" in row, f"{rate}{NBSP}k" in row) for row, rate in zip(rows, (6, 9, 12), strict=True)] == [
         (False, True),
@@ -118,6 +118,16 @@ def test_evidence_is_folded_and_answers_are_not():
     assert [card.name for card in front][2:] == ["start"]
     assert 'class="workbench-card result folded"' in next(card for card in made if card.folded).heading_html()
     assert "folded" not in Card("a", "b", "c").heading_html()
+
+
+@pytest.mark.parametrize(("before", "shown"), [(0, False), (1, True)])
+def test_choices_are_shown_where_there_is_something_to_choose(monkeypatch, before, shown):
+    """Where the planned deployment is the least, and more lower no risk that can be read, there is nothing."""
+    made = planned(rates=(6_000,))
+    one = choices(made.exploration.model, made.plans[0])[0]
+    found = [replace(one, risk=0.0, planned=number == before) for number in range(3)]
+    monkeypatch.setattr("workbench.views.front.choices", lambda *_: found)
+    assert ("Risk by slots" in front_html(made)) == shown
 
 
 def test_choices_are_the_deployments_beside_the_planned_one_which_has_the_risk_of_its_verdict():

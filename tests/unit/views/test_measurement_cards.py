@@ -113,7 +113,7 @@ def test_slots_that_read_nothing_of_a_topic_are_named(measurement, partitions, a
     assert check.question == "Did every slot read the topic?"
     assert bool(check.advice) is advised
     if partitions == 3:
-        assert check.finding == "The topic has 3 partitions with records, so 1 of 4 slots read nothing."
+        assert check.finding == "The topic has 3 partitions with records, so 1 of 4 slots had nothing to read."
 
 
 def test_a_rate_at_a_growing_state_is_never_called_a_maximum(measurement):

@@ -12,6 +12,7 @@ from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from workbench import units
 from workbench.capacity.allocation import allocate
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
@@ -124,7 +125,7 @@ class ConfigurationOptimizer:
         if budget.slots < len(operators):
             raise WorkbenchError(
                 f"Query {query.name!r} has {len(operators)} operators apart from its sources ({', '.join(operators)}); "
-                f"{budget.slots:,} slots are too few. Give it at least {len(operators)}."
+                f"{units.some(budget.slots, 'slot')} cannot hold them. Give it at least {len(operators)}."
             )
 
     def minimal_of(self, query: str, budget: Budget) -> Run | None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
+from workbench.advice import Advice
 from workbench.spelling import spelled, spelled_options
 
 _LITTLE_RISK = 0.05
-_LARGER_LOG = "A log shows one slot count. Measure several: workbench plan STUDY.yaml"
+_LARGER_LOG = Advice("A log shows one slot count. Measure several", "workbench plan STUDY.yaml")
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,15 @@ class Asked:
         """Risk that advice asks for: less than was accepted."""
         return _LITTLE_RISK if self.risk is None else min(_LITTLE_RISK, self.risk / 2)
 
-    def plan(self, **changes: object) -> str:
-        """Say how to plan the study with `changes` of the options; with a placeholder where its path is not known."""
+    def plan(self, first: str, **changes: object) -> Advice:
+        """Say to plan the study, after what must be done `first`, with `changes` of the options.
+
+        The command has a placeholder where the study's path is not known.
+        """
         if self.scheduled:
-            return "run the report again"
+            return Advice(f"{first} run the report again.")
         study = "STUDY.yaml" if self.study is None else spelled(self.study)
-        return "run: " + _joined("workbench plan", study, spelled_options({**self.options, **changes}))
+        return Advice(f"{first} run", _joined("workbench plan", study, spelled_options({**self.options, **changes})))
 
     def observe(self, target: float | None = None, risk: float | None = None, *, another: bool = False) -> str:
         """Give the command that plans `target` (records/s) by the log, or by another one, whose name nobody knows."""
@@ -67,35 +72,37 @@ def _joined(*parts: str) -> str:
 class Remedies(NamedTuple):
     """What to do about too few slots measured, too much risk, and doubtful runs."""
 
-    larger: str
-    safer: str
-    quieter: str
+    larger: Advice
+    safer: Advice
+    quieter: Advice
 
 
 def remedies(asked: Asked, target: float | None = None) -> Remedies:
     """Say what to do about a plan for `target` (records/s); None: about all of them."""
-    risk, plan, fresh = asked.less_risk, asked.plan(), asked.plan(journal="NEW.jsonl")
+    risk, plan, fresh = asked.less_risk, asked.plan, partial(asked.plan, journal="NEW.jsonl")
     if asked.kind == "observed" and asked.study is None:
         return Remedies(
             _LARGER_LOG,
-            f"Run: {asked.observe(target, risk)}",
-            f"When the machine is quiet, write a new log, then run: {asked.observe(target, asked.risk, another=True)}",
+            Advice("Run", asked.observe(target, risk)),
+            Advice(
+                "When the machine is quiet, write a new log, then run", asked.observe(target, asked.risk, another=True)
+            ),
         )
     of_a_study = Remedies(
-        f"Add larger counts to slots in the study, then {plan}",
-        f'Set "risk: {risk:g}" in the study, then {plan}',
-        f"When the machine is quiet, {fresh}",
+        plan("Add larger counts to slots in the study, then"),
+        plan(f'Set "risk: {risk:g}" in the study, then'),
+        fresh("When the machine is quiet,"),
     )
     match asked.kind:
         case "fluid":
-            return of_a_study._replace(quieter=f"Raise warmup_s or tolerance in the study, then {fresh}")
+            return of_a_study._replace(quieter=fresh("Raise warmup_s or tolerance in the study, then"))
         case "observed":
             return of_a_study._replace(
-                larger=_LARGER_LOG, quieter=f"When the machine is quiet, write a new log, then {plan}"
+                larger=_LARGER_LOG, quieter=plan("When the machine is quiet, write a new log, then")
             )
         case "recorded":
             return of_a_study._replace(
-                larger=f"Add rows with more slots to the table, then {plan}",
-                quieter=f"Correct the doubtful rows of the table, then {plan}",
+                larger=plan("Add rows with more slots to the table, then"),
+                quieter=plan("Correct the doubtful rows of the table, then"),
             )
     return of_a_study

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.forms import STREAMBED_FORMS, as_runs, fit_least_squares
 from workbench.capacity.model.model import Model
@@ -147,12 +148,14 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> Model
     }
     if not reasons:
         return None
+    quieter = remedies(asked).quieter
     share = f"{len(reasons)} of {len(fitted)} fitted runs {'is' if len(reasons) == 1 else 'are'} doubtful. "
     return ModelFinding(
         "doubtful runs",
         len(reasons),
         share + describe_runs(runs, reasons),
-        remedies(asked).quieter,
+        quieter.words,
+        quieter.command,
     )
 
 
@@ -177,13 +180,17 @@ def _few_runs(points: np.ndarray, fewest: int, asked: Asked) -> ModelFinding | N
     counts = len(np.unique(points[:, 1]))
     if len(points) >= fewest and counts >= FEWEST_SLOT_COUNTS:
         return None
+    more = (
+        remedies(asked).larger
+        if asked.kind == "observed"
+        else Advice(f"Make at least {fewest} runs, at {FEWEST_SLOT_COUNTS} or more slot counts.")
+    )
     return ModelFinding(
         "few runs",
         len(points),
         f"The model rests on {_counted(len(points), 'run')} at {_counted(counts, 'slot count')}.",
-        remedies(asked).larger
-        if asked.kind == "observed"
-        else f"Make at least {fewest} runs, at {FEWEST_SLOT_COUNTS} or more slot counts.",
+        more.words,
+        more.command,
     )
 
 

@@ -208,6 +208,7 @@ def check_counted_keys(
                 f"had {found:.2f} times the mean and not {expected:.2f}, because rows are aggregated before the "
                 "shuffle, or because it goes by another column.",
                 "Nothing to do, as long as that column is the key.",
+                settled=True,
             ),
         )
     limit = 1 / (share * cost_s) if cost_s > 0 else math.inf
@@ -215,7 +216,9 @@ def check_counted_keys(
         found_limit = f"{counted} The key alone fills a slot of {busiest.operator!r} at {units.rate(limit)}."
         return (ModelFinding("hot key", rate / limit, found_limit, remedy),)
     fills = f" The key fills a slot of {busiest.operator!r} at {units.rate(limit)}." * (cost_s > 0)
-    return (ModelFinding("keys", uneven, counted + fills, remedy if uneven >= UNEVEN else "Nothing to do."),)
+    if uneven < UNEVEN:
+        return (ModelFinding("keys", uneven, counted + fills, "Nothing to do.", settled=True),)
+    return (ModelFinding("keys", uneven, counted + fills, remedy),)
 
 
 def _behind_shuffles(operators: Sequence[OperatorMetrics]) -> list[OperatorMetrics]:

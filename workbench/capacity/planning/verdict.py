@@ -96,7 +96,9 @@ def judge(doubts: Doubts) -> PlanVerdict:
     )
     late = found.get("late batches")
     some = (
-        *([(True, late.finding, late.advice)] if late else []),  # its costs and the model's capacity exclude each other
+        *(
+            [(True, late.finding, late.advised)] if late else []
+        ),  # its costs and the model's capacity exclude each other
         (doubts.extrapolation > FAR, far, larger),
         (falls_short(doubts.risk), short, safer),
         (below, _by_another(form, doubts), larger),
@@ -104,13 +106,14 @@ def judge(doubts: Doubts) -> PlanVerdict:
     )
     for doubted, reason, remedy in grave:
         if doubted:
-            return PlanVerdict("don't rely on it yet", doubts.risk, reason, remedy)
+            return PlanVerdict("don't rely on it yet", doubts.risk, reason, remedy.words, remedy.command)
     for doubted, reason, remedy in some:
         if doubted:
-            return PlanVerdict("risky", doubts.risk, reason, remedy)
+            return PlanVerdict("risky", doubts.risk, reason, remedy.words, remedy.command)
     for concern in _NOTABLE:
         if concern in found:
-            return PlanVerdict("risky", doubts.risk, found[concern].finding, found[concern].advice)
+            one = found[concern]
+            return PlanVerdict("risky", doubts.risk, one.finding, one.advice, one.command)
     return PlanVerdict("safe", doubts.risk, short, "")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.defaults import LEAST_HEAP_MB, ROCKSDB_SHARE
 from workbench.errors import WorkbenchError
@@ -58,8 +59,8 @@ def divide_memory(budget: Budget) -> Memory:
     if heap < LEAST_HEAP_MB:
         least = -(-LEAST_HEAP_MB * 10 // 6) // budget.slots + 1
         raise WorkbenchError(
-            f"{budget.slots:,} slots of {budget.profile.memory_mb:,} MB leave a heap of {heap} MB; Spark needs "
-            f"{LEAST_HEAP_MB} MB. Give each slot at least {least} MB, or use more slots.",
+            f"The heap of {units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB is {heap} MB; Spark "
+            f"needs {LEAST_HEAP_MB} MB. Give each slot at least {least} MB, or use more slots.",
             settings=("memory_mb", "slots"),
         )
     return Memory(rocksdb, heap)

@@ -22,6 +22,7 @@ _FAR = 4.0  # times the most slots measured beyond which the measured ones would
 _FAR_ROOM = 1.4
 _LOW = 0.1  # of the highest rate: a line below it leaves no room for words under it
 _RIGHT = 0.75  # of the width: beyond it there is no room for the words of a mark on its right
+_WORDS = (0.11, 0.12)  # of the width and the height of the plot, that those of a mark take
 _UNDER = 0.9  # of a curve: a mark below has room for its words under the curve
 _CLOSE = 0.08  # of the height: the words of two targets would cover each other
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
@@ -95,7 +96,7 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
             else ", within what was measured"
         )
     else:
-        finding = f"Capacity of {query} over {units.count(len(runs))} runs; no target could be planned"
+        finding = f"Capacity of {query} over {units.some(len(runs), 'run')}; no target could be planned"
     return capacity_of(exploration.model, runs, targets, memories, finding, knots=_FINE, origin=origin_of(exploration))
 
 
@@ -173,7 +174,9 @@ def draw_capacity(data: Capacity) -> go.Figure:
         traces += _curve(f"memory-{curve.memory_mb}", f"model, {curve.memory_mb:,} MB per slot", number, lines, "x")
     for number, across in enumerate(data.memory_curves, start=len(data.curves)):
         lines = (across.memory_mb, across.rate, across.low, across.high)
-        traces += _curve(f"slots-{number - len(data.curves)}", f"model, {across.slots:,} slots", number, lines, "x2")
+        traces += _curve(
+            f"slots-{number - len(data.curves)}", f"model, {units.some(across.slots, 'slot')}", number, lines, "x2"
+        )
     traces += [_runs(data, axis, fitted=fitted) for fitted in (True, False) for axis in ("x", "x2")[: 1 + two]]
     traces.append(_targets(data))
     figure.add_traces(traces)
@@ -318,7 +321,18 @@ def _beside(data: Capacity, slots: float, rate: float) -> str:
         under = not data.far and rate < _UNDER * float(np.interp(slots, curve.slots, curve.rate))
         return "bottom left" if under else "top left"
     low = _LOW / 2 if data.far else _LOW  # a logarithmic axis has room under its lowest mark
-    return "top right" if _up(data, rate) < low else "bottom right"
+    if _up(data, rate) >= low:
+        return "bottom right"
+    return "middle right" if _covered(data, slots, rate) else "top right"
+
+
+def _covered(data: Capacity, slots: float, rate: float) -> bool:
+    """Whether words over a mark, on its right, would lie over a run's point."""
+    wide, tall = _WORDS
+    return any(
+        0 < _across(data, at) - _across(data, slots) < wide and 0 < _up(data, found) - _up(data, rate) < tall
+        for _, at, found, _ in data.runs
+    )
 
 
 def _across(data: Capacity, slots: float) -> float:
@@ -356,14 +370,15 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
     highest = max(max(curve.rate) for curve in data.curves)
     lowest = min(max(curve.rate[0], 1.0) for curve in data.curves)
     close = _CLOSE * (noted(highest) - (noted(lowest) if data.far else 0.0))
-    before, was_left = -math.inf, False
+    before, was_left, was_below = -math.inf, False, True
     for rate, slots in sorted({rate: slots for slots, rate, _ in data.targets}.items()):
         line = {"color": theme.VERMILLION, "width": 1, "dash": "dash"}
         shapes.append({"type": "line", "xref": "x domain", "x0": 0, "x1": 1, "y0": rate, "y1": rate, "line": line})
         left = _across(data, slots) > 0.5  # on the side where neither the curve nor the words of its mark are
-        left ^= left == was_left and noted(rate) - before < close
-        before, was_left = noted(rate), left
         below = data.far or rate > _LOW * highest
+        room = close * (1 + (below and not was_below))  # both stand between the two lines
+        left ^= left == was_left and noted(rate) - before < room
+        before, was_left, was_below = noted(rate), left, below
         look = {"font": {"size": 12, "color": theme.VERMILLION}}
         where = {
             "xref": "x domain",

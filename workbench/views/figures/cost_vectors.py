@@ -167,6 +167,7 @@ def draw_pareto(data: CostVectors) -> go.Figure:
             showlegend=bool(points),
             cliponaxis=False,
         )
+    tops = [_top(data, name) for name in data.axes]
     for axis, name, add in (("x", across, figure.add_vline), ("y", up, figure.add_hline)):
         limit = getattr(data.thresholds, name)
         if limit <= 1:
@@ -174,9 +175,8 @@ def draw_pareto(data: CostVectors) -> go.Figure:
                 **{axis: limit},
                 line={"color": theme.BLACK, "width": 1, "dash": "dash"},
                 annotation={"text": f"threshold {units.number(limit)}", "font": {"size": 12}},
-                annotation_position="top right" if axis == "x" else "top left",
+                annotation_position="top right" if axis == "x" and limit < tops[0] / 2 else "top left",
             )
-    tops = [_top(data, name) for name in data.axes]
     figure.update_xaxes(title_text=f"{COST_NAMES[across]} (0 ideal, 1 worst)", range=[-0.03 * tops[0], tops[0]])
     figure.update_yaxes(title_text=COST_NAMES[up], range=[-0.03 * tops[1], tops[1]])
     theme.room_for_legend(figure)

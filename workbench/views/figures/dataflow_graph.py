@@ -163,7 +163,7 @@ def _rows(dataflow: Dataflow, columns: Mapping[str, int]) -> dict[str, float]:
 def _label(node: GraphNode, letters: int) -> str:
     lines = [f"<b>{theme.plain(line)}</b>" for line in wrap(node.name, letters, max_lines=2, placeholder="…")]
     if node.tasks is not None:
-        lines.append(units.count(node.tasks, "task" if node.tasks == 1 else "tasks"))
+        lines.append(units.some(node.tasks, "task"))
     if node.records_per_s is not None:
         lines.append(units.scaled(node.records_per_s, "rec/s"))
     if node.busyness is not None:
@@ -173,7 +173,7 @@ def _label(node: GraphNode, letters: int) -> str:
 
 def _facts(node: GraphNode) -> str:
     facts = [node.kind, "keeps state" if node.stateful else ""]
-    facts.append("" if node.tasks is None else units.count(node.tasks, "task" if node.tasks == 1 else "tasks"))
+    facts.append("" if node.tasks is None else units.some(node.tasks, "task"))
     facts.append("" if node.records_per_s is None else f"{units.rate(node.records_per_s)} in")
     facts.append("" if node.busyness is None else f"{units.share(node.busyness)} busy")
     return ", ".join(fact for fact in facts if fact)
@@ -209,9 +209,9 @@ def _box(node: GraphNode) -> list[dict[str, object]]:
 
 def _finding(dataflow: Dataflow, graph: DataflowGraph, tasks: int) -> str:
     busiest = graph.busiest
-    parts = f"{dataflow.name}: {len(dataflow.operators)} operators"
+    parts = f"{dataflow.name}: {units.some(len(dataflow.operators), 'operator')}"
     if tasks:
-        parts += f" in {units.count(tasks)} tasks"
+        parts += f" in {units.some(tasks, 'task')}"
     if busiest is None or busiest.busyness is None:
         return parts
     return f"{parts}; the busiest is '{busiest.name}', {units.share(round(busiest.busyness, 3))} of its tasks' time"

@@ -113,7 +113,7 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
         x=[sum(data.chosen.cores)] if data.chosen and met else [],
         y=[1000 * data.chosen.latency] if data.chosen and met else [],
         mode="markers+text",
-        text=[f"{sum(data.chosen.cores)} cores"] if data.chosen and met else [],
+        text=[units.some(sum(data.chosen.cores), "core")] if data.chosen and met else [],
         textposition="bottom left",
         marker={"color": theme.VERMILLION, "symbol": "diamond", "size": 13},
         hovertemplate="%{x:,} cores: %{y:.4~g} ms<extra></extra>",
@@ -145,9 +145,11 @@ def draw_latency_cores(data: LatencyCores) -> go.Figure:
 def _finding(chosen: CoreAllocation, target_s: float, service_s: float, cores: int) -> str:
     target, needed = units.seconds(target_s), sum(chosen.cores)
     if chosen.status == "ok":
-        return f"{units.count(needed)} cores keep the mean latency at {units.seconds(chosen.latency)}, under {target}"
+        keeps = f"{units.some(needed, 'core')} keep{'s' * (needed == 1)}"
+        return f"{keeps} the mean latency at {units.seconds(chosen.latency)}, under {target}"
     if chosen.status == "exhausted":
-        return f"{units.count(cores)} cores give {units.seconds(chosen.latency)}; the target of {target} needs more"
+        gives = f"{units.some(cores, 'core')} give{'s' * (cores == 1)}"
+        return f"{gives} {units.seconds(chosen.latency)}; the target of {target} needs more"
     if chosen.status == "insufficient":
-        return f"{units.count(cores)} cores cannot keep up: a stable queue needs at least {units.count(needed)}"
+        return f"{units.some(cores, 'core')} cannot keep up: a stable queue needs at least {units.count(needed)}"
     return f"No number of cores reaches {target}: the service times alone take {units.seconds(service_s)}"

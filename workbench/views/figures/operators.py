@@ -26,7 +26,7 @@ class Operators:
     @property
     def labels(self) -> tuple[str, ...]:
         """Operator names with their task counts."""
-        return tuple(f"{m.operator} ({m.tasks:,} task{'' if m.tasks == 1 else 's'})" for m in self.metrics)
+        return tuple(f"{m.operator} ({units.some(m.tasks, 'task')})" for m in self.metrics)
 
 
 def operators(query: str, observation: Observation) -> Operators:

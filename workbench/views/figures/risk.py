@@ -144,7 +144,7 @@ def _labels(marks: Sequence[tuple[str, RiskPoint]]) -> list[str]:
     for label, point in marks:
         meeting.setdefault(point.slots, []).append(label.removeprefix("margin of "))
     return [
-        f"margin of {' and '.join(meeting.pop(point.slots))}: {units.count(point.slots)} slots"
+        f"margin of {' and '.join(meeting.pop(point.slots))}: {units.some(point.slots, 'slot')}"
         if point.slots in meeting
         else ""
         for _, point in marks

@@ -154,7 +154,7 @@ def choice_words(node: SearchNode) -> str:
         return "nothing is placed yet"
     if node.worker is None:
         return f"the whole layer {node.operator}"
-    return f"{node.count} task{'' if node.count == 1 else 's'} of {node.operator} on w{node.worker}"
+    return f"{units.some(node.count or 0, 'task')} of {node.operator} on w{node.worker}"
 
 
 class _Numbered:
@@ -299,8 +299,8 @@ def _mark(  # noqa: PLR0917 - one node and what was determined about it
         what = f"{what}\na plan: cpu {cost.cpu:.3f}, io {cost.io:.3f}, net {cost.net:.3f}"
     elif node.children and not is_open:
         kind, label = "folded", f"{label} +{size}"
-        inside = units.count(size, "node" if size == 1 else "nodes")
-        what = f"{what}\nfolded: {inside}, {units.count(plans, 'plan' if plans == 1 else 'plans')}"
+        inside = units.some(size, "node")
+        what = f"{what}\nfolded: {inside}, {units.some(plans, 'plan')}"
     return TreeNode(keys[0], parent, level, 0.0, order, kind, label, what, path)
 
 
@@ -336,7 +336,7 @@ def _finding(numbered: _Numbered, plans: int, pruned: Mapping[Kind, int], chosen
     if len(numbered.nodes) == 1:
         return "The search made no choice"
     if not plans:
-        return f"No plan meets the thresholds: the search ends after {units.count(nodes)} nodes"
-    met = f"The search meets {units.count(plans)} plan{'' if plans == 1 else 's'} in {units.count(nodes)} nodes"
+        return f"No plan meets the thresholds: the search ends after {units.some(nodes, 'node')}"
+    met = f"The search meets {units.some(plans, 'plan')} in {units.some(nodes, 'node')}"
     cut = f"; thresholds prune {units.count(limits)} branches" if limits else "; no threshold prunes a branch"
     return met + cut + ("" if chosen is None else f"; the marked plan costs {units.number(chosen.cost.worst)} at worst")

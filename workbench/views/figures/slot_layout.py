@@ -64,7 +64,7 @@ def slot_shares(allocation: Allocation | None, capacity: float | None = None) ->
     total = sum(allocation.tasks.values())
     largest = max(operators, key=lambda name: allocation.tasks[name])
     part = units.share(allocation.tasks[largest] / total)
-    finding = f"'{largest}' takes {part} of {units.count(total)} slots"
+    finding = f"'{largest}' takes {part} of {units.some(total, 'slot')}"
     rate = None if allocation.bottleneck is None else allocation.source_rate
     if rate is not None:
         finding += (

@@ -180,7 +180,7 @@ def _changes(panels: go.Figure, data: TimelineSeries, scale: float, unit: str) -
         x=[change.at_s / scale for change in data.reconfigurations],
         y=[sum(change.tasks.values()) for change in data.reconfigurations],
         text=[
-            f"{sum(change.tasks.values())} tasks from here: "
+            f"{units.some(sum(change.tasks.values()), 'task')} from here: "
             + ", ".join(f"{theme.plain(name)} {count}" for name, count in change.tasks.items())
             + f"<br>nothing ran for {units.seconds(change.downtime_s)}, {units.size(change.moved_bytes)} of state moved"
             for change in data.reconfigurations

@@ -25,7 +25,7 @@ def trigger_intervals(measurements: Sequence[Measurement]) -> TriggerIntervals:
     """Group measurements of one query by slots and profile; those that sustained no rate are left out."""
     groups: dict[str, list[Measurement]] = {}
     for run in measurements:
-        slots = f"{run.budget.slots:,} slot{'' if run.budget.slots == 1 else 's'}"
+        slots = units.some(run.budget.slots, "slot")
         label = f"{slots} of {units.number(run.budget.profile.cpus)} cores, {run.budget.profile.memory_mb:,} MB"
         groups.setdefault(label, []).append(run)
     found = ((label, interval_points(runs)) for label, runs in groups.items())

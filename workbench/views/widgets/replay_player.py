@@ -32,7 +32,7 @@ def moment(line: Timeline, time_s: float) -> str:
     done = [change for change in line.reconfigurations if change.at_s < time_s]  # at its end the next one begins
     text = (
         f"At {units.clock(time_s)}: {units.rate(float(line.offered[step]))} offered, "
-        f"{units.rate(float(line.consumed[step]))} consumed by {int(line.tasks[step]):,} tasks; "
+        f"{units.rate(float(line.consumed[step]))} consumed by {units.some(int(line.tasks[step]), 'task')}; "
         f"{units.count(float(line.backlog[step]), 'records')} wait, "
         f"the last ones consumed had waited {units.seconds(float(line.latency_s[step]))}"
         + (f", the trigger interval of {units.seconds(line.batch_s)} included." if line.batch_s else ".")
@@ -48,7 +48,7 @@ def moment(line: Timeline, time_s: float) -> str:
     )
     return (
         f"{text} Reconfiguration {len(done)} of {len(line.reconfigurations)} came at {units.clock(last.at_s)}, to "
-        f"{sum(last.tasks.values()):,} tasks.{because}{down}"
+        f"{units.some(sum(last.tasks.values()), 'task')}.{because}{down}"
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench import units
 from workbench.placement import CostVector, PlacementProblem, Plan, SearchNode, trace_search
 from workbench.views.figures import choice_words
 
@@ -53,7 +54,7 @@ class Traced:
 
     def sentence(self) -> str:
         """Say what the thresholds leave."""
-        left = {0: "no plan", 1: "1 plan"}.get(len(self.plans), f"{len(self.plans):,} plans")
+        left = units.some(len(self.plans), "plan") if self.plans else "no plan"
         return f"{len(self.order):,} choices were tried, {self.pruned:,} of them ended a branch, and {left} remained."
 
     def step_sentence(self, step: int) -> str:
@@ -63,7 +64,7 @@ class Traced:
         step = min(step, len(self.order))
         node = self.order[step - 1]
         found = sum(one.plan is not None for one in self.order[:step])
-        so_far = f" {found:,} plan{'' if found == 1 else 's'} so far."
+        so_far = f" {units.some(found, 'plan')} so far."
         what = f"Step {step}: {choice_words(node)}"
         if node.pruned is not None:
             return f"{what} is pruned: {node.pruned}.{so_far}"

@@ -62,7 +62,7 @@ def _slots(now: Scenario, pinned: Scenario | None) -> str:
 
 def _workers(now: Scenario, pinned: Scenario | None) -> str:
     question = now.answer.question
-    size = "1 slot" if question.worker_slots == 1 else f"{question.worker_slots:,} slots"
+    size = units.some(question.worker_slots, "slot")
     notes = (f"of {size}" + (", one spare" if question.one_lost else ""),)
     return _tile("Workers", f"{now.answer.workers:,}", notes, _against(now, pinned, lambda one: one.answer.workers))
 
@@ -133,7 +133,7 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
         ("With one worker lost", units.rate(answer.lost_rate)),
     ]
     if plan.verdict is not None and plan.verdict.remedy:
-        rows.append(("What to do", plan.verdict.remedy))
+        rows.append(("What to do", str(plan.verdict.advised)))
     if question.outage is not None:
         outage_s = question.outage.outage_s
         rows.append((f"After an outage of {units.seconds(outage_s)}", f"caught up in {_duration(plan, outage_s)}"))
@@ -150,7 +150,7 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
 
 def workers(count: int) -> str:
     """Write a number of workers."""
-    return "1 worker" if count == 1 else f"{count:,} workers"
+    return units.some(count, "worker")
 
 
 def per_hour(answer: Answer, currency: str) -> str:

@@ -206,8 +206,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         card = answer_card(answer, scenario.currency)
         budget = plan.budget
         finding = (
-            f"{plan.query} at {units.rate(plan.rate)} needs {budget.slots:,} slots of {budget.profile.memory_mb:,} MB "
-            f"on {workers(answer.workers)}{per_hour(answer, scenario.currency)}"
+            f"{plan.query} at {units.rate(plan.rate)} needs {units.some(budget.slots, 'slot')} of "
+            f"{budget.profile.memory_mb:,} MB on {workers(answer.workers)}{per_hour(answer, scenario.currency)}"
         )
         with self._nothing_on_error():
             self.text.value = STYLE + card.heading_html() + card.table_html(download=False)

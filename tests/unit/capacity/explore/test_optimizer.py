@@ -45,5 +45,5 @@ def test_an_optimised_configuration_follows_bids2(tmp_path):
 
 def test_too_few_slots_are_refused_with_the_operators(tmp_path):
     optimizer = ConfigurationOptimizer(FluidTestbed(), CapacityEstimator(), Journal(tmp_path / "j.jsonl"))
-    with pytest.raises(WorkbenchError, match=r"operators apart from its sources \(.*\); 1 slots are too few"):
+    with pytest.raises(WorkbenchError, match=r"operators apart from its sources \(.*\); 1 slot cannot hold them"):
         optimizer.measure(nexmark.query("q5"), Space((1, 8), (512,)).budget(1, 512))

@@ -83,7 +83,7 @@ def test_what_was_not_measured_comes_before_its_risk():
 def test_no_risk_is_advised_that_no_slots_attain():
     unattainable = judge(replace(CALM, risk=0.3, attainable=False))
     assert unattainable.reason.startswith("The probability that its capacity is below the rate is 30 %")
-    assert unattainable.remedy == judge(replace(CALM, extrapolation=5.0)).remedy
+    assert unattainable.advised == judge(replace(CALM, extrapolation=5.0)).advised
 
 
 def known(risks, least):
@@ -110,7 +110,7 @@ def test_filling_never_costs_more_nor_makes_it_riskier(least, more, measured, da
 @pytest.mark.parametrize("kind", ["spark", "fluid", "recorded", "observed"])
 def test_a_remedy_is_a_command_that_there_is_for_such_runs(kind):
     changes = ({"extrapolation": 5.0}, {"risk": 0.3}, {"findings": (finding("doubtful runs", 3),)})
-    remedies = [judge(replace(CALM, asked=Asked(kind), **change)).remedy for change in changes]
+    remedies = [str(judge(replace(CALM, asked=Asked(kind), **change)).advised) for change in changes]
     assert all("workbench observe LOG" in remedies[place] for place in (1, 2)) == (kind == "observed")
     assert ("table" in remedies[0]) == (kind == "recorded")
     assert remedies[1].endswith("--risk 0.05" if kind == "observed" else "run: workbench plan STUDY.yaml")

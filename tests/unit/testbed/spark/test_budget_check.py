@@ -20,7 +20,7 @@ def test_memory_is_divided_between_state_and_heap():
 
 def test_less_memory_than_spark_needs_is_refused_with_what_would_do():
     with pytest.raises(
-        WorkbenchError, match=r"leave a heap of \d+ MB; Spark needs 600 MB\. Give each slot at least 251 MB"
+        WorkbenchError, match=r"The heap of .+ is \d+ MB; Spark needs 600 MB\. Give each slot at least 251 MB"
     ):
         divide_memory(Budget(4, SlotProfile(0.2, 128)))
     divide_memory(Budget(4, SlotProfile(0.2, 251)))

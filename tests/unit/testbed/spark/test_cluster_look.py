@@ -53,7 +53,7 @@ def test_a_master_that_does_not_answer_is_named():
 def test_a_budget_that_fills_no_executors_is_no_matter_of_the_master():
     (seen,) = look_at(replace(STANDALONE, executor_slots=2), replace(FOUR, slots=1))
     assert (seen.thing, seen.found) == ("executors", "not fit")
-    assert "1 slots do not fill executors of 2 slots" in seen.fix
+    assert "1 slot cannot fill executors of 2 slots" in seen.fix
 
 
 class Stopped(subprocess.Popen):

@@ -65,7 +65,7 @@ def test_no_password_is_taken_because_it_would_be_kept():
 def test_a_budget_becomes_executors_of_one_size():
     assert STANDALONE.executors(FOUR) == (4, Executor(1, FOUR.profile))
     assert YARN.executors(FOUR) == (1, Executor(4, FOUR.profile))
-    with pytest.raises(WorkbenchError, match=r"3 slots do not fill executors of 2 slots\. Use a multiple of 2"):
+    with pytest.raises(WorkbenchError, match=r"3 slots cannot fill executors of 2 slots\. Use a multiple of 2"):
         KUBERNETES.executors(Budget(3, FOUR.profile))
     with pytest.raises(WorkbenchError, match=r"A slot has 0\.4 cores; on a cluster it must have whole cores"):
         STANDALONE.executors(Budget(4, SlotProfile(0.4, 1024)))
@@ -82,7 +82,7 @@ def test_addresses_are_those_of_every_master():
 def test_a_budget_is_checked_without_the_cluster():
     testbed = SparkTestbed(cluster=STANDALONE)
     testbed.check(Budget(100, SlotProfile(1, 1024)))
-    with pytest.raises(WorkbenchError, match="1 slots of 512 MB leave a heap of 308 MB"):
+    with pytest.raises(WorkbenchError, match="The heap of 1 slot of 512 MB is 308 MB"):
         testbed.check(Budget(100, SlotProfile(1, 512)))
     with pytest.raises(WorkbenchError, match="on a cluster it must have whole cores"):
         testbed.check(Budget(1, SlotProfile(0.5, 2048)))

@@ -115,6 +115,13 @@ def test_a_mark_s_words_stay_in_the_plot_and_off_its_axis(exploration):
     assert list(trace(far, "capacity-targets").textposition) == ["bottom right", "top left"]
 
 
+def test_a_mark_s_words_do_not_lie_over_a_run(exploration):
+    targets, near, higher = [(2, 1e6, 512)], (512, 3, 2e6, True), (512, 3, 8e6, True)
+    for runs, position in (((near,), "middle right"), ((higher,), "top right"), ((), "top right")):
+        data = capacity_of(exploration.model, runs, [*targets, (40, 4e7, 512)], [512], "A finding")
+        assert trace(draw_capacity(data), "capacity-targets").textposition[0] == position
+
+
 def test_slots_that_carry_nothing_have_no_place_on_a_logarithmic_axis_and_do_no_harm(exploration):
     data = capacity_of(exploration.model, (), [(3670, 6e7, 512)], [512], "A finding")
     curve = data.curves[0]
@@ -154,6 +161,15 @@ def test_the_words_of_two_targets_close_to_each_other_stand_on_two_sides(explora
     notes = draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")).layout.annotations
     sides = [note.xanchor for note in notes if note.text.startswith("target")]
     assert sides == ["right", "left", "left"]
+
+
+def test_words_that_stand_between_two_lines_need_twice_the_room(exploration):
+    highest = float(exploration.model.predict([[512, 40]])[0])
+    targets = [(2, 0.09 * highest, 512), (4, 0.22 * highest, 512), (40, highest, 512)]
+    data = capacity_of(exploration.model, (), targets, [512], "A finding")
+    notes = [note for note in draw_capacity(data).layout.annotations if note.text.startswith("target")]
+    assert [note.yanchor for note in notes] == ["bottom", "top", "top"]
+    assert notes[0].xanchor != notes[1].xanchor
 
 
 def test_curves_are_the_model_s(exploration):

@@ -65,6 +65,14 @@ def test_vectors_link_every_mark_to_its_plan(problem):
     assert any("worst" in title for title in axis_titles(lines) | axis_titles(scatter))
 
 
+@pytest.mark.parametrize(("limit", "side"), [(0.12, "right"), (0.02, "left")])
+def test_the_words_of_a_threshold_are_on_the_side_where_there_is_room(limit, side):
+    plans = [plan(0.1, 0.2, 0.4), plan(0.2, 0.1, 0.4)]
+    data = cost_vectors(plans, thresholds=CostVector(cpu=limit), axes=("cpu", "net"))
+    (words,) = draw_pareto(data).layout.annotations
+    assert (words.text, words.xanchor) == (f"threshold {limit}", side)
+
+
 def test_many_plans_are_thinned_but_the_front_and_the_chosen_stay():
     plans = [plan(0.9, 0.9, 0.9 + n * 1e-5) for n in range(2000)] + [plan(0.1, 0.1, 0.1), plan(0.95, 0.95, 0.95)]
     data = cost_vectors(plans, chosen=2001)

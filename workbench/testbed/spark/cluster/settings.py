@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from workbench import bounds
+from workbench import bounds, units
 from workbench.checks import within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -207,8 +207,8 @@ class Cluster:
             )
         if budget.slots % self.executor_slots:
             raise WorkbenchError(
-                f"{budget.slots:,} slots do not fill executors of {self.executor_slots} slots. Use a multiple of "
-                f"{self.executor_slots} slots, or executors of 1 slot.",
+                f"{units.some(budget.slots, 'slot')} cannot fill executors of {self.executor_slots} slots. Use a "
+                f"multiple of {self.executor_slots} slots, or executors of 1 slot.",
                 settings=("slots", "executor_slots"),
             )
         return budget.slots // self.executor_slots, Executor(self.executor_slots, budget.profile)
