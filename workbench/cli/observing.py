@@ -65,6 +65,7 @@ def _show(found: Observed, outage_s: float) -> None:
     for reason, advised in doubts(found).items():
         look.advice(out, reason, advised)
     table = look.table({"what": "left", "seen": "left"})
+    table.columns[0].no_wrap = True  # names of a few words
     for name, value in facts(found).items():
         table.add_row(name, value)
     out.print(table)
