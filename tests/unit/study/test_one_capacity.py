@@ -103,7 +103,7 @@ def test_frozen_partitions_end_the_growth(planned):
         assert max(line.tasks) <= max(frozen, chosen.budget.slots) + 1  # the source's
     ((reason, advice),) = held_back(growing).items()
     assert reason.startswith(f"The state has {frozen} partitions, fixed by its checkpoint, so more slots carry no more")
-    assert advice.startswith("Plan for the peak of")
+    assert advice.words.startswith("Plan for the peak of")
 
 
 def test_partitions_that_carry_the_peak_are_no_reason(planned):
