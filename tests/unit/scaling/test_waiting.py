@@ -130,3 +130,12 @@ def test_waits_of_two_kinds_of_batch_are_those_of_a_simulation():
     drawn = 10.0 * (rng.choice(busy, 200_000) + rng.random(200_000))
     for share in (0.5, 0.9, 0.99):
         assert found.quantile_s(share) == pytest.approx(np.quantile(drawn, share), abs=0.1)
+
+
+@pytest.mark.parametrize("apart_s", [1e-7, 1e-5, 1e-4])
+@pytest.mark.parametrize("longest_s", [1e4, 1e6])
+def test_a_few_that_wait_long_change_nothing_for_those_that_hardly_wait(apart_s, longest_s):
+    """Of the records 995 wait for a trigger of 0.1 s and for at most `apart_s` more."""
+    waits = Waits(np.array([995.0, 5.0]), np.array([0.0, longest_s]), np.array([apart_s, longest_s]), np.arange(2), 0.1)
+    for share in (0.5, 0.99):
+        assert waits.quantile_s(share) == pytest.approx(0.1 * share / 0.995, abs=apart_s + 1e-9)
