@@ -53,8 +53,8 @@ class Observed:
 
     @property
     def partitions(self) -> tuple[int, int]:
-        """Partitions of the state or the shuffles, and of the source."""
-        blocks = self.running.blocks
+        """Partitions of the state or the shuffles, and of the source, on the slots of most batches."""
+        blocks = self.running.usual_blocks
         shuffled = max(block.partitions for block in blocks)
         own = [block.observation.source_partitions for block in blocks]
         return shuffled, max((one for one in own if one is not None), default=shuffled)
@@ -127,7 +127,10 @@ def _worked_off_s(outage_s: float, load: float, fixed_s: float, interval_s: floa
     if not 0 < kept < 1:
         return fixed_s
     limit_s = fixed_s / (1 - kept)
-    batches = max(1, math.ceil(math.log((interval_s - limit_s) / max(interval_s, outage_s - limit_s)) / math.log(kept)))
+    if interval_s <= limit_s:  # by rounding: a load so near to what is sustained
+        return math.inf
+    over = max(1.0, (outage_s - limit_s) / (interval_s - limit_s))
+    batches = max(1, math.ceil(-math.log(over) / math.log(kept)))
     return batches * limit_s + (outage_s - limit_s) * kept * (1 - kept**batches) / (1 - kept)
 
 

@@ -29,3 +29,19 @@ def simulated_s(load, fixed_share, outage_s):
 def test_large_batches_pay_their_fixed_part_once(load, fixed_share, outage_s):
     found = _worked_off_s(outage_s, load, fixed_share * INTERVAL_S, INTERVAL_S)
     assert found == pytest.approx(simulated_s(load, fixed_share, outage_s), rel=0.02, abs=INTERVAL_S)
+
+
+@pytest.mark.parametrize("load", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("fixed_share", [0.1, 0.45, 0.8])
+@pytest.mark.parametrize("outage_s", [1.0, 2.0, 2.2, 3.0, 3.9])
+def test_an_outage_of_few_intervals_takes_the_batches_that_it_takes(load, fixed_share, outage_s):
+    batch_s, passed_s = outage_s, 0.0
+    while not passed_s or batch_s > INTERVAL_S:
+        batch_s = (fixed_share + (1 - fixed_share) * load * batch_s / INTERVAL_S) * INTERVAL_S
+        passed_s += batch_s
+    assert _worked_off_s(outage_s, load, fixed_share * INTERVAL_S, INTERVAL_S) == pytest.approx(passed_s)
+
+
+@pytest.mark.parametrize("fixed_share", [0.5, 0.9, 0.999])
+def test_a_load_that_is_all_but_the_rate_never_catches_up(fixed_share):
+    assert _worked_off_s(600.0, math.nextafter(1.0, 0.0), fixed_share * INTERVAL_S, INTERVAL_S) == math.inf
