@@ -273,7 +273,8 @@ class Observation:
     executors
         How fast each executor was; empty if there was one, or if the testbed does not report it.
     source_partitions
-        Partitions of the topic that were read; None where the source has as many as it is asked for.
+        Partitions of the topic that were read, or in a log of any source that has others than what follows it; None
+        where the source has as many as it is asked for.
     """
 
     commanded_rate: float

@@ -30,7 +30,7 @@ def as_measurement(running: RunningQuery, found: Headroom) -> Measurement:
     """
     if found.rate is None:
         raise WorkbenchError(f"What {running.name} sustains is not identifiable from its log: {found.why_not}.")
-    blocks = [block for block in running.blocks if block.slots == running.slots]
+    blocks = running.usual_blocks
     if not running.slots or running.cpu_share is None:
         raise WorkbenchError(
             f"The log of {running.name} shows no tasks of its batches, so it can be planned only for the slots it has. "

@@ -176,7 +176,8 @@ def headroom(batches: Sequence[SeenBatch], interval_s: float, seed: int = 0) -> 
 def _too_little(rows: Floats, left: NDArray[np.bool_], slots: int) -> str:
     """Say why batches cannot show what a row costs; empty if they can."""
     if len(rows) < _FEWEST:
-        return f"there are {len(rows)} batches on {slots:,} slots; it takes {_FEWEST}"
+        on = f" on {units.some(slots, 'slot')}" if slots else ""
+        return f"it takes {_FEWEST} batches, and the log has {len(rows)}{on}"
     least, most = np.quantile(rows, [0.05, 0.95])
     if most >= _MOVED * least:
         return ""

@@ -86,6 +86,11 @@ class RunningQuery:
         """Slots of most batches, see `usual_slots`."""
         return usual_slots(self.batches)
 
+    @property
+    def usual_blocks(self) -> tuple[Block, ...]:
+        """Those on the slots of most batches: after a restart there may be other partitions, too."""
+        return tuple(block for block in self.blocks if block.slots == self.slots)
+
 
 def usual_slots(batches: Sequence[SeenBatch]) -> int:
     """Give the slots that most of `batches` ran on; ties go to the count met last, and where none is known it is 0."""

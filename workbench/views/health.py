@@ -327,6 +327,9 @@ def _executors(measurement: Measurement) -> Check:
 
 
 def _topic_partitions(measurement: Measurement) -> int | None:
+    """Partitions of the topic it was measured with; None without one. A log's source may be another, and it says so."""
+    if measurement.testbed_kind == "observed":
+        return None
     observation = measurement.estimate.observation
     return None if observation is None else observation.source_partitions
 

@@ -150,12 +150,13 @@ def facts(found: Observed) -> dict[str, str]:
         "sink": running.sink,
         "operators": ", ".join(operators),
         "slots": f"{running.slots:,} of {running.memory_mb:,} MB" if running.slots else "",
-        "partitions": str(max((block.partitions for block in running.blocks), default="")),
+        "partitions": str(max((block.partitions for block in running.usual_blocks), default="")),
         "trigger interval": f"{units.seconds(room.interval_s)}, {seen}",
         "batches read": f"{units.count(room.batches)}, {units.share(round(room.behind, 3))} of them longer than the "
         "interval",
         "beyond what was seen": _reach(found),
-        "left out": f"{units.count(room.left_out, 'batches')} on other numbers of slots, but for the peak"
+        "on other slots": f"{units.count(room.left_out, 'batch' if room.left_out == 1 else 'batches')}, left out but "
+        "for the peak"
         if room.left_out
         else "",
         "cap": ""

@@ -1,5 +1,7 @@
 """The rate that a query sustains, found from batches of a load that may never reach it."""
 
+from dataclasses import replace
+
 import pytest
 from written_logs import TRUE, a_day, events, written
 
@@ -56,7 +58,10 @@ def test_a_batch_that_is_all_driver_tells_no_rate(tmp_path):
 
 def test_few_batches_tell_nothing(tmp_path):
     seen = read_log(written(tmp_path / "log", events(a_day(0.5 * TRUE, batches=15))))
-    assert "there are 10 batches on 4 slots; it takes 20" in headroom(seen.batches, 2.0).why_not
+    assert "it takes 20 batches, and the log has 10 on 4 slots" in headroom(seen.batches, 2.0).why_not
+    one = seen.batches[:1]
+    assert headroom([replace(one[0], slots=1)], 2.0).why_not.endswith("the log has 1 on 1 slot")
+    assert headroom([replace(one[0], slots=0)], 2.0).why_not.endswith("the log has 1")
 
 
 def test_the_same_log_gives_the_same_answer(half):

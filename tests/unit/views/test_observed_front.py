@@ -2,8 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+from written_logs import BEGUN, TRUE, a_day, events, executor, progress_of, written
+
+from workbench.observing import as_measurement
 from workbench.study import observe
-from workbench.views.observed_front import front_html
+from workbench.views.health import checks
+from workbench.views.observed_front import facts, front_html
 
 LOG = Path(__file__).parents[3] / "data" / "q5-eventlog.zstd"
 
@@ -14,3 +19,32 @@ def test_an_outage_has_a_column_only_where_one_is_asked_about():
     bare = front_html(found, 0.0)
     assert "Catches up" not in bare
     assert bare.count("<th ") == bare.count("<td") == 5
+
+
+def test_a_start_on_other_slots_changes_nothing_of_what_limits_these(tmp_path):
+    log = list(events(a_day(0.5 * TRUE)))
+    usual = observe(written(tmp_path / "usual", log), interval_s=2.0)
+    after = events(a_day(0.5 * TRUE, batches=40), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8,
+                   partitions=64)  # fmt: skip
+    found = observe(written(tmp_path / "log", [*log, executor("1", 4), *after]), interval_s=2.0)
+    assert (found.partitions, found.limits) == (usual.partitions, pytest.approx(usual.limits))
+    assert facts(found)["partitions"] == "4"
+
+
+def test_batches_and_events_that_are_left_out_are_both_named(tmp_path):
+    log = list(events(a_day(0.5 * TRUE)))
+    after = events(a_day(0.5 * TRUE, batches=6), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8)
+    broken = {"Event": "SparkListenerExecutorAdded"}
+    said = facts(observe(written(tmp_path / "log", [*log, broken, executor("1", 4), *after]), interval_s=2.0))
+    assert said["on other slots"] == "1 batch, left out but for the peak"
+    assert said["left out"].startswith("1 event of another form")
+
+
+def test_a_log_of_files_is_not_said_to_read_a_topic(tmp_path):
+    log = list(events(a_day(0.5 * TRUE), readers=3, partitions=12))
+    for told in progress_of(log):
+        told["sources"][0]["description"] = "FileStreamSource[file:/orders]"
+    found = observe(written(tmp_path / "log", log), interval_s=2.0)
+    measured = as_measurement(found.running, found.headroom)
+    assert measured.estimate.observation.source_partitions == 3
+    assert not [check for check in checks(measured) if "topic" in f"{check.question}{check.finding}{check.advice}"]
