@@ -26,7 +26,6 @@ _EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
 _DIGITS = re.compile(r"[-+]?0[0-9]+$")
 _BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\x00\x00")
-_LONGEST_CELL = 131_072  # characters, the csv module's
 _LONGEST_REASON, _LONGEST_LIST = 300, 120  # characters in a message
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench import report, units
-from workbench.checks import not_negative
 from workbench.cli import look, show_plan
 from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, complain, show, tell_partial
 from workbench.cli.progress import progress
@@ -21,7 +20,6 @@ def run_observe(options: argparse.Namespace) -> int:
     """Read the log, say what it shows, and plan each target."""
     for path in (options.report, options.output):
         check_file(path)
-    not_negative("--outage", options.outage)
     with progress() as say:
         say(f"reading {options.log}")
         found = observe(

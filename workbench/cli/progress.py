@@ -26,7 +26,6 @@ from workbench.measuring import (
 )
 
 _SILENCE_S = 60.0  # between two lines in a file or a pipe
-_IN_MINUTES = 90  # seconds, from which on they are given in minutes
 _SPINNER = 2  # columns: its sign and a blank
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
-from workbench.checks import positive
+from workbench.checks import not_negative, positive
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery, as_measurement, headroom, read_log
 from workbench.study.carry_out import explored_running, plan_targets
@@ -199,6 +199,7 @@ def observe(
         positive("The trigger interval", interval_s, "seconds")
     if slot_cpus is not None:
         positive("A slot's cpus", slot_cpus, "cores")
+    not_negative("The outage", outage_min, "minutes")
     asked = Study(
         "asked",
         tuple(targets) or (1.0,),

@@ -5,6 +5,8 @@ import math
 import pytest
 from queued_batches import queued
 
+from workbench.errors import WorkbenchError
+from workbench.study import observe
 from workbench.study.observed import _worked_off_s
 
 INTERVAL_S, RATE = 2.0, 20_000.0
@@ -45,3 +47,9 @@ def test_an_outage_of_few_intervals_takes_the_batches_that_it_takes(load, fixed_
 @pytest.mark.parametrize("fixed_share", [0.5, 0.9, 0.999])
 def test_a_load_that_is_all_but_the_rate_never_catches_up(fixed_share):
     assert _worked_off_s(600.0, math.nextafter(1.0, 0.0), fixed_share * INTERVAL_S, INTERVAL_S) == math.inf
+
+
+@pytest.mark.parametrize("minutes", [-5.0, math.inf, math.nan])
+def test_an_outage_that_is_none_is_refused_before_the_log_is_read(minutes):
+    with pytest.raises(WorkbenchError, match=f"The outage is {minutes}; it must be a finite number"):
+        observe("nowhere", outage_min=minutes)
