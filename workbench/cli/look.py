@@ -153,15 +153,18 @@ def line(out: Console, text: str) -> None:
 
 
 def advice(out: Console, reason: str, advised: Advice) -> None:
-    """Print why something must be done, and what.
+    """Print why something must be done, and what; what would help as well follows on a line of its own.
 
     On a terminal the command it ends with has a line of its own, never broken, so that it can be copied.
     """
-    if not (advised.command and out.is_terminal):
-        line(out, f"{reason} {advised}".rstrip())
-        return
-    line(out, f"{reason} {advised.words}:")
-    out.print(f"  {advised.command}", soft_wrap=True)
+    said = f"{reason} {advised.words}".strip()
+    if advised.command and out.is_terminal:
+        line(out, f"{said}:")
+        out.print(f"  {advised.command}", soft_wrap=True)
+    else:
+        line(out, ": ".join(filter(None, (said, advised.command))))
+    if advised.otherwise is not None:
+        advice(out, "", advised.otherwise)
 
 
 def path(out: Console, name: str, value: object) -> None:

@@ -139,8 +139,8 @@ def _taken(times: Sequence[str], runs: int, journal: str) -> str:
     """Say which runs were not made now; `times` are when they were."""
     dates = " to ".join(dict.fromkeys(time[:10] for time in (min(times), max(times))))
     return (
-        f"{len(times):,} of {runs:,} runs are taken from {journal}, measured {dates}; to measure them again, name "
-        "another --journal."
+        f"{len(times):,} of {units.some(runs, 'run')} {'is' if len(times) == 1 else 'are'} taken from {journal}, "
+        f"measured {dates}; to measure {'it' if len(times) == 1 else 'them'} again, name another --journal."
     )
 
 
@@ -163,7 +163,8 @@ def _show_dry_run(would: DryRun, *, as_json: bool) -> int:
         print(json.dumps(asdict(would), indent=1))
         return DONE
     if would.recorded:
-        print(f"{would.recorded} runs are recorded and are not repeated")
+        verb = "is" if would.recorded == 1 else "are"
+        print(f"{units.some(would.recorded, 'run')} {verb} recorded and {verb} not repeated")
     for budget in would.first:
         print(f"measure {units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB")
     for budget in would.sweep:

@@ -8,11 +8,10 @@ from rich.console import Console
 from workbench import units
 from workbench.cli import look
 from workbench.placement import Compared, Comparison, Placed, PlacementInput, Spread
-from workbench.views.placement_front import more_tasks
+from workbench.views.placement_front import misses, more_tasks
 
 _RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
 _COSTS = ("cpu", "io", "net")
-_ROUNDING = 1e-9
 
 
 def show_placed(placed: Placed, given: PlacementInput) -> None:
@@ -121,15 +120,15 @@ def _show_missed(
     out: Console, given: PlacementInput, placed: Placed, sustained: float | None, *, alone: bool = False
 ) -> None:
     """Say that the rate asked for is not carried: by no placement, or by the one `alone` that was asked for."""
-    if given.rate is None or sustained is None or sustained >= given.rate * (1 - _ROUNDING):
+    if sustained is None or not misses(sustained, given.rate):
         return
-    misses = "this placement does not carry" if alone else "no placement carries"
+    whose = "this placement does not carry" if alone else "no placement carries"
     busy = placed.rate is not None and placed.rate.resource == "task"  # which no worker changes
     tasks = more_tasks(given)
     split = f"more tasks: {tasks}" if tasks else "more tasks" * busy
     workers = "" if busy else f"{'--method fastest or ' * alone}--workers {given.problem.workers + 1}{_speeds(given)}"
     remedy = ", and ".join(filter(None, (split, workers)))
-    look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {misses}; try {remedy}")
+    look.line(out, f"note: the input asks for {units.rate(given.rate)}, which {whose}; try {remedy}")
 
 
 def _speeds(given: PlacementInput) -> str:

@@ -174,7 +174,7 @@ def place(
             speeds=problem.speeds,
             timeout_s=limit,
         )
-        note = f"{plan.slots:,} slots, score {plan.score:.4f}, bound {plan.bound:.4f}"
+        note = f"{units.some(plan.slots, 'slot')}, score {plan.score:.4f}, bound {plan.bound:.4f}"
         if len(problem.classes) > 1:
             note += "; it takes all workers for equal, its fullest is the fastest"
         problem, counts = plan.problem, plan.counts
@@ -254,7 +254,7 @@ def _caps(
     if first:
         return found.best.counts, "first plan within the thresholds"
     ended = "" if found.exhausted else f" so far: {'stopped' if asked_to_stop() else 'out of time'}"
-    return found.best.counts, f"{found.count:,} plans{ended}"
+    return found.best.counts, f"{units.some(found.count, 'plan')}{ended}"
 
 
 def _dataflow(problem: PlacementProblem, rate: float) -> tuple[Dataflow, dict[str, OperatorProfile], dict[str, float]]:

@@ -367,7 +367,22 @@ def plan_from_dict(data: object, what: str = "The plan", stages: Sequence[Stage]
             f"{what} has version {shown(version)}; this workbench reads up to version {VERSION}. Plan again with "
             "workbench plan."
         )
+    data = _with_settled(data)
     return structure({name: value for name, value in data.items() if name not in _DERIVED}, CapacityPlan, what)
+
+
+def _with_settled(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add to what is doubtful whether nothing needs to be done, which was only in its words before it was a value."""
+    cards = data.get("cards")
+    if not isinstance(cards, list):
+        return data
+    return {**data, "cards": [_settled(card) for card in cards]}
+
+
+def _settled(card: object) -> object:
+    if not isinstance(card, Mapping) or "settled" in card:
+        return card
+    return {**card, "settled": str(card.get("advice")).startswith("Nothing to do")}
 
 
 def _of_version_1(data: Mapping[str, Any], what: str, stages: Sequence[Stage]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -342,7 +343,7 @@ def measuring(
 
     profile = budget.profile
     return Runner(
-        f"{query.name} on {budget.slots:,} slots of {profile.cpus:g} core and {profile.memory_mb:,} MB",
+        f"{query.name} on {units.some(budget.slots, 'slot')} of {profile.cpus:g} core and {profile.memory_mb:,} MB",
         work,
         chosen,
         query=query.name,

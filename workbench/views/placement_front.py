@@ -33,9 +33,7 @@ def sentence(study: PlacementStudy) -> str:
             "as much as" if abs(gain) <= _SAME else f"{units.percent(abs(gain))} {'more' if gain > 0 else 'less'} than"
         )
         asked = study.given.rate
-        missed = (
-            "" if asked is None or own >= asked * (1 - _ROUNDING) else f" It misses the {units.rate(asked)} asked for."
-        )
+        missed = f" It misses the {units.rate(asked)} asked for." if misses(own, asked) else ""
         return (
             f"Placed by {best.method}, the query sustains {units.rate(own)}: {more} by the default scheduler "
             f"({DEFAULT}, {units.rate(usual)} in the median of {units.some(len(default), 'draw')}).{missed}"
@@ -49,6 +47,11 @@ def sentence(study: PlacementStudy) -> str:
         f"default scheduler ({DEFAULT}) it is {units.number(drawn)} in the median of "
         f"{units.some(len(default), 'draw')}."
     )
+
+
+def misses(sustained: float, asked: float | None) -> bool:
+    """Whether the rate that is sustained (records/s) is below the one asked for, by more than rounding."""
+    return asked is not None and sustained < asked * (1 - _ROUNDING)
 
 
 def front_html(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> str:
@@ -73,13 +76,13 @@ def cares(study: PlacementStudy, asked: Mapping[str, object] = UNKNOWN) -> dict[
         )
     elif math.isinf(best.rate.rate):
         reasons["Nothing limits the rate."] = Advice("Add what a worker can give ('worker') to the input.")
-    elif study.given.rate is not None and best.rate.rate < study.given.rate:
+    elif misses(best.rate.rate, study.given.rate):
         reasons[
             f"No placement carries the {units.rate(study.given.rate)} asked for; the best sustains "
             f"{units.scaled(best.rate.rate, '')}."
         ] = _carry(study, asked)
     own, target = study.shown.rate, study.given.rate
-    if best.rate is not None and own is not None and target is not None and own.rate < target <= best.rate.rate:
+    if best.rate and own and misses(own.rate, target) and not misses(best.rate.rate, target):
         reasons[f"The plan of {study.shown.method} does not carry the {units.rate(target)} asked for."] = Advice(
             f"That of {best.method} does. Run", _again(asked, method=None)
         )

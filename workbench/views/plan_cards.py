@@ -191,7 +191,8 @@ def _day(planned: Planned) -> list[Card]:
     day = chosen.day
     saved = 1 - day.slot_hours / day.static_slot_hours
     finding = (
-        f"{day.static_slots:,} slots all day are {units.number(day.static_slot_hours)} slot hours. A deployment that "
+        f"{units.some(day.static_slots, 'slot')} all day {'is' if day.static_slots == 1 else 'are'} "
+        f"{units.number(day.static_slot_hours)} slot hours. A deployment that "
         f"follows the load every {units.seconds(3600 * day.hours[0])} takes {min(day.slots):,} to {max(day.slots):,} "
         f"slots and {units.number(day.slot_hours)} slot hours, {units.share(saved)} less"
     )

@@ -44,7 +44,7 @@ _RULES = """
 .workbench-cares {margin: 0.6rem 0 0.2rem; padding-left: 1.2rem; max-width: 60rem; overflow-wrap: anywhere;}
 .workbench-cares.workbench-cares code {display: inline-block; margin: 0.15rem 0; padding: 0.1rem 0.4rem;
   font: 12px/1.45 ui-monospace, 'DejaVu Sans Mono', 'Liberation Mono', monospace; border: 1px solid var(--rule, #999);
-  color: inherit; background: none; user-select: all;}
+  color: inherit; background: none; user-select: all; white-space: pre-wrap;}
 .workbench-tabs {display: flex; flex-wrap: wrap; margin-top: 0.5rem; gap: 0 0.3rem;}
 .workbench-tabs input {position: absolute; opacity: 0; pointer-events: none;}
 .workbench-tabs label {padding: 0.2rem 0.8rem; border: 1px solid var(--rule); border-bottom: none;

@@ -1,6 +1,7 @@
 """Tables in narrow terminals: names stay whole, and nothing is lost without a word."""
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -95,3 +96,17 @@ def test_in_a_file_a_sentence_and_its_command_are_one_line():
     assert file.file.getvalue() == (
         "60 M records/s: risky. Add larger counts to slots, then run: workbench plan 'my folder/study.yaml'\n"
     )
+
+
+def test_what_would_help_as_well_is_said_on_a_terminal_too():
+    more = replace(REMEDY, otherwise=Advice("Or slow the scale-down. Run", "workbench report scaling scaling.html"))
+    terminal = Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None)
+    look.advice(terminal, REASON, more)
+    assert terminal.file.getvalue().splitlines()[-3:] == [
+        "  workbench plan 'my folder/study.yaml'",
+        "Or slow the scale-down. Run:",
+        "  workbench report scaling scaling.html",
+    ]
+    file = Console(file=io.StringIO(), width=40)
+    look.advice(file, REASON, more)
+    assert file.file.getvalue() == f"{REASON} {more}\n"

@@ -12,7 +12,9 @@ from workbench.journal import Journal
 from workbench.measuring import Deployed, Finished, Probed, recorded, replay
 from workbench.placement import read_placement_input
 from workbench.records import CapacityPlan, Machine, Measurement, PlannedStudy
+from workbench.records.plan import plan_from_dict
 from workbench.study import planned_start, read_planned
+from workbench.views.front import cares
 
 EARLIER = Path(__file__).parents[2] / "earlier"
 
@@ -104,3 +106,16 @@ def test_a_planned_study_is_the_same_after_writing_and_reading(name, tmp_path):
 def test_a_report_shows_a_file_of_an_earlier_version(tmp_path):
     shutil.copy(EARLIER / "plan-spark.json", tmp_path / "plan.json")
     assert read_planned(tmp_path / "plan.json").plans[0].sentence().startswith("q5 at 50 k records/s needs 19 slots")
+
+
+def test_doubts_that_needed_nothing_before_that_was_a_value_are_no_reasons_for_care():
+    document = stored("plan-fluid.json")["plans"][0]
+    keys = {"concern": "keys", "value": 1.1, "finding": "The keys are even.", "advice": "Nothing to do."}
+    few, settled = plan_from_dict(document | {"cards": [document["cards"][0], keys]}).cards
+    assert (few.settled, settled.settled) == (False, True)
+    assert list(cares([plan_from_dict(document | {"cards": [keys]})])) == []
+    kept = plan_from_dict(document | {"cards": [keys | {"settled": False}]}).cards
+    assert [card.settled for card in kept] == [False]
+    for cards in (7, "keys", [7], {"keys": 1}):
+        with pytest.raises(WorkbenchError, match="cannot be read"):
+            plan_from_dict(document | {"cards": cards})

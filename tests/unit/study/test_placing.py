@@ -26,7 +26,7 @@ from workbench.placement import (
 from workbench.study import study_placement
 from workbench.study.placing import neighbouring_shapes
 from workbench.views.placement_cards import cards
-from workbench.views.placement_front import cares, front_html, more_tasks
+from workbench.views.placement_front import cares, front_html, more_tasks, sentence
 
 SHIPPED = Path(__file__).parents[3] / "data" / "placement.yaml"
 
@@ -244,6 +244,16 @@ def test_the_report_leads_with_the_gain_over_the_default_scheduler(study):
         f"-p workers {problem.workers + 1} -p slots {problem.slots}"
     )
     assert best.html.count('<tr class="chosen">') == 1
+
+
+def test_a_rate_that_is_carried_but_for_rounding_is_carried(study):
+    rate = study.best.rate.rate * (1 + 1e-12)
+    close = replace(study, given=replace(study.given, rate=rate))
+    assert "misses" not in sentence(close)
+    assert [reason for reason in cares(close) if "carr" in reason] == []
+    more = replace(study, given=replace(study.given, rate=2 * rate))
+    assert "misses" in sentence(more)
+    assert any("carr" in reason for reason in cares(more))
 
 
 def test_no_worker_is_advised_where_a_task_is_the_limit(study):

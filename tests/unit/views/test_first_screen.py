@@ -1,7 +1,10 @@
 """What the first screens of all reports are made of."""
 
+import re
+
 from workbench.advice import Advice
 from workbench.views.first_screen import cares_html
+from workbench.views.style import STYLE
 
 
 def test_a_command_among_advice_stands_out_whole_to_be_copied():
@@ -12,6 +15,11 @@ def test_a_command_among_advice_stands_out_whole_to_be_copied():
         cares_html({"Why.": Advice("", "workbench plan study.yaml")}).count("<code>workbench plan study.yaml</code>")
         == 1
     )
+
+
+def test_blanks_of_a_file_name_are_kept_where_its_command_is_copied():
+    (rule,) = re.findall(r"\.workbench-cares code \{(.*?)\}", STYLE, re.DOTALL)
+    assert "white-space: pre-wrap" in rule
 
 
 def test_words_that_look_like_a_command_are_words():

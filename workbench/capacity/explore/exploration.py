@@ -169,7 +169,7 @@ def _too_few(runs: Sequence[Run], count: int, left_out: Mapping[int, str]) -> st
     others = {row: "it failed." if isinstance(runs[row], FailedRun) else why for row, why in left_out.items()}
     said = [
         *causes,
-        f"Only {count} of {len(runs)} runs give a capacity; a model needs at least {LEAST_FITTED}.",
+        f"Only {count} of {len(runs)} runs give{'s' * (count == 1)} a capacity; a model needs at least {LEAST_FITTED}.",
         describe_runs(runs, others),
         advise(runs[row] for row in left_out) or "Explore more budgets (slots, memory_mb, most_runs).",
     ]

@@ -132,10 +132,11 @@ def _left_out(runs: Sequence[Run], left_out: Mapping[int, str]) -> ModelFinding 
         if memories
         else ""
     )
+    shows, are = ("does not show", "is") if len(left_out) == 1 else ("do not show", "are")
     return ModelFinding(
         "runs left out",
         len(left_out),
-        f"{len(left_out)} of {len(runs)} runs do not show the query's capacity and are not fitted. "
+        f"{len(left_out)} of {units.some(len(runs), 'run')} {shows} the query's capacity and {are} not fitted. "
         + describe_runs(runs, left_out)
         + nothing,
         advise(runs[row] for row in left_out),
@@ -149,7 +150,8 @@ def _doubtful(runs: Sequence[Run], fitted: Sequence[int], asked: Asked) -> Model
     if not reasons:
         return None
     quieter = remedies(asked).quieter
-    share = f"{len(reasons)} of {len(fitted)} fitted runs {'is' if len(reasons) == 1 else 'are'} doubtful. "
+    verb = "is" if len(reasons) == 1 else "are"
+    share = f"{len(reasons)} of {units.some(len(fitted), 'fitted run')} {verb} doubtful. "
     return ModelFinding(
         "doubtful runs",
         len(reasons),

@@ -128,7 +128,7 @@ def advise(runs: Iterable[Run]) -> str:
 
 def _words(runs: Sequence[Run], row: int) -> str:
     budget = runs[row].budget
-    return f"{row + 1} ({budget.slots:,} slots of {budget.profile.memory_mb:,} MB)"
+    return f"{row + 1} ({units.some(budget.slots, 'slot')} of {budget.profile.memory_mb:,} MB)"
 
 
 def _advice(run: Run) -> str:

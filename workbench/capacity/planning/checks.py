@@ -40,7 +40,7 @@ def check_interval(budget: Budget, explored_s: float, gain: IntervalSpeedup) -> 
             gain.ratio,
             f"The budgets were explored at a trigger interval of {explored_s:g} s; at {budget.interval_s:g} s one of "
             f"them had {gain.ratio:.2f} times the capacity (90 %: {low:.2f} to {high:.2f}), which is taken to hold for "
-            f"{budget.slots:,} slots too.",
+            f"{units.some(budget.slots, 'slot')} too.",
             "Check the planned budget with workbench verify --interval before relying on it.",
         ),
     )
@@ -56,7 +56,7 @@ def check_layouts(*layouts: BatchLayout | None) -> tuple[ModelFinding, ...]:
     }
     if not late:
         return ()
-    found = ", ".join(f"{seconds:.2g} s at {slots:,} slots" for slots, (seconds, _) in late.items())
+    found = ", ".join(f"{seconds:.2g} s at {units.some(slots, 'slot')}" for slots, (seconds, _) in late.items())
     interval = next(iter(late.values()))[1]
     return (
         ModelFinding(
@@ -129,7 +129,8 @@ def check_cores(runs: Iterable[Measurement]) -> tuple[ModelFinding, ...]:
         ModelFinding(
             "cores not dedicated",
             max(used, default=0.0),
-            f"{len(counted)} runs were made on cores that their cluster counts but does not limit, so a slot may have "
+            f"{units.some(len(counted), 'run')} {'was' if len(counted) == 1 else 'were'} made on cores that their "
+            "cluster counts but does not limit, so a slot may have "
             f"had more or less than its own.{seen}",
             "Keep other work off the workers while you measure, and deploy on cores of the same kind.",
         ),
@@ -190,8 +191,7 @@ def check_counted_keys(
     share, uneven = keys.hottest_share, keys.likely_imbalance(partitions)
     counted = (
         f"The most frequent key of {keys.column!r} has {units.percent(share, 2)} of the rows; by rows, the fullest of "
-        f"{partitions} "
-        f"partitions has {uneven:.1f} times the mean."
+        f"{units.some(partitions, 'partition')} has {uneven:.1f} times the mean."
     )
     remedy = "Split a hot key (add a salt to it), or aggregate before the shuffle."
     if not seen:

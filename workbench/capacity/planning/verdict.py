@@ -96,9 +96,8 @@ def judge(doubts: Doubts) -> PlanVerdict:
     )
     late = found.get("late batches")
     some = (
-        *(
-            [(True, late.finding, late.advised)] if late else []
-        ),  # its costs and the model's capacity exclude each other
+        # what costs a late batch and what the model says of its capacity exclude each other
+        *([(True, late.finding, late.advised)] if late else []),
         (doubts.extrapolation > FAR, far, larger),
         (falls_short(doubts.risk), short, safer),
         (below, _by_another(form, doubts), larger),

@@ -218,10 +218,11 @@ def _finding(plans: Sequence[Plan], chosen: int, front: int) -> str:
     worst = max(DIMENSIONS, key=lambda name: getattr(cost, name))
     if len(plans) == 1:
         return f"The only plan is {units.share(cost.worst)} of the way from ideal to worst in {_NAMES[worst]}"
+    be = "is" if front == 1 else "are"
     among = (
         f"None of {units.count(len(plans))} plans is better than another in every cost"
         if front == len(plans)
-        else f"{units.count(front)} of {units.count(len(plans))} plans are on the Pareto front"
+        else f"{units.count(front)} of {units.count(len(plans))} plans {be} on the Pareto front"
     )
     if cost.worst < _SAME:
         return f"{among}; the chosen one is ideally balanced in every dimension"

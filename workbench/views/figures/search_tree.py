@@ -338,5 +338,6 @@ def _finding(numbered: _Numbered, plans: int, pruned: Mapping[Kind, int], chosen
     if not plans:
         return f"No plan meets the thresholds: the search ends after {units.some(nodes, 'node')}"
     met = f"The search meets {units.some(plans, 'plan')} in {units.some(nodes, 'node')}"
-    cut = f"; thresholds prune {units.count(limits)} branches" if limits else "; no threshold prunes a branch"
+    branches = "branch" if limits == 1 else "branches"
+    cut = f"; thresholds prune {units.count(limits)} {branches}" if limits else "; no threshold prunes a branch"
     return met + cut + ("" if chosen is None else f"; the marked plan costs {units.number(chosen.cost.worst)} at worst")

@@ -11,6 +11,7 @@ from wrapped_fluid import WrappedFluid
 from workbench import units
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer, Space, plan
 from workbench.capacity.explore import conclude, exploration, overstatement
+from workbench.capacity.model.checks import check_runs
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal, JournalError
 from workbench.measuring import CapacityEstimator
@@ -233,6 +234,18 @@ def test_doubtful_runs_are_fitted_and_named_on_one_card(planned):
     assert planned.exploration.findings == ()
     (card,) = conclude([runs[0], *planned.exploration.measurements[1:]], "ended", choice="edge").findings
     assert card.finding.startswith("1 of 9 fitted runs is doubtful. Run 1 ")
+
+
+def test_one_run_is_spoken_of_in_the_singular(planned):
+    runs = planned.exploration.measurements
+    one = replace(runs[0], budget=replace(runs[0].budget, slots=1))
+    (left_out,) = check_runs([one], (), {0: "It failed."})
+    assert left_out.finding.startswith(
+        "1 of 1 run does not show the query's capacity and is not fitted. Run 1 (1 slot of 512 MB): It failed."
+    )
+    unsteady = replace(one, estimate=replace(one.estimate, steady=False))
+    (doubtful,) = check_runs([unsteady], (0,), {})
+    assert doubtful.finding.startswith("1 of 1 fitted run is doubtful. Run 1 (1 slot of 512 MB): ")
 
 
 def test_rates_that_are_fitted_are_the_middles_of_the_brackets(planned):
