@@ -77,6 +77,5 @@ def _probe(block: Block, phase: Phase) -> Probe:
         attempt=1,
         observation=seen,
         seconds=seen.elapsed_s,
-        steady=True,
         partitions=block.partitions,
     )
