@@ -58,5 +58,5 @@ def test_the_broker_is_named_and_the_measurement_goes_on(broker, tmp_path, monke
     again = result_of(measured(lambda: None)).estimate
     judged = [probe for probe in again.probes if probe.phase == "probe"]
     assert [probe.number for probe in judged] == list(range(1, 1 + len(judged)))
-    assert again.low <= 20_000
-    assert all(probe.observation.consumed_records > 0 for probe in judged)  # how fast is the machine's affair
+    assert 0 < again.low <= 20_000
+    assert all(probe.observation.consumed_records > 0 for probe in judged)
