@@ -1,35 +1,43 @@
 """A standalone cluster of two workers compared with the same budgets on this machine, and what a slow worker does.
 
-    python benchmarks/clusters.py [nexmark:q1 nexmark:q5] [--cpus .4] [--whole] [--together] [--forks]
+    python benchmarks/clusters.py [nexmark:q1 nexmark:q5] [--cpus .4] [--rounds 4] [--together] [--neighbour] [--forks]
 
 The cluster comes from the PySpark package: a master and two workers of one counted core each, in network namespaces of
-their own. Each worker is limited to ``--cpus`` of a core once the query is deployed, its code warm, as the slots here
-are: the compiler stays outside, so that both sides have the same cores, and the driver has its own. Each query is
-measured on one executor and on two, and on one and two slots here; the sides take turns, with checkpoints in memory.
-Hadoop's local file system starts a process for every file of a checkpoint, which a shared store does not and the slots
-here do not, so executors there write with the same file system without forks; ``--forks`` leaves them Hadoop's. Last,
-one worker is slowed to half while the query runs. Prints figures, asserts nothing. ``--whole`` leaves the workers whole
-cores, which the driver then shares, as it does wherever a cluster only counts. ``--together`` measures two slots of one
-executor, as the slots here are, instead of two executors: what is left of the difference is then not the layout's.
+their own. Each query is measured on one executor and on two, and on one and two slots here. Both sides are deployed
+first, their code warm, and then take turns: while one is read, the other has next to nothing to do. So what drifts or
+disturbs for minutes meets both and cancels in the ratio, which every round gives once more.
+
+Each worker is limited to ``--cpus`` of a core, as the slots here are: the compiler stays outside, so that both sides
+have the same cores, and the driver has its own; checkpoints are in memory. Hadoop's local file system starts a process
+for every file of a checkpoint, which a shared store does not and the slots here do not, so executors there write with
+the same file system without forks; ``--forks`` leaves them Hadoop's. ``--together`` measures two slots of one executor,
+as the slots here are, instead of two executors: what is left of the difference is then not the layout's.
+``--neighbour`` keeps every core busy for 20 of each 45 seconds while the sides take turns. Last, one worker is slowed
+to half while the query runs. Prints figures, asserts nothing.
 """
 
 import argparse
 import math
 import os
+import statistics
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from deployments import neighbour
 from pyspark.java_gateway import launch_gateway
-from standalone_cluster import standalone
+from standalone_cluster import Standalone, standalone
 
+from workbench import units
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
-from workbench.measuring import CapacityEstimator, Configuration, Deployed, measure, result_of
+from workbench.measuring import CapacityEstimator, Rounds, Together, filling_rate, measure_together, result_of
 from workbench.metrics import slow_executors
 from workbench.study import find_query
 from workbench.testbed import SparkTestbed
@@ -37,7 +45,9 @@ from workbench.testbed.spark import WITHOUT_FORKS, Cluster, compile_into, find_j
 
 SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
 WAIT_S = 300.0
+IDLE_RATE = 1.0  # records/s of the side whose turn it is not
 MEMORY = Path("/dev/shm")  # noqa: S108 - Linux's shared memory, where deployments here have their checkpoints
+WORKERS = ("worker-0", "worker-1")
 
 
 def without_forks(folder):
@@ -56,102 +66,118 @@ def without_forks(folder):
     os.environ["SPARK_CONF_DIR"] = str(folder)
 
 
-class Workers:
-    """The cluster's workers, whose quotas begin with a deployment's measuring and end with it."""
+class InTurns:
+    """Two warm deployments that take turns: what is asked of it is asked of the one whose budget has its turn."""
 
-    def __init__(self, running, cpus):
-        self._running, self._cpus = running, cpus
+    def __init__(self, runs):
+        self._runs, self._present = runs, None
 
-    def limit(self, cpus, names=("worker-0", "worker-1")):
-        for name in names:
-            self._running.limit(name, cpus)
+    def turn(self, budget, layout=None):
+        if self._present:
+            self._present.set_rate(IDLE_RATE)
+        self._present = self._runs[budget]
+        self._present.turn(budget, layout)
 
-    def heard(self, event):
-        if self._cpus and isinstance(event, Deployed):  # its code is warm
-            self.limit(self._cpus)
+    def __getattr__(self, name):
+        return getattr(self._present or next(iter(self._runs.values())), name)
 
 
-def measured(name, budget, testbed, journal, listen):
-    """Bracket the maximum; None with the reason printed where it cannot be measured."""
-    try:
+@dataclass(frozen=True)
+class Sides:
+    """A testbed of two: the cluster `there`, whose workers get `cpus` once the code is warm, and this machine."""
+
+    there: SparkTestbed
+    here: SparkTestbed
+    running: Standalone
+    cpus: float
+    kind: str = "spark"
+
+    @property
+    def identity(self):
+        return f"{self.there.identity}; {self.here.identity}"
+
+    @contextmanager
+    def deploy_shared(self, query, budgets):
+        on_cluster, on_desk = budgets
+        limit(self.running, None)
+        with self.there.deploy(query, on_cluster) as cluster:
+            cluster.set_rate(IDLE_RATE)
+            with self.here.deploy(query, on_desk) as desk:
+                desk.set_rate(IDLE_RATE)
+                limit(self.running, self.cpus)
+                yield InTurns({on_cluster: cluster, on_desk: desk})
+
+
+def limit(running, cpus, names=WORKERS):
+    """Limit workers of the cluster to `cpus` each; None: not at all."""
+    for name in names:
+        running.limit(name, cpus)
+
+
+def compared(name, slots, sides, options, journal):
+    """Measure both sides in turns, and print their rates and the ratio of each round."""
+    budgets = [Budget(slots, SlotProfile(cpus, MEMORY_MB), INTERVAL_S) for cpus in (1.0, options.cpus)]
+    for testbed, budget in zip((sides.there, sides.here), budgets, strict=True):
         testbed.check(budget)
-        found = result_of(
-            measure(Configuration(find_query(name), budget), testbed, CapacityEstimator(0.05), journal, costs=False),
-            listen,
-        )
-    except WorkbenchError as error:
-        print(f"  {name} on {budget.slots}: {error}", flush=True)
-        return None
-    return found
-
-
-def compared(name, slots, sides, journal, listen):
-    """Measure on each of `sides`, (testbed, cores of a slot), and print the ratio."""
-    cluster, desk = (
-        measured(name, Budget(slots, SlotProfile(cpus, MEMORY_MB), INTERVAL_S), testbed, journal, listen)
-        for testbed, cpus in sides
-    )
-    rates = [one.estimate.middle if one else math.nan for one in (cluster, desk)]  # 0: none was sustained
-    used = [one.used_cores if one else None for one in (cluster, desk)]
-    cores = " and ".join("-" if one is None else f"{one:.2f}" for one in used)
+    together = Together(find_query(name), tuple(budgets), Rounds(options.rounds, options.rounds))
+    with neighbour(20.0, 25.0) if options.neighbour else nullcontext():
+        found = result_of(measure_together(together, sides, CapacityEstimator(patience_s=0.0), journal, costs=False))
+    rates = [[filling_rate(one.observation.batches[1:]) for one in side.estimate.probes] for side in found]
+    ratios = [cluster / desk for cluster, desk in zip(*rates, strict=True)]
+    cores = " and ".join("-" if one.used_cores is None else f"{one.used_cores:.2f}" for one in found)
     print(
-        f"{name} on {slots} slots: {rates[0]:,.0f} records/s on the cluster, {rates[1]:,.0f} here, ratio "
-        f"{rates[0] / (rates[1] or math.nan):.3f}; cores that the tasks of a slot used: {cores}",
+        f"{name} on {slots} slots: {units.rate(found[0].estimate.middle)} on the cluster, "
+        f"{units.rate(found[1].estimate.middle)} here; rounds {', '.join(f'{ratio:.2f}' for ratio in ratios)}; "
+        f"RATIO {statistics.median(ratios[1:]):.2f} without the first; cores that the tasks of a slot used: {cores}",
         flush=True,
     )
-    return rates
 
 
-def slowed(name, there, workers, cpus):
+def slowed(name, there, running, cpus):
     """Slow one of two workers to half while the query runs as fast as it can."""
+    limit(running, None)
     with there.deploy(find_query(name), Budget(2, SlotProfile(1, MEMORY_MB), INTERVAL_S)) as run:
-        workers.limit(cpus)
+        limit(running, cpus)
         run.set_rate(math.inf)
         run.settle(20)
-        for text, limit in (("both the same", cpus), ("one at half", cpus / 2), ("both the same again", cpus)):
-            workers.limit(limit, ("worker-1",))
+        for text, slow in (("both the same", cpus), ("one at half", cpus / 2), ("both the same again", cpus)):
+            limit(running, slow, WORKERS[1:])
             run.settle(20)
             seen = run.observe(20)
-            slow = [pace.sentence for pace in slow_executors(seen.executors)]
-            said = slow[0] if slow else "no executor is said to be slow"
-            print(f"{name}, {text}: {seen.consumed_rate:,.0f} records/s; {said}", flush=True)
+            named = [pace.sentence for pace in slow_executors(seen.executors)]
+            said = named[0] if named else "no executor is said to be slow"
+            print(f"{name}, {text}: {units.rate(seen.consumed_rate)}; {said}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("queries", nargs="*", default=["nexmark:q1", "nexmark:q5"])
-    parser.add_argument("--cpus", type=float, default=0.4)
-    parser.add_argument("--whole", action="store_true", help="leave the workers and the slots here whole cores")
+    parser.add_argument("--cpus", type=float, default=0.4, help="cores of a slot")
+    parser.add_argument("--rounds", type=int, default=4, help="in which each side is read once")
     parser.add_argument("--together", action="store_true", help="two slots in one executor, and nothing else")
+    parser.add_argument("--neighbour", action="store_true", help="with other load that comes and goes")
     parser.add_argument("--forks", action="store_true", help="leave executors of the cluster Hadoop's file system")
     options = parser.parse_args()
-    cpus = None if options.whole else options.cpus
     together = 2 if options.together else 1
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         if not options.forks:
             without_forks(Path(stack.enter_context(tempfile.TemporaryDirectory())))
         running = stack.enter_context(standalone(folder, apart=True, cores=together))
-        workers = Workers(running, cpus and together * cpus)
         memory = stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None))
         there = SparkTestbed(
             cluster=Cluster(running.master, Path(memory).as_uri(), allocation_s=WAIT_S, executor_slots=together)
         )
-        here = SparkTestbed(slot_cpus="cores" if options.whole else "auto")
-        sides = ((there, 1.0), (here, cpus or 1.0))
+        sides = Sides(there, SparkTestbed(), running, together * options.cpus)
         journal = Journal(Path(folder) / "journal.jsonl")
         for name in options.queries:
-            rates = []
             for slots in SLOTS[together - 1 :]:
-                workers.limit(None)
-                rates.append(compared(name, slots, sides, journal, workers.heard))
-            if options.together:
-                continue
-            growth = [two / one for one, two in zip(*rates, strict=True)]
-            print(f"{name}: two slots have {growth[0]:.2f} times the rate of one on the cluster, {growth[1]:.2f} here")
-            if cpus:
-                workers.limit(None)
-                slowed(name, there, workers, cpus)
+                try:
+                    compared(name, slots, sides, options, journal)
+                except WorkbenchError as error:
+                    print(f"  {name} on {slots}: {error}", flush=True)
+            if not options.together:
+                slowed(name, there, running, options.cpus)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import multiprocessing
 import statistics
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -49,13 +49,12 @@ def busy(on_s, off_s, *, lowest=False):
 
 
 @contextmanager
-def disturbed_by(kind, options):
-    """Run what a deployment of this kind has next to it, on every core."""
-    settings = {"quiet": None, "neighbour": (options.on, options.off, False), "idle": (3600.0, 0.0, True)}[kind]
-    workers = [] if settings is None else [
-        multiprocessing.Process(target=busy, args=settings[:2], kwargs={"lowest": settings[2]}, daemon=True)
+def neighbour(on_s, off_s, *, lowest=False):
+    """Keep every core busy for `on_s` seconds, then idle for `off_s`, again and again."""
+    workers = [
+        multiprocessing.Process(target=busy, args=(on_s, off_s), kwargs={"lowest": lowest}, daemon=True)
         for _ in range(multiprocessing.cpu_count())
-    ]  # fmt: skip
+    ]
     for worker in workers:
         worker.start()
     try:
@@ -64,6 +63,13 @@ def disturbed_by(kind, options):
         for worker in workers:
             worker.terminate()
             worker.join()
+
+
+def disturbed_by(kind, options):
+    """Run what a deployment of this kind has next to it, on every core."""
+    if kind == "quiet":
+        return nullcontext()
+    return neighbour(options.on, options.off) if kind == "neighbour" else neighbour(3600.0, 0.0, lowest=True)
 
 
 def deployed(name, slots):

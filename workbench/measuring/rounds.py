@@ -181,7 +181,7 @@ class _Shared:
         self.machine = live.machine
         while not enough(self.found, rounds):
             number = max((probe.number for found in self.readings.values() for probe in found), default=0) + 1
-            for budget in sorted(self.together.budgets, key=lambda one: one.slots, reverse=number % 2 == 0):
+            for budget in self.together.budgets[:: -1 if number % 2 == 0 else 1]:
                 yield from self._turn(live, budget, number)
                 probe = self._read(live, number, begun)
                 yield recorded_now(self.journal, Probed(self.keys[budget], probe))

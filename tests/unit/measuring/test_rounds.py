@@ -64,6 +64,14 @@ def test_every_budget_is_measured_in_one_deployment(journal):
     assert any("after round 2: records/s by slots: " in text for text in told)
 
 
+def test_rounds_go_there_and_back_where_budgets_differ_in_their_interval_only(journal):
+    budgets = tuple(Budget(2, SlotProfile(0.2, 1024), interval_s) for interval_s in (1.0, 2.0))
+    seen = []
+    steps = measure_together(Together(QUERY, budgets), WarmMachine(), ESTIMATOR, journal, costs=False)
+    result_of(steps, seen.append)
+    assert [event.budget.interval_s for event in seen if isinstance(event, Turned)] == [1.0, 2.0, 2.0, 1.0]
+
+
 def test_a_machine_that_gets_faster_leaves_the_ratios_alone(journal):
     machine = WarmMachine(drift=lambda second: 1 + second / 200, noise=0.01)
     one, two, four = (run.estimate.middle for run in measured(machine, journal))
