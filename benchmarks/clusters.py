@@ -13,10 +13,12 @@ for every file of a checkpoint, which a shared store does not and the slots here
 the same file system without forks; ``--forks`` leaves them Hadoop's. ``--together`` measures two slots of one executor,
 as the slots here are, instead of two executors: what is left of the difference is then not the layout's.
 ``--neighbour`` keeps every core busy for 20 of each 45 seconds while the sides take turns. Last, one worker is slowed
-to half while the query runs. Prints figures, asserts nothing.
+to half while the query runs. ``--plan`` instead plans each query from runs on one and two executors of the cluster, as
+`workbench plan` prints it. Prints figures, asserts nothing.
 """
 
 import argparse
+import json
 import math
 import os
 import statistics
@@ -34,6 +36,7 @@ from pyspark.java_gateway import launch_gateway
 from standalone_cluster import Standalone, standalone
 
 from workbench import units
+from workbench.cli import main as workbench
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -44,7 +47,8 @@ from workbench.testbed import SparkTestbed
 from workbench.testbed.spark import WITHOUT_FORKS, Cluster, compile_into, find_java
 
 SLOTS, INTERVAL_S, MEMORY_MB = (1, 2), 2.0, 1024
-WAIT_S = 300.0
+WAIT_S, WARMUP_S = 300.0, 60.0
+TARGETS = (400_000, 2_000_000)  # records/s, of a plan
 IDLE_RATE = 1.0  # records/s of the side whose turn it is not
 MEMORY = Path("/dev/shm")  # noqa: S108 - Linux's shared memory, where deployments here have their checkpoints
 WORKERS = ("worker-0", "worker-1")
@@ -126,7 +130,7 @@ def compared(name, slots, sides, options, journal):
     ratios = [cluster / desk for cluster, desk in zip(*rates, strict=True)]
     cores = " and ".join("-" if one.used_cores is None else f"{one.used_cores:.2f}" for one in found)
     print(
-        f"{name} on {slots} slots: {units.rate(found[0].estimate.middle)} on the cluster, "
+        f"{name} on {units.some(slots, 'slot')}: {units.rate(found[0].estimate.middle)} on the cluster, "
         f"{units.rate(found[1].estimate.middle)} here; rounds {', '.join(f'{ratio:.2f}' for ratio in ratios)}; "
         f"RATIO {statistics.median(ratios[1:]):.2f} without the first; cores that the tasks of a slot used: {cores}",
         flush=True,
@@ -149,6 +153,29 @@ def slowed(name, there, running, cpus):
             print(f"{name}, {text}: {units.rate(seen.consumed_rate)}; {said}", flush=True)
 
 
+def planned(name, cluster, folder):
+    """Let the command plan the query on the cluster."""
+    study = {
+        "query": name,
+        "targets": list(TARGETS),
+        "slots": list(SLOTS),
+        "memory_mb": [MEMORY_MB],
+        "interval_s": INTERVAL_S,
+        "warmup_s": WARMUP_S,
+        "master": cluster.master,
+        "checkpoint": cluster.checkpoint,
+        "allocation_s": cluster.allocation_s,
+        "most_runs": 3,
+        "tolerance": 0.05,
+        "patience_s": 0,
+        "max_repeats": 1,
+    }
+    file = folder / "study.yaml"
+    file.write_text(json.dumps(study), encoding="utf-8")  # which is YAML, too
+    places = {"--journal": "plan.jsonl", "--output": "plan.json", "--report": "plan.html"}
+    workbench(["plan", str(file), *(text for option, to in places.items() for text in (option, str(folder / to)))])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("queries", nargs="*", default=["nexmark:q1", "nexmark:q5"])
@@ -156,6 +183,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4, help="in which each side is read once")
     parser.add_argument("--together", action="store_true", help="two slots in one executor, and nothing else")
     parser.add_argument("--neighbour", action="store_true", help="with other load that comes and goes")
+    parser.add_argument("--plan", action="store_true", help="plan each query on the cluster, and nothing else")
     parser.add_argument("--forks", action="store_true", help="leave executors of the cluster Hadoop's file system")
     options = parser.parse_args()
     together = 2 if options.together else 1
@@ -171,6 +199,10 @@ def main():
         sides = Sides(there, SparkTestbed(), running, together * options.cpus)
         journal = Journal(Path(folder) / "journal.jsonl")
         for name in options.queries:
+            if options.plan:
+                limit(running, options.cpus)
+                planned(name, there.cluster, Path(folder))
+                continue
             for slots in SLOTS[together - 1 :]:
                 try:
                     compared(name, slots, sides, options, journal)
