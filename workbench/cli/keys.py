@@ -89,8 +89,8 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
         f"{' each' * (advice.executors > 1)}; {'; '.join(advice.reasons)}.",
     )
     if found.count_error:
-        most, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
-        look.line(out, f"note: counts may be too high by up to {most} ({share})")
+        rows, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
+        look.line(out, f"note: counts may be too high by up to {rows} ({share})")
     look.line(out, "note: rows aggregated before the shuffle are spread by key, not by row: there the skew is less")
 
 
