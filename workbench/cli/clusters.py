@@ -59,7 +59,8 @@ def _show(cluster: Cluster) -> None:
     proven = "fewer cannot hold them" if cluster.least == count else f"at least {cluster.least} are needed"
     together, apart = (f"{_money(cost)} {instance.currency}/h" for cost in (cluster.per_hour, cluster.apart_per_hour))
     plural = len(cluster.plans) > 1
-    what = f"all {len(cluster.plans)} plans with their drivers" if plural else "the plan with its driver"
+    all_of = "both" if len(cluster.plans) == 2 else f"all {len(cluster.plans)}"
+    what = f"{all_of} plans with their drivers" if plural else "the plan with its driver"
     look.answer(
         out,
         f"{count} x {instance.name} at {together} hold{'s' * (count == 1)} {what}; on workers of "

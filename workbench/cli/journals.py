@@ -153,7 +153,9 @@ def _prune(journal: Journal, options: argparse.Namespace) -> None:
     for one in pruning.removed:
         look.line(out, f"{_short(one)} on {_budget(one)}, {_when(one)}, {units.size(one.size)}")
     for one, files in pruning.kept:
-        look.line(out, f"kept: {_short(one)}: {', '.join(files)} refers to it; remove that file first")
+        one_file = len(files) == 1
+        what = f"refer{'s' * one_file} to it; remove {'that file' if one_file else 'those files'} first"
+        look.line(out, f"kept: {_short(one)}: {', '.join(files)} {what}")
 
 
 def _two(held: Sequence[Recorded], names: Sequence[str]) -> tuple[Measurement, Measurement]:
@@ -190,11 +192,10 @@ def _when(one: Recorded) -> str:
 
 
 def _budget(one: Recorded | Measurement) -> str:
-    budget = one.budget
-    return (
-        f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and "
-        f"{budget.profile.memory_mb:,} MB at {budget.interval_s:g} s"
-    )
+    budget, last = one.budget, one.last if isinstance(one, Recorded) else one
+    interval = "" if last is not None and not last.ran else f" at {budget.interval_s:g} s"
+    profile = f"{budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB"
+    return f"{units.some(budget.slots, 'slot')} of {profile}{interval}"
 
 
 def _side_by_side(*sides: Measurement) -> dict[str, tuple[str, ...]]:

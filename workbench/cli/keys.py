@@ -53,11 +53,12 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
     """Print how skewed the keys are, the hot ones, how partitions fill, the advice."""
     out = look.console()
     slope = "" if math.isnan(found.zipf_exponent) else f" (Zipf exponent about {found.zipf_exponent:.2f})"
-    tasks = units.some(math.ceil(found.useful_tasks), "task")
+    most = math.ceil(found.useful_tasks)
+    does = "does" if most == 1 else "do"
     look.answer(
         out,
-        f"More than {tasks} do not raise the rate: the most frequent key has {units.share(found.hottest_share)} of the "
-        f"rows{slope}.",
+        f"More than {units.some(most, 'task')} {does} not raise the rate: the most frequent key has "
+        f"{units.share(found.hottest_share)} of the rows{slope}.",
     )
     about = (
         ""
@@ -85,12 +86,11 @@ def _show(found: KeyFrequencies, advice: ExecutorAdvice) -> None:
     look.line(
         out,
         f"Elastic executors: {advice.executors:,} with {units.some(advice.shards, 'shard')}"
-        f"{' each' * (advice.executors > 1)}; "
-        f"{'; '.join(advice.reasons)}.",
+        f"{' each' * (advice.executors > 1)}; {'; '.join(advice.reasons)}.",
     )
     if found.count_error:
-        most, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
-        look.line(out, f"note: counts may be too high by up to {most} ({share})")
+        rows, share = units.some(found.count_error, "row"), units.share(found.count_error / found.records)
+        look.line(out, f"note: counts may be too high by up to {rows} ({share})")
     look.line(out, "note: rows aggregated before the shuffle are spread by key, not by row: there the skew is less")
 
 

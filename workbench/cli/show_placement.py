@@ -10,7 +10,7 @@ from workbench.cli import look
 from workbench.placement import Compared, Comparison, Placed, PlacementInput, Spread
 from workbench.views.placement_front import misses, more_tasks
 
-_RESOURCES = {"cpu": "cores", "io": "access to state", "net": "network"}
+_USED_UP = {"cpu": "cores of worker {} are", "io": "access to state of worker {} is", "net": "network of worker {} is"}
 _COSTS = ("cpu", "io", "net")
 
 
@@ -113,7 +113,7 @@ def _limit(placed: Placed) -> str:
         return "nothing limits it"
     if placed.rate.resource == "task":
         return "then a task is busy all the time"
-    return f"then the {_RESOURCES[placed.rate.resource]} of worker w{placed.rate.worker} are used up"
+    return f"then the {_USED_UP[placed.rate.resource].format(f'w{placed.rate.worker}')} used up"
 
 
 def _show_missed(

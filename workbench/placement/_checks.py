@@ -68,5 +68,6 @@ def speeds_by_worker(speeds: object, workers: int) -> tuple[float, ...]:
         return (1.0,) * workers
     given = entries("speeds", speeds)
     if len(given) != workers:
-        raise WorkbenchError(f"The speeds are {len(given):,}, for {units.some(workers, 'worker')}; give one for each.")
+        said = f"{units.some(len(given), 'speed')} for {units.some(workers, 'worker')}"
+        raise WorkbenchError(f"The speeds do not fit the workers: {said}; give one for each.")
     return tuple(positive(f"The speed of worker {worker}", speed) for worker, speed in enumerate(given))

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from workbench import bounds
 from workbench.capacity.model import Asked, MicroBatch, fit_micro_batch
 from workbench.capacity.planning import read_instances
-from workbench.checks import not_negative, positive
+from workbench.checks import positive, within
 from workbench.errors import WorkbenchError
 from workbench.observing import Headroom, RunningQuery, as_measurement, headroom, read_log
 from workbench.study.carry_out import explored_running, plan_targets
@@ -71,13 +72,13 @@ class Observed:
 
     @property
     def skew(self) -> tuple[str, float] | None:
-        """The operator whose fullest task has most of its mean, in the busiest block, and how much; None if unknown.
+        """The operator whose fullest task has most of its mean, in the busiest block of the usual slots; None: unknown.
 
         Operators that take little of the time do not count: theirs costs nothing.
         """
-        if not self.running.blocks:
+        if not self.running.usual_blocks:
             return None
-        seen = max(self.running.blocks, key=lambda block: block.rows).observation.operators
+        seen = max(self.running.usual_blocks, key=lambda block: block.rows).observation.operators
         whole = sum(operator.useful_s for operator in seen)
         known = [
             (operator.key_skew, operator.operator)
@@ -199,7 +200,7 @@ def observe(
         positive("The trigger interval", interval_s, "seconds")
     if slot_cpus is not None:
         positive("A slot's cpus", slot_cpus, "cores")
-    not_negative("The outage", outage_min, "minutes")
+    within("The outage", outage_min, 0, bounds.SECONDS / 60, "minutes", ends="[]")
     asked = Study(
         "asked",
         tuple(targets) or (1.0,),

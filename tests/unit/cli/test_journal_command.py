@@ -92,6 +92,15 @@ def test_one_is_shown_by_the_beginning_of_its_key_or_digest(journal, capsys, nam
     assert json.loads(run(capsys, "show", name, "--json")[1].out)["used_by"] == ["weekly-plan.json"]
 
 
+@pytest.mark.parametrize(("kind", "interval"), [("spark", " at 2 s"), ("fluid", "")])
+def test_what_was_simulated_has_no_trigger_interval(tmp_path, monkeypatch, capsys, kind, interval):
+    monkeypatch.chdir(tmp_path)
+    finish(Journal(JOURNAL), "nexmark:q5/aaaa000011112222", testbed_kind=kind)
+    _, output = run(capsys, "show", "nexmark:q5")
+    on = next(line for line in output.out.splitlines() if line.startswith("on "))
+    assert on.rstrip().endswith(f" MB{interval}")
+
+
 def test_one_that_is_not_finished_says_what_goes_on(journal, capsys):
     code, output = run(capsys, "show", "cccc")
     assert code == DONE
@@ -181,6 +190,13 @@ def test_what_plans_refer_to_stays_and_is_named(journal, capsys, tmp_path):
     assert "kept: nexmark:q5/aaaa0000: weekly-plan.json refers to it; remove that file first" in output.out
     assert "kept: nexmark:q5/bbbb0000: elsewhere.json refers to it" in output.out
     assert [entry.key[8:15] for entry in journal.entries()] == ["q5/aaaa", "q5/bbbb"]
+
+
+def test_two_files_that_refer_to_one_measurement_are_in_the_plural(journal, capsys):
+    for name in ("a", "b"):
+        plans_of(last_of(journal, "aaaa"), f".workbench/{name}.json")
+    _, output = run(capsys, "prune", "aaaa")
+    assert "kept: nexmark:q5/aaaa0000: a.json, b.json refer to it; remove those files first" in output.out
 
 
 def test_old_ones_are_removed_by_their_day(journal, capsys):

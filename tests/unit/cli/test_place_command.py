@@ -140,6 +140,17 @@ def test_out_of_time_says_so(problem, monkeypatch, thresholds, message):
         place(given, "caps", thresholds=thresholds)
 
 
+@pytest.mark.parametrize(
+    ("capacity", "said"), [("--net", "network of worker w0 is"), ("--io", "access to state of worker w0 is")]
+)
+def test_what_limits_agrees_with_its_verb(capsys, tmp_path, capacity, said):
+    path = tmp_path / "problem.json"
+    operators = {"a": {"tasks": 1, "cpu": 0.1, "io": 1e6, "net": 1e6}, "b": {"tasks": 1, "cpu": 0.1, "io": 0, "net": 0}}
+    document = {"workers": 2, "slots": 1, "rate": 10, "operators": operators, "edges": [["a", "b"]]}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert f"then the {said} used up." in run(capsys, path, capacity, "1e3")[1].out
+
+
 def test_the_plan_is_shown_and_exported(capsys, problem, tmp_path):
     code, output = run(capsys, problem, "--flink", tmp_path / "plan.csv")
     assert code == 0

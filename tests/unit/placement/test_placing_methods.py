@@ -56,7 +56,7 @@ def test_odrp_is_judged_at_the_speeds_of_the_workers():
     assert "equal" not in equal.note
     assert sorted(equal.counts.T.tolist()) == sorted(found.counts.T.tolist())
     flow, profiles, rates = _dataflow(mixed.problem, 100.0)
-    with pytest.raises(WorkbenchError, match="The speeds are 2, for 3 workers"):
+    with pytest.raises(WorkbenchError, match="2 speeds for 3 workers; give one for each"):
         odrp(flow, profiles, rates, 3, 4, speeds=[1, 2])
 
 

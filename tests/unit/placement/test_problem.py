@@ -236,7 +236,7 @@ def test_no_operator_of_queries_placed_together_is_lost():
         ({"net": (1e308, 1e308)}, "add up to more than a number can hold"),
         ({"speeds": (1e-310, 1)}, "add up to more than a number can hold"),
         ({"speeds": (1.5e308, 1.5e308)}, "add up to more than a number can hold"),
-        ({"speeds": (1,)}, "The speeds are 1, for 2 workers; give one for each"),
+        ({"speeds": (1,)}, "1 speed for 2 workers; give one for each"),
         ({"speeds": (1, 0)}, "speed of worker 1 is 0; it must be a finite number above 0"),
     ],
 )

@@ -1,10 +1,12 @@
 """How long a running query needs after an outage, against a queue of micro-batches in plain Python."""
 
 import math
+import re
 
 import pytest
 from queued_batches import queued
 
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.study import observe
 from workbench.study.observed import _worked_off_s
@@ -49,7 +51,8 @@ def test_a_load_that_is_all_but_the_rate_never_catches_up(fixed_share):
     assert _worked_off_s(600.0, math.nextafter(1.0, 0.0), fixed_share * INTERVAL_S, INTERVAL_S) == math.inf
 
 
-@pytest.mark.parametrize("minutes", [-5.0, math.inf, math.nan])
+@pytest.mark.parametrize("minutes", [-5.0, 10_081.0, 1e308, math.inf, math.nan])
 def test_an_outage_that_is_none_is_refused_before_the_log_is_read(minutes):
-    with pytest.raises(WorkbenchError, match=f"The outage is {minutes}; it must be a finite number"):
+    said = f"The outage is {shown(minutes)}; it must be at least 0 and at most 10080 (minutes)."
+    with pytest.raises(WorkbenchError, match=re.escape(said)):
         observe("nowhere", outage_min=minutes)

@@ -31,6 +31,18 @@ def test_a_start_on_other_slots_changes_nothing_of_what_limits_these(tmp_path):
     assert facts(found)["partitions"] == "4"
 
 
+def test_skew_on_other_slots_is_none_of_these(tmp_path):
+    log = list(events(a_day(0.5 * TRUE)))
+    usual = observe(written(tmp_path / "usual", log), interval_s=2.0)
+    after = list(events(a_day(0.8 * TRUE, batches=40), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8))
+    for told in (event["Task Info"] for event in after if event["Event"] == "SparkListenerTaskEnd"):
+        if told["Partition ID"] == 0:
+            told["Accumulables"][0]["Update"] = str(5 * int(told["Accumulables"][0]["Update"]))
+    found = observe(written(tmp_path / "log", [*log, executor("1", 4), *after]), interval_s=2.0)
+    assert found.skew == usual.skew
+    assert facts(found)["skew"].startswith("none")
+
+
 def test_batches_and_events_that_are_left_out_are_both_named(tmp_path):
     log = list(events(a_day(0.5 * TRUE)))
     after = events(a_day(0.5 * TRUE, batches=6), whole=False, begun=BEGUN + 1000, first=200, run="r-2", slots=8)

@@ -91,6 +91,11 @@ def test_the_report_names_hot_keys_skew_and_advice(capsys):
     ) in " ".join(text.split())
 
 
+def test_one_key_is_in_the_singular(capsys):
+    keys._show(KeyFrequencies("k", 7, 0, ("a",), (7,), 1), advise_executors(1, 8, key_counts=[7]))
+    assert capsys.readouterr().out.startswith("More than 1 task does not raise the rate: ")
+
+
 def test_the_report_of_a_sketch_states_its_error(capsys):
     keys._show(SKETCH, advise_executors(1, 8))
     text = capsys.readouterr().out

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench import units
 from workbench.checks import not_negative, not_negatives, require, whole
 from workbench.scaling.elastic.assignment import DEFAULT_THRESHOLD
 
@@ -82,10 +83,14 @@ def advise_executors(
         keys, records, largest = _keys(key_counts, untracked_keys, untracked_records)
         if keys < executors * shards:
             shards = max(1, keys // executors)
-            sizes = [f"{shards:,} shards each are enough: there are only {keys} keys"]
+            each, there = "is" if shards == 1 else "are", "is" if keys == 1 else "are"
+            sizes = [f"{units.some(shards, 'shard')} each {each} enough: there {there} only {units.some(keys, 'key')}"]
         useful = records / largest
         if useful < cores:
-            sizes.append(f"with {useful:.3g} cores the most frequent key alone fills a core; more cores do not help")
+            few = f"{useful:.3g}"
+            sizes.append(
+                f"with {few} core{'s' * (few != '1')} the most frequent key alone fills a core; more cores do not help"
+            )
     reasons += sizes
     return ExecutorAdvice(executors, shards, tuple(reasons))
 

@@ -51,6 +51,13 @@ def test_keys_bound_shards_and_cores():
         advise_executors(4, 8, key_counts=[0, 0])
 
 
+def test_one_key_is_in_the_singular():
+    assert advise_executors(1, 8, key_counts=[7]).reasons[1:] == (
+        "1 shard each is enough: there is only 1 key",
+        "with 1 core the most frequent key alone fills a core; more cores do not help",
+    )
+
+
 def test_keys_that_were_not_tracked_count_too():
     assert advise_executors(4, 8, key_counts=[50, 30], untracked_keys=10_000, untracked_records=9000.0).reasons == (
         "one executor per node: each can grow on its own node",
