@@ -1,7 +1,7 @@
 """Consecutive batches of a running query: what their operators did, on which slots and partitions."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -47,7 +47,7 @@ class Block:
         return _reading(self.observation.operators)
 
 
-def block_of(logs: Sequence[BatchLog], slots: int, retried: Container[int]) -> Block:
+def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
     """Sum the work of consecutive batches; the first only marks their start.
 
     Parameters
@@ -56,8 +56,6 @@ def block_of(logs: Sequence[BatchLog], slots: int, retried: Container[int]) -> B
         In order.
     slots
         That they ran on.
-    retried
-        Stages that ran again after a failure, and then only the tasks whose output was lost.
     """
     whole = logs[1:]
     starts = [seconds_of(log.progress["timestamp"]) for log in logs]
@@ -66,8 +64,7 @@ def block_of(logs: Sequence[BatchLog], slots: int, retried: Container[int]) -> B
     for log, start in zip(logs, starts, strict=True):
         due += log.records
         batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
-    once = [log for log in whole if not any(stage.stage_id in retried for stage in log.stages)]
-    alike = _alike(once or whole)
+    alike = _alike(whole)
     works, share = [BatchWork(log) for log in alike], len(alike) / len(whole)
     operators, samples = operator_metrics(works, share * elapsed_s, 1.0, SourceCost())
     operators = tuple(operator for operator in operators if not operator.is_source)

@@ -138,7 +138,6 @@ class _Reading:
     executors: dict[str, int] = field(default_factory=dict)  # cores
     cores: list[tuple[float, Counter[int]]] = field(default_factory=list)  # executors by their cores, from a time on
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
-    retried: set[int] = field(default_factory=set)  # stages that ran again after a failure
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
@@ -166,8 +165,6 @@ class _Reading:
         elif kind == "QueryIdleEvent":
             self._fired(self._of(str(event["id"])), str(event["runId"]), seconds_of(event["timestamp"]), found=False)
         else:
-            if kind == "SparkListenerStageCompleted" and event["Stage Info"]["Stage Attempt ID"]:
-                self.retried.add(event["Stage Info"]["Stage ID"])
             committed = self.events.take(event)
             if kind == "QueryProgressEvent":
                 self._progressed(event["progress"], committed)
@@ -252,7 +249,7 @@ class _Reading:
         if len(block) <= _FEWEST_IN_BLOCK:
             return
         try:
-            seen.blocks.append(block_of([log for log, _ in block], block[0][1], self.retried))
+            seen.blocks.append(block_of([log for log, _ in block], block[0][1]))
         except _BROKEN:  # an event that is read only now
             self.broken += 1
         if len(seen.blocks) >= 2 * KEPT_BLOCKS:
