@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.testbed.spark import (
@@ -58,7 +57,7 @@ def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
         That they ran on.
     """
     whole = logs[1:]
-    starts = [seconds_of(log.progress["timestamp"]) for log in logs]
+    starts = [log.start_s for log in logs]
     elapsed_s = max(1e-9, starts[-1] - starts[0] + logs[-1].duration_s - logs[0].duration_s)
     due, batches = -logs[0].records, []
     for log, start in zip(logs, starts, strict=True):
@@ -111,9 +110,3 @@ def selected(blocks: Iterable[Block]) -> Iterable[Block]:
     if len(ordered) <= KEPT_BLOCKS:
         return ordered
     return [ordered[round(place * (len(ordered) - 1) / (KEPT_BLOCKS - 1))] for place in range(KEPT_BLOCKS)]
-
-
-def seconds_of(timestamp: str) -> float:
-    """Read a time; without a zone it is UTC, as all that Spark writes."""
-    read = datetime.fromisoformat(timestamp)
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()

@@ -17,7 +17,7 @@ from typing import Any
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, seconds_of, selected
+from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, selected
 from workbench.observing.files import read_events
 from workbench.observing.memory import slot_memory_mb
 from workbench.observing.running_query import RunningQuery, SeenBatch, usual_slots
@@ -27,6 +27,7 @@ from workbench.testbed.spark import (
     BatchLog,
     Events,
     rows_of,
+    seconds_of,
 )
 
 _IN_BLOCK = 10  # batches
@@ -263,8 +264,9 @@ class _Reading:
         if not there and self.queries:
             most = max(one.since_start for one in self.queries.values())
             raise WorkbenchError(
-                f"The event log {path} has only {most} batches with rows after a start. The first {_COLD} after each "
-                "start are left out, because their code is not compiled yet. Give a log with at least 20 more."
+                f"The event log {path} has only {most} batch{'es' * (most != 1)} with rows after a start. The first "
+                f"{_COLD} after each start are left out, because their code is not compiled yet. Give a log with at "
+                "least 20 more."
             )
         if not found:
             raise WorkbenchError(

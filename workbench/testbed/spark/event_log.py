@@ -10,6 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -101,9 +102,20 @@ class BatchLog:
         return _row_number(self.progress["sources"][0]["endOffset"])
 
     @property
+    def start_s(self) -> float:
+        """When its trigger fired, seconds since 1970."""
+        return seconds_of(self.progress["timestamp"])
+
+    @property
     def duration_s(self) -> float:
         """From the trigger to the commit."""
         return float(self.progress["durationMs"]["triggerExecution"]) / 1000
+
+
+def seconds_of(timestamp: str) -> float:
+    """Read a time; without a zone it is UTC, as all that Spark writes."""
+    read = datetime.fromisoformat(timestamp)
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def rows_of(progress: Mapping[str, Any]) -> int:
