@@ -1,9 +1,8 @@
 """Consecutive batches of a running query: what their operators did, on which slots and partitions."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from workbench.metrics import Batch, Observation, OperatorMetrics
 from workbench.testbed.spark import (
@@ -47,7 +46,7 @@ class Block:
         return _reading(self.observation.operators)
 
 
-def block_of(logs: Sequence[BatchLog], slots: int, retried: Container[int]) -> Block:
+def block_of(logs: Sequence[BatchLog], slots: int) -> Block:
     """Sum the work of consecutive batches; the first only marks their start.
 
     Parameters
@@ -56,18 +55,15 @@ def block_of(logs: Sequence[BatchLog], slots: int, retried: Container[int]) -> B
         In order.
     slots
         That they ran on.
-    retried
-        Stages that ran again after a failure, and then only the tasks whose output was lost.
     """
     whole = logs[1:]
-    starts = [seconds_of(log.progress["timestamp"]) for log in logs]
+    starts = [log.start_s for log in logs]
     elapsed_s = max(1e-9, starts[-1] - starts[0] + logs[-1].duration_s - logs[0].duration_s)
     due, batches = -logs[0].records, []
     for log, start in zip(logs, starts, strict=True):
         due += log.records
         batches.append(Batch(start, log.duration_s, log.records, float(due), 0.0))
-    once = [log for log in whole if not any(stage.stage_id in retried for stage in log.stages)]
-    alike = _alike(once or whole)
+    alike = _alike(whole)
     works, share = [BatchWork(log) for log in alike], len(alike) / len(whole)
     operators, samples = operator_metrics(works, share * elapsed_s, 1.0, SourceCost())
     operators = tuple(operator for operator in operators if not operator.is_source)
@@ -114,9 +110,3 @@ def selected(blocks: Iterable[Block]) -> Iterable[Block]:
     if len(ordered) <= KEPT_BLOCKS:
         return ordered
     return [ordered[round(place * (len(ordered) - 1) / (KEPT_BLOCKS - 1))] for place in range(KEPT_BLOCKS)]
-
-
-def seconds_of(timestamp: str) -> float:
-    """Read a time; without a zone it is UTC, as all that Spark writes."""
-    read = datetime.fromisoformat(timestamp)
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()

@@ -17,7 +17,7 @@ from typing import Any
 
 from workbench import units
 from workbench.errors import WorkbenchError
-from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, seconds_of, selected
+from workbench.observing.blocks import KEPT_BLOCKS, Block, block_of, is_topic, selected
 from workbench.observing.files import read_events
 from workbench.observing.memory import slot_memory_mb
 from workbench.observing.running_query import RunningQuery, SeenBatch, usual_slots
@@ -27,6 +27,7 @@ from workbench.testbed.spark import (
     BatchLog,
     Events,
     rows_of,
+    seconds_of,
 )
 
 _IN_BLOCK = 10  # batches
@@ -138,7 +139,6 @@ class _Reading:
     executors: dict[str, int] = field(default_factory=dict)  # cores
     cores: list[tuple[float, Counter[int]]] = field(default_factory=list)  # executors by their cores, from a time on
     sizes: dict[int, int] = field(default_factory=dict)  # number of executors by their cores
-    retried: set[int] = field(default_factory=set)  # stages that ran again after a failure
     broken: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     application: str = ""
@@ -166,8 +166,6 @@ class _Reading:
         elif kind == "QueryIdleEvent":
             self._fired(self._of(str(event["id"])), str(event["runId"]), seconds_of(event["timestamp"]), found=False)
         else:
-            if kind == "SparkListenerStageCompleted" and event["Stage Info"]["Stage Attempt ID"]:
-                self.retried.add(event["Stage Info"]["Stage ID"])
             committed = self.events.take(event)
             if kind == "QueryProgressEvent":
                 self._progressed(event["progress"], committed)
@@ -252,7 +250,7 @@ class _Reading:
         if len(block) <= _FEWEST_IN_BLOCK:
             return
         try:
-            seen.blocks.append(block_of([log for log, _ in block], block[0][1], self.retried))
+            seen.blocks.append(block_of([log for log, _ in block], block[0][1]))
         except _BROKEN:  # an event that is read only now
             self.broken += 1
         if len(seen.blocks) >= 2 * KEPT_BLOCKS:
@@ -266,8 +264,9 @@ class _Reading:
         if not there and self.queries:
             most = max(one.since_start for one in self.queries.values())
             raise WorkbenchError(
-                f"The event log {path} has only {most} batches with rows after a start. The first {_COLD} after each "
-                "start are left out, because their code is not compiled yet. Give a log with at least 20 more."
+                f"The event log {path} has only {most} batch{'es' * (most != 1)} with rows after a start. The first "
+                f"{_COLD} after each start are left out, because their code is not compiled yet. Give a log with at "
+                "least 20 more."
             )
         if not found:
             raise WorkbenchError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median_low
 
 from workbench.placement.problem import PlacementProblem
 from workbench.simulation import Worker
@@ -39,9 +40,13 @@ class PlacementInput:
 
     @property
     def speeds_with_one_more(self) -> tuple[float, ...]:
-        """Speeds of the workers and of one more, as fast as the slowest; empty where none need to be given."""
+        """Speeds of the workers and of one more; empty where none need to be given.
+
+        One more is taken for as fast as the middle one, of an even number the slower of the two: at least half of the
+        workers are as slow or slower, and the next need not be slow because one is.
+        """
         speeds = self.problem.speeds
-        return (*speeds, min(speeds)) if self.sized else ()
+        return (*speeds, median_low(speeds)) if self.sized else ()
 
     @property
     def problem(self) -> PlacementProblem:

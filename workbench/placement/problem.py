@@ -373,12 +373,14 @@ class PlacementProblem:
         for operator, (placed, tasks) in enumerate(zip(plan.sum(axis=1), self.parallelism, strict=True)):
             if placed != tasks:
                 raise WorkbenchError(
-                    f"The plan places {placed} tasks of operator {self.operators[operator]!r}; it has {tasks}."
+                    f"The plan places {units.some(placed, 'task')} of operator {self.operators[operator]!r}; it "
+                    f"has {tasks}."
                 )
         for worker, used in enumerate(plan.sum(axis=0)):
             if used > self.slots:
                 raise WorkbenchError(
-                    f"The plan puts {used:,} tasks on worker {worker}, which has {self.slots:,} slots."
+                    f"The plan puts {units.some(used, 'task')} on worker {worker}, which has "
+                    f"{units.some(self.slots, 'slot')}."
                 )
         return plan
 

@@ -27,6 +27,7 @@ Concern = Literal[
     "late batches",
     "unbounded operators",
     "source share",
+    "source partitions",
     "state not known",
     "python workers",
     "keys",

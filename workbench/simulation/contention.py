@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench import units
 from workbench.checks import require
 
 Floats = NDArray[np.float64]
@@ -59,7 +60,8 @@ class Cluster:
         placed = np.repeat(np.arange(len(self.workers)), self.counts[operator])
         require(
             len(placed) == tasks,
-            f"The cluster places {len(placed)} tasks of operator {operator!r}, which has {tasks}; place all of them.",
+            f"The cluster places {units.some(len(placed), 'task')} of operator {operator!r}, which has {tasks}; "
+            "place all of them.",
         )
         return placed
 

@@ -4,7 +4,7 @@ Tasks are numbered operator by operator, upstream first.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from workbench.checks import require
 from workbench.dataflow import Edge
 from workbench.simulation.cache import block_cache_mb, hit_rate, read_latency_s
 from workbench.simulation.contention import Cluster, Contention
-from workbench.simulation.model import OperatorModel, QueryModel, StateModel
+from workbench.simulation.model import OperatorModel, QueryModel, StateModel, listed
 from workbench.simulation.skew import task_shares
 from workbench.simulation.waves import Wave, waves
 
@@ -84,7 +84,7 @@ class Deployment:
         names = self.model.modelled
         require(
             set(self.tasks) == set(names),
-            f"The layout has tasks for {_list(self.tasks)}; query {self.model.name!r} needs some for {_list(names)}.",
+            f"The layout has tasks for {listed(self.tasks)}; query {self.model.name!r} needs some for {listed(names)}.",
         )
         for name, count in self.tasks.items():
             require(
@@ -102,13 +102,13 @@ class Deployment:
             require(
                 name in names and (memory is None or memory >= 0),
                 f"Operator {name!r} is given {memory!r} MB of managed memory; query {self.model.name!r} has "
-                f"{_list(names)}, and each takes at least 0 MB, or None.",
+                f"{listed(names)}, and each takes at least 0 MB, or None.",
             )
         for name, shares in (self.key_shares or {}).items():
             require(
                 name in names and len(shares) == self.tasks[name] and math.isclose(sum(shares), 1.0, rel_tol=1e-6),
                 f"Operator {name!r} has {len(shares)} shares of its records; give one for each of its tasks, adding "
-                f"up to 1, for operators of {_list(names)}.",
+                f"up to 1, for operators of {listed(names)}.",
             )
         object.__setattr__(self, "tasks", MappingProxyType({name: int(self.tasks[name]) for name in names}))
 
@@ -354,7 +354,3 @@ class Deployment:
     def _spread(self, value: Callable[[OperatorModel], float]) -> Floats:
         values = [value(model) for _, model in self.model.operators_in_order()]
         return np.repeat(values, list(self.tasks.values()))
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench import units
 from workbench.checks import require
 
 Floats = NDArray[np.float64]
@@ -65,7 +66,7 @@ class KeyTrace:
             total = float(weights.sum())
         require(
             math.isfinite(total),
-            f"The weights of a key trace of {weights.size} keys add up to {total}; scale them.",
+            f"The weights of a key trace of {units.some(weights.size, 'key')} add up to {total}; scale them.",
         )
         require(
             _is_whole(self.seed, 0),

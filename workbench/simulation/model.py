@@ -196,7 +196,7 @@ class QueryModel:
         sources = self.dataflow.sources
         require(bool(sources), f"Query {self.name!r} has no operator of kind 'source'; give it one.")
         for name in self.operators:
-            require(name in known, f"Query {self.name!r} models the unknown operator {name!r}; it has {_list(known)}.")
+            require(name in known, f"Query {self.name!r} models the unknown operator {name!r}; it has {listed(known)}.")
         for name in known:
             require(
                 name in sources or name in self.operators,
@@ -213,7 +213,7 @@ class QueryModel:
         require(
             (self.window_s is None) == (not windowed),
             f"Query {self.name!r} has window_s = {self.window_s!r} and the windowed operators "
-            f"{_list(windowed)}; give window_s if and only if an operator is windowed.",
+            f"{listed(windowed)}; give window_s if and only if an operator is windowed.",
         )
         if self.window_s is not None:
             within(f"window_s of query {self.name!r}", self.window_s, 1e-3, math.inf, "seconds", ends="[)")
@@ -222,7 +222,7 @@ class QueryModel:
         shares = dict(self.source_shares) or {name: 1 / len(sources) for name in sources}
         require(
             set(shares) == set(sources) and min(shares.values()) >= 0 and math.isclose(sum(shares.values()), 1.0),
-            f"source_shares of query {self.name!r} is {shares}; it needs one share for each of {_list(sources)}, "
+            f"source_shares of query {self.name!r} is {shares}; it needs one share for each of {listed(sources)}, "
             "none below 0, that add up to 1.",
         )
         object.__setattr__(self, "source_shares", MappingProxyType(shares))
@@ -248,5 +248,6 @@ class QueryModel:
         return dict.fromkeys(self.modelled, 1)
 
 
-def _list(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Give names as a message shows them."""
     return ", ".join(names) or "none"

@@ -176,8 +176,8 @@ def _layout(model: QueryModel, budget: Budget, layout: Mapping[str, int] | None)
         return {name: (slots - number - 1) // len(names) + 1 for number, name in enumerate(names)}
     if sum(layout.values()) != slots:
         raise WorkbenchError(
-            f"The layout has {sum(layout.values())} tasks for {slots:,} slots; give every slot one task, sources not "
-            "counted."
+            f"The layout has {units.some(sum(layout.values()), 'task')} for {units.some(slots, 'slot')}; give every "
+            "slot one task, sources not counted."
         )
     return dict(layout)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench import bounds
+from workbench import bounds, units
 from workbench.checks import whole, within
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
@@ -177,10 +177,10 @@ class RecordedTestbed:
             )
 
         nearest = sorted((key for key in self._rates if key[0] == chosen), key=distance)[:_NEAREST]
-        shown = "; ".join(f"{slots:,} slots of {memory:,} MB" for _, memory, slots in nearest)
+        shown = "; ".join(f"{units.some(slots, 'slot')} of {memory:,} MB" for _, memory, slots in nearest)
         raise WorkbenchError(
-            f"The recorded table has no measurement of query {name!r} on {slots:,} slots of {memory:,} MB; the nearest "
-            f"are {shown}. Ask for one of those, or measure this one."
+            f"The recorded table has no measurement of query {name!r} on {units.some(slots, 'slot')} of {memory:,} MB; "
+            f"the nearest are {shown}. Ask for one of those, or measure this one."
         )
 
 

@@ -322,3 +322,12 @@ def test_a_micro_batch_plan_has_the_fewest_tasks(planned, tmp_path):
     problem = read_placement_input(written(tmp_path, document), workers=9, slots=16).problem
     assert max(problem.cpu) <= 1
     assert max(problem.cpu[i] * n / max(1, n - 1) for i, n in enumerate(problem.parallelism) if n > 1) > 1
+
+
+@pytest.mark.parametrize(
+    ("speeds", "more"), [([1.0, 0.2, 1.0], 1.0), ([1.0, 0.5], 0.5), ([0.4, 0.2, 1.0, 0.8], 0.4), ([2.0], 2.0)]
+)
+def test_one_worker_more_is_taken_for_as_fast_as_the_middle_one(tmp_path, speeds, more):
+    """The next worker need not be slow because one is; of two that differ, the slower one is the safer guess."""
+    asked = PROBLEM | {"workers": len(speeds), "slots": 6, "speeds": speeds}
+    assert read_placement_input(written(tmp_path, asked)).speeds_with_one_more == (*speeds, more)

@@ -272,7 +272,7 @@ def test_the_largest_sums_that_a_number_can_hold_are_costed():
         ([(1, 1)], r"The counts have shape \(1, 2\); a plan has shape \(2, 2\): operators, workers"),
         ([(3, -1), (1, 0)], "negative or broken count"),
         ([(1.5, 0.5), (1, 0)], "negative or broken count"),
-        ([(1, 0), (1, 0)], "places 1 tasks of operator '0'; it has 2"),
+        ([(1, 0), (1, 0)], "places 1 task of operator '0'; it has 2"),
         ([(2, 0), (1, 0)], "puts 3 tasks on worker 0, which has 2 slots"),
     ],
 )

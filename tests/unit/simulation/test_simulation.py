@@ -297,7 +297,7 @@ def test_a_query_without_costs_has_no_limit():
             lambda: steady_state(
                 Deployment(CROWD, {"a": 2, "b": 1}, cluster=Cluster((Worker(),), {"a": (1,), "b": (1,)}))
             ),
-            "places 1 tasks of operator 'a', which has 2",
+            "places 1 task of operator 'a', which has 2",
         ),
     ],
 )

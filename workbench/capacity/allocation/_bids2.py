@@ -14,6 +14,7 @@ from typing import Literal, SupportsIndex, get_args
 
 import pulp
 
+from workbench import units
 from workbench.capacity.allocation import _cbc
 from workbench.errors import WorkbenchError
 from workbench.records import Allocation, Status, Unbounded
@@ -158,8 +159,8 @@ def _budget(true_rates: Mapping[str, float | None], ratios: Mapping[str, float],
     if budget < least:
         names = ", ".join(list(true_rates)[:_SHOWN]) + (f" and {least - _SHOWN} more" if least > _SHOWN else "")
         raise WorkbenchError(
-            f"A budget of {budget} slots misses the minimum of {least}, one task for each operator ({names}); "
-            f"give it at least {least} slots."
+            f"A budget of {units.some(budget, 'slot')} misses the minimum of {least}, one task for each operator "
+            f"({names}); give it at least {units.some(least, 'slot')}."
         )
     return budget
 

@@ -38,6 +38,7 @@ from workbench.capacity.planning.checks import (
     check_layouts,
     check_python,
     check_source,
+    check_source_partitions,
     check_state,
 )
 from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_reserve, slots_per_worker
@@ -154,6 +155,7 @@ def plan(
         *check_layouts(layout, low_layout),
         *check_allocation(allocation),
         *check_source(share, budget.slots),
+        *check_source_partitions(exploration.fitted_runs, parts, budget),
         *check_python(runs, math.ceil(budget.slots / executors)),
         *check_keys(runs, partitions),
         *check_counted_keys(runs, keys, partitions, rate),

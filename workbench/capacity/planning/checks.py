@@ -3,7 +3,10 @@
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from workbench import units
+from workbench.capacity.model import MicroBatch
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.dataflow import Budget
 from workbench.measuring import LEVEL
@@ -24,6 +27,9 @@ UNEVEN = 1.3
 """How many times the mean the fullest partition must have for a word."""
 
 _REACHES = 0.5  # of the excess that the rows would give
+
+HELD_UP = 0.95
+"""Share of the plan's rate below which a source that is read in too few partitions is worth a word."""
 
 DEAR_SOURCE = 0.1
 """Share of the slots' busy time above which the measuring source is worth a word."""
@@ -262,6 +268,37 @@ def check_keys(runs: Iterable[Measurement], partitions: int) -> tuple[ModelFindi
             f"fullest has {uneven:.1f} times the mean, and more than {useful} slot{'s' * (useful > 1)} make this "
             "operator no faster.",
             "Count the keys with workbench keys. Split a hot key (add a salt to it), or aggregate before the shuffle.",
+        ),
+    )
+
+
+def check_source_partitions(
+    runs: Iterable[Measurement], parts: MicroBatch | None, budget: Budget
+) -> tuple[ModelFinding, ...]:
+    """Say what the slots carry if the source is read in the partitions it was seen with, where that is much less.
+
+    A plan has a partition of the source for each slot, as the exported job asks for. A topic has its own, which more
+    slots do not read any faster unless ``minPartitions`` divides them.
+    """
+    seen = [run.estimate.observation for run in runs]
+    own = max((one.source_partitions for one in seen if one is not None and one.source_partitions), default=0)
+    if parts is None or not 0 < own < budget.slots:
+        return ()
+    slots = np.array([float(budget.slots)])
+    left, divided = (
+        float(parts.rates(slots, slots, budget.interval_s, np.array([float(count)]))[0])
+        for count in (own, budget.slots)
+    )
+    if left >= HELD_UP * divided:
+        return ()
+    return (
+        ModelFinding(
+            "source partitions",
+            left / divided,
+            f"The source was read in {units.some(own, 'partition')}, and the plan has it read in {budget.slots:,}: in "
+            f"{own:,}, {units.some(budget.slots, 'slot')} carry {units.percent(left / divided)} of the plan's rate.",
+            f"Set the source's option minPartitions to {budget.slots:,}, as the exported job does, or give the topic "
+            "as many partitions.",
         ),
     )
 

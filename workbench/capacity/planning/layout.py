@@ -14,6 +14,7 @@ import numpy as np
 import pulp
 from numpy.typing import NDArray
 
+from workbench import units
 from workbench.capacity.allocation import _cbc
 from workbench.checks import positive, whole
 from workbench.errors import WorkbenchError
@@ -211,8 +212,8 @@ def _rate_at(rate: float | Mapping[int, float], slots: int) -> float:
         if slots not in rate:
             given = ", ".join(map(str, rate)) or "none"
             raise WorkbenchError(
-                f"There is no rate for {slots:,} slots (given: {given}); give one for each slot count, or one number "
-                "for all."
+                f"There is no rate for {units.some(slots, 'slot')} (given: {given}); give one for each slot "
+                "count, or one number for all."
             )
         rate = rate[slots]
     return positive("The rate", rate, "records/s")

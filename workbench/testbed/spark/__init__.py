@@ -2,7 +2,7 @@
 
 from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.connector import connector_jars
-from workbench.testbed.spark.event_log import BatchLog, EventLog, Events, rows_of
+from workbench.testbed.spark.event_log import BatchLog, EventLog, Events, rows_of, seconds_of
 from workbench.testbed.spark.java import find_java
 from workbench.testbed.spark.left_over import left_over
 from workbench.testbed.spark.live import Meter
@@ -44,5 +44,6 @@ __all__ = [
     "operator_metrics",
     "quota_permitted",
     "rows_of",
+    "seconds_of",
     "usable_cores",
 ]

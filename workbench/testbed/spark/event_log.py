@@ -1,14 +1,16 @@
 """Read Spark's event log while Spark writes it: exact metrics of every stage of every micro-batch.
 
 The log maps jobs to batches (``SparkListenerJobStart.Properties``), plan nodes to accumulators
-(``SparkListenerSQLExecutionStart.sparkPlanInfo``) and has each task's metrics. Failed or cancelled stages and batches
-without a progress event are left out.
+(``SparkListenerSQLExecutionStart.sparkPlanInfo``) and has each task's metrics. Stages that never completed and
+batches without a progress event are left out.
 """
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -73,12 +75,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Stage:
-    """One completed stage of one batch."""
+    """One completed stage of one batch, each partition once however many attempts it took."""
 
     stage_id: int
     parents: tuple[int, ...]
-    submitted_s: float
-    completed_s: float
     tasks: tuple[Task, ...]
     nodes: tuple[Node, ...]
 
@@ -102,9 +102,20 @@ class BatchLog:
         return _row_number(self.progress["sources"][0]["endOffset"])
 
     @property
+    def start_s(self) -> float:
+        """When its trigger fired, seconds since 1970."""
+        return seconds_of(self.progress["timestamp"])
+
+    @property
     def duration_s(self) -> float:
         """From the trigger to the commit."""
         return float(self.progress["durationMs"]["triggerExecution"]) / 1000
+
+
+def seconds_of(timestamp: str) -> float:
+    """Read a time; without a zone it is UTC, as all that Spark writes."""
+    read = datetime.fromisoformat(timestamp)
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def rows_of(progress: Mapping[str, Any]) -> int:
@@ -172,9 +183,10 @@ def _row_number(offset: str | dict[str, int] | None) -> int:
 
 @dataclass
 class _Running:
-    """A stage that is not complete: its tasks that ended and what each counted, by their index.
+    """The tasks of a stage that ended, in all its attempts, and what each counted, by their partition.
 
-    Where an executor is lost with its output, its tasks run again, and their last run is the one that counts.
+    An attempt that follows a failed one, or a lost executor, runs only the partitions whose output is missing. So what
+    a failed attempt finished counts, and of a partition that ran again the last run does.
     """
 
     ended: dict[int, tuple[Task, Mapping[int, int]]] = field(default_factory=dict)
@@ -222,8 +234,8 @@ class Events:
     _rdds: dict[int, int] = field(default_factory=dict)
     _made_by: dict[int, int] = field(default_factory=dict)
     _owned: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
-    _running: dict[tuple[int, int], _Running] = field(default_factory=lambda: defaultdict(_Running))
-    _stages: dict[tuple[str, int], list[Stage]] = field(default_factory=lambda: defaultdict(list))
+    _running: dict[int, _Running] = field(default_factory=lambda: defaultdict(_Running))
+    _stages: dict[tuple[str, int], dict[int, Stage]] = field(default_factory=lambda: defaultdict(dict))
     _failures: dict[str, str] = field(default_factory=dict)
     _unread: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     lost: dict[str, str] = field(default_factory=dict)
@@ -259,6 +271,7 @@ class Events:
             self.lost[str(event["Executor ID"])] = str(event["Removed Reason"])
         elif kind.endswith("QueryStartedEvent"):
             self._failures.pop(event["id"], None)
+            self._forget_batches(event["id"])  # the one that it was ended in begins again
         elif kind.endswith("QueryTerminatedEvent") and event.get("exception"):
             self._failures[event["id"]] = str(event["exception"])
         elif kind.endswith("QueryProgressEvent"):
@@ -280,9 +293,8 @@ class Events:
 
     def _commit(self, progress: dict[str, Any]) -> tuple[str, BatchLog] | None:
         query, number = progress["id"], progress["batchId"]
-        stages = self._stages.pop((query, number), [])
-        for owner in [one for one in self._owned if one[0] == query and one[1] <= number]:
-            self._forget(owner)  # of it and of batches that were given up
+        stages = self._stages.pop((query, number), {})
+        self._forget_batches(query, number)  # it and those that were given up
         if not any(source.get("numInputRows") for source in progress["sources"]):
             released = sum(map(_released, progress["sources"]))
             if released:
@@ -291,13 +303,17 @@ class Events:
         self._unread.pop(progress["id"], None)
         if not stages:
             return None
-        ordered = tuple(sorted(stages, key=lambda stage: stage.stage_id))
-        return progress["id"], BatchLog(progress["batchId"], progress, ordered)
+        return progress["id"], BatchLog(progress["batchId"], progress, tuple(stages[one] for one in sorted(stages)))
+
+    def _forget_batches(self, query: str, last: float = math.inf) -> None:
+        for owner in [one for one in self._owned if one[0] == query and one[1] <= last]:
+            self._forget(owner)
 
     def _forget(self, owner: tuple[str, int]) -> None:
         self._stages.pop(owner, None)
         for stage in self._owned.pop(owner):
             self._jobs.pop(stage, None)
+            self._running.pop(stage, None)
             self._made_by.pop(self._rdds.pop(stage, -1), None)
 
     def _end(self, event: dict[str, Any]) -> None:
@@ -305,34 +321,26 @@ class Events:
         job = self._jobs.get(event["Stage ID"])
         if job is None or not event.get("Task Metrics") or event["Task End Reason"]["Reason"] != "Success":
             return
-        stage = self._running[event["Stage ID"], event["Stage Attempt ID"]]
         scans = frozenset[int]().union(*(self._plans[one][1] for one in job.executions if one in self._plans))
         counted: Counter[int] = Counter()
         for update in event["Task Info"]["Accumulables"]:
             if update.get("Metadata") == "sql":
                 counted[update["ID"]] += int(update.get("Update", 0))
-        stage.ended[event["Task Info"]["Index"]] = _task(event, scans), counted
+        task = _task(event, scans)
+        self._running[event["Stage ID"]].ended[task.partition] = task, counted
 
     def _complete(self, info: dict[str, Any]) -> None:
-        stage = self._running.pop((info["Stage ID"], info["Stage Attempt ID"]), _Running())
         job = self._jobs.get(info["Stage ID"])
         if job is None or info.get("Failure Reason"):
             return
+        stage = self._running[info["Stage ID"]]
         plans = [self._plans[one][0] for one in job.executions if one in self._plans]
         found = [node for plan in plans for node in _nodes(plan, stage.accumulated)]
         nodes = tuple(node for node in found if node.metrics and not node.name.startswith(_SILENT))
         if info["Stage ID"] in self._rdds:
             self._made_by[self._rdds[info["Stage ID"]]] = info["Stage ID"]
-        self._stages[job.query, job.batch].append(
-            Stage(
-                info["Stage ID"],
-                tuple(map(self._who_made, info["Parent IDs"])),
-                info["Submission Time"] / 1000,
-                info["Completion Time"] / 1000,
-                stage.tasks,
-                nodes,
-            )
-        )
+        parents = tuple(map(self._who_made, info["Parent IDs"]))
+        self._stages[job.query, job.batch][info["Stage ID"]] = Stage(info["Stage ID"], parents, stage.tasks, nodes)
 
     def _who_made(self, stage: int) -> int:
         """Give the stage that made the output of `stage`: an earlier job's, if this one skipped it."""

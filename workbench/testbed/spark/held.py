@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench import units
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ class HeldSlots:
         while self._running() < count:
             if time.monotonic() > end or not self._thread.is_alive():
                 raise WorkbenchError(
-                    f"Spark did not give {count} slots to the tasks that hold them within {_WAIT_S:.0f} s, so no "
-                    "smaller budget can be measured in this deployment. Measure each budget in its own "
-                    "(in a study deployment: separate)."
+                    f"Spark did not give {units.some(count, 'slot')} to the tasks that hold them within "
+                    f"{_WAIT_S:.0f} s, so no smaller budget can be measured in this deployment. Measure each budget in "
+                    "its own (in a study deployment: separate)."
                 )
             time.sleep(_LOOK_S)
 

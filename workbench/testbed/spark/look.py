@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from workbench import units
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.cluster import (
@@ -92,7 +93,7 @@ def look_at(cluster: Cluster, budget: Budget) -> tuple[Seen, ...]:
             cause = last_line(errors.read()).rstrip(".")
     if not seen or (len(seen) < _THINGS and not any(one.fix and one.needed for one in seen)):
         fix = f"{ended}{': ' * bool(cause)}{cause}."
-        seen += (Seen("cluster", f"no answer for {count} executors", fix),)
+        seen += (Seen("cluster", f"no answer for {units.some(count, 'executor')}", fix),)
     return (Seen("cluster", "reached"), *seen)
 
 
@@ -125,7 +126,8 @@ def _steps(cluster: Cluster, budget: Budget, folder: Path) -> "Iterator[tuple[st
     def wait() -> str:
         began = time.monotonic()
         await_executors(held[0], cluster, budget, lambda: time.sleep(_POLL_S), lambda _: None)
-        return f"{cluster.executors(budget)[0]} of {cluster.executor_slots} slots, {time.monotonic() - began:.0f} s"
+        size = units.some(cluster.executor_slots, "slot")
+        return f"{cluster.executors(budget)[0]} of {size}, {time.monotonic() - began:.0f} s"
 
     def describe() -> str:
         machine = describe_workers(held[0], cluster, budget)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import cloudpickle
 import pyarrow as pa
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.defaults import WARMUP_CAP_S
 from workbench.errors import WorkbenchError
@@ -73,9 +74,10 @@ class SparkRun:
         """
         if budget.slots > self.deployed.slots or budget.profile != self.deployed.profile:
             raise WorkbenchError(
-                f"{budget.slots:,} slots of {budget.profile.cpus:g} core and {budget.profile.memory_mb:,} MB cannot "
-                f"take a turn in a deployment of {self.deployed.slots:,} slots of {self.deployed.profile.cpus:g} core "
-                f"and {self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
+                f"{units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} core and "
+                f"{budget.profile.memory_mb:,} MB cannot take a turn in a deployment of "
+                f"{units.some(self.deployed.slots, 'slot')} of {self.deployed.profile.cpus:g} core and "
+                f"{self.deployed.profile.memory_mb:,} MB. Give at most its slots, of its profile.",
                 settings=("slots",),
             )
         self.source = self._ask("turn", Turn(budget, *_partitions(layout or {}, budget)))
@@ -179,8 +181,8 @@ class SparkTestbed:
             return
         if budget.cpus < LEAST_CORES:
             raise WorkbenchError(
-                f"{budget.slots:,} slots of {budget.profile.cpus:g} cores are {budget.cpus:g} cores in total; "
-                f"a quota must be at least {LEAST_CORES:g} cores.",
+                f"The quota of {units.some(budget.slots, 'slot')} of {budget.profile.cpus:g} cores is {budget.cpus:g} "
+                f"cores in total; it must be at least {LEAST_CORES:g} cores.",
                 settings=("slot_cpus", "slots"),
             )
         cores = usable_cores()
@@ -190,7 +192,7 @@ class SparkTestbed:
             raise WorkbenchError(
                 f"{budget.slots:,} slots of {budget.profile.cpus:g} cores need {budget.cpus:g} cores; of the {cores:g} "
                 f"cores of this machine at most {most:g} can be slots (the driver needs the rest). "
-                f"Use {fit} slots or fewer, or smaller slots."
+                f"Use {units.some(fit, 'slot')} or fewer, or smaller slots."
                 if fit
                 else f"A slot of {budget.profile.cpus:g} cores is more than the {most:g} cores that can be slots on "
                 f"this machine; use slots of at most {most:g} cores.",
@@ -273,8 +275,9 @@ class SparkTestbed:
             source, there = facts.pop("source"), facts.pop("machine", None)
             driver_apart = len(spec.slot_cores) < len(os.sched_getaffinity(0))
             slots = (
-                f"a CPU quota of {budget.cpus:g} cores for {budget.slots:,} slots on {len(spec.slot_cores)} of the "
-                f"machine's cores, the driver {'on others' if driver_apart else 'on the same cores'}"
+                f"a CPU quota of {budget.cpus:g} cores for {units.some(budget.slots, 'slot')} on "
+                f"{len(spec.slot_cores)} of the machine's cores, the driver "
+                f"{'on others' if driver_apart else 'on the same cores'}"
                 f"{', the compiler apart' * quota.v1}"
                 if quota
                 else "whole cores, no quota"

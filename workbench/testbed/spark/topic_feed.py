@@ -17,7 +17,6 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -165,7 +164,7 @@ class TopicFeed:
         passed = [reached - begun.get(number, 0) for number, reached in end.items()]
         self.partitions = sum(size > 0 for size in passed)
         taken = self._read(sum(passed), int(log.progress["sources"][0].get("numInputRows") or 0))
-        at_s = datetime.fromisoformat(log.progress["timestamp"]).timestamp() + self._clock_s
+        at_s = log.start_s + self._clock_s
         first = before.last if before else 0
         last = first + taken
         due = (before.due if before else 0.0) + taken

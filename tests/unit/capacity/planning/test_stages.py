@@ -11,6 +11,7 @@ from staged_runs import staged_exploration, with_source
 
 from workbench.capacity import bids2, micro_batch_layout, plan
 from workbench.capacity.explore import conclude
+from workbench.capacity.model import fit_micro_batch
 from workbench.capacity.planning import follow
 from workbench.capacity.planning.checks import (
     check_allocation,
@@ -19,9 +20,11 @@ from workbench.capacity.planning.checks import (
     check_interval,
     check_layouts,
     check_source,
+    check_source_partitions,
 )
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.stages import least_slots, source_share, stages_of, unstaged_s
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.metrics import ExecutorPace
@@ -282,6 +285,23 @@ def test_the_share_of_the_source_is_said():
     assert "source share" not in [card.concern for card in cheap.cards]
     example = example_measurement()
     assert source_share([with_source(example, share) for share in (0.1, 0.2, 0.6)]) == pytest.approx(0.2)
+
+
+def test_a_topic_with_fewer_partitions_than_the_planned_slots_is_said_to_hold_them_up():
+    """A plan has it read in a partition for each slot, which `minPartitions` gives; without it, it has its own."""
+    dear = {**SCAN, "per_row_s": 4e-5}
+    topic, divided = (Engine(stages=(dear, STATE), topic=own) for own in (3, None))
+    runs = [topic.run(4, 2.0, divided=(8, 16, 24), loads=(0.2, 0.5))]
+    made = plan(conclude(runs, "one log was read"), divided.rate(12, 12, 2.0), memory_mb=[1024], margin=1.0)
+    slots = made.budget.slots
+    (note,) = [card for card in made.cards if card.concern == "source partitions"]
+    assert note.value == pytest.approx(topic.rate(slots, slots, 2.0) / divided.rate(slots, slots, 2.0), rel=0.1)
+    assert f"read in 3 partitions, and the plan has it read in {slots}: in 3, {slots} slots carry" in note.finding
+    assert note.advice.startswith(f"Set the source's option minPartitions to {slots}, as the exported job does")
+    parts = fit_micro_batch(runs)
+    assert check_source_partitions(runs, parts, Budget(3, SlotProfile(0.2, 1024), 2.0)) == ()
+    assert check_source_partitions(runs, None, made.budget) == ()
+    assert check_source_partitions([divided.run(4, 2.0)], parts, made.budget) == ()
 
 
 def test_where_sources_are_not_among_the_slots_their_share_is_none(exploration):

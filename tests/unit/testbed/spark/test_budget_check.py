@@ -57,7 +57,9 @@ def test_without_quotas_a_slot_is_a_whole_core():
     ("budget", "message"),
     [
         (Budget(4, SlotProfile(0.2, 512), 0.01), r"interval is 0\.01 s; it must be at least 0\.1 s"),
-        (Budget(4, SlotProfile(0.001, 512)), r"are 0\.004 cores in total; a quota must be at least 0\.05 cores"),
+        (Budget(4, SlotProfile(0.001, 512)), r"quota of 4 slots of 0\.001 cores is 0\.004 cores in total; it must be"),
+        (Budget(1, SlotProfile(0.001, 2048)), r"quota of 1 slot of 0\.001 cores is 0\.001 cores in total; it must be"),
+        (Budget(2, SlotProfile(1.0, 512)), r"2 slots of 1 cores need 2 cores; .* Use 1 slot or fewer"),
     ],
 )
 def test_what_is_too_small_to_hold_is_refused(budget, message):

@@ -13,8 +13,6 @@ def batch(*stages):
         Stage(
             number,
             (),
-            0.0,
-            1.0,
             tuple(
                 Task(place, records, 0, seconds, seconds, 0, 0.0, executor, f"10.0.0.{executor}")
                 for place, (executor, records, seconds) in enumerate(tasks)

@@ -14,8 +14,7 @@ SCAN = Node("MicroBatchScan", "", {"number of output rows": 1})
 def batch(released, *read, scanned=True, dropped=0):
     """A batch with one stage per number of rows in `read`."""
     stages = tuple(
-        Stage(n, (), 0.0, 1.0, (Task(0, rows, 0, 1.0, 1.0, 0, 0.0),), (SCAN,) if scanned else ())
-        for n, rows in enumerate(read)
+        Stage(n, (), (Task(0, rows, 0, 1.0, 1.0, 0, 0.0),), (SCAN,) if scanned else ()) for n, rows in enumerate(read)
     )
     source = {"startOffset": {"n": 0}, "endOffset": {"n": released}}
     return BatchLog(0, {"sources": [source], "stateOperators": [{"numRowsDroppedByWatermark": dropped}]}, stages)
