@@ -42,7 +42,7 @@ class Policies:
         """Fields that are drawn, and the titles of their axes."""
         return (
             ("at_target", "Keeps up (% of time)"),
-            ("latency_p99_s", "Latency, p99 (s)"),
+            ("latency_p99_s", "Latency, 99 % (s)"),
             (self.money, f"{self.price_unit or 'Core-hours'}, with driver"),
             ("reconfigurations", "Changes"),
         )

@@ -127,7 +127,7 @@ def test_the_cheapest_policy_that_keeps_up_is_named():
         draw_policies(data), "ds2 keeps up 99.5 % of the time for 4 core-hours, driver included, 60 % fewer than static"
     )
     assert list(trace(figure, "policies-latency_p99_s").text) == ["9 s", "1 s", "15 min"]  # as in the table
-    assert {"Core-hours, with driver", "Latency, p99 (s)"} <= axis_titles(figure)
+    assert {"Core-hours, with driver", "Latency, 99 % (s)"} <= axis_titles(figure)
     assert policies({"one": line()}).rows[0]["core_hours"] == pytest.approx((3 + 1) * 20_000 / 3600)
     check_empty(draw_policies(policies({})))
 
