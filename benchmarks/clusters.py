@@ -132,7 +132,8 @@ def compared(name, slots, sides, options, journal):
     print(
         f"{name} on {units.some(slots, 'slot')}: {units.rate(found[0].estimate.middle)} on the cluster, "
         f"{units.rate(found[1].estimate.middle)} here; rounds {', '.join(f'{ratio:.2f}' for ratio in ratios)}; "
-        f"RATIO {statistics.geometric_mean(ratios[1:]):.2f} without the first; cores that the tasks of a slot used: {cores}",
+        f"RATIO {statistics.geometric_mean(ratios[1:]):.2f} without the first; "
+        f"cores that the tasks of a slot used: {cores}",
         flush=True,
     )
 
@@ -180,9 +181,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("queries", nargs="*", default=["nexmark:q1", "nexmark:q5"])
     parser.add_argument("--cpus", type=float, default=0.4, help="cores of a slot")
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="in which each side is read once; of an odd number, drift cancels"
-    )
+    parser.add_argument("--rounds", type=int, default=5, help="an odd number, so that drift cancels")
     parser.add_argument("--together", action="store_true", help="two slots in one executor, and nothing else")
     parser.add_argument("--neighbour", action="store_true", help="with other load that comes and goes")
     parser.add_argument("--plan", action="store_true", help="plan each query on the cluster, and nothing else")

@@ -124,6 +124,64 @@ def test_every_text_can_be_read_in_both_themes(page, reports, name, theme):
     assert sum(len(rule["nodes"]) for rule in found["passes"]) > 20
 
 
+# What a colour of a chart becomes on the screen, by the page's filter, against the page behind it.
+DIM = """() => {
+    const pen = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
+    const shown = (colour, filter) => {
+        pen.filter = filter;
+        pen.fillStyle = colour;
+        pen.fillRect(0, 0, 1, 1);
+        return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const light = parts => parts.map(value => value / 255)
+        .map(value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, value, place) => sum + value * [0.2126, 0.7152, 0.0722][place], 0);
+    const contrast = (one, other) => (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    const dim = [];
+    for (const drawn of document.querySelectorAll(".report-chart .svg-container")) {
+        const filter = getComputedStyle(drawn).filter;
+        const page = light(shown(getComputedStyle(document.body).backgroundColor, "none"));
+        const check = (colour, least, what) => {
+            if (contrast(light(shown(colour, filter)), page) < least) dim.push(`${what}: ${colour}`);
+        };
+        for (const text of drawn.querySelectorAll(".infolayer text, .xaxislayer-above text, .yaxislayer-above text"))
+            if (text.textContent.trim()) check(getComputedStyle(text).fill, 4.5, text.textContent);
+        for (const line of drawn.querySelectorAll(".shapelayer path")) {
+            const {stroke, strokeWidth} = getComputedStyle(line);
+            if (stroke !== "none" && parseFloat(strokeWidth)) check(stroke, 3, "line");
+        }
+    }
+    return dim;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@NAMES
+def test_words_and_lines_of_the_charts_can_be_seen_in_both_themes(page, reports, name, theme):
+    page.emulate_media(color_scheme=theme)
+    page.goto(reports[name].as_uri())
+    page.wait_for_function(DRAWN, timeout=30_000)
+    assert page.evaluate(DIM) == []
+    worn = page.locator(".report-chart .svg-container").first.evaluate("it => getComputedStyle(it).filter")
+    assert worn.startswith("invert(") == (theme == "dark")
+
+
+def test_where_figures_come_from_is_said_once(page, reports):
+    for path in reports.values():
+        page.goto(path.as_uri())
+        assert page.locator(".origin").count() == 1, path
+
+
+@pytest.mark.parametrize("width", [1440, 900])
+def test_no_line_to_copy_is_cut_at_its_end(page, reports, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(reports["plan"].as_uri())
+    panes = page.locator("pre.workbench-copy:visible")
+    assert panes.count() == 2
+    for pane in panes.all():
+        assert pane.evaluate("it => it.scrollWidth <= it.clientWidth && getComputedStyle(it).wordBreak === 'normal'")
+
+
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (900, 700)])
 @NAMES
 def test_the_answer_is_in_sight_without_scrolling(page, reports, name, width, height):
@@ -172,11 +230,11 @@ def test_nothing_is_cut_that_cannot_be_scrolled_to(page, reports, name, width):
 
 @NAMES
 def test_all_that_is_no_evidence_fits_a_page(page, reports, name):
-    page.set_viewport_size({"width": 1440, "height": 900})
-    page.goto(reports[name].as_uri())
-    page.wait_for_function(DRAWN, timeout=30_000)
-    longest = 1800 if name == "capacity" else 1450  # it also says what changed
-    assert page.locator(".report-evidence").last.bounding_box()["y"] <= longest
+    for width, longest in ((1440, 1400), (900, 1450)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(reports[name].as_uri())
+        page.wait_for_function(DRAWN, timeout=30_000)
+        assert page.locator(".report-evidence").last.bounding_box()["y"] <= longest, width
     assert page.locator(".workbench-card:not(.folded)").count() <= 4
     assert page.locator(".workbench-cares").first.locator("li").count() <= 4
 

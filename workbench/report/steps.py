@@ -42,6 +42,7 @@ from workbench.views import (
     scaling_cards,
 )
 from workbench.views.cards import Card, fold, show
+from workbench.views.plan_cards import START
 from workbench.views.study_cards import asked_card, so_far_card
 
 _LEFT_OUT = frozenset({"slots", "workers", "response", "hot_key", "shuffle_keys", "keys", "policies", "settings"})
@@ -90,6 +91,7 @@ def show_capacity(planned: Planned, previous: Path | None) -> None:
     if changed.kind == "not-yet":  # nothing to compare with: the answer leads, and says where figures come from
         show([answer, *rest, fold(replace(changed, html="")), *evidence])
     else:
+        rest = [fold(card) if card.name == START else card for card in rest]  # what changed is asked every week
         show([changed, replace(answer, html=answer.html.removeprefix(changed.html)), *rest, *evidence])
 
 

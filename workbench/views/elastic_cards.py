@@ -64,7 +64,7 @@ def paradigm_cards(replayed: ReplayedParadigms, asked: Mapping[str, object] = UN
         Column("Paradigm"),
         Column("Throughput", "records/s"),
         Column("Latency, mean", "ms"),
-        Column("Latency, p99", "ms"),
+        Column("Latency, 99 %", "ms"),
         Column("Cores"),
         Column("Shards moved"),
         Column("Cores moved"),

@@ -8,6 +8,7 @@ from workbench.study import Observed
 from workbench.views import plan_cards
 from workbench.views.cards import Card, Column, Table, fold, gather
 from workbench.views.figures import draw_head_room, head_room
+from workbench.views.front import header
 from workbench.views.observed_front import comparison, facts, front_html, limit, outage, sentence, slots_twice
 
 _MOST_ROWS = 2000  # of a page, so that it is small enough to send
@@ -40,7 +41,8 @@ def _plans(found: Observed) -> list[Card]:
     if found.planned is not None and found.planned.plans:
         answer, *rest = plan_cards.cards(found.planned)
         note = slots_twice(found)
-        return [replace(answer, html=answer.html + f"<p>{escape(note)}</p>" * bool(note)), *map(fold, rest)]
+        said_once = answer.html.removeprefix(header(found.planned))  # where figures come from: the first card says it
+        return [replace(answer, html=said_once + f"<p>{escape(note)}</p>" * bool(note)), *map(fold, rest)]
     reasons = [found.unplanned] if found.unplanned else []
     reasons += (
         [] if found.planned is None else [f"{units.rate(one.rate)}: {one.reason}" for one in found.planned.refused]

@@ -175,7 +175,9 @@ def facts(found: Observed) -> dict[str, str]:
 def front_html(found: Observed, outage_s: float) -> str:
     """Write the first screen; every text of the log's is escaped."""
     room, running = found.headroom, found.running
-    header = header_html("OBSERVED", (running.name, running.application, running.spark and f"Spark {running.spark}"))
+    runs = () if found.planned is None else found.planned.exploration.measurements
+    seen = (running.name, *(run.started_at[:10] for run in runs[:1]), running.application)
+    header = header_html("OBSERVED", (*seen, running.spark and f"Spark {running.spark}"))
     told = room.rate is not None
     seconds = found.catch_up_s(outage_s)
     caught_up = "" if seconds is None else "never" if math.isinf(seconds) else f"in about {about(seconds)}"

@@ -19,6 +19,8 @@ UNKNOWN: Mapping[str, object] = MappingProxyType({})
 
 _SHOWN = ("flink-default", "flink-evenly", "round-robin", "random")
 _SAME = 0.005
+_SCALE = "0 is perfectly even, 1 the most uneven there is"
+_COST = f"Worst cost: of CPU, state access and network, the load that is spread most unevenly; {_SCALE}."
 _ROUNDING = 1e-9
 _MORE_TIME = 6.0  # times what a search had
 
@@ -40,11 +42,11 @@ def sentence(study: PlacementStudy) -> str:
         )
     cost = units.number(best.cost.worst)
     if not default:
-        return f"Placed by {best.method}, the worst cost is {cost} (0 is perfectly even, 1 the most uneven there is)."
+        return f"Placed by {best.method}, the worst cost is {cost} ({_SCALE})."
     drawn = median(plan.cost.worst for plan in default)
     return (
-        f"Placed by {best.method}, the worst cost is {cost} (0 is perfectly even, 1 the most uneven there is); by the "
-        f"default scheduler ({DEFAULT}) it is {units.number(drawn)} in the median of "
+        f"Placed by {best.method}, the worst cost is {cost} ({_SCALE}); by the default "
+        f"scheduler ({DEFAULT}) it is {units.number(drawn)} in the median of "
         f"{units.some(len(default), 'draw')}."
     )
 
@@ -148,12 +150,12 @@ def _methods(study: PlacementStudy) -> str:
             (
                 f"{name}{mark}",
                 *(_speed(plans, rate(study.best)) if rated else ()),
-                units.number(median(plan.cost.worst for plan in plans)),
+                units.padded(median(plan.cost.worst for plan in plans), ""),
                 units.count(len(plans)),
             )
         )
     speeds = ("Records/s, median", "Against the best", "Records/s, worst draw") if rated else ()
-    return table_html(("Method", *speeds, "Worst cost, median", "Draws"), rows, chosen=0)
+    return table_html(("Method", *speeds, "Worst cost, median", "Draws"), rows, chosen=0, caption=_COST * rated)
 
 
 def _rated(study: PlacementStudy) -> bool:

@@ -29,6 +29,8 @@ from workbench.views.model_cards import forms, safety
 
 _DAY = "What would following the load save?"
 _CHART = 400  # pixels, so that the page shows the answer and how to start it before its evidence
+START = "start"
+"""Name of the card that says how to start what was planned."""
 OUTAGE_S = 600.0
 """Outage whose backlog is shown where the study names none, seconds."""
 
@@ -124,7 +126,7 @@ def _start(planned: Planned) -> list[Card]:
     if not planned.plans:
         return []
     finding = "Copy the text of both files, and replace the words in capitals; one tab per target."
-    return [Card("start", "How do I start it?", finding, html=start_html(planned.plans))]
+    return [Card(START, "How do I start it?", finding, html=start_html(planned.plans))]
 
 
 def _intervals(planned: Planned) -> list[Card]:

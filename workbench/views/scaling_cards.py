@@ -36,7 +36,7 @@ def _compared(replayed: Replayed, asked: Mapping[str, object]) -> list[Card]:
         Column("Keeps up", "% of time"),
         Column("Latency, mean", "s"),
         Column("Latency, median", "s"),
-        Column("Latency, p99", "s"),
+        Column("Latency, 99 %", "s"),
         Column("Cores, driver included", "core-hours"),
         Column("Memory, driver included", "GB-hours"),
         Column("Changes"),

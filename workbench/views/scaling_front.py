@@ -116,7 +116,7 @@ def _table(data: Policies) -> str:
     columns = ("Policy", "Keeps up", f"{unit}, driver included", "Latency, median", "Latency, 99 %", "Changes")
     shown = [
         (
-            f"{name} ◀\N{NO-BREAK SPACE}best" if name == data.best else name,
+            f"{name}\N{NO-BREAK SPACE}◀\N{NO-BREAK SPACE}best" if name == data.best else name,
             _kept(rows[name]["at_target"]),
             units.number(rows[name][data.money]),
             units.seconds(rows[name]["latency_p50_s"]),

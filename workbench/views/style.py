@@ -8,7 +8,7 @@ _RULES = """
   --quiet: var(--jp-content-font-color2, #555); --rule: var(--jp-border-color1, #bbb);
   --accent: var(--jp-content-link-color, #0062a0);}
 .workbench-card {font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
-  color: var(--ink); background: var(--paper); max-width: 75rem; margin: 1.6rem 0 0.2rem;
+  color: var(--ink); background: var(--paper); max-width: 75rem; margin: 1.1rem 0 0.2rem;
   padding: 0.1rem 0 0.1rem 0.9rem; border-left: 4px solid #0072b2;}
 .workbench-card.health {border-left-color: #d55e00;}
 .workbench-card.error {border-left-color: var(--ink);}
@@ -56,11 +56,12 @@ _RULES = """
 .workbench-tabs input:not(:checked) + label + .pane {display: none;}
 .workbench-tabs .pane > div {flex: 1 1 22rem; min-width: 0;}
 .workbench-card pre.workbench-copy {font: 12px/1.45 ui-monospace, 'DejaVu Sans Mono', 'Liberation Mono', monospace;
-  margin: 0.2rem 0; padding: 0.5rem 0.6rem; max-height: 11rem; overflow: auto; border: 1px solid var(--rule);
-  color: var(--ink); background: var(--paper); white-space: pre; user-select: all;}
+  margin: 0.2rem 0; padding: 0.5rem 0.6rem; max-height: 9.5rem; overflow: auto; border: 1px solid var(--rule);
+  color: var(--ink); background: var(--paper); white-space: pre-wrap; word-break: normal;
+  overflow-wrap: break-word; user-select: all;}
 @media print {
   .workbench-tabs.workbench-tabs, .workbench-tabs.workbench-tabs .pane {display: block !important;}
-  .workbench-card pre.workbench-copy {max-height: none; white-space: pre-wrap;}
+  .workbench-card pre.workbench-copy {max-height: none;}
 }
 .workbench-table {font: 13.5px/1.4 system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif;
   color: var(--ink); background: var(--paper); margin: 0.3rem 0 0 0.9rem; overflow-x: auto;}

@@ -1,7 +1,7 @@
 """One look for every figure: the plotly template ``"workbench"``, colours, symbols and quiet settings.
 
-The colours are Okabe and Ito's; every one used for lines or marks has a contrast of at least 3 on white. Colour
-is never the only sign: a `Sign` also has a marker shape and a word.
+The colours are Okabe and Ito's; every one used for lines or marks has a contrast of at least 3 on white, and every one
+of words at least 4.5 (see `ink`). Colour is never the only sign: a `Sign` also has a marker shape and a word.
 """
 
 import math
@@ -25,6 +25,8 @@ BLACK = "#000000"
 GREY = "#6B6B6B"
 SEQUENCE = (BLUE, VERMILLION, GREEN, PURPLE, BLACK)
 
+_INKS = MappingProxyType({VERMILLION: "#B34700", GREEN: "#007355"})
+
 BAND = "rgba(0, 114, 178, 0.14)"
 """Fill of a range of plausible values."""
 
@@ -41,9 +43,13 @@ _SMALL_LETTER = 8.2  # pixels, of a title in a panel
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
-DARK = '[data-jp-theme-light="false"] .js-plotly-plot .svg-container {filter: invert(0.9333) hue-rotate(180deg);}'
+DARK = (
+    '[data-jp-theme-light="false"] .js-plotly-plot .svg-container {filter: invert(0.9333) hue-rotate(180deg);} '
+    '[data-jp-theme-light="false"] .js-plotly-plot .heatmaplayer {filter: invert(1) hue-rotate(180deg);}'
+)
 """Style by which figures follow JupyterLab's dark theme: light and dark change places, hues stay, white becomes its
-page's colour. A rule of the page, since the kernel does not know which theme its reader has chosen."""
+page's colour; cells of a heat map and their words stay as they are. A rule of the page, since the kernel does not know
+which theme its reader has chosen."""
 
 TOOLBAR = 40
 """Right margin of figures, pixels: the toolbar, which appears while the mouse is over one, is in it."""
@@ -165,6 +171,11 @@ def upright(top: float) -> dict[str, object]:
 def whole_ticks(low: float, high: float) -> dict[str, object]:
     """Ticks of an axis of whole numbers from `low` to `high`: at most about five, none between two numbers."""
     return {"tickformat": ",d", "tick0": 0, "dtick": max(1, math.ceil((high - low) / 5))}
+
+
+def ink(colour: str) -> str:
+    """Give the colour of words about a line or mark of `colour`: they need more contrast than it does."""
+    return _INKS.get(colour, colour)
 
 
 def log_ticks(low: float, high: float) -> dict[str, object]:

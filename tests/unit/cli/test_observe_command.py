@@ -138,7 +138,7 @@ def test_the_page_leads_with_the_head_room(log, tmp_path):
     assert main(["observe", str(log), "--target", "50000", "--report", str(page)]) == 0
     html = page.read_text()
     assert "How much head-room does orders have?" in html
-    assert ">OBSERVED<" in html
+    assert html.count(">OBSERVED<") == 1
     assert "What do I deploy for orders?" in html
     assert "This result is missing" not in html
     assert "not-to-be-told" not in html

@@ -77,6 +77,11 @@ def test_capacity_twice_says_what_changed(run, tmp_path):
     assert json.loads(output.out) == {"report": "two.html", "complete": True, "error": None}
     text = words(tmp_path / "two.html")
     assert "The capacity of nexmark:q1" in text
+    start = (
+        'class="workbench-card result{}" id="card-start"'  # what changed is asked every week, how to start it is not
+    )
+    assert start.format("") in (tmp_path / "one.html").read_text()
+    assert start.format(" folded") in (tmp_path / "two.html").read_text()
     assert "Do the previous plans still hold?" in text
     assert "Testbed fluid, seed 0" in text
     assert len(StudyHistory(tmp_path / "kept" / "weekly").runs) == 2
@@ -175,6 +180,7 @@ def test_placement(run, tmp_path):
     text = words(tmp_path / "out.html")
     assert "Where do the tasks go?" in text
     assert "What would others do?" in text
+    assert "Worst cost: of CPU, state access and network, the load that is spread most unevenly; 0 is" in text
     assert "Parameter samples 5" in text
 
 
@@ -202,6 +208,8 @@ def test_scaling(run, tmp_path):
     text = words(tmp_path / "out.html")
     assert "Which policy keeps up with the load of q11, and at what cost?" in text
     assert "What does flink do?" in text
+    assert text.count("Latency, 99 %") > 1  # the table and the chart
+    assert "p99" not in text
     assert "Parameter policies ['static', 'flink']" in text
     said = "Run: workbench report scaling scaling.html -p rates day.csv -p query q11 -p slots 20 -p policies "
     assert f"{said}'[static, flink]' -p prices instances.csv -p instance c6i.xlarge" in text

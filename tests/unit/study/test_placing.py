@@ -76,6 +76,8 @@ def test_without_rate_and_worker_nothing_is_said_about_rates(tmp_path):
     assert "add 'rate' and 'worker'" in card.finding
     front = front_html(found)
     assert "Worst cost, median" in front
+    assert "0 is perfectly even" not in front  # the sentence above says so
+    assert "0 is perfectly even" in sentence(found)
     assert not re.search("records/s|against the best|rates by", front, re.IGNORECASE)
 
 
@@ -118,6 +120,9 @@ def test_rates_of_methods_stand_side_by_side(study):
     assert "rates by the loads given, not by running a placement" in front
     for column in ("Records/s, median", "Against the best", "Records/s, worst draw"):
         assert column in front
+    costs = re.findall(r"<td>(0\.\d+)</td>", front)
+    assert len(costs) > 1
+    assert {len(cost) for cost in costs} == {len("0.790")}  # as many digits in every row
 
 
 def test_the_best_is_of_the_method_that_sustains_most_in_the_median_of_its_draws(study):

@@ -137,7 +137,7 @@ def mark_rows(figure: go.Figure, rows: float, text: str, colour: str) -> None:
     figure.add_vline(
         x=rows,
         line={"color": colour, "width": 1, "dash": "dot"},
-        annotation={"text": text, "font": {"size": 12, "color": colour}, "y": 0.02, "yanchor": "bottom"},
+        annotation={"text": text, "font": {"size": 12, "color": theme.ink(colour)}, "y": 0.02, "yanchor": "bottom"},
         annotation_position="bottom left",
     )
 

@@ -23,7 +23,7 @@ _FAR_ROOM = 1.4
 _LOW = 0.1  # of the highest rate: a line below it leaves no room for words under it
 _RIGHT = 0.75  # of the width: beyond it there is no room for the words of a mark on its right
 _WORDS = (0.11, 0.12)  # of the width and the height of the plot, that those of a mark take
-_UNDER = 0.9  # of a curve: a mark below has room for its words under the curve
+_UNDER = 0.95  # of a curve: a mark below has room for its words under the curve
 _CLOSE = 0.08  # of the height: the words of two targets would cover each other
 _SYMBOLS = ("circle", "square", "triangle-up", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -177,7 +177,9 @@ def draw_capacity(data: Capacity) -> go.Figure:
         traces += _curve(
             f"slots-{number - len(data.curves)}", f"model, {units.some(across.slots, 'slot')}", number, lines, "x2"
         )
-    traces += [_runs(data, axis, fitted=fitted) for fitted in (True, False) for axis in ("x", "x2")[: 1 + two]]
+    axes = ("x", "x2")[: 1 + two]
+    traces += [_runs(data, axis, memory) for memory in _memories(data) for axis in axes]
+    traces += [_runs(data, axis, None) for axis in axes]
     traces.append(_targets(data))
     figure.add_traces(traces)
     shapes, notes = _marks(data)
@@ -273,23 +275,36 @@ def _curve(uid: str, label: str, number: int, lines: Lines, axis: str) -> list[P
     ]
 
 
-def _runs(data: Capacity, axis: str, *, fitted: bool) -> Properties:
-    """Make the points of the runs: a shape for each memory, crosses for those that were not fitted."""
-    memories = sorted({memory for memory, _, _, _ in data.runs})
+def _memories(data: Capacity) -> list[int]:
+    """Memories of the runs that were fitted, MB."""
+    return sorted({memory for memory, _, _, fitted in data.runs if fitted})
+
+
+def _runs(data: Capacity, axis: str, memory: int | None) -> Properties:
+    """Make the points of the runs with a memory, which have a shape of its own; None: crosses of those not fitted."""
     across = {curve.slots for curve in data.memory_curves}
-    runs = [run for run in data.runs if run[3] == fitted and (axis == "x" or run[1] in across)]
-    symbols = [_SYMBOLS[memories.index(run[0]) % len(_SYMBOLS)] if fitted else "x" for run in runs]
+    runs = [
+        run
+        for run in data.runs
+        if (run[0] == memory if run[3] else memory is None) and (axis == "x" or run[1] in across)
+    ]
+    memories = _memories(data)
+    of = f", {memory:,} MB" if memory is not None and len(memories) > 1 else ""
     return {
         "type": "scatter",
-        "uid": f"capacity-runs-{'fitted' if fitted else 'left-out'}-{'1' if axis == 'x' else '2'}",
-        "name": data.origin if fitted else f"{data.origin}, not fitted",
+        "uid": f"capacity-runs-{'left-out' if memory is None else memory}-{'1' if axis == 'x' else '2'}",
+        "name": f"{data.origin}, not fitted" if memory is None else f"{data.origin}{of}",
         "x": [run[1] if axis == "x" else run[0] for run in runs],
         "xaxis": axis,
         "yaxis": axis.replace("x", "y"),
         "y": [rate for _, _, rate, _ in runs],
         "customdata": [[memory, slots] for memory, slots, _, _ in runs],
         "mode": "markers",
-        "marker": {"color": theme.BLACK, "symbol": symbols, "size": 8},
+        "marker": {
+            "color": theme.BLACK,
+            "symbol": "x" if memory is None else _SYMBOLS[memories.index(memory) % len(_SYMBOLS)],
+            "size": 8,
+        },
         "hovertemplate": (
             "%{customdata[1]} slots of %{customdata[0]} MB: %{y:.4~s} records/s, the bracket's middle<extra></extra>"
         ),
@@ -379,7 +394,7 @@ def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:
         room = close * (1 + (below and not was_below))  # both stand between the two lines
         left ^= left == was_left and noted(rate) - before < room
         before, was_left, was_below = noted(rate), left, below
-        look = {"font": {"size": 12, "color": theme.VERMILLION}}
+        look = {"font": {"size": 12, "color": theme.ink(theme.VERMILLION)}}
         where = {
             "xref": "x domain",
             "x": 0 if left else 1,

@@ -42,7 +42,7 @@ class Policies:
         """Fields that are drawn, and the titles of their axes."""
         return (
             ("at_target", "Keeps up (% of time)"),
-            ("latency_p99_s", "Latency, p99 (s)"),
+            ("latency_p99_s", "Latency, 99 % (s)"),
             (self.money, f"{self.price_unit or 'Core-hours'}, with driver"),
             ("reconfigurations", "Changes"),
         )
@@ -106,7 +106,7 @@ def draw_policies(data: Policies) -> go.Figure:
     colours = [theme.VERMILLION if name == data.best else theme.BLUE for name in data.names]
     shapes = ["/" if name == data.best else "" for name in data.names]
     for column, (field, title) in enumerate(data.columns, start=1):
-        values = [100 * row[field] if field == "at_target" else row[field] for row in data.rows]
+        values = [round(100 * row[field], 1) if field == "at_target" else row[field] for row in data.rows]
         labels = [units.seconds(value) if field.endswith("_s") else units.number(value) for value in values]
         panels.add_bar(
             uid=f"policies-{field}",

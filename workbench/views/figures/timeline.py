@@ -140,7 +140,7 @@ def draw_timeline(data: TimelineSeries) -> go.Figure:
     tasks_axis = {**theme.upright(tops.tasks), "tickformat": ",d"}
     panels.update_yaxes(title_text="Tasks", **tasks_axis, nticks=5, row=2, col=1, secondary_y=False)
     panels.update_yaxes(
-        title={"text": "Memory (GiB), dashed", "font": {"color": theme.GREEN}},
+        title={"text": "Memory (GiB), dashed", "font": {"color": theme.ink(theme.GREEN)}},
         **theme.upright(tops.memory_mb / 1024),
         tickmode="auto",
         nticks=5,

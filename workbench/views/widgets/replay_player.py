@@ -33,7 +33,7 @@ def moment(line: Timeline, time_s: float) -> str:
     text = (
         f"At {units.clock(time_s)}: {units.rate(float(line.offered[step]))} offered, "
         f"{units.rate(float(line.consumed[step]))} consumed by {units.some(int(line.tasks[step]), 'task')}; "
-        f"{units.count(float(line.backlog[step]), 'records')} wait, "
+        f"{units.scaled(float(line.backlog[step]), 'records')} wait, "
         f"the last ones consumed had waited {units.seconds(float(line.latency_s[step]))}"
         + (f", the trigger interval of {units.seconds(line.batch_s)} included." if line.batch_s else ".")
     )

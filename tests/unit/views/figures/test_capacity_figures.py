@@ -45,11 +45,13 @@ def test_capacity_is_shown_over_slots_and_memory(exploration):
     assert [curve.slots for curve in data.memory_curves] == [2, 8, 16]
     figure = check_figure(draw_capacity(data))
     assert {"Slots", "Memory per slot (MB)", "Capacity (records/s)"} <= axis_titles(figure)
-    assert len(trace(figure, "capacity-runs-fitted-1").x) == len(exploration.fitted) == 7
+    points = [trace(figure, f"capacity-runs-{memory}-1") for memory in (512, 2048)]
+    assert sum(len(one.x) for one in points) == len(exploration.fitted) == 7
     assert len(trace(figure, "capacity-runs-left-out-1").x) == 1  # the run that ended the exploration
-    assert len(trace(figure, "capacity-runs-fitted-2").x) == 5  # those at the slots of a curve
-    symbols = trace(figure, "capacity-runs-fitted-1").marker.symbol
-    assert symbols[0] != symbols[1]
+    across = [trace(figure, f"capacity-runs-{memory}-2") for memory in (512, 2048)]
+    assert sum(len(one.x) for one in across) == 5  # those at the slots of a curve
+    assert [one.name for one in points] == ["simulated, 512 MB", "simulated, 2,048 MB"]  # the legend says each shape
+    assert [one.marker.symbol for one in points] == ["circle", "square"]
 
 
 def test_runs_are_drawn_at_the_rates_that_the_model_is_fitted_to(exploration):
@@ -57,7 +59,8 @@ def test_runs_are_drawn_at_the_rates_that_the_model_is_fitted_to(exploration):
     wide = [replace(one, estimate=replace(one.estimate, high=1.5 * one.estimate.rate)) for one in runs]
     found = conclude(wide, "8 runs were made")
     figure = draw_capacity(capacity(found, ()))
-    assert list(trace(figure, "capacity-runs-fitted-1").y) == pytest.approx(list(found.rates))
+    drawn = [rate for memory in (512, 2048) for rate in trace(figure, f"capacity-runs-{memory}-1").y]
+    assert sorted(drawn) == pytest.approx(sorted(found.rates))
     assert found.rates[0] == pytest.approx(wide[0].estimate.rate * (1.5 / 1.005) ** 0.5)
 
 
@@ -110,6 +113,8 @@ def test_a_mark_s_words_stay_in_the_plot_and_off_its_axis(exploration):
     assert list(marks.textposition) == ["top right", "bottom right", "top left"]
     under = draw_capacity(capacity_of(exploration.model, (), [(40, 0.8 * highest, 512)], [512], "A finding"))
     assert list(trace(under, "capacity-targets").textposition) == ["bottom left"]
+    near = draw_capacity(capacity_of(exploration.model, (), [(40, 0.93 * highest, 512)], [512], "A finding"))
+    assert list(trace(near, "capacity-targets").textposition) == ["bottom left"]  # over the mark they lay on the curve
     far = draw_capacity(capacity_of(exploration.model, (), [(20, 1e6, 512), (3670, 6e7, 512)], [512], "A finding"))
     assert list(trace(far, "capacity-targets").text) == ["20 slots", "3,670 slots"]
     assert list(trace(far, "capacity-targets").textposition) == ["bottom right", "top left"]
