@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from workbench import defaults
+from workbench import defaults, units
 from workbench.capacity import ConfigurationOptimizer, Exploration, ResourceExplorer, plan
 from workbench.capacity.explore import conclude, explore_together, groups_of
 from workbench.capacity.model import Asked, why_no_capacity
@@ -122,8 +122,8 @@ def explored_log(study: Study) -> Exploration:
     running = read_log(study.log or "", study.query)
     if study.slots != (running.slots,) or study.memory_mb != (running.memory_mb,):
         raise WorkbenchError(
-            f"In the log, {running.name} runs on {running.slots:,} slots of {running.memory_mb:,} MB, and the study "
-            f"says {list(study.slots)} and {list(study.memory_mb)}. Set slots: [{running.slots}] and "
+            f"In the log, {running.name} runs on {units.some(running.slots, 'slot')} of {running.memory_mb:,} MB, and "
+            f"the study says {list(study.slots)} and {list(study.memory_mb)}. Set slots: [{running.slots}] and "
             f"memory_mb: [{running.memory_mb}].",
             settings=("slots", "memory_mb"),
         )

@@ -7,6 +7,7 @@ cores, says how many measured cores one of its cores is worth; with it the measu
 import math
 from dataclasses import dataclass
 
+from workbench import units
 from workbench.capacity.model import MARGIN
 from workbench.checks import SLACK
 from workbench.dataflow import Budget
@@ -66,8 +67,8 @@ def compare(running: RunningQuery, found: Headroom, measured: Planned, targets: 
     (rate,), ((low,), (high,)) = model.predict(there), model.interval(there)
     if not rate > 0:
         raise WorkbenchError(
-            f"The study's model says nothing of {slots:,} slots, as many cores as {running.slots:,} slots of "
-            f"{running.name} have. Measure fewer slots, then compare again."
+            f"The study's model says nothing of {units.some(slots, 'slot')}, as many cores as the "
+            f"{units.some(running.slots, 'slot')} of {running.name} have. Measure fewer slots, then compare again."
         )
     study, times = measured.study, found.rate / rate
     margin = study.margin or (MARGIN if study.risk is None else 1.0)

@@ -130,10 +130,10 @@ def comparison(found: Observed) -> list[str]:
         f"{units.count(held.slots, 'of its slots')}: "
     )
     said += "the two agree" if held.agrees else f"a core here does {held.times:.2g} times the work of a measured one"
-    takes = [
-        f"{units.rate(rate)} {'are out of reach' if slots is None else f'take {units.count(slots)} slots like these'}"
-        for rate, slots in held.takes
-    ]
+    takes = []
+    for rate, slots in held.takes:
+        held_by = "are out of reach" if slots is None else f"take {units.some(slots, 'slot')} of this kind"
+        takes.append(f"{units.rate(rate)} {held_by}")
     return [f"{said}.", *([f"With the growth that was measured, {', and '.join(takes)}."] if takes else [])]
 
 

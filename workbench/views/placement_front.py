@@ -118,7 +118,7 @@ def _carry(study: PlacementStudy, asked: Mapping[str, object]) -> Advice:
 
 
 def _with_a_worker(given: PlacementInput) -> dict[str, object]:
-    """Give the parameters of one more worker, as large as the smallest: whatever the input is, it takes all of them."""
+    """Give the parameters of one more worker: whatever the input is, it takes all of them."""
     speeds = {"speeds": list(given.speeds_with_one_more)} if given.sized else {}
     return {"workers": given.problem.workers + 1, "slots": given.problem.slots, **speeds}
 

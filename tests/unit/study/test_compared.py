@@ -91,7 +91,7 @@ def test_the_terminal_says_so(log, measured, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "The study that was measured expects" in said
     assert re.search(r"expects (39|40).* k records/s .* of as many cores, 8 of its slots: a core here does 2", said)
-    assert re.search(r"With the growth that was measured, 16\d k records/s take [89] slots like these", said)
+    assert re.search(r"With the growth that was measured, 16\d k records/s take [89] slots of this kind", said)
 
 
 def renamed(plans, **changes):
