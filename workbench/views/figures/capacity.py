@@ -313,13 +313,14 @@ def _runs(data: Capacity, axis: str, memory: int | None) -> Properties:
 
 
 def _targets(data: Capacity) -> Properties:
+    highest = {slots: rate for slots, rate, _ in sorted(data.targets, key=lambda one: one[1])}
     return {
         "type": "scatter",
         "uid": "capacity-targets",
         "name": "planned for a target",
         "x": [slots for slots, _, _ in data.targets],
         "y": [rate for _, rate, _ in data.targets],
-        "text": [units.some(slots, "slot") for slots, _, _ in data.targets],
+        "text": ["" if rate < highest[slots] else units.some(slots, "slot") for slots, rate, _ in data.targets],
         "mode": "markers+text",
         "textposition": [_beside(data, slots, rate) for slots, rate, _ in data.targets],
         "marker": {"color": theme.VERMILLION, "symbol": "diamond", "size": 12},

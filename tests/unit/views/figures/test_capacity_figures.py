@@ -120,6 +120,12 @@ def test_a_mark_s_words_stay_in_the_plot_and_off_its_axis(exploration):
     assert list(trace(far, "capacity-targets").textposition) == ["bottom right", "top left"]
 
 
+def test_marks_of_as_many_slots_are_named_once_at_the_highest(exploration):
+    targets = [(1, 6e4, 512), (1, 2e4, 512), (4, 2e5, 512)]
+    marks = trace(draw_capacity(capacity_of(exploration.model, (), targets, [512], "A finding")), "capacity-targets")
+    assert dict(zip(marks.y, marks.text, strict=True)) == {2e4: "", 6e4: "1 slot", 2e5: "4 slots"}
+
+
 def test_a_mark_s_words_do_not_lie_over_a_run(exploration):
     targets, near, higher = [(2, 1e6, 512)], (512, 3, 2e6, True), (512, 3, 8e6, True)
     for runs, position in (((near,), "middle right"), ((higher,), "top right"), ((), "top right")):
