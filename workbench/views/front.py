@@ -173,8 +173,17 @@ def _choices_html(planned: Planned, plan: CapacityPlan) -> str:
         names,
         rows,
         chosen=marked,
-        caption=f"Risk {'against cost' if priced else 'by slots'}, {units.rate(plan.rate)}",
+        caption=f"Risk {'against cost' if priced else 'by slots'}, {units.rate(plan.rate)}{_one_lost(plan)}",
     )
+
+
+def _one_lost(planned: CapacityPlan) -> str:
+    """Say what is left when a worker is lost: the row of one less, the table's order being that of the workers."""
+    if planned.price is None:
+        return ""
+    if planned.price.workers == 1:
+        return ". If the only worker is lost, the query stands still."
+    return ". If a worker is lost, the row above the planned one is left."
 
 
 def cares(plans: Sequence[CapacityPlan]) -> dict[str, Advice]:

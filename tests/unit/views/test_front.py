@@ -8,7 +8,7 @@ from staged_runs import staged_exploration
 
 from workbench import units
 from workbench.capacity import plan
-from workbench.records import ModelFinding, Outage
+from workbench.records import InstanceType, ModelFinding, Outage, Price
 from workbench.study import Planned, Study
 from workbench.views.cards import Card
 from workbench.views.choices import choices
@@ -82,6 +82,19 @@ def test_more_slots_are_no_riskier_because_some_may_stay_idle():
 
 def test_without_a_price_risk_is_set_against_slots():
     assert f"Risk by slots, 6{NBSP}k{NBSP}records/s" in front_html(planned())
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [
+        (1, "If the only worker is lost, the query stands still."),
+        (3, "If a worker is lost, the row above the planned one is left."),
+    ],
+)
+def test_the_table_of_risks_says_what_is_left_when_a_worker_is_lost(workers, said):
+    instance = InstanceType("m.large", "a", "b", 4.0, 16_384.0, 0.1, "USD", "c", "2026-01-01")
+    price = Price(instance, workers, 3, 0.1 * workers, 0)
+    assert said in front_html(planned(price=price))
 
 
 def test_texts_of_the_user_are_texts():
