@@ -111,6 +111,7 @@ class Broker:
     """One broker; it keeps its topics when it is stopped and started again."""
 
     def __init__(self, folder, *, tls=False):
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.port, self._process = folder, free_port(), None
         self._java, self._classes = java_of(folder), jars(folder)
         self._settings = folder / "broker.properties"
