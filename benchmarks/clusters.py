@@ -1,6 +1,7 @@
 """A standalone cluster of two workers compared with the same budgets on this machine, and what a slow worker does.
 
-    python benchmarks/clusters.py [nexmark:q1 nexmark:q5] [--cpus .4] [--rounds 5] [--together] [--neighbour] [--forks]
+    python benchmarks/clusters.py [nexmark:q1 nexmark:q5] [--cpus .4] [--rounds 5] [--together] [--neighbour]
+                                  [--plan] [--forks]
 
 The cluster comes from the PySpark package: a master and two workers of one counted core each, in network namespaces of
 their own. Each query is measured on one executor and on two, and on one and two slots here. Both sides are deployed
@@ -132,7 +133,7 @@ def compared(name, slots, sides, options, journal):
     print(
         f"{name} on {units.some(slots, 'slot')}: {units.rate(found[0].estimate.middle)} on the cluster, "
         f"{units.rate(found[1].estimate.middle)} here; rounds {', '.join(f'{ratio:.2f}' for ratio in ratios)}; "
-        f"RATIO {statistics.geometric_mean(ratios[1:]):.2f} without the first; "
+        f"ratio {statistics.geometric_mean(ratios[1:]):.2f} without the first; "
         f"cores that the tasks of a slot used: {cores}",
         flush=True,
     )
@@ -181,12 +182,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("queries", nargs="*", default=["nexmark:q1", "nexmark:q5"])
     parser.add_argument("--cpus", type=float, default=0.4, help="cores of a slot")
-    parser.add_argument("--rounds", type=int, default=5, help="an odd number, so that drift cancels")
+    parser.add_argument("--rounds", type=int, default=5, help="at least 2; an odd number, so that drift cancels")
     parser.add_argument("--together", action="store_true", help="two slots in one executor, and nothing else")
     parser.add_argument("--neighbour", action="store_true", help="with other load that comes and goes")
     parser.add_argument("--plan", action="store_true", help="plan each query on the cluster, and nothing else")
     parser.add_argument("--forks", action="store_true", help="leave executors of the cluster Hadoop's file system")
     options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error(f"--rounds is {options.rounds}; it must be at least 2, because the first is a look")
     together = 2 if options.together else 1
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())

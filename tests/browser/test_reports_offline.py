@@ -56,6 +56,12 @@ def reports(tmp_path_factory):
     return {name: report.path for name, report in made.items()}
 
 
+def open_drawn(page, path):
+    """Open a report and wait until its charts are drawn."""
+    page.goto(path.as_uri())
+    page.wait_for_function(DRAWN, timeout=30_000)
+
+
 NAMES = pytest.mark.parametrize("name", ["plan", "capacity", "placement", "scaling", "observe"])
 
 
@@ -63,8 +69,7 @@ NAMES = pytest.mark.parametrize("name", ["plan", "capacity", "placement", "scali
 def test_it_draws_offline_and_prints(page, reports, name):
     path = reports[name]
     assert path.stat().st_size < LARGEST
-    page.goto(path.as_uri())
-    page.wait_for_function(DRAWN, timeout=30_000)
+    open_drawn(page, path)
     assert page.locator(".report-chart").count() >= 2
     assert page.requested == [path.as_uri()]
     assert page.problems == []
@@ -100,8 +105,7 @@ def test_every_table_downloads_as_csv(page, reports, name):
 
 @NAMES
 def test_nothing_serious_is_found_for_people_who_use_other_means_than_eyes(page, reports, name):
-    page.goto(reports[name].as_uri())
-    page.wait_for_function(DRAWN, timeout=30_000)
+    open_drawn(page, reports[name])
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     serious = {
         rule["id"]: [node["html"][:200] for node in rule["nodes"]][:3]
@@ -115,8 +119,7 @@ def test_nothing_serious_is_found_for_people_who_use_other_means_than_eyes(page,
 @NAMES
 def test_every_text_can_be_read_in_both_themes(page, reports, name, theme):
     page.emulate_media(color_scheme=theme)
-    page.goto(reports[name].as_uri())
-    page.wait_for_function(DRAWN, timeout=30_000)
+    open_drawn(page, reports[name])
     page.evaluate("() => document.querySelectorAll('details').forEach(details => { details.open = true })")
     only = {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations", "passes"]}
     found = Axe().run(page, options=only).response
@@ -159,8 +162,7 @@ DIM = """() => {
 @NAMES
 def test_words_and_lines_of_the_charts_can_be_seen_in_both_themes(page, reports, name, theme):
     page.emulate_media(color_scheme=theme)
-    page.goto(reports[name].as_uri())
-    page.wait_for_function(DRAWN, timeout=30_000)
+    open_drawn(page, reports[name])
     assert page.evaluate(DIM) == []
     worn = page.locator(".report-chart .svg-container").first.evaluate("it => getComputedStyle(it).filter")
     assert worn.startswith("invert(") == (theme == "dark")
@@ -196,8 +198,7 @@ def test_the_answer_is_in_sight_without_scrolling(page, reports, name, width, he
 @NAMES
 def test_a_phone_does_not_scroll_sideways(page, reports, name):
     page.set_viewport_size({"width": 390, "height": 800})
-    page.goto(reports[name].as_uri())
-    page.wait_for_function(DRAWN, timeout=30_000)
+    open_drawn(page, reports[name])
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
@@ -223,8 +224,7 @@ CUT = """() => {
 @NAMES
 def test_nothing_is_cut_that_cannot_be_scrolled_to(page, reports, name, width):
     page.set_viewport_size({"width": width, "height": 800})
-    page.goto(reports[name].as_uri())
-    page.wait_for_function(DRAWN, timeout=30_000)
+    open_drawn(page, reports[name])
     assert page.evaluate(CUT) == []
 
 
@@ -232,8 +232,7 @@ def test_nothing_is_cut_that_cannot_be_scrolled_to(page, reports, name, width):
 def test_all_that_is_no_evidence_fits_a_page(page, reports, name):
     for width, longest in ((1440, 1400), (900, 1450)):
         page.set_viewport_size({"width": width, "height": 900})
-        page.goto(reports[name].as_uri())
-        page.wait_for_function(DRAWN, timeout=30_000)
+        open_drawn(page, reports[name])
         assert page.locator(".report-evidence").last.bounding_box()["y"] <= longest, width
     assert page.locator(".workbench-card:not(.folded)").count() <= 4
     assert page.locator(".workbench-cares").first.locator("li").count() <= 4
@@ -241,8 +240,7 @@ def test_all_that_is_no_evidence_fits_a_page(page, reports, name):
 
 @pytest.mark.parametrize("name", ["plan", "capacity"])
 def test_the_evidence_of_a_run_has_one_title_and_draws_when_it_is_opened(page, reports, name):
-    page.goto(reports[name].as_uri())
-    page.wait_for_function(DRAWN, timeout=30_000)
+    open_drawn(page, reports[name])
     (group,) = page.locator(".report-fold:has(> .report-fold)").all()
     assert re.fullmatch(r"Run \d+, on \d+ slots", group.locator("> summary").text_content())
     assert page.locator("[id^=card-run-]").count() == group.locator("[id^=card-run-]").count() > 1
@@ -257,8 +255,7 @@ def test_reasons_for_care_stand_beside_the_chart_where_there_is_room(page, repor
     beside = []
     for width in (1440, 900):
         page.set_viewport_size({"width": width, "height": 900})
-        page.goto(reports[name].as_uri())
-        page.wait_for_function(DRAWN, timeout=30_000)
+        open_drawn(page, reports[name])
         chart = page.locator(".report-pair .report-chart").bounding_box()
         cares = page.locator(".report-pair .workbench-cares").bounding_box()
         beside.append(cares["x"] >= chart["x"] + chart["width"] and cares["y"] < chart["y"] + chart["height"])
