@@ -133,12 +133,16 @@ def picture(page, name, element=None):
 
 
 def whole_notebook(page, name):
-    """Keep a screenshot of all its cells, below the window's end too."""
+    """Keep a screenshot of all its cells, below the window's end too, their charts drawn."""
     shown = page.viewport_size
     for _ in range(2):  # cells that come into sight may grow
         height = page.locator(".jp-WindowedPanel-outer").first.evaluate("panel => panel.scrollHeight")
         page.set_viewport_size({**shown, "height": max(shown["height"], min(MOST_PIXELS, height + 200))})
         page.wait_for_load_state("networkidle")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.jp-RenderedPlotly')].every(chart => chart.querySelector('.main-svg'))",
+        timeout=PATIENCE_MS,
+    )
     picture(page, name, page.locator(".jp-Notebook"))
     for_gallery(page, name)
     page.set_viewport_size(shown)

@@ -37,5 +37,6 @@ def follow(page, start, patience_ms=PATIENCE_MS):
     button("Resume").click()
     state.get_by_text("✔ done").wait_for(timeout=3 * patience_ms)
     page.get_by_text(re.compile(r"What rate does .+ sustain\?")).first.wait_for(timeout=PATIENCE_MS)
+    page.locator(".jp-RenderedPlotly .main-svg").first.wait_for(timeout=PATIENCE_MS)
     assert page.locator(".workbench-log").get_by_text("resuming:").count() == 1
     healthy(page)

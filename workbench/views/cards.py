@@ -20,7 +20,7 @@ from workbench import units
 from workbench.escaping import for_html as escape
 from workbench.escaping import for_spreadsheet
 from workbench.views.style import STYLE
-from workbench.views.theme import QUIET
+from workbench.views.theme import QUIET, untitled
 
 Kind = Literal["result", "health", "error", "not-yet", "no-data", "no-plan"]
 Cell = str | float | None
@@ -194,10 +194,12 @@ def show(cards: Iterable[Card]) -> None:
 def chart(figure: go.Figure) -> dict[str, object]:
     """Return the figure as a notebook output: its JSON with quiet settings, never the chart library.
 
-    Numbers keep as many digits as a screen can show; tables and their CSV keep all.
+    It has no title, which is the finding that its card says above it. Numbers keep as many digits as a screen can show;
+    tables and their CSV keep all.
     """
+    drawn = json.loads(untitled(figure).to_json())
     return {
-        "application/vnd.plotly.v1+json": {**_rounded(json.loads(figure.to_json())), "config": dict(QUIET)},
+        "application/vnd.plotly.v1+json": {**_rounded(drawn), "config": dict(QUIET)},
         "text/plain": str((figure.layout.meta or {}).get("finding", "chart")),
     }
 

@@ -39,6 +39,7 @@ _ABOVE = 1.05  # axes end so much above the highest value
 _LINE_ABOVE = 11  # pixels by which plotly moves a title up for each further line
 _UNIT = re.compile(r"(?<=\d) (?=\S)")  # a number and its unit stay on one line
 _NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
+_LEAST_ABOVE = 16  # pixels above a plot without a title
 _SMALL_LETTER = 8.2  # pixels, of a title in a panel
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
@@ -151,6 +152,20 @@ def fit(drawn: go.Figure, width: int, height: int) -> go.Figure:
     return drawn
 
 
+def untitled(drawn: go.Figure) -> go.Figure:
+    """Return the figure without its title, and as much lower, for a place that says the finding above it."""
+    bare = go.Figure(drawn)
+    if bare.layout.title.text:
+        top = bare.layout.margin.t or bare.layout.template.layout.margin.t
+        room = min(top - _LEAST_ABOVE, _title_room(bare))
+        bare.update_layout(title=None, margin_t=top - room, height=bare.layout.height - room)
+    return bare
+
+
+def _title_room(drawn: go.Figure) -> int:
+    return 30 + 20 * (1 + (drawn.layout.title.text or "").count("<br>"))
+
+
 def _title(text: str, letters: int) -> dict[str, object]:
     """Give a title at the top, in lines of at most that number of letters."""
     lines = wrap(_UNIT.sub("\u00a0", text), letters)
@@ -190,8 +205,7 @@ def room_for_legend(drawn: go.Figure, width: int = _NARROW_PAGE) -> None:
     names = [trace.name for trace in drawn.data if trace.name and trace.showlegend is not False]
     longest = max(map(len, names), default=0)
     columns = max(1, int(width // (_KEY_WIDTH + _LETTER_WIDTH * longest)))
-    lines = 1 + (drawn.layout.title.text or "").count("<br>")
-    drawn.update_layout(margin_t=36 + 20 * lines + 20 * math.ceil(len(names) / columns))
+    drawn.update_layout(margin_t=6 + _title_room(drawn) + 20 * math.ceil(len(names) / columns))
 
 
 def not_enough(drawn: go.Figure, reason: str) -> go.Figure:

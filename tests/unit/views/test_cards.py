@@ -86,9 +86,18 @@ def test_chart_is_json_with_the_upload_button_off(card):
     json = bundle["application/vnd.plotly.v1+json"]
     assert json["config"]["showSendToCloud"] is False
     assert json["layout"]["meta"]["finding"] == EVIL
-    assert "<script>" not in json["layout"]["title"]["text"]
+    assert "<script>" not in str(json["layout"]["title"])
     assert "text/html" not in bundle
     assert bundle["text/plain"] == EVIL
+
+
+def test_a_chart_has_no_title_for_its_card_says_the_finding(card):
+    titled = card.figure.layout
+    layout = chart(card.figure)["application/vnd.plotly.v1+json"]["layout"]
+    assert titled.title.text
+    assert not layout["title"]
+    assert layout["height"] == titled.height - 50
+    assert layout["margin"]["t"] >= 16
 
 
 def test_show_displays_heading_figure_table(card, monkeypatch):

@@ -72,7 +72,7 @@ def check_model(
         _disagreement(model.form, answers or alike(model, points, rates, slots, memory_mb)),
         _wide(model, target, asked),
         _memory_not_measured(points, memory_mb),
-        _memory_edge(model, points, slots),
+        _memory_edge(model, points, slots, asked),
         _levels_off(model),
         _parts(model),
     )
@@ -260,7 +260,7 @@ def _memory_not_measured(points: np.ndarray, memory_mb: float) -> ModelFinding |
     )
 
 
-def _memory_edge(model: Model, points: np.ndarray, slots: float) -> ModelFinding | None:
+def _memory_edge(model: Model, points: np.ndarray, slots: float, asked: Asked) -> ModelFinding | None:
     memory = np.unique(points[:, 0])
     if len(memory) < FEWEST_SLOT_COUNTS - 1:
         return None
@@ -268,12 +268,18 @@ def _memory_edge(model: Model, points: np.ndarray, slots: float) -> ModelFinding
     gain = last / before - 1 if before > 0 else np.inf
     if gain <= EDGE_GAIN:
         return None
+    more = asked.plan(
+        "Add rows with more memory to the table, then"
+        if asked.kind == "recorded"
+        else "Add a larger memory_mb to the study, then"
+    )
     return ModelFinding(
         "memory at the edge",
         gain,
         f"The largest memory tried, {units.count(memory[-1])} MB, carries {units.percent(gain, 1)} more than the "
         "second largest: the optimum may lie beyond.",
-        "Measure with more memory.",
+        more.words,
+        more.command,
     )
 
 

@@ -101,7 +101,10 @@ def test_doubts_are_found_and_advise():
     assert found["extrapolation"].finding == "The plan has 20.0 times the 9 slots measured."
     assert "scaling" in found["forms disagree"].finding
     assert found["forms disagree"].value > 0.5
-    assert all(finding.advice.endswith(".") for finding in found.values())
+    edge = found.pop("memory at the edge")
+    assert edge.advice == "Add a larger memory_mb to the study, then run"
+    assert edge.command == "workbench plan STUDY.yaml"
+    assert all(finding.advice.endswith(".") and not finding.command for finding in found.values())
 
 
 def test_a_memory_that_was_not_measured_is_a_doubt():
