@@ -61,6 +61,11 @@ class _Places:
         return handle.read(len(line)) == line
 
 
+def _ends(handle: IO[bytes]) -> bool:
+    """Whether nothing but ends of lines follows."""
+    return not any(piece.strip(b"\n") for piece in iter(lambda: handle.read(_PIECE), b""))
+
+
 def _identity(handle: IO[bytes]) -> tuple[int, int]:
     status = os.fstat(handle.fileno())
     return status.st_dev, status.st_ino
@@ -196,7 +201,7 @@ class Journal:
                 try:
                     entry = self._parse(line, places.lines + 1)
                 except WorkbenchError:
-                    if self._finished(line) == 0 and not handle.read().strip(b"\n"):
+                    if self._finished(line) == 0 and _ends(handle):
                         return  # torn
                     raise
                 if isinstance(entry.key, str):

@@ -1,6 +1,7 @@
 import io
 import json
 import multiprocessing
+import tracemalloc
 
 import pytest
 
@@ -208,6 +209,18 @@ def test_a_file_that_was_replaced_or_cut_is_read_again(journal, tmp_path):
     (tmp_path / "other").write_bytes(lines[2] + lines[1])
     (tmp_path / "other").rename(journal.path)
     assert [entry.data for entry in journal.entries(key="a")] == [2, 1]
+
+
+def test_a_corrupt_line_is_refused_without_reading_what_follows(journal):
+    """A file of 600 MB ended in a MemoryError where 1 GB may be used."""
+    journal.path.parent.mkdir(parents=True)
+    journal.path.write_bytes(b"torn\n" + (b"x" * 999 + b"\n") * 20_000)
+    tracemalloc.start()
+    with pytest.raises(WorkbenchError, match="Line 1 of the journal"):
+        journal.entries(key="a")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2_000_000
 
 
 def test_of_one_key_a_torn_end_is_left_out_until_it_is_whole(journal):

@@ -163,7 +163,7 @@ def _machine_reader(converter: Converter) -> Callable[[Any, Any], Machine]:
 
     def read_any(data: Any, kind: Any) -> Machine:  # noqa: ANN401 - JSON
         earlier = isinstance(data, Mapping) and "virtual" not in data
-        return machine_of_facts(data) if earlier else read(data, kind)
+        return machine_of_facts(converter.structure(data, dict[str, str])) if earlier else read(data, kind)
 
     return read_any
 

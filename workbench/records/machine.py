@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 SIMULATED, RECORDED = "simulated", "recorded"
 """How slots are made that no machine has."""
@@ -67,9 +66,9 @@ class Machine:
         return {name: value for name, value in known.items() if value}
 
 
-def machine_of_facts(facts: Mapping[str, Any]) -> Machine:
+def machine_of_facts(facts: Mapping[str, str]) -> Machine:
     """Read the facts of a machine as journals and measurements of earlier versions hold them: texts by name."""
-    rest = {str(name): str(value) for name, value in facts.items() if name != "testbed"}  # the measurement names it
+    rest = {name: value for name, value in facts.items() if name != "testbed"}  # the measurement names it
     virtual = rest.pop("virtual machine", "no")
     cores, memory = rest.pop("cores", None), rest.pop("memory", None)
     return Machine(

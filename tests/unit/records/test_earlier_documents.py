@@ -119,3 +119,11 @@ def test_doubts_that_needed_nothing_before_that_was_a_value_are_no_reasons_for_c
     for cards in (7, "keys", [7], {"keys": 1}):
         with pytest.raises(WorkbenchError, match="cannot be read"):
             plan_from_dict(document | {"cards": cards})
+
+
+def test_what_is_told_of_a_machine_is_text(tmp_path):
+    document = stored("measurement.json")
+    document["machine"]["slots are"] = 10**300
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    with pytest.raises(WorkbenchError, match="is not of type str"):
+        Measurement.from_json(tmp_path / "m.json")
