@@ -142,15 +142,10 @@ def parse_yaml(text: str) -> object:
         raise ValueError(" ".join(str(error).split()).replace(_NO_FILE, "in line")) from error
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-    ) as error:  # PyYAML's of odd tags
+    except (ValueError, OverflowError) as error:  # of a date, or of a number
         raise ValueError(" ".join(str(error).split())[:_LONGEST_REASON]) from error
+    except (TypeError, KeyError, IndexError, AttributeError) as error:  # PyYAML's
+        raise ValueError("a value does not fit its tag, such as !!timestamp") from error
     return value
 
 

@@ -76,6 +76,10 @@ BYTES = (
 _RAW_MARK, _TWICE_MARK = re.compile(r'"?@raw(\d+)@"?'), "@twice@"
 
 
+# Errors of a content that is no longer what it was; PyYAML's of odd tags are of many kinds.
+_NO_LONGER = (ValueError, TypeError, LookupError, AttributeError, RecursionError, yaml.YAMLError, csv.Error)
+
+
 def mutate(content, suffix, chance):
     """Change `content` of a file that ends in `suffix` once to three times."""
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
@@ -88,7 +92,7 @@ def _once(content, suffix, chance):
     if structured is not None and chance.random() < 0.85:
         try:
             return structured(content, chance)
-        except (ValueError, TypeError, yaml.YAMLError, RecursionError, csv.Error, IndexError):  # no longer what it was
+        except _NO_LONGER:
             pass
     return _bytes(content, chance)
 

@@ -33,6 +33,8 @@ _BATCH = 40
 _ANSWERS, _REFUSED = {0, 1, 3}, 2
 _LARGEST = 1e25  # number of an answer
 _LONGEST_MESSAGE = 3_000  # characters of standard error but for what it says while it works
+PRINTED = "x" * 100_000
+"""What a fuzzed module prints, which is no message."""
 _PROGRESS = re.compile(r"^\[ *\d+ s\] .*\n", re.MULTILINE)
 _ENDLESS = re.compile(r"(?:\d,?){130}")
 _DIGITS, _NAN = (
@@ -158,7 +160,15 @@ def _inside(cases, run, sense, folder, writing):
         line = {**vars(found), "seconds": time.process_time() - began}
         os.write(writing, json.dumps(line).encode() + b"\n")
         os.chdir(folder)
+        _forget_modules(here)
         shutil.rmtree(here, ignore_errors=True)
+
+
+def _forget_modules(folder):
+    """Have the next input's modules imported: they may be called as those of `folder`."""
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(f"{folder}/"):
+            del sys.modules[name]
 
 
 def _code(run, case):
@@ -175,13 +185,13 @@ def _judged(code, error, said, complained, complaint, *, executed):  # noqa: PLR
     complained += error
     if executed:
         return Outcome("crash", "the input was executed", code, complained[-2_000:])
-    if "MemoryError" in complained or "bad_alloc" in complained:
+    if "bad_alloc" in complained or ("MemoryError" in complained and code != _REFUSED):  # a module may raise its own
         return Outcome("memory", _last_frame(complained), code, complained[-2_000:])
     if "Traceback (most recent call last)" in complained or code == 70:
         return Outcome("traceback", _last_frame(complained), code, complained[-2_000:])
     if code not in _ANSWERS | {_REFUSED}:
         return Outcome("exit code", f"{code}", code, complained[-2_000:])
-    message = _PROGRESS.sub("", complained)
+    message = _PROGRESS.sub("", complained).replace(PRINTED, "")
     if len(message) > _LONGEST_MESSAGE:
         return Outcome("no sense", f"a message of {len(message):,} characters", code, message[:1_000])
     if _ENDLESS.search(complained):

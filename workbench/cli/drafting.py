@@ -19,7 +19,8 @@ def run_init(options: argparse.Namespace) -> int:
     made = draft(options.query, options.data, options.event_time)
     write_whole(options.output, made.text)
     show(f"{options.output} is written for {made.query}.")
-    show(f"event time: {made.event_time or 'none was found; name it with --event-time if the query has a watermark'}")
+    none = "none was found; name it with --event-time if the query has a watermark"
+    show(f"event time: {none if made.event_time is None else f'column {made.event_time!r}'}")
     for column, share in made.hot.items():
         show(f"column {column!r} has {units.percent(share)} of its rows with one value")
     show(f"Next: put your rates into it, then run: workbench plan {shlex.quote(options.output)} --dry-run")

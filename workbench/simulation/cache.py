@@ -28,7 +28,7 @@ def block_cache_mb(managed_mb: float) -> float:
         return 0.0
     if math.isinf(managed_mb):
         return math.inf
-    return managed_mb - min(_MEMTABLE_MB, 2.0 ** (math.ceil(math.log2(managed_mb / 2)) - 1))
+    return managed_mb - min(_MEMTABLE_MB, 2.0 ** (math.ceil(math.log2(managed_mb)) - 2))
 
 
 def hit_rate(cache_mb: float, state: StateModel, shares: Floats) -> Floats:

@@ -71,12 +71,14 @@ def draft(query: str, data: str, event_time: str | None = None) -> Draft:
 
 def _sample(data: Dataset) -> pa.Table:
     try:
-        return pads.dataset(str(Path(data.path).resolve()), format=data.format).head(_LOOKED_AT)
+        sample = pads.dataset(str(Path(data.path).resolve()), format=data.format).head(_LOOKED_AT)
+        _ = sample.schema.names  # one that is no text is an error when it is asked for
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         reason = (reason_of(error).splitlines() or [type(error).__name__])[0]
         raise WorkbenchError(
             f"The data {data.path} cannot be read: {reason}. Check the path and its format."
         ) from error
+    return sample
 
 
 def _event_time(sample: pa.Table) -> str | None:

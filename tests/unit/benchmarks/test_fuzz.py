@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from benchmark_script import BENCHMARKS, load
@@ -10,7 +11,7 @@ from benchmark_script import BENCHMARKS, load
 sys.path.insert(0, str(BENCHMARKS))
 
 from fuzzing.mutations import change, mutate
-from fuzzing.sandbox import carry_out
+from fuzzing.sandbox import PRINTED, carry_out
 
 INPUTS = 40  # of each; the benchmark tries thousands
 NAMES = (
@@ -75,7 +76,7 @@ def test_what_an_input_comes_to_is_told_apart(monkeypatch):
 
     asked = {
         "answered": [say("fine"), say("not sustained", 1), say('{"name": "1e308, nan", "rate": 1e9}')],
-        "refused": [say("no such file", 2)],
+        "refused": [say("no such file", 2), say("The module raised MemoryError.", 2), say(f"{PRINTED}\nNo.", 2)],
         "traceback": [lambda: 1 / 0, lambda: 70],
         "hang": [spin],
         "memory": [fill],
@@ -98,6 +99,23 @@ def test_what_an_input_comes_to_is_told_apart(monkeypatch):
 def test_an_input_that_kills_its_process_does_not_cost_the_next():
     cases = [Asked(lambda: 0), Asked(lambda: sys._exit(3)), Asked(lambda: __import__("os")._exit(3)), Asked(lambda: 0)]
     assert [one.kind for one in carry_out(cases, lambda do: do())] == ["answered", "traceback", "exit code", "answered"]
+
+
+def test_each_input_has_its_own_module_whatever_its_name():
+    def own():
+        Path("called.py").write_text(f"PLACE = {str(Path.cwd())!r}")
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            return 0 if __import__("called").PLACE == str(Path.cwd()) else 1 / 0
+        finally:
+            del sys.path[0]
+
+    assert [one.kind for one in carry_out([Asked(own)] * 3, lambda do: do())] == ["answered"] * 3
+
+
+def test_a_value_whose_tag_does_not_fit_it_is_changed_as_bytes():
+    content = b"targets: [!!timestamp x]\n"
+    assert all(mutate(content, ".yaml", random.Random(seed)) for seed in range(20))
 
 
 @pytest.mark.parametrize("suffix", [".json", ".yaml", ".jsonl", ".csv", ".py", ".parquet"])

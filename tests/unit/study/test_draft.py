@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_csv_file_becomes_a_study_that_can_be_read(capsys, tmp_path):
     assert cli.main(["init", "jobs.py:orders", "orders.csv"]) == DONE
     said = capsys.readouterr().out
-    assert "event time: placed_at" in said
+    assert "event time: column 'placed_at'" in said
     assert "column 'shop' has 25 % of its rows with one value" in said
     assert "workbench plan study.yaml --dry-run" in said
     study = read_study(tmp_path / "study.yaml")
@@ -82,3 +82,10 @@ def test_data_that_cannot_be_read_and_queries_that_are_not_there_are_named():
         draft("jobs.py", "orders.csv")
     with pytest.raises(WorkbenchError, match="ordrs"):
         draft("jobs:ordrs", "orders.csv")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_column_whose_name_is_no_text_is_refused(capsys, tmp_path):
+    (tmp_path / "shops.json").write_bytes(b'{"sh\xffop": 1}\n')
+    assert cli.main(["init", "jobs.py:orders", "shops.json"]) == BAD_INPUT
+    assert "The data shops.json cannot be read: " in capsys.readouterr().err

@@ -109,7 +109,9 @@ class Queues:
             moved.append(shard)
         self.moves += len(moved)
         if moved:
-            self._moving = np.union1d(self._moving, np.asarray(moved, dtype=np.int64))
+            on_the_way = np.zeros(len(self.route), dtype=np.bool_)
+            on_the_way[self._moving] = on_the_way[moved] = True
+            self._moving = np.flatnonzero(on_the_way)
             self._route_changed()
 
     def advance(self, offered: float) -> QueueStep:
