@@ -27,6 +27,8 @@ LEAST_RATE = 1e-3
 """Lowest target rate, records/s."""
 TASKS = 100_000
 """Most slots or tasks of one deployment that is measured, simulated or placed."""
+KEYED_CORES = 2_048
+"""Most cores on which a keyed operator is simulated: its time grows with their square."""
 MEMORY_MB, WORKER_MEMORY_MB = 1 << 24, 1 << 27
 """Most memory of a slot, and of a worker, MiB: 16 and 128 TiB."""
 CPUS = 1_024

@@ -2,11 +2,12 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from workbench import bounds
 from workbench.errors import WorkbenchError
 from workbench.scaling.elastic import (
     PARADIGMS,
@@ -50,6 +51,7 @@ def replay_paradigms(
     cluster: ElasticCluster | None = None,
     settings: Mapping[str, float] = _AS_THEY_ARE,
     seed: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> ReplayedParadigms:
     """Replay `trace` on one keyed operator under each of `paradigms`, with the same keys.
 
@@ -70,11 +72,14 @@ def replay_paradigms(
         is one per node.
     seed
         Seed of service times, measurements and scheduling.
+    progress
+        Is given a line about each paradigm before it runs.
 
     Raises
     ------
     WorkbenchError
-        When a paradigm or a setting is unknown, a number is out of its range, or the load is too long.
+        When a paradigm or a setting is unknown, a number is out of its range, the load is too long, or the cluster too
+        large.
     """
     unknown = [name for name in paradigms if name not in PARADIGMS]
     if unknown or not paradigms:
@@ -90,6 +95,12 @@ def replay_paradigms(
     if strange:
         raise WorkbenchError(f"A keyed operator has no setting {strange[0]!r}; it has {', '.join(known)}.")
     nodes = ElasticCluster(nodes=4, node_cores=8) if cluster is None else cluster
+    if nodes.cores > bounds.KEYED_CORES:
+        raise WorkbenchError(
+            f"The workers have {nodes.cores:,} slots; a keyed operator is replayed on at most {bounds.KEYED_CORES:,}. "
+            "Give fewer workers, or fewer slots of each.",
+            settings=("workers", "worker_slots"),
+        )
     operator = _with(KeyedOperator(executors=nodes.nodes, upstream=nodes.nodes), settings)
     runs = compare_paradigms(
         operator,
@@ -100,6 +111,7 @@ def replay_paradigms(
         warm_up_s=min(_WARM_UP_S, _WARM_UP_SHARE * trace.duration_s),
         settings=_with(ElasticSettings(), settings),
         seed=seed,
+        progress=progress,
     )
     return ReplayedParadigms(trace, operator, nodes, runs)
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from workbench import bounds
 from workbench.capacity.planning import read_instances
 from workbench.checks import finite, integer, shown
-from workbench.errors import WorkbenchError, shortened
+from workbench.errors import WorkbenchError
 from workbench.scaling import Fleet, WorkerShape
 from workbench.scaling.elastic import PARADIGMS, ElasticCluster
 from workbench.simulation import KeyTrace, RateTrace, StateResponse, Worker
@@ -172,8 +172,9 @@ class Scenario:
         network = {} if self.worker_net_mb is None else {"network_bytes_per_s": self.worker_net_mb * _MB}
         cluster = ElasticCluster(self.workers or _NODES, self.worker_slots, **network)
         chosen = self.policies or PARADIGMS
-        progress(shortened(", ".join(chosen)))
-        return replay_paradigms(trace, keys[KEYED], chosen, cluster=cluster, settings=self.settings, seed=self.seed)
+        return replay_paradigms(
+            trace, keys[KEYED], chosen, cluster=cluster, settings=self.settings, seed=self.seed, progress=progress
+        )
 
     def _start(self) -> Start:
         start = self._deployed()

@@ -106,7 +106,7 @@ def test_each_input_has_its_own_module_whatever_its_name():
         Path("called.py").write_text(f"PLACE = {str(Path.cwd())!r}")
         sys.path.insert(0, str(Path.cwd()))
         try:
-            return 0 if __import__("called").PLACE == str(Path.cwd()) else 1 / 0
+            return 0 if str(Path.cwd()) == __import__("called").PLACE else 1 / 0
         finally:
             del sys.path[0]
 

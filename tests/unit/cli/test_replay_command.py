@@ -351,6 +351,10 @@ def test_your_own_keys_are_replayed(rates, minute, tmp_path, capsys):
             ["--hot-key", "keyed", "0.1", "1", "--workers", "0"],
             "number of workers is 0; it must be above 0 (--workers)",
         ),
+        (
+            ["--hot-key", "keyed", "0.1", "1", "--workers", "1000", "--worker-slots", "4"],
+            "a keyed operator is replayed on at most 2,048. Give fewer workers, or fewer slots of each (--workers,",
+        ),
     ],
 )
 def test_what_a_keyed_operator_lacks_is_named(minute, capsys, arguments, message):

@@ -16,6 +16,7 @@ def test_the_reference_gives_every_bound():
     for shown in (
         f"| {bounds.RATE:g} records/s |",
         f"| {bounds.TASKS:,} |",
+        f"| {bounds.KEYED_CORES:,} |",
         f"| {bounds.MEMORY_MB:,} MB, {bounds.CPUS:,} cores |",
         f"| {bounds.SECONDS:,} s |",
         f"| {bounds.TARGETS:,} |",

@@ -64,17 +64,17 @@ class Queues:
         self._cards = np.zeros((2, len(route)), dtype=np.int64)
         self._rng = rng
         self._queue_s = max(operator.queue * operator.cpu_s, 2 * step_s)
-        self._route_changed()
+        self._work_known = False
 
     def set_shares(self, shares: Floats) -> None:
         """Set the share of the records of each shard, shape (shards,)."""
         self.shares = shares
-        self._route_changed()
+        self._work_known = False
 
     def set_homes(self, home: Ints) -> None:
         """Set the node of the main process that the records of each core pass, shape (cores,)."""
         self.home = home
-        self._route_changed()
+        self._work_known = False
 
     @property
     def moving(self) -> Ints:
@@ -112,10 +112,11 @@ class Queues:
             on_the_way = np.zeros(len(self.route), dtype=np.bool_)
             on_the_way[self._moving] = on_the_way[moved] = True
             self._moving = np.flatnonzero(on_the_way)
-            self._route_changed()
+            self._work_known = False
 
     def advance(self, offered: float) -> QueueStep:
         """Advance one step, in which at most `offered` records arrive."""
+        self._update_work()
         step, work = self.step_s, self.operator.cpu_s
         open_for_records = np.where(self.state > 0, 1 - STATE_SHARE, 1.0) * step
         held = np.bincount(self.route[self._moving], self._held[self._moving], self.cluster.cores)
@@ -173,10 +174,13 @@ class Queues:
             self.backlog += np.bincount(self.route[ready], self._held[ready], self.cluster.cores)
             self._held[ready] = self._routed_at[ready] = 0.0
             self._moving = shards[~done]
-            self._route_changed()
+            self._work_known = False
 
-    def _route_changed(self) -> None:
-        """Update the work per admitted record at every server after the routing or the popularity changed."""
+    def _update_work(self) -> None:
+        """Update the work per admitted record at every server, if the routing or the popularity changed."""
+        if self._work_known:
+            return
+        self._work_known = True
         cluster, operator = self.cluster, self.operator
         share = np.bincount(self.route, self.shares, cluster.cores)
         self._held_shares = self.shares[self._moving]

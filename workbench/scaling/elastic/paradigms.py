@@ -14,7 +14,7 @@ References
    2.2 and 5.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -209,6 +209,7 @@ def compare_paradigms(
     settings: ElasticSettings = DEFAULT_SETTINGS,
     step_s: float = 0.01,
     seed: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[ParadigmRun, ...]:
     """Run `simulate_paradigm` for each of `paradigms`, on the same keys, hashing and rate.
 
@@ -218,14 +219,18 @@ def compare_paradigms(
         As for `simulate_paradigm`.
     paradigms
         Some of `PARADIGMS`.
+    progress
+        Is given a line about each before it runs.
 
     Raises
     ------
     WorkbenchError
         As `simulate_paradigm`.
     """
-    return tuple(
-        simulate_paradigm(
+    runs = []
+    for place, name in enumerate(paradigms, start=1):
+        progress(f"paradigm {place}/{len(paradigms)} · {name}")
+        run = simulate_paradigm(
             name,
             operator,
             cluster,
@@ -237,8 +242,8 @@ def compare_paradigms(
             step_s=step_s,
             seed=seed,
         )
-        for name in paradigms
-    )
+        runs.append(run)
+    return tuple(runs)
 
 
 def _counters(queues: Queues, controller: ParadigmController) -> tuple[int, int, int, float]:
