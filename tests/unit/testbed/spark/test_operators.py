@@ -1,4 +1,4 @@
-"""Operators as the stages, tasks and plans of an event log tell of them."""
+"""Operators as the stages, tasks and plans of an event log show them."""
 
 import json
 from dataclasses import replace
