@@ -1,7 +1,6 @@
 """What this machine supports, and how to fix what is missing."""
 
 import os
-import shlex
 import shutil
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from workbench import units
 from workbench.dataflow import Budget
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark import (
@@ -20,6 +20,7 @@ from workbench.testbed.spark import (
     left_over,
     look_at,
     quota_permitted,
+    removal,
     usable_cores,
 )
 from workbench.workload.kafka import CLIENT_CONFIG, client_settings, java_settings
@@ -129,9 +130,9 @@ def _left_over() -> Finding:
     found = left_over()
     return Finding(
         "clean",
-        f"{len(found)} folders that killed runs left" if found else "nothing left of killed runs",
+        f"{units.some(len(found), 'folder')} left of killed runs" if found else "nothing left of killed runs",
         not found,
-        f"no process uses them, so remove them: {shlex.join(map(str, found))}",
+        f"no process uses what is left; to remove it, run: {removal(found)}",
         needed=False,
     )
 

@@ -134,6 +134,11 @@ def time_scale(seconds: float) -> tuple[float, str]:
     return next(((scale, unit) for scale, unit in ((3600.0, "h"), (60.0, "min")) if seconds >= 3 * scale), (1.0, "s"))
 
 
+def moment(at: str) -> str:
+    """Write an ISO time in UTC to the minute: ``"2026-01-31 04:00 UTC"``."""
+    return f"{at[:16].replace('T', ' ')} UTC"
+
+
 def share(value: float | None) -> str:
     """Write a fraction of 1 as a percentage."""
     word = _word(value)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from workbench import units
+from workbench.advice import Advice
 from workbench.cli import look
-from workbench.cli.console import DONE
+from workbench.cli.console import DONE, JOURNAL
 from workbench.cli.show_measurement import probes, sentence
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
@@ -24,6 +25,7 @@ from workbench.measuring import (
     read_references,
 )
 from workbench.records import Measurement
+from workbench.spelling import spelled_options
 from workbench.study import Change, Drift, drift
 from workbench.views.drift_cards import finding
 
@@ -73,7 +75,12 @@ def _list(journal: Journal, options: argparse.Namespace) -> None:
         )
     out.print(table)
     if spare:
-        look.line(out, f"note: nothing reads {units.size(spare)} of it any more; workbench journal prune removes that.")
+        where = "" if str(journal.path) == JOURNAL else f" {spelled_options({'journal': journal.path})}"
+        look.advice(
+            out,
+            f"note: nothing reads {units.size(spare)} of it any more.",
+            Advice("To remove that, run", f"workbench journal prune --yes{where}"),
+        )
 
 
 def _show(journal: Journal, options: argparse.Namespace) -> None:
@@ -204,7 +211,7 @@ def _side_by_side(*sides: Measurement) -> dict[str, tuple[str, ...]]:
     rows = {
         "query": [side.query for side in sides],
         "on": [_budget(side) for side in sides],
-        "measured": [side.started_at for side in sides],
+        "measured": [units.moment(side.started_at) for side in sides],
         "sustains": [units.rate(side.estimate.middle) for side in sides],
         "at least": [units.rate(side.estimate.low) for side in sides],
         "at most": [units.rate(side.estimate.high) if math.isfinite(side.estimate.high) else "" for side in sides],

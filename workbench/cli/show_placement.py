@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.table import Table
 
 from workbench import units
 from workbench.cli import look
@@ -11,6 +12,7 @@ from workbench.placement import Compared, Comparison, Placed, PlacementInput, Sp
 from workbench.views.placement_front import misses, more_tasks
 
 _USED_UP = {"cpu": "cores of worker {} are", "io": "access to state of worker {} is", "net": "network of worker {} is"}
+_MOST_COLUMNS = 10  # of workers
 _COSTS = ("cpu", "io", "net")
 
 
@@ -21,10 +23,7 @@ def show_placed(placed: Placed, given: PlacementInput) -> None:
     costs = ", ".join(f"{name} {units.number(value)}" for name, value in zip(_COSTS, placed.cost, strict=True))
     sustained = "" if placed.rate is None else f" sustains {units.rate(placed.rate.rate)}; {_limit(placed)}"
     look.answer(out, f"{placed.method}{sustained or f' has the cost {costs}'}.")
-    table = look.table({"operator": "left", **{f"w{worker}": "right" for worker in range(problem.workers)}})
-    for name, row in zip(problem.operators, placed.counts.tolist(), strict=True):
-        table.add_row(name, *(f"{count:,}" if count else "." for count in row))
-    out.print(table)
+    out.print(_tasks(placed) if problem.workers <= _MOST_COLUMNS else _tasks_of_alike(placed))
     look.line(out, f"cost (0 is perfectly even): {costs}" + (f"; {placed.note}" if placed.note else ""))
     sustains = None if placed.rate is None else placed.rate.rate
     _show_missed(out, given, placed, sustains, alone=placed.method != "fastest")
@@ -83,6 +82,28 @@ def show_shapes(spreads: Sequence[Spread]) -> None:
         table.add_row(f"{one.workers:,} x {one.slots:,}", *(units.scaled(rate, "") for rate in rates))
     out.print(table)
     look.line(out, "note: records/s; shapes are workers x slots.")
+
+
+def _tasks(placed: Placed) -> Table:
+    """Make a row for each operator and a column for each worker."""
+    problem = placed.problem
+    table = look.table({"operator": "left", **{f"w{worker}": "right" for worker in range(problem.workers)}})
+    for name, row in zip(problem.operators, placed.counts.tolist(), strict=True):
+        table.add_row(name, *(f"{count:,}" if count else "." for count in row))
+    return table
+
+
+def _tasks_of_alike(placed: Placed) -> Table:
+    """Make a row for all workers that have the same tasks, named by the first of them."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for worker, counts in enumerate(placed.counts.T.tolist()):
+        alike.setdefault(tuple(counts), []).append(worker)
+    table = look.table({"workers": "left", "tasks": "left"})
+    for counts, workers in alike.items():
+        tasks = (f"{name} {count:,}" for name, count in zip(placed.problem.operators, counts, strict=True) if count)
+        more = f" and {len(workers) - 1:,} more" if len(workers) > 1 else ""
+        table.add_row(f"w{workers[0]}{more}", ", ".join(tasks) or "none")
+    return table
 
 
 def _gain(rows: Comparison) -> str:

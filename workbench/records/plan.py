@@ -236,12 +236,19 @@ class CapacityPlan:
         both = {"cpu": f"{self.executor.millicores}m", "memory": f"{self.executor.memory_mb}Mi"}
         return {"resources": {"requests": dict(both), "limits": dict(both)}}
 
+    @property
+    def beyond(self) -> str:
+        """How far its slots are beyond those measured, in words; empty where they are not."""
+        if self.extrapolation <= 1:
+            return ""
+        return f"{units.number(self.extrapolation, 2)} times the largest slot count measured"
+
     def sentence(self) -> str:
         """One sentence: the answer."""
         budget, price = self.budget, self.price
         slots = units.some(budget.slots, "slot")
         interval = "" if not self.has_interval else f" at a trigger interval of {budget.interval_s:g} s"
-        beyond = f", {self.extrapolation:.1f} times the largest slot count measured" if self.extrapolation > 1 else ""
+        beyond = f", {self.beyond}" if self.beyond else ""
         workers = "" if price is None else (
             f", on {price.workers:,} x {price.instance.name} with room for {price.slots_per_worker:,} each at "
             f"{_money(price.per_hour)} {price.instance.currency}/h"

@@ -100,10 +100,13 @@ def parameters_of(notebook: Path) -> tuple[Parameter, ...]:
             declared = inspect_notebook(str(notebook))
     except UNREADABLE as error:
         reason = str(error).partition("\n")[0]
-        raise WorkbenchError(
-            f"{notebook} cannot be read as a report notebook ({reason}); open it in JupyterLab, choose a Python kernel "
-            "and save it."
-        ) from error
+        remedy = (
+            "open it in JupyterLab, choose a Python kernel and save it"
+            if notebook.suffix == ".ipynb"
+            else "name a report, such as placement, and give the file as one of its parameters, which workbench report "
+            "placement --parameters lists"
+        )
+        raise WorkbenchError(f"{notebook} cannot be read as a report notebook ({reason}); {remedy}.") from error
     return tuple(_parameter(name, entry) for name, entry in declared.items())
 
 

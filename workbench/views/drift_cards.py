@@ -28,7 +28,7 @@ _COLUMNS = (
 def drift_cards(found: Drift) -> list[Card]:
     """Make the cards of `found`: the changes, the earlier plans, the circumstances that differ."""
     rows = tuple(dict.fromkeys((found.overall, *found.changes, *found.costs)))
-    caption = f"Changes from {_day(found.before_at)} to {_day(found.now_at)}"
+    caption = f"Changes from {units.moment(found.before_at)} to {units.moment(found.now_at)}"
     table = Table(caption, _COLUMNS, tuple(map(_row, rows)), opened=True)
     made = [Card("drift", TITLE, finding(found), table=table, kind="health" if found.losses else "result")]
     if found.promises:
@@ -40,7 +40,7 @@ def drift_cards(found: Drift) -> list[Card]:
 
 def finding(found: Drift) -> str:
     """Say in a sentence or two what changed, a loss first."""
-    overall, since = found.overall, f"since {_day(found.before_at)}"
+    overall, since = found.overall, f"since {units.moment(found.before_at)}"
     if overall.judgement == "unknown":
         text = (
             f"Whether the capacity of {found.query} changed {since} is unknown: the maximum of no budget is known "
@@ -193,7 +193,3 @@ def _chance(change: Change) -> str:
     if change.bounds[1] < 1:
         return f"a fall of up to {units.percent(change.fall_by_chance, 1)}"
     return f"a rise of up to {units.percent(change.rise_by_chance, 1)}"
-
-
-def _day(moment: str) -> str:
-    return f"{moment[:16].replace('T', ' ')} UTC"

@@ -7,6 +7,7 @@ import numpy as np
 from workbench import units
 from workbench.advice import Advice
 from workbench.metrics import slow_executors
+from workbench.records import CapacityPlan
 from workbench.study import Observed
 from workbench.views.first_screen import Chip, cares_html, header_html, table_html
 from workbench.views.front import about
@@ -62,12 +63,19 @@ def doubts(found: Observed) -> dict[str, Advice]:
     if room.admitted_rate is not None and room.admitted_rate <= min(room.low, tight):
         admitted = units.rate(room.admitted_rate, 2)
         return {f"The cap on its batches admits {admitted}, {room_asked}.": Advice("Raise maxOffsetsPerTrigger.")}
-    low = units.scaled(room.low, "", 2)
-    return {
-        f"The interval's low end, {low}, is {room_asked}.": Advice(
-            "Run", found.asked.observe(float(f"{tight:.2g}"), found.asked.risk)
-        )
-    }
+    rate = float(f"{tight:.2g}")
+    plans = () if found.planned is None else found.planned.plans
+    planned = [plan.rate for plan in plans if plan.rate == rate or (plan.rate > rate and _safe(plan))]
+    advised = (
+        Advice(f"See what is planned for {units.rate(min(planned))}.")
+        if planned
+        else Advice("Run", found.asked.observe(rate, found.asked.risk))
+    )
+    return {f"The interval's low end, {units.scaled(room.low, '', 2)}, is {room_asked}.": advised}
+
+
+def _safe(plan: CapacityPlan) -> bool:
+    return plan.verdict is not None and plan.verdict.level == "safe"
 
 
 def slots_twice(found: Observed) -> str:

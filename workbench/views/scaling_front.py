@@ -1,5 +1,6 @@
 """The first screen of a replay: which policy to choose, every policy with its money, and what to mind."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +74,8 @@ def cares(
     if data.leading is not None and data.best is None and not held:
         kept = units.share(rows[data.leading]["at_target"])
         reasons[f"No policy keeps up all the time; {data.leading} does {kept} of it."] = _keep_up(data, asked, slots)
-    falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and name != data.leading]
+    dearest = math.inf if data.leading is None else rows[data.leading][data.money]
+    falling = [name for name, row in rows.items() if row["at_target"] < _MOSTLY and row[data.money] < dearest]
     if falling:
         verb = "falls" if len(falling) == 1 else "fall"
         listed = " and ".join(", ".join(falling).rsplit(", ", 1))

@@ -38,6 +38,7 @@ _THOUSAND = 1000
 _ABOVE = 1.05  # axes end so much above the highest value
 _LINE_ABOVE = 11  # pixels by which plotly moves a title up for each further line
 _UNIT = re.compile(r"(?<=\d) (?=\S)")  # a number and its unit stay on one line
+_MANY_DECADES = 1e4  # the ends of a logarithmic axis
 _NARROW_PAGE, _KEY_WIDTH, _LETTER_WIDTH = 800, 45, 6.5  # pixels
 _LEAST_ABOVE = 16  # pixels above a plot without a title
 _SMALL_LETTER = 8.2  # pixels, of a title in a panel
@@ -193,10 +194,19 @@ def ink(colour: str) -> str:
     return _INKS.get(colour, colour)
 
 
+def many_decades(low: float, high: float) -> bool:
+    """Whether a logarithmic axis from `low` to `high` is too long for ticks between the powers of ten."""
+    return high / low > _MANY_DECADES
+
+
 def log_ticks(low: float, high: float) -> dict[str, object]:
-    """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times the powers of ten, all written out."""
+    """Ticks of a logarithmic axis from `low` to `high`: 1, 2 and 5 times the powers of ten, all written out.
+
+    Over many decades the powers alone have room.
+    """
+    steps = (1,) if many_decades(low, high) else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    at = [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]
+    at = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
     return {"tickvals": at, "ticktext": [units.number(value) for value in at]}
 
 

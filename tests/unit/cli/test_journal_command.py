@@ -1,9 +1,12 @@
 """``workbench journal``: what was measured is listed, shown, compared, and removed only when asked."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from example_measurement import example_measurement
@@ -75,6 +78,18 @@ def test_the_list_has_every_measurement_with_its_size(journal, capsys, arguments
     assert sum(sizes) == journal.path.stat().st_size
 
 
+@pytest.mark.parametrize("path", [JOURNAL, "else where/runs.jsonl"])
+def test_the_command_that_the_list_advises_removes_what_nothing_reads(journal, capsys, path):
+    Path(path).parent.mkdir(exist_ok=True)
+    journal.path.rename(path)
+    said = run(capsys, "--journal", path)[1].out
+    assert "that nothing reads" in run(capsys, "prune", "--journal", path)[1].out
+    _, _, advised = said.rpartition("note: ")[2].partition("To remove that, run: workbench ")
+    assert cli.main(shlex.split(advised)) == DONE
+    assert "removed from" in capsys.readouterr().out
+    assert "note: " not in run(capsys, "--journal", path)[1].out
+
+
 def test_a_journal_that_is_not_there_is_empty(tmp_path, capsys):
     assert run(capsys, "--journal", str(tmp_path / "none.jsonl"))[1].out.startswith("0 measurements in")
     code, output = run(capsys, "show", "q5", "--journal", str(tmp_path / "none.jsonl"))
@@ -135,7 +150,8 @@ def test_two_are_compared_with_a_judgement(capsys):
     code, output = run(capsys, "compare", "aaaa", "bbbb")
     assert code == DONE
     assert output.out.startswith("The capacity of q5 did not change beyond the noise since 2026-01-31")
-    assert "2026-02-07T04:00:00+00:00" in output.out
+    measured = next(line for line in output.out.splitlines() if line.startswith("measured"))
+    assert re.split(r"\s{2,}", measured.strip()) == ["measured", "2026-01-31 04:00 UTC", "2026-02-07 04:00 UTC"]
     found = json.loads(run(capsys, "compare", "aaaa", "bbbb", "--json")[1].out)
     assert found["changes"][0]["judgement"] == "within noise"
     assert found["why_not"] is None

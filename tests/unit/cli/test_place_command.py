@@ -164,6 +164,16 @@ def test_the_plan_is_shown_and_exported(capsys, problem, tmp_path):
     assert {row["worker"] for row in rows} == {"0", "1"}
 
 
+def test_of_many_workers_those_with_the_same_tasks_have_one_row(capsys, tmp_path):
+    operators = {"a": {"tasks": 40, "cpu": 0.5}, "b": {"tasks": 21, "cpu": 0.1}}
+    path = written(tmp_path, {"workers": 70, "slots": 1, "operators": operators, "edges": [["a", "b"]]})
+    table = run(capsys, path, "--method", "round-robin")[1].out.split("\u2500\n")[1]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in table.partition("cost ")[0].splitlines()]
+    assert sum(1 + int(name.split()[2]) if " and " in name else 1 for name, _ in rows) == 70
+    assert {tasks for _, tasks in rows} == {"a 1", "b 1", "none"}
+    assert len(rows) == 3
+
+
 def test_json_holds_the_counts_and_the_tasks(capsys, problem):
     code, output = run(capsys, problem, "--json", "--method", "round-robin")
     document = json.loads(output.out)

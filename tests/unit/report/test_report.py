@@ -145,7 +145,7 @@ NO_NOTEBOOKS = ("{}", "[]", "3", "no notebook", '{"nbformat": 4, "nbformat_minor
 @pytest.mark.filterwarnings("error")
 def test_a_file_with_another_ending_is_refused_without_warning(tmp_path):
     (tmp_path / "x.csv").touch()
-    with pytest.raises(WorkbenchError, match=r"x.csv cannot be read as a report notebook"):
+    with pytest.raises(WorkbenchError, match=r"x.csv cannot be read as a .*; name a report, such as placement,"):
         render(tmp_path / "x.csv", {}, tmp_path / "out.html")
 
 

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 from written_logs import BEGUN, TRUE, a_day, events, executor, progress_of, written
 
+from workbench.advice import Advice
 from workbench.observing import as_measurement
+from workbench.spelling import spelled
 from workbench.study import observe
 from workbench.views.health import checks
-from workbench.views.observed_front import facts, front_html
+from workbench.views.observed_front import doubts, facts, front_html
 
 LOG = Path(__file__).parents[3] / "data" / "q5-eventlog.zstd"
 
@@ -19,6 +21,15 @@ def test_an_outage_has_a_column_only_where_one_is_asked_about():
     bare = front_html(found, 0.0)
     assert "Catches up" not in bare
     assert bare.count("<th ") == bare.count("<td") == 5
+
+
+def test_who_ran_the_command_that_was_advised_is_advised_what_it_planned():
+    (first,) = doubts(observe(LOG)).values()
+    assert first.command == f"workbench observe {spelled(LOG)} --target 83000"
+    (then,) = doubts(observe(LOG, targets=[83_000])).values()
+    assert then == Advice("See what is planned for 83 k records/s.")
+    (too_far,) = doubts(observe(LOG, targets=[50_000, 200_000])).values()  # one is too low, of the other nobody is sure
+    assert too_far.command
 
 
 def test_a_start_on_other_slots_changes_nothing_of_what_limits_these(tmp_path):

@@ -95,6 +95,10 @@ def test_the_figure_of_capacity_shows_runs_targets_and_the_extrapolation(planned
     drawn = draw_capacity(data)
     assert "extrapolated" in [note.text for note in drawn.layout.annotations]
     assert drawn.layout.meta["finding"] == data.finding
+    far = replace(planned.plans[-1], extrapolation=65.5625)
+    said = "66 times the largest slot count measured"
+    assert said in capacity(planned.exploration, (far,)).finding
+    assert said in far.sentence()
     within = capacity(planned.exploration, ())
     assert within.targets == ()
 

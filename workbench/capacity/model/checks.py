@@ -69,7 +69,7 @@ def check_model(
     findings = (
         _few_runs(points, fewest_runs, asked),
         _extrapolation(points, slots, asked),
-        _disagreement(model.form, answers or alike(model, points, rates, slots, memory_mb)),
+        _disagreement(model.form, answers or alike(model, points, rates, slots, memory_mb), points, slots),
         _wide(model, target, asked),
         _memory_not_measured(points, memory_mb),
         _memory_edge(model, points, slots, asked),
@@ -203,14 +203,14 @@ def _extrapolation(points: np.ndarray, slots: float, asked: Asked) -> ModelFindi
     return ModelFinding(
         "extrapolation",
         factor,
-        f"The plan has {factor:.1f} times the {_counted(points[:, 1].max(), 'slot')} measured.",
+        f"The plan has {units.number(factor, 2)} times the {_counted(points[:, 1].max(), 'slot')} measured.",
         "Deploy in steps, and observe the log of each."
         if asked.kind == "observed"
         else "Measure a larger budget if there is one, or deploy in steps and measure again.",
     )
 
 
-def _disagreement(own: str, answers: Mapping[str, float]) -> ModelFinding | None:
+def _disagreement(own: str, answers: Mapping[str, float], points: np.ndarray, slots: float) -> ModelFinding | None:
     middle = answers[own]
     spread = (max(answers.values()) - min(answers.values())) / middle if middle > 0 else np.inf
     if spread <= DISAGREEMENT:
@@ -219,9 +219,11 @@ def _disagreement(own: str, answers: Mapping[str, float]) -> ModelFinding | None
     return ModelFinding(
         "forms disagree",
         spread,
-        f"Models that fit the runs about equally well differ by {units.percent(spread)} of the prediction at the "
-        "target: " + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked) + ".",
-        "Measure at more slots: the models differ only there.",
+        f"Models that fit the runs about equally well differ by {units.percent(spread)} of the prediction at "
+        f"{_counted(slots, 'slot')}: " + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked) + ".",
+        "Measure at more slots: the models differ only there."
+        if slots > points[:, 1].max()
+        else f"Measure again at about {_counted(slots, 'slot')}: more runs there separate the models.",
     )
 
 
@@ -276,8 +278,8 @@ def _memory_edge(model: Model, points: np.ndarray, slots: float, asked: Asked) -
     return ModelFinding(
         "memory at the edge",
         gain,
-        f"The largest memory tried, {units.count(memory[-1])} MB, carries {units.percent(gain, 1)} more than the "
-        "second largest: the optimum may lie beyond.",
+        f"On {_counted(slots, 'slot')} the largest memory tried, {units.count(memory[-1])} MB, carries "
+        f"{units.percent(gain, 1)} more than the second largest: the optimum may lie beyond.",
         more.words,
         more.command,
     )

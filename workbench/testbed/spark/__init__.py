@@ -4,7 +4,7 @@ from workbench.testbed.spark.cluster import LOCAL, Cluster
 from workbench.testbed.spark.connector import connector_jars
 from workbench.testbed.spark.event_log import BatchLog, EventLog, Events, rows_of, seconds_of
 from workbench.testbed.spark.java import find_java
-from workbench.testbed.spark.left_over import left_over
+from workbench.testbed.spark.left_over import left_over, removal
 from workbench.testbed.spark.live import Meter
 from workbench.testbed.spark.local_files import WITHOUT_FORKS, compile_into
 from workbench.testbed.spark.look import look_at
@@ -43,6 +43,7 @@ __all__ = [
     "operator_edges",
     "operator_metrics",
     "quota_permitted",
+    "removal",
     "rows_of",
     "seconds_of",
     "usable_cores",

@@ -1,6 +1,7 @@
 """What deployments and commands that were killed left behind: folders and control groups that no process uses."""
 
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Iterable
@@ -9,6 +10,7 @@ from pathlib import Path
 from stat import S_ISDIR
 
 PREFIX = "workbench-"
+_GROUPS = Path("/sys/fs/cgroup")
 _YOUNG_S = 3600.0  # a younger folder may be one that a command is still making
 
 
@@ -36,9 +38,17 @@ def left_over(now_s: float | None = None, places: Iterable[Path] | None = None) 
     return tuple(found)
 
 
+def removal(found: Iterable[Path]) -> str:
+    """Spell the command that removes what was found; the files of a control group go with it, and not before."""
+    commands: dict[str, list[str]] = {}
+    for path in found:
+        commands.setdefault("rmdir" if path.is_relative_to(_GROUPS) else "rm -r", []).append(str(path))
+    return " && ".join(f"{command} {shlex.join(paths)}" for command, paths in commands.items())
+
+
 def _places() -> tuple[Path, ...]:
-    groups = Path("/sys/fs/cgroup")
-    return (Path(tempfile.gettempdir()), Path("/dev/shm"), groups, groups / "cpu", groups / "cpuacct")  # noqa: S108 - looked at only
+    shared = Path("/dev/shm")  # noqa: S108 - looked at only
+    return (Path(tempfile.gettempdir()), shared, _GROUPS, _GROUPS / "cpu", _GROUPS / "cpuacct")
 
 
 def _commands() -> Iterable[str]:

@@ -90,10 +90,9 @@ def capacity(exploration: Exploration, plans: Sequence[CapacityPlan]) -> Capacit
     query = exploration.runs[0].query
     if plans:
         largest = max(plans, key=lambda plan: plan.rate)
-        finding = f"{query} at {units.rate(largest.rate)} needs {units.some(largest.budget.slots, 'slot')}" + (
-            f", {largest.extrapolation:.1f} times the largest slot count measured"
-            if largest.extrapolation > 1
-            else ", within what was measured"
+        finding = (
+            f"{query} at {units.rate(largest.rate)} needs {units.some(largest.budget.slots, 'slot')}, "
+            f"{largest.beyond or 'within what was measured'}"
         )
     else:
         finding = f"Capacity of {query} over {units.some(len(runs), 'run')}; no target could be planned"
@@ -217,7 +216,7 @@ def _far_axes(data: Capacity) -> tuple[Properties, Properties]:
     """Make logarithmic axes, from the fewest slots to beyond the last."""
     low, high = _far_ends(data)
     slots = {"type": "log", "range": [math.log10(low), math.log10(high)], **theme.log_ticks(low, high)}
-    return slots, {"type": "log", "dtick": "D2"}
+    return slots, {"type": "log", "dtick": 1 if theme.many_decades(*_rates(data)) else "D2"}
 
 
 def _far_ends(data: Capacity) -> tuple[float, float]:
@@ -361,11 +360,14 @@ def _across(data: Capacity, slots: float) -> float:
 
 def _up(data: Capacity, rate: float) -> float:
     """How far up a rate is drawn, about: 0 to 1."""
+    lowest, highest = _rates(data)
+    return math.log(rate / lowest) / math.log(highest / lowest) if data.far else rate / highest
+
+
+def _rates(data: Capacity) -> tuple[float, float]:
+    """Lowest and highest rate drawn, records/s."""
     rates = [rate for curve in data.curves for rate in (*curve.low, *curve.high)] + [one for _, one, _ in data.targets]
-    if not data.far:
-        return rate / max(rates)
-    lowest = min(one for one in rates if one > 0)  # tasks that fill the driver leave no rate
-    return math.log(rate / lowest) / math.log(max(rates) / lowest)
+    return min(one for one in rates if one > 0), max(rates)  # tasks that fill the driver leave no rate
 
 
 def _marks(data: Capacity) -> tuple[list[Properties], list[Properties]]:

@@ -107,12 +107,7 @@ def answer_card(answer: Answer, currency: str = "") -> Card:
     """Put an answer into words and rows."""
     question, plan, budget = answer.question, answer.plan, answer.plan.budget
     paid = answer.workers * question.worker_slots
-    beyond = (
-        f" That is {plan.extrapolation:.1f} times the largest slot count measured: measure a larger one before you "
-        "rely on it."
-        if plan.extrapolation > 1
-        else ""
-    )
+    beyond = f" That is {plan.beyond}: measure a larger one before you rely on it." if plan.beyond else ""
     on = f"{workers(answer.workers)}{per_hour(answer, currency)}"
     finding = (
         f"{units.rate(plan.rate)} need {units.some(budget.slots, 'slot')} on {on}.{beyond} All {paid} slots of these "

@@ -98,13 +98,24 @@ def test_doubts_are_found_and_advise():
     assert set(found) == {"few runs", "extrapolation", "forms disagree", "wide interval", "memory at the edge"}
     assert found["few runs"].finding == "The model rests on 4 runs at 2 slot counts."
     assert found["extrapolation"].value == pytest.approx(20)
-    assert found["extrapolation"].finding == "The plan has 20.0 times the 9 slots measured."
+    assert found["extrapolation"].finding == "The plan has 20 times the 9 slots measured."
     assert "scaling" in found["forms disagree"].finding
+    assert " of the prediction at 180 slots: " in found["forms disagree"].finding
+    assert found["forms disagree"].advice == "Measure at more slots: the models differ only there."
     assert found["forms disagree"].value > 0.5
     edge = found.pop("memory at the edge")
+    assert edge.finding.startswith("On 180 slots the largest memory tried, ")
     assert edge.advice == "Add a larger memory_mb to the study, then run"
     assert edge.command == "workbench plan STUDY.yaml"
     assert all(finding.advice.endswith(".") and not finding.command for finding in found.values())
+
+
+def test_models_that_differ_at_slots_that_were_measured_are_not_separated_by_more_slots():
+    runs = np.array([[1024, 1], [1024, 2], [1024, 4], [1024, 8]])
+    y = np.array([50_000, 60_000, 62_000, 61_000])
+    found = findings(ScalingModel().fit(runs, y), runs, y, 1)["forms disagree"]
+    assert " of the prediction at 1 slot: " in found.finding
+    assert found.advice == "Measure again at about 1 slot: more runs there separate the models."
 
 
 def test_a_memory_that_was_not_measured_is_a_doubt():

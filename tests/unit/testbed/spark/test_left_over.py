@@ -1,10 +1,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from workbench.testbed.spark import left_over
+from workbench import doctor
+from workbench.testbed.spark import left_over, removal
 
 HOUR_AGO = 3601
 
@@ -48,3 +50,21 @@ def test_a_place_with_two_names_is_looked_at_once(folder):
 def test_one_of_another_user_is_not_yours_to_remove(folder, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     assert found(folder) == ()
+
+
+def test_the_command_removes_folders_with_their_files_and_control_groups_without(folder):
+    (folder / "state").touch()
+    more = folder.with_name("workbench-of two")
+    more.mkdir()
+    subprocess.run(["/bin/sh", "-c", removal([folder, more])], check=True)
+    assert not folder.exists()
+    assert not more.exists()
+    group = Path("/sys/fs/cgroup/cpu/workbench-1-a")
+    assert removal([more, group]) == f"rm -r '{more}' && rmdir {group}"
+
+
+def test_the_doctor_counts_what_is_left_and_names_the_command(folder, monkeypatch):
+    monkeypatch.setattr(doctor, "left_over", lambda: (folder,))
+    found = next(one for one in doctor.examine() if one.thing == "clean")
+    assert found.found == "1 folder left of killed runs"
+    assert found.fix.endswith(f", run: rm -r {folder}")

@@ -89,6 +89,12 @@ def test_no_point_is_called_measured_that_was_simulated(exploration):
     assert [name for name in names if "measured" in name] == []
 
 
+def test_ticks_of_many_decades_are_powers_of_ten(exploration):
+    farthest = draw_capacity(capacity_of(exploration.model, (), [(2_841_444, 2e12, 512)], [512], "A finding"))
+    assert farthest.layout.yaxis.dtick == 1
+    assert list(farthest.layout.xaxis.ticktext) == ["10", "100", "1,000", "10,000", "100,000", "1,000,000"]
+
+
 def test_far_targets_leave_room_for_what_was_measured(exploration):
     near = draw_capacity(capacity_of(exploration.model, (), [(60, 2e6, 512)], [512], "A finding")).layout
     assert (near.xaxis.type, near.yaxis.type) == ("linear", "linear")

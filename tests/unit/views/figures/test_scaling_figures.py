@@ -308,6 +308,12 @@ def test_policies_that_fall_behind_are_listed():
     assert "ds2 falls behind more than 5 % of the time." in scaling_front.cares(policies(best | {"ds2": rows["ds2"]}))
 
 
+def test_nobody_is_warned_of_the_price_of_a_policy_that_costs_as_much():
+    rows = {name: {"at_target": 0.271, "core_hours": 62.4} for name in ("static", "ds2")}
+    found = scaling_front.cares(policies(rows))
+    assert not [reason for reason in found if "fall" in reason]
+
+
 def test_the_driver_costs_as_much_per_core_as_the_workers():
     priced = policies({"one": line(price=0.5)}).rows[0]
     assert priced["cost"] == pytest.approx(line(price=0.5).summary()["cost"] * 4 / 3)
