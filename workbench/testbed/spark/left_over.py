@@ -3,7 +3,7 @@
 import os
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
@@ -36,9 +36,11 @@ def left_over(now_s: float | None = None, places: Iterable[Path] | None = None) 
     return tuple(found)
 
 
-def _places() -> tuple[Path, ...]:
+def _places() -> Iterator[Path]:
     groups = Path("/sys/fs/cgroup")
-    return (Path(tempfile.gettempdir()), Path("/dev/shm"), groups, groups / "cpu", groups / "cpuacct")  # noqa: S108 - looked at only
+    with suppress(FileNotFoundError):  # there may be no folder that can be written to
+        yield Path(tempfile.gettempdir())
+    yield from (Path("/dev/shm"), groups, groups / "cpu", groups / "cpuacct")  # noqa: S108 - looked at only
 
 
 def _commands() -> Iterable[str]:
