@@ -36,6 +36,7 @@ from workbench.cli.console import (
     tell,
 )
 from workbench.errors import WorkbenchError, shortened
+from workbench.escaping import for_terminal
 
 _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -191,7 +192,7 @@ def _deafen() -> None:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        super().error(shortened(message))
+        super().error(for_terminal(shortened(message)))
 
 
 def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:

@@ -59,6 +59,14 @@ def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) 
         taken.add(place)
 
 
+def check_name(path: str) -> None:
+    """Refuse a name that no result can repeat, before a long run: its bytes are no UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise WorkbenchError(f"The name {path!r} is no text in UTF-8, so results cannot hold it. Rename it.") from error
+
+
 def show(text: str) -> None:
     """Print a line of the answer; what is a stranger's in it controls no terminal."""
     print(for_terminal(text))

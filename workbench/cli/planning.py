@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workbench import report, units
 from workbench.cli import look, show_plan
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, complain, show, tell_partial
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain, show, tell_partial
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
@@ -43,6 +43,8 @@ def run_plan(options: argparse.Namespace) -> int:
     output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     written = (None if options.dry_run else str(output), options.report, options.journal)
     check_files(written, (options.study,))
+    for path in (options.study, options.journal):
+        check_name(path)
     study = read_study(options.study, changes(options))
     if options.dry_run:
         return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)

@@ -122,6 +122,15 @@ def test_a_file_that_the_command_needs_is_not_overwritten(tmp_path, capsys, argu
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_name_that_no_plan_can_hold_is_refused_before_anything_runs(capsys):
+    Path("st\udcff.yaml").write_text(STUDY)
+    for arguments in (["st\udcff.yaml", "--journal", "j.jsonl"], ["study.yaml", "--journal", "j\udcff.jsonl"]):
+        assert main(["plan", *arguments]) == BAD_INPUT
+        assert "is no text in UTF-8, so results cannot hold it. Rename it." in capsys.readouterr().err
+    assert Path("j.jsonl").read_text() == ""
+    assert not Path("j\udcff.jsonl").exists()
+
+
 def test_two_answers_may_go_nowhere():
     nowhere = ["--output", os.devnull, "--report", os.devnull]
     assert main(["plan", "study.yaml", "--dry-run", "--journal", "j.jsonl", *nowhere]) == DONE
@@ -165,3 +174,19 @@ def test_progress_for_which_there_is_no_room_ends_nothing(monkeypatch, tmp_path)
         with progress() as say:
             say.keep("a round is complete")
             say.keep("another")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan", "study.yaml", "--conf", "spark.ssl.keyPassword=hunter2"], "--conf spark.ssl.keyPassword=***"),
+        (["https://me:hunter2@host"], "invalid choice: 'https://***@host'"),
+        (["journal", "prune", "--before", "2026-13-45"], "'2026-13-45' is no day; give one such as 2026-01-31"),
+    ],
+)
+def test_options_that_are_none_are_named_without_secrets(capsys, arguments, message):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    said = capsys.readouterr().err
+    assert message in said
+    assert "hunter2" not in said
