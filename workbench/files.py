@@ -15,8 +15,10 @@ _HOST = re.sub(r"\W", "", socket.gethostname())[:40]
 _STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))  # where open files have other names
 
 
-def write_whole(path: str | os.PathLike[str], text: str | bytes) -> None:
+def write_whole(path: str | os.PathLike[str], text: str | bytes, mode: int = 0o600) -> None:
     """Write `text`, or bytes as they are, to `path`, all of it or nothing; folders are made.
+
+    Its owner alone may read the file unless `mode` says otherwise, whatever the umask is.
 
     A symbolic link stays, and what it points to is written. What is no regular file, such as a pipe, or another name
     of an open file, such as ``/dev/stdout``, is written straight, at its end.
@@ -32,7 +34,7 @@ def write_whole(path: str | os.PathLike[str], text: str | bytes) -> None:
             with Path(path).open("ab") as stream:
                 stream.write(data)
         else:
-            _replace(Path(os.path.realpath(path)), data)
+            _replace(Path(os.path.realpath(path)), data, mode)
     except UnicodeEncodeError as error:
         half = error.object[error.start : error.end]
         raise WorkbenchError(
@@ -43,7 +45,7 @@ def write_whole(path: str | os.PathLike[str], text: str | bytes) -> None:
         raise WorkbenchError(f"{os.fspath(path)!r} cannot be written: {reason}. Choose another place.") from error
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, data: bytes, mode: int) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name[:40]}.{_HOST}."  # another host's processes are not known here
     _remove_torn(target.parent, prefix)
@@ -51,6 +53,7 @@ def _replace(target: Path, data: bytes) -> None:
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, mode)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

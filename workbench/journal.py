@@ -265,6 +265,11 @@ class Journal:
 
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
+        if self.path.exists() and not self.path.is_file():  # a pipe or a device may never end
+            raise JournalError(
+                f"The journal {self.path} is no file that keeps what is written. Choose another file.",
+                settings=("journal",),
+            )
         try:
             while True:
                 with open(self.path, mode, opener=_private) as handle:

@@ -4,14 +4,15 @@ Errors, journals, event logs, reports and the terminal all redact here. It is a 
 nothing around it names as one is kept.
 """
 
+import json
 import os
 import re
-from collections.abc import Iterator
 
 HIDDEN = "***"
 _WORDS = (
     r"(?i:passw(?:or)?d|passphrase|secret|token|credential|jaas|oauth|authorization|"
-    r"(?:api|access|account|private|shared|encryption|signing|sas|keystore)[._-]?key|key[._-]?pem)"
+    r"(?:api|access|account|private|shared|encryption|signing|sas|keystore)[._-]?key|key[._-]?pem|"
+    r"(?:access|amz)[._-]?signature|(?<=[?&])sig|(?<=[a-z0-9][_.])(?:pass|pwd))"
 )
 _NAME = re.compile(rf"{_WORDS}s?(?![a-z])")  # tokenize is none, secretKey is one
 _PART = r"[\w.\[\]-]{0,80}"  # of a setting's name, before and after the word
@@ -20,7 +21,9 @@ _PART = r"[\w.\[\]-]{0,80}"  # of a setting's name, before and after the word
 _NAMED = re.compile(
     rf"(?P<name>(?<![\w.\[\]/-]){_PART}?{_WORDS}s?(?![a-z]){_PART}[\"']?\s{{0,4}}=\s{{0,4}}"
     rf"|{_WORDS}(?![a-z]){_PART}\\?[\"']?\s{{0,4}}:(?=\s|\\?[\"'])\s{{0,4}})"
-    r"(?P<value>\\?\"[^\"]*\"|'[^']*'|(?:(?i:basic|bearer)\s)?"
+    # A text in quotes, whose own quotes are escaped, and which may have been cut before it ends; or a word.
+    r"(?P<value>\\\"(?:(?!\\\")[^\n])*(?:\\\")?|\"(?:[^\"\\]|\\[\s\S])*\"|\"[^\"\n]*"
+    r"|'(?:[^'\\]|\\[\s\S]|'')*'|'[^'\n]*|(?:(?i:basic|bearer)\s)?"
     r"(?:[^\s&;,)}\]\"']|[;,)}\]](?!\s|$|[\"']|[\w.-]+=))+)"
 )
 _PRIVATE_KEY = re.compile(
@@ -28,7 +31,7 @@ _PRIVATE_KEY = re.compile(
 )
 _BEARER = re.compile(r"(?P<name>\bbearer\s)[\w.~+/=-]{8,}", re.IGNORECASE)
 _LOGIN = re.compile(
-    r"(?P<name>://)(?:[^\s/@:\"'<>]{0,100}:[^\s/\"'<>]{0,400}"
+    r"(?P<name>://)(?:[^\s/@:\"'<>]{0,100}:(?!\d{1,5}(?:[/?#,]|$))[^\s\"'<>]{0,400}"  # AWS's keys have slashes
     r"|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@\"'<>]{1,500})@"  # Azure's container is no login
 )
 _OF_NO_SECRET = re.compile(r"_(?:file|path|dir|folder|home|url|type|name|mode)$", re.IGNORECASE)
@@ -75,9 +78,12 @@ def may_hold_secret(text: str) -> bool:
     )
 
 
-def _of_environment() -> Iterator[str]:
-    return (
+def _of_environment() -> list[str]:
+    """Secrets of the environment, also as Python and JSON write them; the longest first, as it may hold another."""
+    secrets = (
         value
         for name, value in os.environ.items()
         if len(value) >= _SHORTEST and is_secret(name) and not _OF_NO_SECRET.search(name)
     )
+    written = {form for one in secrets for form in (one, repr(one)[1:-1], json.dumps(one)[1:-1])}
+    return sorted(written, key=len, reverse=True)

@@ -1,5 +1,8 @@
 """What is a secret in a text, and what only looks like one."""
 
+import json
+import os
+
 import pytest
 
 from workbench.redaction import HIDDEN, is_secret, may_hold_secret, redacted, redacted_values
@@ -10,6 +13,16 @@ from workbench.redaction import HIDDEN, is_secret, may_hold_secret, redacted, re
     [
         ("password=hunter2xyz", "hunter2xyz"),
         ("sasl.password = hunter2xyz, next=1", "hunter2xyz"),
+        (r'password="a\"b hunter2xyz", next=1', "hunter2xyz"),
+        ("password='it''s hunter2xyz'", "hunter2xyz"),
+        ('cut short: password="hunter2xyz', "hunter2xyz"),
+        ('{"password": "a b hunter2xyz', "hunter2xyz"),
+        ('password="a\nhunter2xyz"', "hunter2xyz"),
+        ("DB_PASS=hunter2xyz", "hunter2xyz"),
+        ("MYSQL_PWD=hunter2xyz", "hunter2xyz"),
+        ("https://account.blob.core.windows.net/c?sv=1&sig=hunter2xyz%3D", "hunter2xyz"),
+        ("https://b.s3.amazonaws.com/o?X-Amz-Signature=hunter2xyz", "hunter2xyz"),
+        ("s3a://AKIA123:abc/hunter2xyz+d@bucket/orders", "hunter2xyz"),
         ("--conf spark.hadoop.fs.s3a.secret.key=abc123", "abc123"),
         ('{"password": "hunter2xyz"}', "hunter2xyz"),
         (r"bad conf {\"password\": \"hunter2xyz\"}", "hunter2xyz"),
@@ -38,6 +51,11 @@ def test_a_secret_is_replaced(text, secret):
         "The query 'tokenize:count' is unknown",
         "secrets:orders",
         "kafka://token-broker:9092/orders",
+        "http://host:8080/mail?to=me@example.org",
+        "k8s://https://host:6443",
+        "PWD=/home/me/first_pass/x bypass=true compass=north",
+        "first_passage=3",
+        "signature: (rows) -> rows",
         "spark://secret-host:7077",
         "/data/tokens=2024/part",
         "abfss://data@account.dfs.core.windows.net/x",
@@ -76,3 +94,15 @@ def test_names_of_secrets(name, secret):
 def test_a_secret_of_the_environment_is_replaced_wherever_it_stands(monkeypatch):
     monkeypatch.setenv("MY_SECRET", 'abc"def\\ghi12')
     assert redacted('it says abc"def\\ghi12 here') == f"it says {HIDDEN} here"
+
+
+def test_a_secret_that_begins_with_another_is_replaced_whole(monkeypatch):
+    monkeypatch.setenv("A_SECRET", "hunter2xyz")
+    monkeypatch.setenv("B_SECRET", "hunter2xyz-and-more")
+    assert redacted("x hunter2xyz-and-more y") == f"x {HIDDEN} y"
+
+
+@pytest.mark.parametrize("written", [repr, json.dumps])
+def test_a_secret_of_the_environment_is_replaced_as_it_is_written(monkeypatch, written):
+    monkeypatch.setenv("MY_SECRET", 'a\nb\\c"d hunter2xyz')
+    assert "hunter2xyz" not in redacted(written({"x": os.environ["MY_SECRET"]}))

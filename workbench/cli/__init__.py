@@ -9,6 +9,8 @@ Progress goes to standard error: to a terminal in one line, elsewhere line by li
 """
 
 import argparse
+import errno
+import os
 import shlex
 import signal
 import sys
@@ -22,7 +24,17 @@ from types import FrameType, MappingProxyType
 from typing import NoReturn
 
 from workbench import __version__
-from workbench.cli.console import BAD_INPUT, DEFECT, INTERRUPTED, JOURNAL, PIPE_CLOSED, complain, discard_output
+from workbench.cli.console import (
+    BAD_INPUT,
+    DEFECT,
+    INTERRUPTED,
+    JOURNAL,
+    PIPE_CLOSED,
+    complain,
+    finish,
+    open_streams,
+    tell,
+)
 from workbench.errors import WorkbenchError, shortened
 from workbench.escaping import for_terminal
 
@@ -56,6 +68,7 @@ _MODULES: Mapping[str, str] = MappingProxyType(
 )
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _GRACE_S = 5.0  # within which a command ends after a signal, so that a second one has nothing to add
 
 _EXAMPLES = """examples:
@@ -83,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.Namespace(asked="the command")
     try:
         if arguments is None:
-            _listen()
+            _prepare()
         options = _parser(asked).parse_args(asked)
         return _carry_out(options, asked)
     except KeyboardInterrupt:
@@ -108,10 +121,16 @@ def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
         complain(error.spelled(partial(_spelled, options)))
         return BAD_INPUT
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        discard_output()
+        finish(sys.stdout)
+        finish(sys.stderr)
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001 - a defect must not look like "not sustained" to a script
-        print(for_terminal(traceback.format_exc()), end="", file=sys.stderr)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            finish(sys.stdout)
+            where = "the answer or temporary files" if error.filename is None else repr(error.filename)
+            complain(f"there is no room for {where}: {error.strerror}. Make room, or choose another place.")
+            return BAD_INPUT
+        tell(traceback.format_exc().rstrip())
         complain(f"this is a defect of the workbench. {_kept_for_report(error, options, asked)}")
         return DEFECT
     return code
@@ -137,6 +156,14 @@ def _spelled(options: argparse.Namespace, setting: str) -> str:
         return setting  # a parameter of the report
     name = _OPTIONS.get(setting, setting)
     return f"--{name.replace('_', '-')}" if hasattr(options, name) else setting
+
+
+def _prepare() -> None:
+    """Get the program ready for the surroundings that it was started in."""
+    open_streams()
+    if not os.environ.get("COLUMNS", "0").strip("0"):  # nothing fits into no column
+        os.environ.pop("COLUMNS", None)
+    _listen()
 
 
 def _listen() -> None:
@@ -165,7 +192,7 @@ def _deafen() -> None:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        super().error(shortened(message))
+        super().error(for_terminal(shortened(message)))
 
 
 def _parser(asked: Sequence[str] | None = None) -> argparse.ArgumentParser:

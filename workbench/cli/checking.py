@@ -11,7 +11,7 @@ from rich.text import Text
 from workbench import units
 from workbench.bundle import Part, collect, write
 from workbench.cli import look
-from workbench.cli.console import BAD_INPUT, DONE, check_file
+from workbench.cli.console import BAD_INPUT, DONE, check_files
 from workbench.cli.masters import cluster_of
 from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import Finding, examine, examine_cluster
@@ -64,7 +64,7 @@ def _show(findings: Sequence[Finding], place: str) -> None:
 
 def _bundle(options: argparse.Namespace) -> int:
     """List what goes into the bundle, and write it if you said so."""
-    check_file(options.bundle)
+    check_files((options.bundle,), (options.journal, options.study))
     target = Path(options.bundle)
     parts = collect(Path(options.journal), None if options.study is None else Path(options.study))
     if options.json:

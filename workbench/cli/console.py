@@ -2,7 +2,10 @@
 
 import os
 import sys
+from collections.abc import Iterable
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.escaping import for_terminal
@@ -34,6 +37,36 @@ def check_file(path: str | None) -> None:
         )
 
 
+def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) -> None:
+    """Refuse places that cannot be written to, and a file that is named twice: one would overwrite the other.
+
+    Parameters
+    ----------
+    written, read
+        Files that the command writes, and those that it reads; None: not named.
+    """
+    taken = {os.path.realpath(path) for path in read if path and "\0" not in path}
+    for path in written:
+        check_file(path)
+        if path is None or (Path(path).exists() and not Path(path).is_file()):  # a pipe can take several
+            continue
+        place = os.path.realpath(path)
+        if place in taken:
+            raise WorkbenchError(
+                f"{path!r} would be overwritten, and the command needs it for something else as well. Choose another "
+                "place."
+            )
+        taken.add(place)
+
+
+def check_name(path: str) -> None:
+    """Refuse a name that no result can repeat, before a long run: its bytes are no UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise WorkbenchError(f"The name {path!r} is no text in UTF-8, so results cannot hold it. Rename it.") from error
+
+
 def show(text: str) -> None:
     """Print a line of the answer; what is a stranger's in it controls no terminal."""
     print(for_terminal(text))
@@ -41,7 +74,15 @@ def show(text: str) -> None:
 
 def complain(text: str) -> None:
     """Say on standard error what is wrong."""
-    print(f"workbench: {for_terminal(text)}", file=sys.stderr)
+    tell(f"workbench: {text}")
+
+
+def tell(text: str) -> None:
+    """Print a line on standard error; if it has no room or no reader, the exit code must do."""
+    try:
+        print(for_terminal(text), file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
 
 
 def tell_partial(error: str | None) -> None:
@@ -50,6 +91,31 @@ def tell_partial(error: str | None) -> None:
         complain(f"the report is partial: {error}")
 
 
-def discard_output() -> None:
-    """Send the rest of standard output nowhere: its reader has closed the pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def discard(stream: TextIO) -> None:
+    """Send the rest of a stream nowhere: its reader has closed the pipe, or its disk is full."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def finish(stream: TextIO) -> None:
+    """Write what a stream still holds, or discard it if it takes no more: Python would complain at the end."""
+    try:
+        stream.flush()
+    except OSError:
+        discard(stream)
+
+
+def open_streams() -> None:
+    """Open the streams that the program was started without (``>&-``), so that no other file takes their numbers.
+
+    What their encoding lacks is written as an escape.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open until the end
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from workbench import units
 from workbench.advice import Advice
-from workbench.cli.console import discard_output
+from workbench.cli.console import discard
 from workbench.escaping import for_terminal
 
 _WIDE = 120  # columns of a file or a pipe, which have none of their own
@@ -35,7 +35,7 @@ class _Answers(Console):
 
     def on_broken_pipe(self) -> None:
         """Discard what is still to be printed."""
-        discard_output()
+        discard(sys.stdout)
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - rich's own
         """Make a text of rich's of a plain one."""

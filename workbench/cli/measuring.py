@@ -18,7 +18,7 @@ from workbench.cli.console import (
     DONE,
     NOT_SUSTAINED,
     SOURCE_BOUND,
-    check_file,
+    check_files,
     tell_partial,
 )
 from workbench.cli.masters import changes, cluster_of
@@ -65,8 +65,7 @@ _OF_A_PLAN: Mapping[str, Any] = MappingProxyType(
 
 def run_measure(options: argparse.Namespace) -> int:
     """Bracket the maximum sustainable throughput."""
-    for path in (options.report, options.output, options.journal):
-        check_file(path)
+    check_files((options.report, options.output, options.journal), (options.dataset,))
     journal = Journal(options.journal)
     journal.check()
     query, budget, testbed = _asked(options)

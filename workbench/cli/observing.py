@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench import report, units
 from workbench.cli import look, show_plan
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, complain, show, tell_partial
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, complain, show, tell_partial
 from workbench.cli.progress import progress
 from workbench.records import planned_to_dict
 from workbench.study import Observed, observe, planned_document, write_planned
@@ -18,8 +18,9 @@ from workbench.views.observed_front import comparison, doubts, facts, limit, out
 
 def run_observe(options: argparse.Namespace) -> int:
     """Read the log, say what it shows, and plan each target."""
-    for path in (options.report, options.output):
-        check_file(path)
+    output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
+    written = options.output or (str(output) if options.target else None)
+    check_files((written, options.report), (options.log, options.progress, options.prices, options.measured))
     with progress() as say:
         say(f"reading {options.log}")
         found = observe(
@@ -39,7 +40,6 @@ def run_observe(options: argparse.Namespace) -> int:
     else:
         _show(found, 60 * options.outage)
     if found.planned is not None and (found.planned.plans or options.output):
-        output = Path(options.output or f".workbench/{Path(options.log).name}-plan.json")
         write_planned(found.planned, output)
         if not options.json:
             what = "plans, with Spark's settings" if found.planned.plans else "the run, without a plan"

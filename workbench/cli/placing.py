@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from workbench.cli.console import DONE, check_file
+from workbench.cli.console import DONE, check_files
 from workbench.cli.progress import Progress, progress
 from workbench.cli.show_placement import show_compared, show_placed, show_shapes
 from workbench.errors import WorkbenchError
@@ -159,7 +159,7 @@ def _notes() -> Iterator[None]:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse before anything is read what is out of its range, or would not be looked at."""
-    check_file(options.flink)
+    check_files((options.flink,), options.inputs)
     draws = DRAWS if options.draws is None else options.draws
     timeout_s = _COMPARE_S if options.timeout is None else options.timeout
     check_placing(options.seed, draws, timeout_s, options.odrp, options.method)

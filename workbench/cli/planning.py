@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workbench import report, units
 from workbench.cli import look, show_plan
-from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_file, complain, show, tell_partial
+from workbench.cli.console import DONE, JOURNAL, NOT_SUSTAINED, check_files, check_name, complain, show, tell_partial
 from workbench.cli.masters import changes, given
 from workbench.cli.progress import progress
 from workbench.errors import WorkbenchError
@@ -40,8 +40,11 @@ _IN_SECONDS = 120  # a shorter time is given in seconds
 
 def run_plan(options: argparse.Namespace) -> int:
     """Carry the study out, and plan each target."""
-    for path in (options.report, options.output, options.journal):
-        check_file(path)
+    output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
+    written = (None if options.dry_run else str(output), options.report, options.journal)
+    check_files(written, (options.study,))
+    for path in (options.study, options.journal):
+        check_name(path)
     study = read_study(options.study, changes(options))
     if options.dry_run:
         return _show_dry_run(dry_run(study, Journal(options.journal)), as_json=options.json)
@@ -62,7 +65,6 @@ def run_plan(options: argparse.Namespace) -> int:
             study, journal, progress=say, answered=say.keep, listen=listen, asked=asked_of(study, _repeated(options))
         )
     runs = (*planned.exploration.runs, *planned.sweep)
-    output = Path(options.output or f".workbench/{_file_name(Path(options.study))}")
     write_planned(planned, output)
     if options.json:
         print(json.dumps(planned_to_dict(planned_document(planned)) | {"taken_from_journal": taken}, indent=1))

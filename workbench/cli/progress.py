@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from rich.console import Console
 from rich.text import Text
 
+from workbench.cli.console import discard
 from workbench.escaping import for_terminal
 from workbench.measuring import (
     CutShort,
@@ -102,7 +103,12 @@ def progress(
 
     def write(text: str) -> None:
         if read:
-            print(for_terminal(text), file=sys.stderr, flush=True)
+            try:
+                print(for_terminal(text), file=sys.stderr, flush=True)
+            except BrokenPipeError:
+                raise
+            except OSError:  # a full disk must not end what is measured
+                discard(sys.stderr)
 
     with closing(Lines(write, timed=timed)) as lines:
         yield Progress(lines.show, lines.keep, lines.keep, runs)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import bounds, report
-from workbench.cli.console import DONE, NOT_SUSTAINED, check_file, show, tell_partial
+from workbench.cli.console import DONE, NOT_SUSTAINED, check_files, show, tell_partial
 from workbench.errors import WorkbenchError
 from workbench.reading import parse_json, parse_yaml, read_text
 
@@ -41,7 +41,8 @@ def _executed(options: argparse.Namespace) -> int:
 def _output(options: argparse.Namespace) -> str:
     if options.output is None:
         raise WorkbenchError("No file is named to write the report to; give one, such as report.html.")
-    check_file(options.output)
+    given = (options.name if Path(options.name).suffix else None, options.file)
+    check_files((options.output,), (*given, *(value for _, value in options.parameter)))
     return str(options.output)
 
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from workbench.cli.console import DONE, check_file
+from workbench.cli.console import DONE, check_files
 from workbench.cli.progress import progress
 from workbench.cli.show_replay import show_replay
 from workbench.errors import WorkbenchError
@@ -13,7 +13,7 @@ from workbench.study import Replayed, Scenario, paradigms_csv, timelines_csv
 
 def run_replay(options: argparse.Namespace) -> int:
     """Replay the load under each policy, and compare them."""
-    check_file(options.output)
+    check_files((options.output,), (options.query, options.rates, options.prices))
     scenario = Scenario(
         options.query,
         options.rates,

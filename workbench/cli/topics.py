@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workbench import units
 from workbench.cli import look
-from workbench.cli.console import DONE, check_file
+from workbench.cli.console import DONE, check_files
 from workbench.cli.progress import progress
 from workbench.workload import Dataset, Generator, nexmark, prepare
 from workbench.workload.kafka import Limits, Topic, capture, client_settings, fill, read_schema
@@ -16,7 +16,7 @@ from workbench.workload.kafka import Limits, Topic, capture, client_settings, fi
 
 def run_capture(options: argparse.Namespace) -> int:
     """Write a sample of a topic."""
-    check_file(options.file)
+    check_files((options.file,), (options.schema, options.client_config))
     topic, limits = Topic.parse(options.topic), Limits(options.rows, options.megabytes, options.seconds)
     schema = read_schema(options.schema) if options.schema else None
     settings = client_settings(options.client_config)

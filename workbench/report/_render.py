@@ -13,6 +13,7 @@ import nbformat
 
 from workbench import __version__
 from workbench.errors import WorkbenchError
+from workbench.files import write_whole
 from workbench.redaction import redacted
 from workbench.report.execution import UNREADABLE, Execution, Failure, execute, read_executed
 from workbench.report.html import export, fetched_urls
@@ -23,6 +24,7 @@ from workbench.views.style import STYLE
 
 _MINUTE = "%Y-%m-%d %H:%M UTC"
 _ANSWER = re.compile(r'<h2>(?:<span class="kind">[^<]*</span>)?([^<]+)</h2><p>[^<]*</p><p class="workbench-origin">')
+_READABLE = 0o644  # reports are made to be shared
 _BANNERS = frozenset({"papermill-error-cell-tag"})
 
 
@@ -85,8 +87,14 @@ def render(
     values = check(notebook, parameters)
     target = _checked(output)
     started = datetime.now(UTC)
-    with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
-        execution = execute(notebook, parameters, Path(folder), timeout_s)
+    try:
+        with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
+            execution = execute(notebook, parameters, Path(folder), timeout_s)
+    except OSError as error:
+        raise WorkbenchError(
+            f"The report cannot be run, for want of a place for temporary files: {error.strerror or error}. Make room "
+            "there, or set TMPDIR to another folder."
+        ) from error
     facts = (
         ("Rendered", started.strftime(_MINUTE)),
         *((f"Parameter {name}", _without_folder(value)) for name, value in values.items()),
@@ -138,7 +146,7 @@ def _finish(
             f"The report would load {elsewhere[0]} and so not work offline; "
             f"put it into {notebook.name} as a data: address or leave it out."
         )
-    _write(target, html)
+    write_whole(target, html, _READABLE)
     return Report(target, execution.failure.message if execution.failure else None)
 
 
@@ -181,28 +189,6 @@ def _card_output(failure: Failure) -> nbformat.NotebookNode:
     html = STYLE + card.heading_html()
     output: nbformat.NotebookNode = nbformat.v4.new_output("display_data", {"text/html": html})  # type: ignore[no-untyped-call]
     return output
-
-
-def _write(target: Path, text: str) -> None:
-    """Write next to the target and rename, so that no reader sees half a file."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as file:
-            part = Path(file.name)
-            try:
-                file.write(text)
-                file.close()
-                part.chmod(0o644)
-                part.replace(target)
-            except BaseException:
-                part.unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise WorkbenchError(
-            f"The report cannot be written to {target} ({error.strerror}); choose another path."
-        ) from error
 
 
 def _without_folder(value: object) -> str:

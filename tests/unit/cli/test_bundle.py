@@ -142,3 +142,22 @@ def test_what_cannot_be_done_is_one_line(folder, capsys, monkeypatch, arguments,
 def test_a_study_that_cannot_be_parsed_goes_in_as_it_is(folder, capsys):
     (folder / "broken.yaml").write_text("query: [\n")
     assert made(capsys, "--study", "broken.yaml")["study.yaml"] == "query: [\n"
+
+
+@pytest.mark.parametrize(
+    "text", [b"a: 2026-13-45\n", b"a: !!timestamp x\n", b"a: !!int x\n", b"a: 1\na: 2\n", b"- \xe9\n", b"[" * 5_000]
+)
+def test_a_study_that_is_none_goes_in_all_the_same(folder, capsys, text):
+    (folder / "broken.yaml").write_bytes(text)
+    assert made(capsys, "--study", "broken.yaml")["study.yaml"] == text.decode(errors="replace")
+
+
+def test_secrets_and_folders_of_a_study_are_replaced_wherever_they_are(folder, capsys):
+    (folder / "mine.yaml").write_text(
+        "password: correct horse hunter2xyz\nnested:\n  sasl.password: |\n    hunter2xyz\n"
+        "  files: [/home/me/hunter2xyz/orders.csv, s3a://bucket/orders]\n"
+    )
+    written = made(capsys, "--study", "mine.yaml")["study.yaml"]
+    assert "hunter2xyz" not in written
+    assert "orders.csv" in written
+    assert "s3a://bucket/orders" in written

@@ -1,5 +1,8 @@
 """Reports: checked parameters, a kernel of this interpreter, one offline file."""
 
+import os
+from pathlib import Path
+
 import html5lib
 import nbformat
 import pytest
@@ -180,6 +183,27 @@ def test_find_template(tmp_path):
         find_template("nothing")
     with pytest.raises(WorkbenchError, match=r"Next step: clone the repository"):
         template_folder(tmp_path)
+
+
+def test_a_link_and_a_device_stay_what_they_are(notebook, tmp_path):
+    link, page, device = tmp_path / "link.html", tmp_path / "page.html", tmp_path / "null"
+    link.symlink_to(page)
+    device.symlink_to(os.devnull)
+    for place in (link, device):
+        assert render(notebook("name"), {}, place).complete
+        assert place.is_symlink()
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert page.stat().st_mode & 0o777 == 0o644
+    assert Path(os.devnull).is_char_device()
+
+
+def test_no_room_for_temporary_files_is_said(notebook, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("workbench.report._render.execute", full)
+    with pytest.raises(WorkbenchError, match=r"No space left on device. Make room there, or set TMPDIR to another"):
+        render(notebook("name"), {}, tmp_path / "page.html")
 
 
 def test_output_must_be_writable(notebook, tmp_path):

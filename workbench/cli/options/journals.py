@@ -34,7 +34,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     pruned.add_argument("keys", nargs="*", metavar="KEY", help="also remove all measurements that begin so")
     pruned.add_argument(
-        "--before", type=date.fromisoformat, metavar="DATE", help="also remove those from before a day, as 2026-01-31"
+        "--before", type=_day, metavar="DATE", help="also remove those from before a day, as 2026-01-31"
     )
     pruned.add_argument(
         "--plans", nargs="+", default=[], metavar="FILE", help="plans whose measurements stay, next to the journal's"
@@ -42,6 +42,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     pruned.add_argument("--yes", action="store_true", help="remove it")
     for one in (listed, shown, compared, pruned):
         _shared(one, argparse.SUPPRESS, as_json=argparse.SUPPRESS)
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day; give one such as 2026-01-31") from None
 
 
 def _shared(parser: argparse.ArgumentParser, journal: str, *, as_json: object) -> None:

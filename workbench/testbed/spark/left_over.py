@@ -4,7 +4,7 @@ import os
 import shlex
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
@@ -46,9 +46,10 @@ def removal(found: Iterable[Path]) -> str:
     return " && ".join(f"{command} {shlex.join(paths)}" for command, paths in commands.items())
 
 
-def _places() -> tuple[Path, ...]:
-    shared = Path("/dev/shm")  # noqa: S108 - looked at only
-    return (Path(tempfile.gettempdir()), shared, _GROUPS, _GROUPS / "cpu", _GROUPS / "cpuacct")
+def _places() -> Iterator[Path]:
+    with suppress(FileNotFoundError):  # there may be no folder that can be written to
+        yield Path(tempfile.gettempdir())
+    yield from (Path("/dev/shm"), _GROUPS, _GROUPS / "cpu", _GROUPS / "cpuacct")  # noqa: S108 - looked at only
 
 
 def _commands() -> Iterable[str]:
