@@ -76,7 +76,12 @@ def test_what_an_input_comes_to_is_told_apart(monkeypatch):
 
     asked = {
         "answered": [say("fine"), say("not sustained", 1), say('{"name": "1e308, nan", "rate": 1e9}')],
-        "refused": [say("no such file", 2), say("The module raised MemoryError.", 2), say(f"{PRINTED}\nNo.", 2)],
+        "refused": [
+            say("no such file", 2),
+            say("The module raised MemoryError.", 2),
+            say(f"{PRINTED}\nNo.", 2),
+            say("run 1/40 · 2 slots\n" * 400 + "No.", 2),
+        ],
         "traceback": [lambda: 1 / 0, lambda: 70],
         "hang": [spin],
         "memory": [fill],
