@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from workbench.capacity import ConfigurationOptimizer, ResourceExplorer
 from workbench.capacity.explore import LEAST_RUNS, groups_of, minimal_first
@@ -90,7 +91,7 @@ def dry_run(
     if study.log is not None:  # it is read, and nothing is measured
         explored_log(study)
         return DryRun((), (1, 1), (0.0, 0.0))
-    journal = journal or Journal(os.devnull)
+    journal = journal or Journal(Path(os.devnull, "none"))  # where nothing can be recorded
     query, explorer, _ = prepare(study, journal, testbed=testbed, estimator=estimator, find=find)
     return replace(_listed(study, query, explorer, journal), doubt=_doubt(query))
 
