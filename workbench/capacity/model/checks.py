@@ -190,7 +190,7 @@ def _few_runs(points: np.ndarray, fewest: int, asked: Asked) -> ModelFinding | N
     return ModelFinding(
         "few runs",
         len(points),
-        f"The model rests on {_counted(len(points), 'run')} at {_counted(counts, 'slot count')}.",
+        f"The model rests on {units.some(len(points), 'run')} at {units.some(counts, 'slot count')}.",
         more.words,
         more.command,
     )
@@ -203,7 +203,7 @@ def _extrapolation(points: np.ndarray, slots: float, asked: Asked) -> ModelFindi
     return ModelFinding(
         "extrapolation",
         factor,
-        f"The plan has {units.number(factor, 2)} times the {_counted(points[:, 1].max(), 'slot')} measured.",
+        f"The plan has {units.number(factor, 2)} times the {units.some(round(points[:, 1].max()), 'slot')} measured.",
         "Deploy in steps, and observe the log of each."
         if asked.kind == "observed"
         else "Measure a larger budget if there is one, or deploy in steps and measure again.",
@@ -220,10 +220,10 @@ def _disagreement(own: str, answers: Mapping[str, float], points: np.ndarray, sl
         "forms disagree",
         spread,
         f"Models that fit the runs about equally well differ by {units.percent(spread)} of the prediction at "
-        f"{_counted(slots, 'slot')}: " + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked) + ".",
+        f"{units.some(round(slots), 'slot')}: " + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked) + ".",
         "Measure at more slots: the models differ only there."
         if slots > points[:, 1].max()
-        else f"Measure again at about {_counted(slots, 'slot')}: more runs there separate the models.",
+        else f"Measure again at about {units.some(round(slots), 'slot')}: more runs there separate the models.",
     )
 
 
@@ -278,7 +278,7 @@ def _memory_edge(model: Model, points: np.ndarray, slots: float, asked: Asked) -
     return ModelFinding(
         "memory at the edge",
         gain,
-        f"On {_counted(slots, 'slot')} the largest memory tried, {units.count(memory[-1])} MB, carries "
+        f"On {units.some(round(slots), 'slot')} the largest memory tried, {units.count(memory[-1])} MB, carries "
         f"{units.percent(gain, 1)} more than the second largest: the optimum may lie beyond.",
         more.words,
         more.command,
@@ -305,11 +305,7 @@ def _levels_off(model: Model) -> ModelFinding | None:
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {units.percent(law.levelling)} capacity levels off by {law.levelling_slots:,g} slots: "
+        f"With probability {units.percent(law.levelling)} capacity levels off by {units.count(law.levelling_slots, 'slots')}: "
         "slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )
-
-
-def _counted(number: float, what: str) -> str:
-    return f"{number:,g} {what}{'' if number == 1 else 's'}"
