@@ -220,7 +220,9 @@ def _disagreement(own: str, answers: Mapping[str, float], points: np.ndarray, sl
         "forms disagree",
         spread,
         f"Models that fit the runs about equally well differ by {units.percent(spread)} of the prediction at "
-        f"{units.some(round(slots), 'slot')}: " + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked) + ".",
+        f"{units.some(round(slots), 'slot')}: "
+        + ", ".join(f"{form} {units.rate(answer)}" for form, answer in ranked)
+        + ".",
         "Measure at more slots: the models differ only there."
         if slots > points[:, 1].max()
         else f"Measure again at about {units.some(round(slots), 'slot')}: more runs there separate the models.",
@@ -305,7 +307,8 @@ def _levels_off(model: Model) -> ModelFinding | None:
     return ModelFinding(
         "levels off",
         law.levelling,
-        f"With probability {units.percent(law.levelling)} capacity levels off by {units.count(law.levelling_slots, 'slots')}: "
+        f"With probability {units.percent(law.levelling)} capacity levels off by "
+        f"{units.count(law.levelling_slots, 'slots')}: "
         "slots that are added carry clearly less than those before.",
         "Measure at more slots, and look for skewed keys: a key that fills one task is not spread by more slots.",
     )
