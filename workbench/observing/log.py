@@ -107,6 +107,13 @@ def _no_progress(path: str | Path, number: int, error: Exception) -> WorkbenchEr
     )
 
 
+def _text(name: object) -> str:
+    """Give a name as it may be shown, empty if there is none."""
+    if not isinstance(name, str | None):
+        raise TypeError(f"a name is a {type(name).__name__}")
+    return shown(name or "")
+
+
 @dataclass
 class _Seen:
     """What is known of one query so far."""
@@ -147,9 +154,9 @@ class _Reading:
     def take(self, event: dict[str, Any]) -> None:
         kind = event["Event"].rsplit(".", 1)[-1].rsplit("$", 1)[-1]
         if kind == "SparkListenerLogStart":
-            self.spark = shown(event.get("Spark Version", ""))
+            self.spark = _text(event.get("Spark Version"))
         elif kind == "SparkListenerApplicationStart":
-            self.application = shown(event.get("App Name", ""))
+            self.application = _text(event.get("App Name"))
         elif kind == "SparkListenerEnvironmentUpdate":
             self.properties = {str(key): str(value) for key, value in (event.get("Spark Properties") or {}).items()}
         elif kind == "SparkListenerExecutorAdded":
@@ -161,7 +168,7 @@ class _Reading:
             self.executors.pop(str(event["Executor ID"]), None)
             self._note_cores(event)
         elif kind == "QueryStartedEvent":
-            self._of(event["id"]).name = shown(event.get("name") or "")
+            self._of(event["id"]).name = _text(event.get("name"))
             self.events.take(event)
         elif kind == "QueryIdleEvent":
             self._fired(self._of(str(event["id"])), str(event["runId"]), seconds_of(event["timestamp"]), found=False)

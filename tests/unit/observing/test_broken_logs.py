@@ -15,6 +15,8 @@ BROKEN = [
     {"Event": "x.QueryStartedEvent"},
     {"Event": "x.QueryTerminatedEvent", "exception": "y"},
     {"Event": "x.SparkListenerSQLExecutionStart", "executionId": 1},
+    {"Event": "SparkListenerLogStart", "Spark Version": 10**300},
+    {"Event": "SparkListenerApplicationStart", "App Name": 5},
     {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": [1]},
     *(
         {"Event": "x.QueryProgressEvent", "progress": told}
