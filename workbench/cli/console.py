@@ -45,18 +45,25 @@ def check_files(written: Iterable[str | None], read: Iterable[str | None] = ()) 
     written, read
         Files that the command writes, and those that it reads; None: not named.
     """
-    taken = {os.path.realpath(path) for path in read if path and "\0" not in path}
+    taken = {_place(path) for path in read if path}
     for path in written:
         check_file(path)
         if path is None or (Path(path).exists() and not Path(path).is_file()):  # a pipe can take several
             continue
-        place = os.path.realpath(path)
+        place = _place(path)
         if place in taken:
             raise WorkbenchError(
                 f"{path!r} would be overwritten, and the command needs it for something else as well. Choose another "
                 "place."
             )
         taken.add(place)
+
+
+def _place(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # it is no path, and refused where it is used
+        return path
 
 
 def check_name(path: str) -> None:

@@ -6,6 +6,7 @@ mean together only the steps of a notebook know; those of ours are asked.
 """
 
 import ast
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 from papermill import inspect_notebook
 
+from workbench.checks import shown
 from workbench.errors import WorkbenchError
 from workbench.observing import read_events
 from workbench.records import Measurement
@@ -33,6 +35,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "dict": (dict,),
 }
 _FILE = " file"
+_NO_TEXT = re.compile(r"[\0\ud800-\udfff]")  # the end of a path, and half a letter
 
 
 def _ask_papers(**asked: Any) -> object:  # noqa: ANN401 - the parameters of a notebook
@@ -129,6 +132,7 @@ def check(notebook: Path, parameters: Mapping[str, object]) -> dict[str, object]
         if name not in declared:
             raise WorkbenchError(_unknown(notebook, name, list(declared)))
         _check_type(notebook.name, declared[name], value)
+        _check_text(notebook.name, name, value)
     values = {name: parameters.get(name, one.default) for name, one in declared.items()}
     for name, value in values.items():
         _check_there(notebook.name, declared[name], value)
@@ -144,9 +148,18 @@ def _check_type(notebook: str, expected: Parameter, value: object) -> None:
     if not _fits(value, expected.kind) and not (value is None and may_miss):
         wanted = f"the path of a {expected.kind}" if expected.is_file else f"of type {expected.kind}"
         raise WorkbenchError(
-            f"Parameter {expected.name!r} of {notebook} is {value!r} ({type(value).__name__}); "
+            f"Parameter {expected.name!r} of {notebook} is {shown(value)} ({type(value).__name__}); "
             f"it must be {wanted}{' or None' if may_miss else ''}{_help(expected.help)}."
         )
+
+
+def _check_text(notebook: str, name: str, value: object) -> None:
+    """Refuse what no file holds and no path may be, in a text or in those of a list."""
+    for text in value if isinstance(value, list) else (value,):
+        if isinstance(text, str) and (odd := _NO_TEXT.search(text)):
+            raise WorkbenchError(
+                f"Parameter {name!r} of {notebook} is {shown(value)}, of which {odd[0]!r} is no text. Leave it out."
+            )
 
 
 def _check_there(notebook: str, expected: Parameter, value: object) -> None:

@@ -40,6 +40,15 @@ DAY, QUERY = str(DATA / "day.csv"), str(DATA / "placement.yaml")
             ("scaling", "x.html", "-p", "policies", "[static, 3]"),
             "is ['static', 3] (list); it must be of type list[str]",
         ),
+        (
+            ("capacity", "x.html", "-p", "study", "a\0"),
+            "'study' of capacity.ipynb is 'a\\x00', of which '\\x00' is no text",
+        ),
+        (
+            ("capacity", "x.html", "-p", "history", "\ud83d"),
+            "is '\\ud83d', of which '\\ud83d' is no text. Leave it out.",
+        ),
+        (("scaling", "x.html", "-p", "policies", str([3, *["ds2"] * 400])), "... (list); it must be of type list[str]"),
         (("scaling", "x.html", "-p", "restart_s", "inf"), "'restart_s' of scaling.ipynb is 'inf' (str); it must be"),
         (("capacity", "x.html"), "Parameter 'study' of capacity.ipynb must be given: path of the study's YAML file."),
         (("capacity", "x.html", "-p", "study", "weekly.yml"), "The study weekly.yml cannot be read"),
