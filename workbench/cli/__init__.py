@@ -114,7 +114,8 @@ def _carry_out(options: argparse.Namespace, asked: Sequence[str]) -> int:
             import_module(f"workbench.cli.{_MODULES[options.asked]}"), f"run_{options.asked}"
         )
         code = command(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # a query's module may have taken it away
+            sys.stdout.flush()
     except WorkbenchError as error:
         if hasattr(error, "__notes__"):  # a deployment failed: its logs are in the notes
             _kept_for_report(error, options, asked)

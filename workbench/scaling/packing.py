@@ -128,19 +128,17 @@ def _best_fit(
     workers: list[dict[str, int]] = []
     used: list[_Size] = []
     for name in sorted(demands, key=lambda name: -order(sizes[name])):
-        left = demands[name].tasks
+        left, size = demands[name].tasks, sizes[name]
+        fitting = iter(sorted((-sum(held), index) for index, held in enumerate(used) if _fits(held, size)))
         while left:
-            fitting = [(-sum(held), index) for index, held in enumerate(used) if _fits(held, sizes[name])]
-            if fitting:
-                _, chosen = min(fitting)
-            else:
-                chosen = len(workers)
+            _, chosen = next(fitting, (0.0, len(workers)))
+            if chosen == len(workers):
                 workers.append({})
                 used.append((0.0, 0.0))
             # The next equal task fits best here too, because this worker has become fuller.
-            while left and _fits(used[chosen], sizes[name]):
+            while left and _fits(used[chosen], size):
                 workers[chosen][name] = workers[chosen].get(name, 0) + 1
-                used[chosen] = (used[chosen][0] + sizes[name][0], used[chosen][1] + sizes[name][1])
+                used[chosen] = (used[chosen][0] + size[0], used[chosen][1] + size[1])
                 left -= 1
     return workers
 

@@ -46,6 +46,13 @@ def test_a_stream_that_is_closed_is_no_defect(closed):
     assert not Path("last-failure.json").exists()
 
 
+def test_a_module_of_yours_that_takes_the_output_away_is_no_defect(monkeypatch):
+    Path("mine.py").write_text("import sys\nsys.stdout = None\n\ndef mine(rows):\n    return rows\n")
+    shutil.copy(ROOT / "data" / "orders.csv", "orders.csv")
+    monkeypatch.setattr("sys.stdout", sys.stdout)
+    assert main(["init", "mine.py:mine", "orders.csv", "--output", "mine.yaml"]) == DONE
+
+
 def test_an_error_goes_nowhere_if_standard_error_is_closed():
     assert in_shell("$W journal show none --journal j.jsonl 2>&-") == (BAD_INPUT, "", "")
 

@@ -1,3 +1,5 @@
+import random
+
 import pytest
 
 from workbench.errors import WorkbenchError
@@ -31,6 +33,36 @@ def test_small_tasks_go_where_least_room_is_left():
         {"big": TaskDemand(1, 1500), "middle": TaskDemand(1, 1000), "small": TaskDemand(1, 500)}, TASK_MANAGER
     )
     assert packing.counts == {"big": (1, 0), "middle": (0, 1), "small": (1, 0)}
+
+
+def one_by_one(demands, order):
+    """Put each task where least room is left: the counts of the workers."""
+    workers = []
+    for name in sorted(demands, key=lambda name: -order(demands[name])):
+        size = demands[name].cpus / 4, demands[name].memory_mb / 2048
+        for _ in range(demands[name].tasks):
+            fitting = [one for one in workers if one[0] + size[0] <= 1 and one[1] + size[1] <= 1]
+            chosen = max(fitting, key=lambda one: one[0] + one[1], default=None)
+            if chosen is None:
+                workers.append(chosen := [0.0, 0.0])
+            chosen[:] = chosen[0] + size[0], chosen[1] + size[1]
+    return len(workers)
+
+
+def test_as_few_workers_as_when_tasks_are_placed_one_by_one():
+    orders = (
+        lambda one: max(one.cpus / 4, one.memory_mb / 2048),
+        lambda one: one.cpus / 4 + one.memory_mb / 2048,
+        lambda one: one.memory_mb,
+        lambda one: one.cpus,
+    )
+    chance = random.Random(0)
+    for _ in range(100):  # sizes are powers of two, so that sums are exact
+        demands = {
+            str(n): TaskDemand(chance.randint(0, 30), 2.0 ** chance.randint(6, 11), 2.0 ** chance.randint(-3, 2))
+            for n in range(5)
+        }
+        assert pack_tasks(demands, TASK_MANAGER).workers == min(one_by_one(demands, order) for order in orders)
 
 
 def test_nothing_to_pack():
