@@ -9,6 +9,7 @@ three sizes. A size that takes longer than the limit, or more than 8 GB, ends it
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -332,8 +333,9 @@ def peak_mb():
     pids = [os.getpid(), *(one.pid for one in psutil.Process().children(recursive=True))]
     kilobytes = 0
     for pid in pids:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        kilobytes += int(status.split("VmHWM:")[1].split()[0])
+        with contextlib.suppress(FileNotFoundError, IndexError):  # it has ended meanwhile, or nobody has asked how
+            status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+            kilobytes += int(status.split("VmHWM:")[1].split()[0])
     return kilobytes / 1024
 
 
