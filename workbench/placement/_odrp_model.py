@@ -17,6 +17,7 @@ from workbench.placement.plan import Counts
 
 _SCALE = 1000.0  # CBC prints its bound with three decimals
 _ROUNDED = 1e-6
+_VARIABLES = 100_000  # of a programme; half a million take gigabytes and half a minute before CBC begins
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,12 @@ class Replication:
     slots: int
     link_delay_s: float
     outage: float
+
+    @property
+    def variables(self) -> int:
+        """Most variables of the programme: where how many replicas are, and for each edge how many meet."""
+        here = [sum(min(p, self.slots) + 1 for p in times) for times in self.execution]
+        return self.workers * (sum(here) + sum(here[i] for i, _ in self.edges))
 
     def values(self, counts: Counts) -> Objectives:
         """Work out what a plan is worth: `counts`, shape (operators, workers)."""
@@ -134,6 +141,11 @@ def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> t
     the sum over the workers of (share of i there) x (share of j there); the first share takes few values f, each with
     an indicator, so the product becomes f x v with v at most the indicator and at most the second share.
     """
+    if query.variables > _VARIABLES:
+        raise WorkbenchError(
+            f"ODRP's programme would have {query.variables:,} variables; at most {_VARIABLES:,} are solved. Use fewer "
+            "workers, slots or edges, or another method."
+        )
     programme = pulp.LpProblem("odrp", pulp.LpMinimize)
     size = [
         {p: programme.add_variable(f"size_{i}_{p}", cat=pulp.LpBinary) for p in times}
@@ -156,10 +168,8 @@ def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> t
         for p, chosen in sizes.items():
             programme += pulp.lpSum(k * x for (q, _, k), x in places.items() if q == p) == p * chosen
             for w in range(query.workers):
-                programme += pulp.lpSum(x for (q, v, _), x in places.items() if (q, v) == (p, w)) == chosen
-    used = [
-        pulp.lpSum(k * x for places in here for (_, v, k), x in places.items() if v == w) for w in range(query.workers)
-    ]
+                programme += pulp.lpSum(places[p, w, k] for k in range(min(p, query.slots) + 1)) == chosen
+    used = _used(query.workers, here)
     for slots in used:
         programme += slots <= query.slots
     for fuller, emptier in pairwise(used):  # workers are equal: take them in this order
@@ -219,12 +229,13 @@ def _local(
 ) -> pulp.LpAffineExpression:
     """Share of the pairs of tasks of two operators that share a worker; more of it is never worse."""
     local = []
+    there, here = (_by_worker(places, workers) for places in (downstream, upstream))
     for w in range(workers):
-        other = pulp.lpSum(k / p * x for (p, v, k), x in downstream.items() if v == w)
+        other = pulp.lpSum(share * x for share, x in there[w])
         by_share: dict[float, list[pulp.LpVariable]] = {}
-        for (p, v, k), x in upstream.items():
-            if v == w and k > 0:
-                by_share.setdefault(k / p, []).append(x)
+        for share, x in here[w]:
+            if share > 0:
+                by_share.setdefault(share, []).append(x)
         products = []
         for number, (share, indicators) in enumerate(sorted(by_share.items())):
             product = programme.add_variable(f"local_{name}_{w}_{number}", lowBound=0)
@@ -233,6 +244,27 @@ def _local(
             local.append(share * product)
         programme += pulp.lpSum(products) <= other
     return pulp.lpSum(local)
+
+
+def _used(
+    workers: int, here: Sequence[Mapping[tuple[int, int, int], pulp.LpVariable]]
+) -> list[pulp.LpAffineExpression]:
+    """Give the slots in use on each worker."""
+    terms: list[list[pulp.LpAffineExpression]] = [[] for _ in range(workers)]
+    for places in here:
+        for (_, w, k), x in places.items():
+            terms[w].append(k * x)
+    return [pulp.lpSum(slots) for slots in terms]
+
+
+def _by_worker(
+    places: dict[tuple[int, int, int], pulp.LpVariable], workers: int
+) -> list[list[tuple[float, pulp.LpVariable]]]:
+    """Give the shares of an operator's replicas that may be on each worker, each with its variable."""
+    found: list[list[tuple[float, pulp.LpVariable]]] = [[] for _ in range(workers)]
+    for (p, w, k), x in places.items():
+        found[w].append((k / p, x))
+    return found
 
 
 def _run(programme: pulp.LpProblem, timeout_s: float | None) -> float:

@@ -19,6 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from workbench import bounds
 from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 from workbench.placement.given import Asked, PlacementInput
@@ -93,6 +94,11 @@ def _query(asked: Asked, query: object, of: str, cluster: _Cluster, factor: floa
                 raise WorkbenchError(
                     f"{asked.what}: {load} of operator {title!r} is {shown(value)}; give a number below 1e308."
                 )
+            if value > bounds.NUMBER:
+                raise WorkbenchError(
+                    f"{asked.what}: {load} of operator {title!r} is {shown(value)}; it must be at most "
+                    f"{bounds.NUMBER:g}."
+                )
             loads[load][title] = value * factor
     edges = query.get("edges", [])
     if not (
@@ -136,6 +142,11 @@ def _above(asked: Asked, document: Mapping[str, Any], key: str) -> float:
     value: Any = document.get(key)
     if not finite(value) or value <= 0:
         raise WorkbenchError(f"{asked.what}: {key} is {shown(value)}; it must be a finite number above 0.")
+    most = bounds.RATE if key == "rate" else bounds.NUMBER
+    if not bounds.LEAST_NUMBER <= value <= most:
+        raise WorkbenchError(
+            f"{asked.what}: {key} is {shown(value)}; it must be at least {bounds.LEAST_NUMBER:g} and at most {most:g}."
+        )
     return float(value)
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from workbench import bounds
 from workbench.checks import finite, shown
 from workbench.errors import WorkbenchError
 from workbench.placement._planned import measurement_from, plan_from
@@ -45,6 +46,8 @@ def read_placement_input(
     what = f"The placement input {os.fspath(path)}"
     if rate is not None and not (finite(rate) and rate > 0):
         raise WorkbenchError(f"The rate to place for is {shown(rate)}; give a finite number above 0, in records/s.")
+    if rate is not None and rate > bounds.RATE:
+        raise WorkbenchError(f"The rate to place for is {shown(rate)}; it must be at most {bounds.RATE:g} records/s.")
     text = read_text(path, what)
     try:
         document = parse_yaml(text) if Path(path).suffix in {".yaml", ".yml"} else parse_json(text, by_hand=True)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench import units
-from workbench.checks import integer, whole
+from workbench.checks import integer, shown, whole
 from workbench.dataflow import Dataflow, OperatorProfile, Partitioning
 from workbench.errors import WorkbenchError
 from workbench.placement._checks import (
@@ -128,12 +128,15 @@ class PlacementProblem:
 
     def _link(self, edge: Edge) -> Link:
         if not isinstance(edge, tuple | list) or len(edge) not in {2, 3}:
-            raise WorkbenchError(f'Edge {edge!r} is not (upstream, downstream) or (upstream, downstream, "forward").')
+            raise WorkbenchError(
+                f'Edge {shown(edge)} is not (upstream, downstream) or (upstream, downstream, "forward").'
+            )
         upstream, downstream = (self._position(end, edge) for end in edge[:2])
         partitioning = cast("Partitioning", edge[2] if len(edge) == 3 else "shuffle")
         if partitioning not in get_args(Partitioning):
             raise WorkbenchError(
-                f"Edge {edge!r} has partitioning {partitioning!r}; use one of {', '.join(get_args(Partitioning))}."
+                f"Edge {shown(edge)} has partitioning {shown(partitioning)}; "
+                f"use one of {', '.join(get_args(Partitioning))}."
             )
         if partitioning == "forward" and self.parallelism[upstream] != self.parallelism[downstream]:
             warnings.warn(
@@ -152,7 +155,8 @@ class PlacementProblem:
         if position is not None and 0 <= position < len(self.operators):
             return position
         raise WorkbenchError(
-            f"Edge {tuple(edge)!r} names the unknown operator {end!r}; the operators are {', '.join(self.operators)}."
+            f"Edge {shown(tuple(edge))} names the unknown operator {shown(end)}; "
+            f"the operators are {', '.join(self.operators)}."
         )
 
     @classmethod

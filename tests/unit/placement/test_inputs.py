@@ -92,6 +92,10 @@ def operators(**changed):
         (without(workers=0), r"workers is 0; it must be a whole number of at least 1"),
         (without(workers=2.5), r"workers is 2.5; it must be a whole number"),
         (without(rate=0), r"rate is 0; it must be a finite number above 0"),
+        (without(rate=1e300), r"rate is 1e\+300; it must be at least 1e-30 and at most 1e\+15"),
+        (without(worker={"net": 5e-324}), r"net is 5e-324; it must be at least 1e-30 and at most 1e\+18"),
+        (without(operators=operators(C={"tasks": 1, "cpu": 1e40})), r"cpu of operator 'C' is 1e\+40; it must be"),
+        (without(edges=[["A"] * 500]), r"Edge .{60,80}\.\.\. is not \(upstream"),
         (without(worker={"disk": 3}), r"unknown key 'disk' of the worker; known are cpus, io, net"),
         (without(speed=[1, 1]), r"unknown key 'speed'; known are edges, operators"),
         (without(speeds=[1, "x"]), r"speeds is \[1, 'x'\]; it must be a list of numbers"),
@@ -131,6 +135,11 @@ def test_yaml_nested_too_deeply_is_refused(tmp_path):
 def test_the_rate_is_named_where_it_is_wrong(tmp_path, rate):
     with pytest.raises(WorkbenchError, match=r"^The rate to place for is .*; give a finite number above 0"):
         read_placement_input(written(tmp_path, PROBLEM), rate=rate)
+
+
+def test_a_rate_beyond_all_bounds_is_refused(tmp_path):
+    with pytest.raises(WorkbenchError, match=r"is 1e\+300; it must be at most 1e\+15 records/s"):
+        read_placement_input(written(tmp_path, PROBLEM), rate=1e300)
 
 
 def test_a_plan_is_placed_on_its_own_workers(planned):

@@ -208,6 +208,11 @@ def test_bad_input_is_named(more, message):
         odrp(CHAIN, profiles(CHAIN), RATE, 2, 4, **more)
 
 
+def test_a_programme_that_is_too_large_is_refused_before_it_is_made():
+    with pytest.raises(WorkbenchError, match=r"would have 1,[0-9,]+ variables; at most 100,000 are solved. Use fewer"):
+        odrp(CHAIN, profiles(CHAIN), RATE, 5_000, 8)
+
+
 def test_missing_profiles_and_weights_of_nothing_are_refused():
     with pytest.raises(WorkbenchError, match=r"'map' of dataflow 'chain' has no profile; those given are source"):
         odrp(CHAIN, {"source": PROFILES["source"]}, RATE, 2, 4)

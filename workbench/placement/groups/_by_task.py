@@ -5,6 +5,7 @@ for the first); line 7 passes the last node; two nodes are fused only if they di
 placed is skipped; the order of pairs within a pair of groups, which the paper leaves open, is a parameter.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
@@ -36,7 +37,7 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
     nodes = Nodes(capacity)
     tasks = _Tasks(job, nodes)
     order = sorted(range(len(nodes.free)), key=lambda node: -nodes.capacity[node])
-    current = 0
+    current, fits_nowhere = 0, math.inf  # rooms only shrink, so a cost that fitted nowhere never will
     aside: list[_Task] = []
     for edge in job.by_priority("imc"):
         for pair in _pairs(job, edge[0], edge[1], "row"):
@@ -46,9 +47,12 @@ def naive(job: Job, capacity: Sequence[float]) -> GroupAllocation:
                 tasks.place_or_set_aside(new, partner, aside)
             elif new:
                 cost = job.task_cost[edge[0]] + job.task_cost[edge[1]]
-                fitting = (at for at in range(current, len(order)) if nodes.fits(order[at], cost))
-                found = next(fitting, None)
-                current = current if found is None else found
+                rest = range(current if cost < fits_nowhere else len(order), len(order))
+                found = next((at for at in rest if nodes.fits(order[at], cost)), None)
+                if found is None:
+                    fits_nowhere = min(fits_nowhere, cost)
+                else:
+                    current = found
                 tasks.place_or_set_aside(new, None if found is None else order[found], aside)
     for task in (*aside, *tasks.all()):
         if tasks.node(task) is None:
