@@ -165,9 +165,10 @@ def odrp(
                 f"{', '.join(profiles) or 'none'}."
             )
     sizes = _sizes(names, workers, slots, most, fixed or {})
-    consumers = Counter(edge.upstream for edge in dataflow.edges)
+    links = dict.fromkeys((edge.upstream, edge.downstream) for edge in dataflow.edges)
+    consumers = Counter(upstream for upstream, _ in links)
     query = Replication(
-        tuple((names.index(e.upstream), names.index(e.downstream)) for e in dataflow.edges if e.upstream in names),
+        tuple((names.index(upstream), names.index(downstream)) for upstream, downstream in links if upstream in names),
         tuple(_execution(profiles[name].cpu_s, arriving[name], sizes[name], congestion) for name in names),
         tuple(arriving[name] * profiles[name].output_bytes / max(1, consumers[name]) for name in names),
         workers,

@@ -208,6 +208,12 @@ def test_bad_input_is_named(more, message):
         odrp(CHAIN, profiles(CHAIN), RATE, 2, 4, **more)
 
 
+def test_edges_between_the_same_operators_are_one_in_the_programme():
+    often = Dataflow("chain", CHAIN.operators, (*CHAIN.edges, *[CHAIN.edges[1]] * 20_000))
+    found = odrp(often, profiles(CHAIN), RATE, 2, 4, fixed={"source": 1, "map": 2, "sink": 1})
+    assert found.problem.parallelism == (1, 2, 1)
+
+
 def test_a_programme_that_is_too_large_is_refused_before_it_is_made():
     with pytest.raises(WorkbenchError, match=r"would have 1,[0-9,]+ variables; at most 100,000 are solved. Use fewer"):
         odrp(CHAIN, profiles(CHAIN), RATE, 5_000, 8)
