@@ -91,8 +91,9 @@ def collect(journal: Path, study: Path | None = None) -> tuple[Part, ...]:
     named = study or _study_of(failure)
     if named is not None:
         parts.append(Part("study.yaml", "the study, with the last parts of its paths", _study(named)))
-    if journal.is_file():  # a pipe or a device may never end
-        parts.append(Part("journal-end.jsonl", f"the last {_MOST_LINES} lines of the journal", _end_of(journal)))
+    with suppress(OSError):
+        if journal.is_file():  # a pipe or a device may never end
+            parts.append(Part("journal-end.jsonl", f"the last {_MOST_LINES} lines of the journal", _end_of(journal)))
     return tuple(Part(part.name, part.what, anonymous(part.text)) for part in parts)
 
 

@@ -133,7 +133,7 @@ class Journal:
                 f"An entry of kind {kind!r} cannot be written to {self.path}: {error}. Allowed are texts, finite "
                 "numbers, true, false, null, lists and mappings with text keys; convert the rest first."
             ) from error
-        new = not self.path.exists()
+        new = not self._exists()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -171,7 +171,7 @@ class Journal:
         WorkbenchError
             When a line before the last is corrupt, or a line is of another version.
         """
-        if not self.path.exists():
+        if not self._exists():
             return ()
         if key is not None:
             return tuple(entry for entry in self._of(key) if kind is None or entry.kind == kind)
@@ -212,7 +212,7 @@ class Journal:
 
     def lines(self) -> tuple[Line, ...]:
         """Finished lines in order, with their sizes; see `entries`."""
-        if not self.path.exists():
+        if not self._exists():
             return ()
         with self._locked("rb", fcntl.LOCK_SH) as handle:
             return tuple(line for _, line in self._read(handle.read()))
@@ -230,7 +230,7 @@ class Journal:
         WorkbenchError
             When the file cannot be read, or a new one cannot be written: it then stays as it was.
         """
-        if not self.path.exists():
+        if not self._exists():
             return ()
         with self._locked("r+b", fcntl.LOCK_EX) as handle:
             found = self._read(handle.read())
@@ -259,13 +259,13 @@ class Journal:
         WorkbenchError
             When it is there and may not be.
         """
-        if self.path.exists():
+        if self._exists():
             with self._locked("a+b", fcntl.LOCK_SH):
                 pass
 
     @contextmanager
     def _locked(self, mode: str, lock: int) -> Iterator[IO[bytes]]:
-        if self.path.exists() and not self.path.is_file():  # a pipe or a device may never end
+        if self._exists() and not self.path.is_file():  # a pipe or a device may never end
             raise JournalError(
                 f"The journal {self.path} is no file that keeps what is written. Choose another file.",
                 settings=("journal",),
@@ -281,6 +281,15 @@ class Journal:
             raise JournalError(
                 f"The journal {self.path} cannot be read or written: {error.strerror}. What is in it stays. Make room, "
                 "restore the permission, or choose another file.",
+                settings=("journal",),
+            ) from error
+
+    def _exists(self) -> bool:
+        try:
+            return self.path.exists()
+        except OSError as error:  # its name is too long, or its folder is not ours
+            raise JournalError(
+                f"The journal {self.path} cannot be read or written: {error.strerror}. Choose another file.",
                 settings=("journal",),
             ) from error
 

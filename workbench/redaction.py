@@ -12,7 +12,7 @@ HIDDEN = "***"
 _WORDS = (
     r"(?i:passw(?:or)?d|passphrase|secret|token|credential|jaas|oauth|authorization|"
     r"(?:api|access|account|private|shared|encryption|signing|sas|keystore)[._-]?key|key[._-]?pem|"
-    r"(?:access|amz)[._-]?signature|(?<=[?&])sig|(?<=[a-z0-9][_.])(?:pass|pwd))"
+    r"(?:access|amz)[._-]?signature|(?<=[?&])sig|(?:db|sql|user|smtp|ftp|ssl|pg|redis|ldap|proxy|admin|root)[_.](?:pass|pwd)(?![a-z0-9_]))"
 )
 _NAME = re.compile(rf"{_WORDS}s?(?![a-z])")  # tokenize is none, secretKey is one
 _PART = r"[\w.\[\]-]{0,80}"  # of a setting's name, before and after the word
@@ -30,8 +30,8 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:(?!-----)[\s\S]){0,40000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?"
 )
 _BEARER = re.compile(r"(?P<name>\bbearer\s)[\w.~+/=-]{8,}", re.IGNORECASE)
-_LOGIN = re.compile(
-    r"(?P<name>://)(?:[^\s/@:\"'<>]{0,100}:(?!\d{1,5}(?:[/?#,]|$))[^\s\"'<>]{0,400}"  # AWS's keys have slashes
+_LOGIN = re.compile(  # AWS's keys have slashes; C:/ is a drive
+    r"(?P<name>://)(?![A-Za-z]:/)(?:[^\s/@:\[\"'<>]{0,100}:(?!\d{1,5}(?:[/?#,]|$))[^\s\"'<>]{0,400}"
     r"|(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)[^\s/@\"'<>]{1,500})@"  # Azure's container is no login
 )
 _OF_NO_SECRET = re.compile(r"_(?:file|path|dir|folder|home|url|type|name|mode)$", re.IGNORECASE)

@@ -35,7 +35,7 @@ _LARGEST = 1e25  # number of an answer
 _LONGEST_MESSAGE = 3_000  # characters of standard error but for what it says while it works
 PRINTED = "x" * 100_000
 """What a fuzzed module prints, which is no message."""
-_PROGRESS = re.compile(r"^(?:\[ *\d+ s\]|run \d+/\d+ ·) .*\n", re.MULTILINE)
+_PROGRESS = re.compile(r"^(?:\[ *\d+ s\]|run \d+(?:/| of at most )\d+ ·) .*\n", re.MULTILINE)
 _ENDLESS = re.compile(r"(?:\d,?){130}")
 _DIGITS, _NAN = (
     re.compile(r"\d{25}|e\+[1-9]\d\d", re.IGNORECASE),

@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.journal import Entry, Journal, _last_lines
+from workbench.journal import Entry, Journal, JournalError, _last_lines
 from workbench.reading import parse_json
 
 
@@ -209,6 +209,13 @@ def test_a_file_that_was_replaced_or_cut_is_read_again(journal, tmp_path):
     (tmp_path / "other").write_bytes(lines[2] + lines[1])
     (tmp_path / "other").rename(journal.path)
     assert [entry.data for entry in journal.entries(key="a")] == [2, 1]
+
+
+def test_a_name_that_no_file_can_have_is_refused():
+    endless = Journal("x" * 300)
+    for use in (endless.entries, endless.lines, endless.check, lambda: endless.append("probe", "q", {})):
+        with pytest.raises(JournalError, match=r"cannot be read or written: File name too long. Choose another file"):
+            use()
 
 
 def test_a_corrupt_line_is_refused_without_reading_what_follows(journal):

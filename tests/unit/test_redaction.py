@@ -106,3 +106,16 @@ def test_a_secret_that_begins_with_another_is_replaced_whole(monkeypatch):
 def test_a_secret_of_the_environment_is_replaced_as_it_is_written(monkeypatch, written):
     monkeypatch.setenv("MY_SECRET", 'a\nb\\c"d hunter2xyz')
     assert "hunter2xyz" not in redacted(written({"x": os.environ["MY_SECRET"]}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first_pass=True n_pass: 3",
+        "num_pass_rate=3",
+        "hdfs://[::1]:8020/user/me@x",
+        "file://C:/Users/me@corp/data.csv",
+    ],
+)
+def test_what_only_looks_like_a_password_or_a_login_stays(text):
+    assert redacted(text) == text

@@ -143,8 +143,8 @@ def solve(query: Replication, weights: Objectives, timeout_s: float | None) -> t
     """
     if query.variables > _VARIABLES:
         raise WorkbenchError(
-            f"ODRP's programme would have {query.variables:,} variables; at most {_VARIABLES:,} are solved. Use fewer "
-            "workers, slots or edges, or another method."
+            f"ODRP's programme would have up to {query.variables:,} variables; at most {_VARIABLES:,} are solved. Use "
+            "fewer workers, slots or edges, or another method."
         )
     programme = pulp.LpProblem("odrp", pulp.LpMinimize)
     size = [

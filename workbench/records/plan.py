@@ -32,6 +32,7 @@ from workbench.records.spark_settings import ENVIRONMENT_PYTHON, MEASURED, as_en
 VERSION = 2
 _DERIVED = ("version", "spark_conf", "kubernetes", "spark_submit", "job")
 _SHOWN_S = 0.005
+_CLEARLY = 1.05  # times the slots measured, from which on two digits say that it is more
 _LIMITS = {
     "driver": "the driver's fixed work: a longer trigger interval would help, more slots would not",
     "driver, per task": "what tasks cost the driver: fewer partitions would help",
@@ -241,7 +242,8 @@ class CapacityPlan:
         """How far its slots are beyond those measured, in words; empty where they are not."""
         if self.extrapolation <= 1:
             return ""
-        return f"{units.number(self.extrapolation, 2)} times the largest slot count measured"
+        digits = 2 if self.extrapolation >= _CLEARLY else 3
+        return f"{units.number(self.extrapolation, digits)} times the largest slot count measured"
 
     def sentence(self) -> str:
         """One sentence: the answer."""

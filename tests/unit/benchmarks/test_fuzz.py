@@ -80,7 +80,7 @@ def test_what_an_input_comes_to_is_told_apart(monkeypatch):
             say("no such file", 2),
             say("The module raised MemoryError.", 2),
             say(f"{PRINTED}\nNo.", 2),
-            say("run 1/40 · 2 slots\n" * 400 + "No.", 2),
+            say("run 1 of at most 40 · 2 slots\n" * 400 + "No.", 2),
         ],
         "traceback": [lambda: 1 / 0, lambda: 70],
         "hang": [spin],

@@ -129,6 +129,14 @@ def test_a_file_that_the_command_needs_is_not_overwritten(tmp_path, capsys, argu
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_file_that_the_study_names_is_not_overwritten(capsys):
+    Path("day.csv").write_text("time_s,rate_per_s\n0,1000\n60,2000\n")
+    Path("study.yaml").write_text(f"{STUDY}day: day.csv\n")
+    assert main(["plan", "study.yaml", "--report", "day.csv"]) == BAD_INPUT
+    assert "'day.csv' would be overwritten" in capsys.readouterr().err
+    assert Path("day.csv").read_text().startswith("time_s")
+
+
 def test_a_name_that_no_plan_can_hold_is_refused_before_anything_runs(capsys):
     Path("st\udcff.yaml").write_text(STUDY)
     for arguments in (["st\udcff.yaml", "--journal", "j.jsonl"], ["study.yaml", "--journal", "j\udcff.jsonl"]):

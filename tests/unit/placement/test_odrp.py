@@ -215,7 +215,9 @@ def test_edges_between_the_same_operators_are_one_in_the_programme():
 
 
 def test_a_programme_that_is_too_large_is_refused_before_it_is_made():
-    with pytest.raises(WorkbenchError, match=r"would have 1,[0-9,]+ variables; at most 100,000 are solved. Use fewer"):
+    with pytest.raises(
+        WorkbenchError, match=r"would have up to 1,[0-9,]+ variables; at most 100,000 are solved. Use fewer"
+    ):
         odrp(CHAIN, profiles(CHAIN), RATE, 5_000, 8)
 
 
