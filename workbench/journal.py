@@ -61,7 +61,7 @@ class _Places:
         return handle.read(len(line)) == line
 
 
-def _ends(handle: IO[bytes]) -> bool:
+def _only_line_ends(handle: IO[bytes]) -> bool:
     """Whether nothing but ends of lines follows."""
     return not any(piece.strip(b"\n") for piece in iter(lambda: handle.read(_PIECE), b""))
 
@@ -201,7 +201,7 @@ class Journal:
                 try:
                     entry = self._parse(line, places.lines + 1)
                 except WorkbenchError:
-                    if self._finished(line) == 0 and _ends(handle):
+                    if self._finished(line) == 0 and _only_line_ends(handle):
                         return  # torn
                     raise
                 if isinstance(entry.key, str):

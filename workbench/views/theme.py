@@ -156,8 +156,8 @@ def fit(drawn: go.Figure, width: int, height: int) -> go.Figure:
 def untitled(drawn: go.Figure) -> go.Figure:
     """Return the figure without its title, and as much lower, for a place that says the finding above it."""
     bare = go.Figure(drawn)
-    if bare.layout.title.text:
-        top = bare.layout.margin.t or bare.layout.template.layout.margin.t
+    top = bare.layout.margin.t or bare.layout.template.layout.margin.t
+    if bare.layout.title.text and top and bare.layout.height:  # as `figure` makes them; others keep their title
         room = min(top - _LEAST_ABOVE, _title_room(bare))
         bare.update_layout(title=None, margin_t=top - room, height=bare.layout.height - room)
     return bare

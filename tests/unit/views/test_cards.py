@@ -3,6 +3,7 @@
 from urllib.parse import unquote
 
 import html5lib
+import plotly.graph_objects as go
 import pytest
 
 from workbench.views import theme
@@ -98,6 +99,11 @@ def test_a_chart_has_no_title_for_its_card_says_the_finding(card):
     assert not layout["title"]
     assert layout["height"] == titled.height - 50
     assert layout["margin"]["t"] >= 16
+
+
+def test_a_chart_of_your_own_keeps_its_title():
+    layout = chart(go.Figure(layout={"title": {"text": "mine"}}))["application/vnd.plotly.v1+json"]["layout"]
+    assert layout["title"]["text"] == "mine"
 
 
 def test_show_displays_heading_figure_table(card, monkeypatch):
