@@ -5,7 +5,7 @@ import random
 
 from workbench.dataflow import Budget, SlotProfile
 from workbench.metrics import Batch, Observation, OperatorMetrics
-from workbench.records import Measurement, MstEstimate, Probe
+from workbench.records import Machine, Measurement, MstEstimate, Probe
 
 SCAN = {"name": "1 scan", "fixed_s": 0.05, "per_row_s": 8e-6}
 STATE = {"name": "2 aggregate", "fixed_s": 0.2, "per_row_s": 4e-5, "scale": 3.0, "power": 0.8, "state": True}
@@ -15,19 +15,23 @@ class Engine:
     """Micro-batches: a driver's seconds, then the stages one after the other, in waves."""
 
     def __init__(self, *, stages=(SCAN, STATE), driver_s=0.15, driver_task_s=0.004, noise=0.0, seed=1, contention=0.0,
-                 topic=None):  # fmt: skip
+                 loses=0.0, topic=None):  # fmt: skip
         self.stages, self.driver_s, self.driver_task_s = stages, driver_s, driver_task_s
         self.noise, self.draw, self.contention = noise, random.Random(seed), contention
+        self.loses = loses  # exponent of the slots by which they slow each other down
         self.topic = topic  # its partitions, which the source has whatever is asked of it
 
     def batch_s(self, rows, slots, partitions, speed=1.0):
-        slower = 1 + self.contention * (slots - 1) ** 2
+        slower = self.slower(slots)
         counts = [self.tasks_of(stage, partitions) for stage in self.stages]
         spent = sum(
             math.ceil(count / slots) * self.task_s(stage, rows / count)
             for stage, count in zip(self.stages, counts, strict=True)
         )
         return self.driver_s + self.driver_task_s * sum(counts) + spent * slower / speed
+
+    def slower(self, slots):
+        return (1 + self.contention * (slots - 1) ** 2) * slots**self.loses
 
     def tasks_of(self, stage, partitions):
         return partitions if stage.get("state") else self.topic or partitions
@@ -68,7 +72,7 @@ class Engine:
         speed = math.exp(self.draw.gauss(0, self.noise))
         rows = share * self.rate(slots, partitions, interval_s, speed) * interval_s
         took = self.batch_s(rows, slots, partitions, speed)
-        slower = 1 + self.contention * (slots - 1) ** 2
+        slower = self.slower(slots)
         operators = []
         for stage in self.stages:
             count = self.tasks_of(stage, partitions)
@@ -87,7 +91,8 @@ class Engine:
         phase = "reading" if share >= 1 else "probe"
         return Probe(number, phase, math.inf, 1, seen, partitions=own, steady=True)
 
-    def run(self, slots, interval_s=2.0, *, divided=(), loads=(), cpus=0.2, memory_mb=1024):
+    def run(self, slots, interval_s=2.0, *, divided=(), loads=(), cpus=0.2, memory_mb=1024,
+            machine=None):  # fmt: skip
         """A measurement with two rounds of readings, `divided` by other partitions, and at `loads`."""
         probes = tuple(self.probe(slots, slots, interval_s, number=n) for n in (1, 2))
         rates = [one.observation.batches[1].records / one.observation.batches[1].duration_s for one in probes]
@@ -102,6 +107,7 @@ class Engine:
             testbed="Spark",
             started_at="2026-11-25T12:00:00+00:00",
             testbed_kind="spark",
+            machine=machine or Machine(),
             load_curve=tuple(self.probe(slots, slots, interval_s, share) for share in loads),
             divided=tuple(self.probe(slots, count, interval_s, own=count) for count in divided),
         )

@@ -18,6 +18,10 @@ families of systems, found by expectation and maximisation over the law's own ev
 (``python benchmarks/families.py weights``). Each family counts by the square root of its curves. Workers and cores are
 drawn towards their common weights as much as three curves do. ``python benchmarks/families.py`` reports how often the
 intervals hold in families that the weights have not seen. The shapes themselves were chosen with all curves at hand.
+
+Where slots are shares of the cores of one worker, more of them are no more workers until its cores are given away: the
+quota's periods run as many threads at once on the same cores, however few the slots, and nothing else is shared that
+was not. What published systems lose begins, in all likelihood, beyond that worker.
 """
 
 import math
@@ -66,6 +70,8 @@ class Shape:
         Where growth changes, in ln slots from the fewest; inf: nowhere.
     after
         Exponent from there on.
+    start
+        Where all this begins, in ln slots from the fewest; up to there growth is in proportion.
     """
 
     weight: float
@@ -74,6 +80,7 @@ class Shape:
     contention: float = 0.0
     bend: float = math.inf
     after: float = 0.0
+    start: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -129,8 +136,22 @@ HOT_KEY = tuple(Shape(1 / 9, 1.0, 0.02, contention=1e-3 * 1.6**step) for step in
 """Tasks: a key that fills one at 1000 slots, or at 23, or at a number between, all equally credible."""
 
 
+LATER = 0.8
+"""Probability that what workers lose begins beyond one worker, where that has room for more slots than were measured.
+
+With `in_proportion` of a half, slots of one worker add in proportion with 0.9: so they did in each of the nine
+measurements at hand (six queries, at twice to eight times the most slots of the runs), and the next is one of eleven.
+"""
+
+
 def shapes_of(
-    growth: Growth, fewest_slots: float, hot_key: float, weights: Weights | None = None, in_proportion: float = 0.0
+    growth: Growth,
+    fewest_slots: float,
+    hot_key: float,
+    *,
+    weights: Weights | None = None,
+    in_proportion: float = 0.0,
+    one_worker: float = 0.0,
 ) -> tuple[Shape, ...]:
     """Give the ways of growing, with weights that add up to 1.
 
@@ -146,6 +167,8 @@ def shapes_of(
         Of the shapes of workers and cores; by default those of the published curves.
     in_proportion
         Probability that workers and cores grow as `IN_PROPORTION` instead.
+    one_worker
+        Slots that are shares of the cores of one worker; fewer than were measured: that is not so, or unknown.
 
     Raises
     ------
@@ -156,11 +179,14 @@ def shapes_of(
         raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")
     if growth != "tasks":
         published = tuple((weights or WEIGHTS[growth]).shapes())
+        start = math.log(max(1.0, one_worker / fewest_slots))
+        later = LATER if start > 0 else 0.0
         return tuple(
-            replace(shape, weight=chance * shape.weight, contention=scale * shape.contention)
-            for chance, scale, shapes in (
-                (1 - in_proportion, 1.0, published),
-                (in_proportion, fewest_slots, IN_PROPORTION),
+            replace(shape, weight=chance * shape.weight, contention=scale * shape.contention, start=begins)
+            for chance, scale, begins, shapes in (
+                ((1 - in_proportion) * (1 - later), 1.0, 0.0, published),
+                ((1 - in_proportion) * later, 1.0, start, published),
+                (in_proportion, fewest_slots, 0.0, IN_PROPORTION),
             )
             for shape in shapes
             if chance > 0

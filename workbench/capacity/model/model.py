@@ -337,8 +337,21 @@ def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, 
         beliefs = beliefs.with_noise(_deviation(runs))
     parts = model.parts_
     if runs and parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
+        one_worker = _slots_of_one_worker(runs) if model.growth == "workers" else 0.0
+        beliefs = replace(beliefs, one_worker=one_worker)
         return fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
     return mechanism or fit_scaling_law(points, rates, beliefs)
+
+
+def _slots_of_one_worker(runs: Sequence[Measurement]) -> float:
+    """Give the slots for which the machine of the runs has cores, where a slot is a share of one; 0 otherwise."""
+    found = [
+        run.machine.cores / run.budget.profile.cpus
+        if run.machine.real and run.machine.load_seen and run.machine.cores and run.budget.profile.cpus < 1
+        else 0.0
+        for run in runs
+    ]
+    return min(found)
 
 
 def _deviation(runs: Sequence[Measurement]) -> float:

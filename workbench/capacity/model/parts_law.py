@@ -6,7 +6,8 @@ The parts (`workbench.capacity.model.micro_batch`) say what the driver and the t
 they cannot know, because no run has shown it, is what more workers share: the network, a broker, a coordinator. That
 doubt is the law's. It needs no slots for work done once, since the parts have measured that work; and since they have
 measured what tasks cost the driver, too, it takes growth in proportion for as credible as what published systems did,
-until the runs say which it is.
+until the runs say which it is. Slots that still fit on the worker that was measured are no more workers, so there the
+doubt is smaller (`workbench.capacity.model.growth`).
 """
 
 from dataclasses import dataclass, replace

@@ -66,6 +66,8 @@ class Beliefs:
         Of the shapes of workers and cores; None: those of the published curves.
     in_proportion
         Probability that workers or cores add in proportion, because what published systems lose is measured here.
+    one_worker
+        Slots up to which what workers lose hardly begins, since they are shares of one worker's cores; 0: none.
     once
         Slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are no tasks.
     drifting
@@ -87,6 +89,7 @@ class Beliefs:
     hot_key: float = 0.0
     weights: Weights | None = None
     in_proportion: float = 0.0
+    one_worker: float = 0.0
     once: tuple[float, ...] = (0.0, 0.15, 0.3)
     drifting: float = 0.5
     whole_tasks: float = 0.3
@@ -121,9 +124,9 @@ class ScalingLaw:
     ----------
     weight, overhead, drift, waste
         Weight; w at the fewest slots, and how far it moves; variance of w between slot counts.
-    exponent, contention, bend, after
+    exponent, contention, bend, after, start
         Prior mean of e; s times the fewest slots; where growth changes, in ln busy slots from the fewest; the exponent
-        from there on.
+        from there on; up to where growth is in proportion before all this begins.
     mean, covariance
         Of the coefficients, shapes (points, size) and (points, size, size): k, the effect of each memory measured, and
         e less its prior mean.
@@ -151,6 +154,7 @@ class ScalingLaw:
     contention: Floats
     bend: Floats
     after: Floats
+    start: Floats
     mean: Floats
     covariance: Floats
     pivot: Floats
@@ -179,10 +183,8 @@ class ScalingLaw:
         """Probability that twice the slots, up to `levelling_slots`, give less than 1.83 times the capacity."""
         slots = np.array([self.levelling_slots / 2, self.levelling_slots])
         busy = _busy_slots(slots, self.overhead, self.drift, self.fewest_slots)
-        before, beyond = _bent(np.log(busy / (self.fewest_slots - self.overhead[:, None])), self.bend)
-        exponent = self.exponent + self.mean[:, -1]
-        grown = exponent[:, None] * before + self.after[:, None] * beyond
-        grown -= np.log1p(np.outer(self.contention, slots / self.fewest_slots))
+        before, grown = self._grown(slots, busy)
+        grown += (self.exponent + self.mean[:, -1])[:, None] * before
         return float(self.weight[grown[:, 1] - grown[:, 0] < np.log(TWICE_LEAST)].sum())
 
     def quantile(self, points: Floats, probability: float) -> Floats:
@@ -205,16 +207,19 @@ class ScalingLaw:
         """Mean and deviation of ln capacity for each grid point of weight, shapes (grid points, rows)."""
         memory, slots = points.T
         busy = _busy_slots(slots, self.overhead, self.drift, self.fewest_slots)
-        before, beyond = _bent(np.log(busy / (self.fewest_slots - self.overhead[:, None])), self.bend)
+        before, grown = self._grown(slots, busy)
         growth = before - self.pivot[:, None]
         effects, unknown = self.memory.interpolate(np.log(memory))
         rows = _rows(effects, growth)
-        fixed = self.exponent[:, None] * growth + self.after[:, None] * beyond
-        fixed -= np.log1p(np.outer(self.contention, slots / self.fewest_slots))
-        mean = self.log_rate + fixed + np.einsum("gtj,gj->gt", rows, self.mean)
+        mean = self.log_rate + self.exponent[:, None] * growth + grown + np.einsum("gtj,gj->gt", rows, self.mean)
         variance = np.einsum("gtj,gjk,gtk->gt", rows, self.covariance, rows) + unknown
         whole = self.waste[:, None] / np.maximum(busy, self.fewest_slots - self.overhead[:, None]) ** 2
         return mean, np.sqrt(variance + self.configuration**2 + whole)
+
+    def _grown(self, slots: Floats, busy: Floats) -> tuple[Floats, Floats]:
+        of_busy = np.log(busy / (self.fewest_slots - self.overhead[:, None]))
+        shapes = (self.contention, self.bend, self.after, self.start)
+        return _grown(slots / self.fewest_slots, of_busy, shapes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,18 +286,20 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
     log_memory, slots = np.log(points[:, 0]), points[:, 1]
     fewest = float(slots.min())
     beliefs = beliefs or believe(fewest, stateful=None)
-    weight, overhead, drift, waste, noise, exponent, deviation, contention, bend, after = _grid(fewest, beliefs).T
+    weight, overhead, drift, waste, noise, exponent, deviation, contention, bend, after, start = _grid(
+        fewest, beliefs
+    ).T
 
     measured, of_memory = np.unique(log_memory, return_inverse=True)
     memory = MemoryCurve(measured, float(share @ log_memory), beliefs.memory, beliefs.bend)
     busy = _busy_slots(slots, overhead, drift, fewest)
-    growth, beyond = _bent(np.log(busy / (fewest - overhead[:, None])), bend)
+    of_busy = np.log(busy / (fewest - overhead[:, None]))
+    growth, grown = _grown(slots / fewest, of_busy, (contention, bend, after, start))
     pivot = growth @ share
     growth -= pivot[:, None]
     rows = _rows(np.eye(len(measured))[of_memory], growth)
     log_rate = float(share @ log_rates)
-    rest = log_rates - log_rate - exponent[:, None] * growth - after[:, None] * beyond
-    rest += np.log1p(np.outer(contention, slots / fewest))
+    rest = log_rates - log_rate - exponent[:, None] * growth - grown
 
     # Runs at one slot count share a deviation of variance v: their covariance is noise^2 I + v 1 1'. Its inverse is
     # (I - v / (noise^2 + runs v) 1 1') / noise^2, so sums by slot count are all that is needed: of every budget its
@@ -332,6 +339,7 @@ def fit_scaling_law(points: Floats, rates: Floats, beliefs: Beliefs | None = Non
         contention=contention[kept],
         bend=bend[kept],
         after=after[kept],
+        start=start[kept],
         mean=mean[kept],
         covariance=covariance[kept],
         pivot=pivot[kept],
@@ -366,10 +374,19 @@ def _busy_slots(slots: Floats, overhead: Floats, drift: Floats, fewest: float) -
     return np.where(slots < fewest, slots * share, slots - idle)
 
 
-def _bent(growth: Floats, bend: Floats) -> tuple[Floats, Floats]:
-    """Split growth (grid points, rows) into what comes before the bend and what goes beyond it."""
-    before: Floats = np.minimum(growth, bend[:, None])
-    return before, growth - before
+def _grown(times: Floats, of_busy: Floats, shapes: tuple[Floats, Floats, Floats, Floats]) -> tuple[Floats, Floats]:
+    """Give what the exponent multiplies, from the start of a shape to its bend, and all other growth of ln rate.
+
+    `times` (rows,) is how many times the fewest the slots are, `of_busy` (grid points, rows) the ln of that of the busy
+    ones; `shapes` are contention, bend, after and start.
+    """
+    contention, bend, after, start = (part[:, None] for part in shapes)
+    in_proportion: Floats = np.minimum(of_busy, start) * (start > 0)
+    growth = of_busy - in_proportion
+    before: Floats = np.minimum(growth, bend)
+    shared = np.maximum(times * np.exp(-start), start > 0)  # up to its start, the same at any slots
+    grown = in_proportion + after * (growth - before) - np.log1p(contention * shared)
+    return before, grown
 
 
 def _grid(fewest: float, beliefs: Beliefs) -> Floats:
@@ -390,11 +407,14 @@ def _grid(fewest: float, beliefs: Beliefs) -> Floats:
             if moves * varies > 0
         ]
     )
-    shapes = np.array(
-        [
-            astuple(shape)
-            for shape in shapes_of(beliefs.growth, fewest, beliefs.hot_key, beliefs.weights, beliefs.in_proportion)
-        ]
+    likely = shapes_of(
+        beliefs.growth,
+        fewest,
+        beliefs.hot_key,
+        weights=beliefs.weights,
+        in_proportion=beliefs.in_proportion,
+        one_worker=beliefs.one_worker,
     )
+    shapes = np.array([astuple(shape) for shape in likely])
     left, right = np.repeat(ways, len(shapes), axis=0), np.tile(shapes, (len(ways), 1))
     return np.column_stack([left[:, 0] * right[:, 0], left[:, 1:], right[:, 1:]])

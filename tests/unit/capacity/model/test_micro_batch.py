@@ -10,6 +10,7 @@ from workbench.capacity.explore import conclude
 from workbench.capacity.model import PartsLaw, ScalingLaw, fit_micro_batch, model_of_form
 from workbench.capacity.model.micro_batch import EXPLAINED
 from workbench.errors import WorkbenchError
+from workbench.records import Machine
 
 
 def test_exact_parts_are_recovered_from_partitions_and_loads():
@@ -90,6 +91,52 @@ def test_a_model_rests_on_the_parts_and_its_interval_holds_the_truth():
     assert low <= truth <= high
     assert model.predict([[1024, 16]])[0] == pytest.approx(truth, rel=0.15)
     assert high / low < 2.5
+
+
+WORKER = Machine(slots="a CPU quota", cores=4.0)
+
+
+def of_machine(machine, *, cpus=0.2, **engine):
+    engine = Engine(noise=0.02, **engine)
+    runs = [engine.run(n, divided=(4 * n,) * (n == 4), cpus=cpus, machine=machine) for n in (1, 2, 4)]
+    return engine, conclude(runs, "measured", choice="edge").model
+
+
+def width(model, slots):
+    low, high = (end[0] for end in model.interval([[1024, slots]]))
+    return high / low
+
+
+def test_shares_of_the_cores_of_one_worker_leave_less_doubt_until_they_are_given_away():
+    engine, model = of_machine(WORKER)
+    _, unknown = of_machine(Machine())
+    truth = engine.rate(16, 16, 2.0)
+    low, high = (end[0] for end in model.interval([[1024, 16]]))
+    assert low <= truth <= high
+    assert model.predict([[1024, 16]])[0] == pytest.approx(truth, rel=0.1)
+    assert [width(model, slots) < 0.8 * width(unknown, slots) for slots in (16, 20, 40)] == [True] * 3
+    assert width(model, 60) > 1.4 * width(model, 20)  # two more workers
+
+
+@pytest.mark.parametrize(
+    ("machine", "cpus"),
+    [
+        (WORKER, 1.0),  # whole cores share caches, and threads of one core
+        (replace(WORKER, facts={"master": "standalone"}), 0.2),  # a cluster has many workers
+        (replace(WORKER, cores=0.2), 0.2),
+    ],
+)
+def test_other_slots_leave_the_doubt_that_published_systems_do(machine, cpus):
+    doubt = [width(of_machine(one, cpus=cpus)[1], 16) for one in (machine, Machine())]
+    assert doubt[0] == pytest.approx(doubt[1])
+
+
+@pytest.mark.parametrize("loses", [0.05, 0.1])
+@pytest.mark.parametrize("slots", [8, 16])
+def test_the_interval_holds_where_slots_of_one_worker_slow_each_other_down(loses, slots):
+    engine, model = of_machine(WORKER, loses=loses)
+    low, high = (end[0] for end in model.interval([[1024, slots]]))
+    assert low <= engine.rate(slots, slots, 2.0) <= high
 
 
 @pytest.mark.parametrize("probability", [1e-4, 0.05, 0.5, 0.9])
