@@ -3,6 +3,7 @@
     python benchmarks/families.py           # the table: coverage, error and width by family
     python benchmarks/families.py weights   # the weights that workbench/capacity/model/growth.py has
 
+Peers are the paper's choice by halves, and the median of three predictions (halves, Gunther's law, a power).
 The published curves must be next to the repository. Expectation and maximisation: each curve says how probable each
 shape is, given the weights; the weights are what the curves say on average. The evidence is the law's own.
 """
@@ -14,6 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import least_squares
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -25,6 +27,7 @@ from workbench.capacity.model import Beliefs, Weights, fit_scaling_law
 CORES = {"saber", "crayfish", "dd", "gbm", "usl"}  # one machine; the others added workers or nodes
 TRAINED = 0.25  # of the largest level
 LEVEL = 0.9
+NOISE = 0.06  # of a rate, of `shared` and `power`
 SHARED = 3.0  # curves that the common weights count for in those of workers and of cores
 VAGUE = 0.1  # of a curve, for each shape
 ROUNDS = 60
@@ -122,13 +125,63 @@ def halves(points, rates, target):
     return [max(middle, 1e-9), math.nan, math.nan]
 
 
-def judge(levels, method):
-    """Log error, whether the interval holds, and its log width; None where too few levels are small."""
+def shared(points, rates, target):
+    """Gunther's law with weak priors of .05 and .003."""
+    slots, observed = points[:, 1], np.log(rates)
+
+    def grown(found, at):
+        return found[0] + np.log(at) - np.log1p(found[1] * (at - 1) + found[2] * at * (at - 1))
+
+    def off(found):
+        return np.concatenate([(observed - grown(found, slots)) / NOISE, [found[1] / 0.05, found[2] / 0.003]])
+
+    start = [np.mean(observed - np.log(slots)), 0.01, 0.001]
+    return grown(least_squares(off, start, bounds=([-np.inf, 0, 0], np.inf)).x, target[0, 1])
+
+
+def power(points, rates, target):
+    """A power of the slots, drawn to a slope of .8, give or take .2."""
+    slots, observed = np.log(points[:, 1]), np.log(rates)
+    apart = slots - slots.mean()
+    slope = (apart @ observed / NOISE**2 + 0.8 / 0.2**2) / (apart @ apart / NOISE**2 + 1 / 0.2**2)
+    return observed.mean() + slope * (math.log(target[0, 1]) - slots.mean())
+
+
+def of_three():
+    """Judge the median of three predictions; its interval is what the other families were off, by the distance."""
+    found = []
+    for curve, levels in read_curves().items():
+        if (asked := question(levels)) is not None:
+            few, largest, truth = asked
+            points, rates, target = *table(few), np.array([(1024.0, largest)])
+            three = (
+                math.log(halves(points, rates, target)[0]),
+                shared(points, rates, target),
+                power(points, rates, target),
+            )
+            found.append((family(curve), float(np.median(three)), truth, math.log(largest / max(few))))
+    rows = []
+    for name, middle, truth, distance in found:
+        others = [(one, (there - said) / far) for one, said, there, far in found if one != name]
+        weight = np.array([1 / sum(one == other for other, _ in others) for one, _ in others])
+        off = np.array([each for _, each in others])
+        low, high = (distance * quantile(off, weight, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        rows.append((name, (middle - truth, low <= truth - middle <= high, high - low)))
+    return rows
+
+
+def question(levels):
+    """Give the small levels, the largest, and ln of its rate; None where too few levels are small."""
     largest = max(levels)
     few = {level: rates for level, rates in levels.items() if level <= TRAINED * largest + 1e-9}
-    if len(few) < 2:
+    return None if len(few) < 2 else (few, largest, float(np.mean(np.log(levels[largest]))))
+
+
+def judge(levels, method):
+    """Log error, whether the interval holds, and its log width; None where too few levels are small."""
+    if (asked := question(levels)) is None:
         return None
-    truth = math.log(np.exp(np.mean(np.log(levels[largest]))))
+    few, largest, truth = asked
     middle, low, high = (math.log(one) for one in method(*table(few), np.array([(1024.0, largest)])))
     return middle - truth, low <= truth <= high, high - low
 
@@ -186,6 +239,7 @@ def main(what):
             )
         return
     show(of_method(halves), "StreamBed's halves")
+    show(of_three(), "median of three")
     show(of_method(ours("tasks")), "scaling law, tasks")
     show(left_out(curves), "scaling law, family left out")
 
