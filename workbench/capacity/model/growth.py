@@ -19,9 +19,9 @@ families of systems, found by expectation and maximisation over the law's own ev
 drawn towards their common weights as much as three curves do. ``python benchmarks/families.py`` reports how often the
 intervals hold in families that the weights have not seen. The shapes themselves were chosen with all curves at hand.
 
-Where slots are shares of the cores of one worker, more of them are no more workers until its cores are given away: the
-quota's periods run as many threads at once on the same cores, however few the slots, and nothing else is shared that
-was not. What published systems lose begins, in all likelihood, beyond that worker.
+What published systems lose, they lose with more workers or cores. The first slots of a measured deployment, shares of a
+core or two of one machine, are neither: where they read no shared topic, they add in proportion in all likelihood, and
+what the curves did begins beyond them.
 """
 
 import math
@@ -65,7 +65,7 @@ class Shape:
     exponent, deviation
         Mean and deviation of the exponent.
     contention
-        See `CONTENTIONS`.
+        See `CONTENTIONS`; of the slots at `start`, if there is one.
     bend
         Where growth changes, in ln slots from the fewest; inf: nowhere.
     after
@@ -94,15 +94,16 @@ class Weights:
     contentions: tuple[float, ...]
     bends: tuple[float, ...]
 
-    def shapes(self) -> Iterator[Shape]:
-        """Give every shape, always in the same order; the weights add up to 1."""
+    def shapes(self, every: int = 1) -> Iterator[Shape]:
+        """Give every shape, always in the same order; bends at each `every`-th position. The weights add up to 1."""
+        positions = range(every, POSITIONS + 1, every)
         for place, ((exponent, deviation), chance) in enumerate(zip(EXPONENTS, self.exponents, strict=True)):
             steady = chance if place < BENT else chance / sum(self.contentions)
             for contention, weight in zip(CONTENTIONS, self.contentions, strict=True):
                 yield Shape(steady * weight, exponent, deviation, contention)
             for after, weight in zip(AFTER, self.bends, strict=True):
-                for position in range(1, POSITIONS + 1) if place < BENT else ():
-                    yield Shape(chance * weight / POSITIONS, exponent, deviation, 0.0, position * STEP, after)
+                for position in positions if place < BENT else ():
+                    yield Shape(chance * weight / len(positions), exponent, deviation, 0.0, position * STEP, after)
 
 
 WEIGHTS: Mapping[Growth, Weights] = MappingProxyType(
@@ -136,12 +137,15 @@ HOT_KEY = tuple(Shape(1 / 9, 1.0, 0.02, contention=1e-3 * 1.6**step) for step in
 """Tasks: a key that fills one at 1000 slots, or at 23, or at a number between, all equally credible."""
 
 
-LATER = 0.8
-"""Probability that what workers lose begins beyond one worker, where that has room for more slots than were measured.
+LATER = 0.5
+"""Probability that what more workers or cores lose begins beyond the slots that share `SHARED_CORES`.
 
-With `in_proportion` of a half, slots of one worker add in proportion with 0.9: so they did in each of the nine
-measurements at hand (six queries, at twice to eight times the most slots of the runs), and the next is one of eleven.
+With an `in_proportion` of .6 these slots add in proportion with .8. That is less than the measurements at hand say: in
+nine of nine (six queries, on one machine of two cores) they did, up to eight times beyond the runs.
 """
+
+SHARED_CORES = 1.6
+"""Cores of one machine on which slots were measured to add in proportion; more were not tried."""
 
 
 def shapes_of(
@@ -151,7 +155,7 @@ def shapes_of(
     *,
     weights: Weights | None = None,
     in_proportion: float = 0.0,
-    one_worker: float = 0.0,
+    sharing: float = 0.0,
 ) -> tuple[Shape, ...]:
     """Give the ways of growing, with weights that add up to 1.
 
@@ -167,8 +171,8 @@ def shapes_of(
         Of the shapes of workers and cores; by default those of the published curves.
     in_proportion
         Probability that workers and cores grow as `IN_PROPORTION` instead.
-    one_worker
-        Slots that are shares of the cores of one worker; fewer than were measured: that is not so, or unknown.
+    sharing
+        Slots that share `SHARED_CORES` of one machine; no more than the fewest measured: none, or unknown.
 
     Raises
     ------
@@ -178,14 +182,14 @@ def shapes_of(
     if growth not in get_args(Growth):
         raise WorkbenchError(f"The growth is {growth!r}; use one of {', '.join(get_args(Growth))}.")
     if growth != "tasks":
-        published = tuple((weights or WEIGHTS[growth]).shapes())
-        start = math.log(max(1.0, one_worker / fewest_slots))
+        published = weights or WEIGHTS[growth]
+        start = math.log(max(1.0, sharing / fewest_slots))
         later = LATER if start > 0 else 0.0
         return tuple(
             replace(shape, weight=chance * shape.weight, contention=scale * shape.contention, start=begins)
             for chance, scale, begins, shapes in (
-                ((1 - in_proportion) * (1 - later), 1.0, 0.0, published),
-                ((1 - in_proportion) * later, 1.0, start, published),
+                ((1 - in_proportion) * (1 - later), 1.0, 0.0, published.shapes()),
+                ((1 - in_proportion) * later, 1.0, start, published.shapes(every=2)),  # no run has shown it
                 (in_proportion, fewest_slots, 0.0, IN_PROPORTION),
             )
             for shape in shapes

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from workbench import units
 from workbench.capacity.model.forms import COLUMNS, Floats, as_points, as_runs
-from workbench.capacity.model.growth import Growth
+from workbench.capacity.model.growth import SHARED_CORES, Growth
 from workbench.capacity.model.mechanism import fit_mechanism
 from workbench.capacity.model.micro_batch import MicroBatch, fit_micro_batch
 from workbench.capacity.model.parts_law import PartsLaw, carries, fit_parts_law
@@ -53,7 +53,7 @@ class Law(Protocol):
 
     @property
     def expected_exponents(self) -> tuple[float, float]:
-        """Expected exponents of memory and of slots at the largest slot count measured."""
+        """Expected exponents of memory and of slots."""
 
     @property
     def levelling(self) -> float:
@@ -337,21 +337,24 @@ def _fit_law(points: Floats, rates: Floats, runs: Sequence[Measurement] | None, 
         beliefs = beliefs.with_noise(_deviation(runs))
     parts = model.parts_
     if runs and parts is not None and parts.explains and carries(parts, points[:, 1], runs[0].budget.interval_s):
-        one_worker = _slots_of_one_worker(runs) if model.growth == "workers" else 0.0
-        beliefs = replace(beliefs, one_worker=one_worker)
+        beliefs = replace(beliefs, sharing=_sharing(runs))
         return fit_parts_law(points, rates, parts, runs[0].budget.interval_s, beliefs)
     return mechanism or fit_scaling_law(points, rates, beliefs)
 
 
-def _slots_of_one_worker(runs: Sequence[Measurement]) -> float:
-    """Give the slots for which the machine of the runs has cores, where a slot is a share of one; 0 otherwise."""
-    found = [
-        run.machine.cores / run.budget.profile.cpus
-        if run.machine.real and run.machine.load_seen and run.machine.cores and run.budget.profile.cpus < 1
-        else 0.0
-        for run in runs
-    ]
-    return min(found)
+def _sharing(runs: Sequence[Measurement]) -> float:
+    """Give the slots that share `SHARED_CORES` of the machine of `runs`; 0 where other things are shared, or unknown.
+
+    Executors of a cluster are apart, what is behind a log is not seen, and a topic's broker serves all slots.
+    """
+    found = math.inf
+    for run in runs:
+        cores, seen = run.machine.cores, run.estimate.observation
+        of_topic = seen is not None and bool(seen.source_partitions)
+        if cores is None or of_topic or not (run.machine.real and run.machine.load_seen):
+            return 0.0
+        found = min(found, min(cores, SHARED_CORES) / run.budget.profile.cpus)
+    return found
 
 
 def _deviation(runs: Sequence[Measurement]) -> float:

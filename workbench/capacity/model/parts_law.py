@@ -5,9 +5,9 @@
 The parts (`workbench.capacity.model.micro_batch`) say what the driver and the tasks take at any number of slots. What
 they cannot know, because no run has shown it, is what more workers share: the network, a broker, a coordinator. That
 doubt is the law's. It needs no slots for work done once, since the parts have measured that work; and since they have
-measured what tasks cost the driver, too, it takes growth in proportion for as credible as what published systems did,
-until the runs say which it is. Slots that still fit on the worker that was measured are no more workers, so there the
-doubt is smaller (`workbench.capacity.model.growth`).
+measured what tasks cost the driver, too, it takes growth in proportion for a little more credible than what published
+systems did, until the runs say which it is. While slots share a core or two, it is more credible still, and the runs
+say less about what lies beyond (`workbench.capacity.model.growth`).
 """
 
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ from workbench.capacity.model.forms import Floats
 from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.capacity.model.scaling_law import TWICE_LEAST, Beliefs, ScalingLaw, fit_scaling_law
 
-_IN_PROPORTION = 0.5
+_IN_PROPORTION = 0.6
 _MOST_FIXED = 0.95  # of an interval; beyond, there is no rate to speak of
-_HALVINGS = 30
+_HALVINGS = 20
 
 
 @dataclass(frozen=True, eq=False)

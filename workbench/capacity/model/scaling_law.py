@@ -12,7 +12,8 @@ correct it:
   fewest slots measured stand for N; either for good, or moving to its mean (N - 1) / 2 as the slots grow. Elsewhere
   they do what a deployment does once, whatever its size: none, 15 or 30 % of the fewest slots. Without them the rates
   of the published curves are missed by almost twice as much.
-- ``e``: 1 means that twice the slots carry twice the rate. It may change at a bend.
+- ``e``: 1 means that twice the slots carry twice the rate. It may change at a bend. Where slots first share a core or
+  two, e and s may begin to count beyond these.
 - ``s``: what does not shrink with more slots, over the work of one slot: coordination (the contention of Gunther's
   universal scalability law), and the hottest key of a stateful operator, which stays on one task. The prior of
   e, s and bends depends on what slots are: see `workbench.capacity.model.growth`.
@@ -45,7 +46,7 @@ _VAGUE = 10.0  # prior deviation of k: nothing is known about the size of the ra
 _OVERHEADS = 7
 _NOISES = 7
 _NEGLIGIBLE = 1e-9
-_HALVINGS = 50
+_HALVINGS = 32
 _TAIL = 9.0
 
 TWICE_LEAST = 1.83
@@ -66,8 +67,9 @@ class Beliefs:
         Of the shapes of workers and cores; None: those of the published curves.
     in_proportion
         Probability that workers or cores add in proportion, because what published systems lose is measured here.
-    one_worker
-        Slots up to which what workers lose hardly begins, since they are shares of one worker's cores; 0: none.
+    sharing
+        Slots that share a core or two of one machine and so add in proportion in all likelihood, for `once` of 0; 0:
+        none.
     once
         Slots for what a deployment does once, as shares of the fewest, all equally credible; where slots are no tasks.
     drifting
@@ -89,7 +91,7 @@ class Beliefs:
     hot_key: float = 0.0
     weights: Weights | None = None
     in_proportion: float = 0.0
-    one_worker: float = 0.0
+    sharing: float = 0.0
     once: tuple[float, ...] = (0.0, 0.15, 0.3)
     drifting: float = 0.5
     whole_tasks: float = 0.3
@@ -125,13 +127,14 @@ class ScalingLaw:
     weight, overhead, drift, waste
         Weight; w at the fewest slots, and how far it moves; variance of w between slot counts.
     exponent, contention, bend, after, start
-        Prior mean of e; s times the fewest slots; where growth changes, in ln busy slots from the fewest; the exponent
-        from there on; up to where growth is in proportion before all this begins.
+        Prior mean of e; s times the fewest slots, or those at the start; where growth changes, in ln busy slots from
+        the fewest or from the start; the exponent from there on; up to where growth is in proportion before all this
+        begins.
     mean, covariance
         Of the coefficients, shapes (points, size) and (points, size, size): k, the effect of each memory measured, and
         e less its prior mean.
     pivot
-        Mean over the runs of ln busy slots from the fewest, up to the bend.
+        Mean over the runs of ln busy slots from the fewest, from the start up to the bend.
     memory
         The effects of memory: where they are, how they vary.
     log_rate
@@ -413,7 +416,7 @@ def _grid(fewest: float, beliefs: Beliefs) -> Floats:
         beliefs.hot_key,
         weights=beliefs.weights,
         in_proportion=beliefs.in_proportion,
-        one_worker=beliefs.one_worker,
+        sharing=beliefs.sharing,
     )
     shapes = np.array([astuple(shape) for shape in likely])
     left, right = np.repeat(ways, len(shapes), axis=0), np.tile(shapes, (len(ways), 1))

@@ -21,11 +21,12 @@ def test_the_weights_of_the_shapes_add_up_to_one(growth):
     assert sum(shape.weight for shape in shapes_of(growth, 2.0, 0.3)) == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("one_worker", [0.0, 2.0, 40.0])
-def test_they_do_where_slots_share_one_worker(one_worker):
-    shapes = shapes_of("workers", 2.0, 0.0, in_proportion=0.5, one_worker=one_worker)
+@pytest.mark.parametrize("growth", ["workers", "cores"])
+@pytest.mark.parametrize("sharing", [0.0, 2.0, 2.5, 40.0])
+def test_they_do_where_slots_share_a_core(growth, sharing):
+    shapes = shapes_of(growth, 2.0, 0.0, in_proportion=0.6, sharing=sharing)
     assert sum(shape.weight for shape in shapes) == pytest.approx(1.0, abs=1e-6)
-    assert any(shape.start > 0 for shape in shapes) == (one_worker > 2)
+    assert any(shape.start > 0 for shape in shapes) == (sharing > 2)
 
 
 def test_an_unknown_growth_is_refused():

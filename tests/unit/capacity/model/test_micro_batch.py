@@ -10,7 +10,7 @@ from workbench.capacity.explore import conclude
 from workbench.capacity.model import PartsLaw, ScalingLaw, fit_micro_batch, model_of_form
 from workbench.capacity.model.micro_batch import EXPLAINED
 from workbench.errors import WorkbenchError
-from workbench.records import Machine
+from workbench.records import SIMULATED, Machine
 
 
 def test_exact_parts_are_recovered_from_partitions_and_loads():
@@ -93,12 +93,14 @@ def test_a_model_rests_on_the_parts_and_its_interval_holds_the_truth():
     assert high / low < 2.5
 
 
-WORKER = Machine(slots="a CPU quota", cores=4.0)
+HERE = Machine(slots="a CPU quota", cores=2.0)
 
 
-def of_machine(machine, *, cpus=0.2, **engine):
+def of_machine(*machines, cpus=0.2, counts=(1, 2, 4), **engine):
+    """The engine, and the model of runs on a machine each."""
     engine = Engine(noise=0.02, **engine)
-    runs = [engine.run(n, divided=(4 * n,) * (n == 4), cpus=cpus, machine=machine) for n in (1, 2, 4)]
+    on = dict(zip(counts, machines * (3 if len(machines) == 1 else 1), strict=True))
+    runs = [engine.run(n, divided=(4 * n,) * (n == 4), cpus=cpus, machine=machine) for n, machine in on.items()]
     return engine, conclude(runs, "measured", choice="edge").model
 
 
@@ -107,34 +109,49 @@ def width(model, slots):
     return high / low
 
 
-def test_shares_of_the_cores_of_one_worker_leave_less_doubt_until_they_are_given_away():
-    engine, model = of_machine(WORKER)
-    _, unknown = of_machine(Machine())
-    truth = engine.rate(16, 16, 2.0)
-    low, high = (end[0] for end in model.interval([[1024, 16]]))
+@pytest.mark.parametrize(("cpus", "sharing"), [(0.2, 8), (0.05, 32)])
+def test_slots_that_share_a_core_or_two_leave_less_doubt_and_those_beyond_do_not(cpus, sharing):
+    engine, model = of_machine(HERE, cpus=cpus, driver_task_s=1e-4)
+    _, unknown = of_machine(Machine(), cpus=cpus, driver_task_s=1e-4)
+    truth = engine.rate(sharing, sharing, 2.0)
+    low, high = (end[0] for end in model.interval([[1024, sharing]]))
     assert low <= truth <= high
-    assert model.predict([[1024, 16]])[0] == pytest.approx(truth, rel=0.1)
-    assert [width(model, slots) < 0.8 * width(unknown, slots) for slots in (16, 20, 40)] == [True] * 3
-    assert width(model, 60) > 1.4 * width(model, 20)  # two more workers
+    assert model.predict([[1024, sharing]])[0] == pytest.approx(truth, rel=0.05)
+    assert width(model, sharing) < width(unknown, sharing)
+    assert width(model, 4 * sharing) > 2 * width(model, sharing)
 
 
 @pytest.mark.parametrize(
-    ("machine", "cpus"),
+    ("machines", "cpus"),
     [
-        (WORKER, 1.0),  # whole cores share caches, and threads of one core
-        (replace(WORKER, facts={"master": "standalone"}), 0.2),  # a cluster has many workers
-        (replace(WORKER, cores=0.2), 0.2),
+        ([replace(HERE, facts={"master": "standalone"})], 0.2),  # executors are apart
+        ([replace(HERE, slots=SIMULATED)], 0.2),
+        ([replace(HERE, cores=0.2)], 0.2),  # no room for more
+        ([HERE, HERE, Machine()], 0.2),
+        ([HERE], 1.6),
     ],
 )
-def test_other_slots_leave_the_doubt_that_published_systems_do(machine, cpus):
-    doubt = [width(of_machine(one, cpus=cpus)[1], 16) for one in (machine, Machine())]
+def test_other_slots_leave_the_doubt_that_published_systems_do(machines, cpus):
+    doubt = [width(of_machine(*some, cpus=cpus)[1], 16) for some in (machines, [Machine()])]
     assert doubt[0] == pytest.approx(doubt[1])
+
+
+def test_the_broker_of_a_topic_is_shared_by_all_slots():
+    doubt = [width(of_machine(machine, topic=8)[1], 16) for machine in (HERE, Machine())]
+    assert doubt[0] == pytest.approx(doubt[1])
+
+
+def test_of_machines_that_differ_the_smallest_counts():
+    small = replace(HERE, cores=1.0)
+    mixed, alone = (width(of_machine(*some)[1], 7) for some in ([HERE, small, HERE], [small]))
+    assert mixed == pytest.approx(alone)
+    assert mixed > width(of_machine(HERE)[1], 7)
 
 
 @pytest.mark.parametrize("loses", [0.05, 0.1])
 @pytest.mark.parametrize("slots", [8, 16])
-def test_the_interval_holds_where_slots_of_one_worker_slow_each_other_down(loses, slots):
-    engine, model = of_machine(WORKER, loses=loses)
+def test_the_interval_holds_where_the_runs_show_that_slots_slow_each_other_down(loses, slots):
+    engine, model = of_machine(HERE, loses=loses)
     low, high = (end[0] for end in model.interval([[1024, slots]]))
     assert low <= engine.rate(slots, slots, 2.0) <= high
 
