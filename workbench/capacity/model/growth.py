@@ -141,7 +141,8 @@ LATER = 0.5
 """Probability that what more workers or cores lose begins beyond the slots that share `SHARED_CORES`.
 
 With an `in_proportion` of .6 these slots add in proportion with .8. That is less than the measurements at hand say: in
-all eleven (seven queries, on one machine of two cores) they did, up to eight times beyond the runs.
+all eleven (seven queries, on one kind of machine, of two cores) they did, to about a tenth, up to eight times beyond
+the runs. It was chosen with most of these at hand.
 """
 
 SHARED_CORES = 1.6
