@@ -74,7 +74,7 @@ class CapacityPlan:
     extrapolation
         Slots planned / most slots measured.
     executors
-        Executors that hold the slots, one to a worker.
+        Executors that hold the slots.
     allocation
         Tasks by operator, for an engine whose operators run side by side.
     layout
@@ -107,6 +107,8 @@ class CapacityPlan:
         The day's load that the rate is the peak of, and the slots that follow it.
     environment
         Name of the archive of packages that the executors were given, which `spark_submit` gives them too.
+    executor_slots
+        Slots of each executor where the runs were on executors of that size; None: one executor for each worker.
     """
 
     query: str
@@ -137,6 +139,7 @@ class CapacityPlan:
     verdict: PlanVerdict | None = None
     day: Day | None = None
     environment: str | None = None
+    executor_slots: int | None = None
 
     def catch_up_s(self, outage_s: float, capacity: float | None = None) -> float:
         """Seconds until the backlog of an outage is gone, while `rate` goes on; inf without spare capacity.

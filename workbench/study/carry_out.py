@@ -279,6 +279,7 @@ def plan_targets(
                 low_rate=study.low_rate,
                 outage=study.outage,
                 keys=keys,
+                executor_slots=None if study.cluster is None else study.cluster.executor_slots,
             )
             if study.environment is not None:
                 found = replace(found, environment=Path(study.environment).name)

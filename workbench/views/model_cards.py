@@ -37,7 +37,14 @@ def safety(planned: Planned) -> list[Card]:
     if plan is None or plan.budget.interval_s != planned.exploration.runs[0].budget.interval_s:
         return []
     instances = () if plan.price is None else (plan.price.instance,)
-    data = cost_risk(planned.exploration.model, plan.rate, plan.budget.profile, instances, planned=_own(plan))
+    data = cost_risk(
+        planned.exploration.model,
+        plan.rate,
+        plan.budget.profile,
+        instances,
+        planned=_own(plan),
+        executor_slots=plan.executor_slots,
+    )
     columns = (Column("Slots"), Column("Cost", f"{data.currency} a month" if data.currency else "slots"))
     rows = tuple((point.slots, point.cost, 100 * point.risk) for point in data.points)
     table = Table("Deployments and their risk", (*columns, Column("Risk of falling short", "%")), rows)

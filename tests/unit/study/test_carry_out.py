@@ -155,6 +155,13 @@ def test_spark_is_told_what_was_planned(planned):
     assert one.kubernetes()["resources"]["requests"]["memory"].endswith("Mi")
 
 
+def test_a_plan_has_the_executors_of_the_cluster_that_it_was_measured_on(planned):
+    on = replace(planned.study, testbed="spark", master="yarn", checkpoint="hdfs://n/c", executor_slots=2, slots=(2, 4))
+    for one in plan_targets(on, planned.exploration, (), ()).plans:
+        assert one.executor.slots == 2
+    assert planned.plans[-1].executor_slots is None
+
+
 def test_spark_is_given_the_environment_that_was_measured_with(planned):
     packed = replace(
         planned.study, testbed="spark", master="yarn", checkpoint="hdfs://n/c", environment="/home/me/my packages.zip"

@@ -41,7 +41,7 @@ from workbench.capacity.planning.checks import (
     check_source_partitions,
     check_state,
 )
-from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_reserve, slots_per_worker
+from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_reserve, slots_per_worker, whole
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest
@@ -66,6 +66,7 @@ def plan(
     low_rate: float | None = None,
     outage: Outage | None = None,
     keys: KeyFrequencies | None = None,
+    executor_slots: int | None = None,
 ) -> CapacityPlan:
     """Plan the cheapest budget that carries `rate`.
 
@@ -81,7 +82,7 @@ def plan(
         See `Model.slots_for`. By default the margin is 1.1, and 1 where there is a risk.
     instances
         Price list; without one, the least memory x slots counts as cheapest, ties to the shorter trigger interval, then
-        to less memory per slot, and executors are made for workers of 16 cores and 64 GiB.
+        to less memory per slot, and without `executor_slots` executors are made for workers of 16 cores and 64 GiB.
     reserve
         Cores and MiB that a worker keeps for itself, of those it has.
     interval_speedups
@@ -93,6 +94,9 @@ def plan(
         An outage to catch up after in time; it may take a larger margin.
     keys
         Counted frequencies of the key that the query's state or join goes by.
+    executor_slots
+        Slots of each executor that was measured, which those of the plan have, too: between executors rows cross the
+        network. None: the runs were on one executor, and the plan has one for each worker.
 
     Raises
     ------
@@ -121,7 +125,11 @@ def plan(
         profile = SlotProfile(sample.budget.profile.cpus, memory)
         try:
             slots = model.slots_for(explored(rate, gain), memory, margin, min_slots=least, risk=risk)
-            price = cheapest(instances, slots, profile, reserve=reserve) if instances else None
+            price = (
+                cheapest(instances, slots, profile, reserve=reserve, executor_slots=executor_slots)
+                if instances
+                else None
+            )
         except WorkbenchError as error:
             refused = error
             continue
@@ -133,20 +141,21 @@ def plan(
     gain = gains[interval]
     points, rates = exploration.points, exploration.rates
     most = int(points[:, 1].max())
-    budget, price = _filled(model, rate, gain, least_budget, price, most)
+    budget, price = _filled(model, rate, gain, least_budget, price, executor_slots, most)
     parts = batch_of(runs, model.batch)
     layout = lay_out(parts, budget.slots, interval, rate)
     frozen = None if layout is None else layout.stateful_partitions
     low_slots = low_layout = None
     if low_rate is not None:
         low_slots = least_slots(model, parts, budget, explored(low_rate, gain), margin, least, risk, frozen)
+        low_slots = whole(low_slots, executor_slots)
         low_layout = lay_out(parts, low_slots, interval, low_rate, frozen)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
     share = source_share(exploration.fitted_runs)
     low, expected, high = capacity_at(exploration, budget, gain)
     partitions = frozen or budget.slots
-    executors = math.ceil(budget.slots / _shape(price, budget.profile, reserve))
+    executors = math.ceil(budget.slots / (executor_slots or _shape(price, budget.profile, reserve)))
     at = (model, points, rates, budget.slots, memory)
     answers = alike(*at)
     findings = (
@@ -156,7 +165,7 @@ def plan(
         *check_allocation(allocation),
         *check_source(share, budget.slots),
         *check_source_partitions(exploration.fitted_runs, parts, budget),
-        *check_python(runs, math.ceil(budget.slots / executors)),
+        *check_python(runs, executor_slots or math.ceil(budget.slots / executors)),
         *check_keys(runs, partitions),
         *check_counted_keys(runs, keys, partitions, rate),
         *check_cores(runs),
@@ -198,6 +207,7 @@ def plan(
         runs=len(rates),
         extrapolation=budget.slots / most,
         executors=executors,
+        executor_slots=executor_slots,
         allocation=allocation,
         layout=layout,
         price=price,
@@ -226,14 +236,24 @@ def _parts(model: Model, load: float, budget: Budget) -> dict[str, float] | None
 
 
 def _filled(  # noqa: PLR0917 - private, called once
-    model: Model, rate: float, gain: IntervalSpeedup, budget: Budget, price: Price | None, most_measured: int
+    model: Model,
+    rate: float,
+    gain: IntervalSpeedup,
+    budget: Budget,
+    price: Price | None,
+    executor_slots: int | None,
+    most_measured: int,
 ) -> tuple[Budget, Price | None]:
     """Take as many of the slots that are paid for anyway as make the deployment safer; none without a price."""
     if price is None:
-        return budget, None
+        return replace(budget, slots=whole(budget.slots, executor_slots)), None
     paid = price.workers * price.slots_per_worker
     slots = fill(
-        budget.slots, paid, most_measured, lambda counts: risks_at(model, rate, gain, budget.profile.memory_mb, counts)
+        budget.slots,
+        paid,
+        most_measured,
+        lambda counts: risks_at(model, rate, gain, budget.profile.memory_mb, counts),
+        executor_slots,
     )
     return replace(budget, slots=slots), replace(price, idle_slots=paid - slots)
 

@@ -143,10 +143,14 @@ def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packin
 
 
 def _cuts(plan: CapacityPlan, cpus: float, memory: float) -> Iterator[Executor]:
-    """Executors to cut the plan's slots into, the largest first: each the smallest for its number of executors."""
+    """Executors to cut the plan's slots into, the largest first: each the smallest for its number of executors.
+
+    Of a plan whose executors were measured, only theirs.
+    """
     profile, slots = plan.budget.profile, needed(plan)
-    most = slots_within(slots, profile, cpus, memory)
-    if most:
+    if plan.executor_slots is not None:
+        yield from [plan.executor] * plan.executor.fits(cpus, memory)
+    elif most := slots_within(slots, profile, cpus, memory):
         sizes = dict.fromkeys(math.ceil(slots / count) for count in range(math.ceil(slots / most), slots + 1))
         yield from (Executor(size, profile) for size in itertools.islice(sizes, _MOST_CUTS))
 

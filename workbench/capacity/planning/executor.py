@@ -38,11 +38,28 @@ def kubernetes_reserve(cpus: float, memory_mb: float) -> tuple[float, float]:
     return _of_ranges(cpus, _CPU_SHARES), system_mb + _EVICTION_MB
 
 
-def slots_per_worker(cpus: float, memory_mb: float, profile: SlotProfile, reserve: Reserve = kubernetes_reserve) -> int:
-    """Give the most slots of `profile` that one executor can hold on a worker of these cores and MiB; 0 if none."""
+def slots_per_worker(
+    cpus: float,
+    memory_mb: float,
+    profile: SlotProfile,
+    reserve: Reserve = kubernetes_reserve,
+    executor_slots: int | None = None,
+) -> int:
+    """Give the most slots of `profile` that a worker of these cores and MiB can hold; 0 if none.
+
+    They are in one executor, or in as many of `executor_slots` as there is room for.
+    """
     kept_cpus, kept_mb = reserve(cpus, memory_mb)
     room_cpus, room_mb = cpus - kept_cpus, memory_mb - kept_mb
-    return slots_within(math.floor(room_cpus / profile.cpus + _SLACK), profile, room_cpus, room_mb)
+    if executor_slots is None:
+        return slots_within(math.floor(room_cpus / profile.cpus + _SLACK), profile, room_cpus, room_mb)
+    one = Executor(executor_slots, profile)
+    return executor_slots * math.floor(min(1000 * room_cpus / one.millicores, room_mb / one.memory_mb) + _SLACK)
+
+
+def whole(slots: int, executor_slots: int | None) -> int:
+    """Give the slots of as many executors of `executor_slots` as `slots` take; None: executors have any size."""
+    return slots if executor_slots is None else executor_slots * math.ceil(slots / executor_slots)
 
 
 def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float) -> int:

@@ -35,18 +35,25 @@ def read_instances(path: Path) -> tuple[InstanceType, ...]:
 
 
 def prices(
-    instances: Iterable[InstanceType], slots: int, profile: SlotProfile, *, reserve: Reserve = kubernetes_reserve
+    instances: Iterable[InstanceType],
+    slots: int,
+    profile: SlotProfile,
+    *,
+    reserve: Reserve = kubernetes_reserve,
+    executor_slots: int | None = None,
 ) -> tuple[Price, ...]:
-    """Price `slots` slots of `profile` on each instance type that can hold at least one, the cheapest first.
+    """Price `slots` slots of `profile` on each instance type that can hold at least one executor, the cheapest first.
 
     Parameters
     ----------
     reserve
         What a worker keeps for itself.
+    executor_slots
+        Slots of an executor; None: as many as a worker has room for, in one.
 
     Notes
     -----
-    A worker holds one executor, whose container must fit into what the worker leaves. The driver is not priced.
+    The containers of a worker's executors must fit into what the worker leaves. The driver is not priced.
     Ties go to fewer workers, then to the order of the list. Prices are compared as numbers: give them in one
     currency.
     """
@@ -54,7 +61,7 @@ def prices(
         raise WorkbenchError(f"The number of slots is {slots!r}; it must be at least 1.")
     found = []
     for instance in instances:
-        shape = slots_per_worker(instance.vcpus, instance.memory_mb, profile, reserve)
+        shape = slots_per_worker(instance.vcpus, instance.memory_mb, profile, reserve, executor_slots)
         if shape < 1:
             continue
         workers = math.ceil(slots / shape)
@@ -63,21 +70,28 @@ def prices(
 
 
 def cheapest(
-    instances: Sequence[InstanceType], slots: int, profile: SlotProfile, *, reserve: Reserve = kubernetes_reserve
+    instances: Sequence[InstanceType],
+    slots: int,
+    profile: SlotProfile,
+    *,
+    reserve: Reserve = kubernetes_reserve,
+    executor_slots: int | None = None,
 ) -> Price:
     """Give the cheapest of `prices`.
 
     Raises
     ------
     WorkbenchError
-        When no instance type holds a slot.
+        When no instance type holds an executor.
     """
-    found = prices(instances, slots, profile, reserve=reserve)
+    found = prices(instances, slots, profile, reserve=reserve, executor_slots=executor_slots)
     if not found:
+        is_one = executor_slots in (None, 1)
         raise WorkbenchError(
-            f"None of the {len(instances)} instance types holds a slot of {profile.cpus:g} cores and "
-            f"{profile.memory_mb:,} MB apart from what the system keeps; add larger ones to the price list, or use "
-            "smaller slots."
+            f"None of the {len(instances)} instance types holds {'a slot' if is_one else f'{executor_slots} slots'} of "
+            f"{profile.cpus:g} cores and {profile.memory_mb:,} MB {'' if is_one else 'in one executor, '}apart from "
+            "what the system keeps; add larger ones to the price list, or use smaller "
+            f"{'slots' if is_one else 'executors'}."
         )
     return found[0]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from workbench import units
 from workbench.capacity.model import Asked, remedies
+from workbench.capacity.planning.executor import whole
 from workbench.records import Concern, ModelFinding, PlanVerdict
 
 GRAVE_RISK, SOME_RISK, LITTLE_RISK = 0.25, 0.05, 0.01
@@ -121,7 +122,13 @@ def _by_another(form: str, doubts: Doubts) -> str:
     return f"By the {form} form, which fits the runs about as well, its capacity is only {rate}."
 
 
-def fill(least: int, paid: int, most_measured: int, risks_of: Callable[[Sequence[int]], Sequence[float]]) -> int:
+def fill(
+    least: int,
+    paid: int,
+    most_measured: int,
+    risks_of: Callable[[Sequence[int]], Sequence[float]],
+    executor_slots: int | None = None,
+) -> int:
     """Give as many of the `paid` slots, from `least` on, as bring the risk down to 1 %, else those of the least risk.
 
     Parameters
@@ -134,8 +141,11 @@ def fill(least: int, paid: int, most_measured: int, risks_of: Callable[[Sequence
         Most slots measured: what nobody has seen is no reason to go beyond twice as many.
     risks_of
         Gives the risk of falling short at each of some slot counts.
+    executor_slots
+        Slots of an executor, of which there are whole ones only; None: any number of slots.
     """
-    counts = range(least, min(paid, max(least, int(FAR * most_measured))) + 1)
+    first = whole(least, executor_slots)
+    counts = range(first, min(paid, max(first, int(FAR * most_measured))) + 1, executor_slots or 1)
     risks = dict(zip(counts, risks_of(counts), strict=True))
     enough = next((slots for slots, risk in risks.items() if risk <= LITTLE_RISK), None)
     return min(risks, key=lambda slots: risks[slots]) if enough is None else enough

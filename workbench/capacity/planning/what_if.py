@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from workbench import units
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import alike, check_model
+from workbench.capacity.planning.executor import whole
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
 from workbench.dataflow import Budget, SlotProfile
@@ -45,6 +46,8 @@ class Question:
     interval_s
         Trigger interval, seconds; None: the explored one. Another one needs the parts of a batch, see
         `Model.at_interval`.
+    executor_slots
+        Slots of each executor, as `plan` takes them.
     """
 
     rate: float
@@ -57,6 +60,7 @@ class Question:
     more_skew: float = 0.0
     outage: Outage | None = None
     interval_s: float | None = None
+    executor_slots: int | None = None
 
     def __post_init__(self) -> None:
         if self.worker_slots < 1:
@@ -133,14 +137,15 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         skewed = f"With {units.percent(question.more_skew)} more skew every record counts {worse:g} times. "
         raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
     fewest, most = slots, int(exploration.points[:, 1].max())
-    executors = math.ceil(slots / question.worker_slots)
-    workers = executors + question.one_lost
+    needed = math.ceil(slots / question.worker_slots)
+    workers = needed + question.one_lost
 
     def risks(counts: Sequence[int]) -> list[float]:
         return model.risks(question.rate * worse, question.memory_mb, counts)
 
+    slots = whole(fewest, question.executor_slots)
     if question.worker_price:
-        slots = fill(fewest, executors * question.worker_slots, most, risks)
+        slots = fill(fewest, needed * question.worker_slots, most, risks, question.executor_slots)
     target = [[question.memory_mb, slots]]
     low, high = model.interval(target, LEVEL)
     paid, left = workers * question.worker_slots, (workers - 1) * question.worker_slots
@@ -184,7 +189,8 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
         testbed_kind=sample.testbed_kind,
         runs=len(exploration.fitted),
         extrapolation=slots / most,
-        executors=executors,
+        executors=math.ceil(slots / (question.executor_slots or question.worker_slots)),
+        executor_slots=question.executor_slots,
         outage=question.outage,
         least_slots=fewest,
         verdict=judge(judged),

@@ -53,6 +53,7 @@ def cost_risk(
     *,
     margins: Sequence[float] = (1.0, MARGIN, 1.25),
     planned: RiskPoint | None = None,
+    executor_slots: int | None = None,
 ) -> CostRisk:
     """Follow the risk of falling short of `rate` (records/s) from one slot count to the next.
 
@@ -75,7 +76,11 @@ def cost_risk(
     counts = sorted({*np.unique(np.geomspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
     risks = itertools.accumulate(model.risks(rate, memory, counts), min)  # some slots may stay idle
     points = tuple(
-        RiskPoint(slots, cheapest(instances, slots, profile).per_month if instances else float(slots), risk)
+        RiskPoint(
+            slots,
+            cheapest(instances, slots, profile, executor_slots=executor_slots).per_month if instances else float(slots),
+            risk,
+        )
         for slots, risk in zip(counts, risks, strict=True)
     )
     by_slots = {point.slots: point for point in points}

@@ -27,13 +27,14 @@ def slider(description: str, value: float, low: float, high: float, step: float,
     )
 
 
-def whole_slider(description: str, value: int, low: int, high: int) -> Any:  # noqa: ANN401
+def whole_slider(description: str, value: int, low: int, high: int, *, step: int = 1) -> Any:  # noqa: ANN401
     """Give a slider of whole numbers."""
     return ipywidgets.IntSlider(
         description=description,
         value=value,
         min=low,
         max=high,
+        step=step,
         continuous_update=False,
         style=_STYLE,
         layout=_WIDE,

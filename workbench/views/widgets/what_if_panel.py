@@ -54,6 +54,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         first = next(iter(explored.plans), None) if isinstance(explored, Planned) else None
         self.alarm = Alarm()
         self._instances = {instance.name: instance for instance in instances}
+        self._executor_slots = None if first is None else first.executor_slots
         self._taking = False
         self._drawing = Throttled()
         self._make_controls(first, targets)
@@ -99,7 +100,9 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.margin = slider("Margin (capacity / rate)", margin, 1.0, max(2.0, margin), 0.05)
         self.risk = choice_slider("Risk of falling short", _RISKS, 0.0)
         self.instance = choice("Worker type", [("my own", ""), *((name, name) for name in self._instances)], "")
-        self.shape = whole_slider("Slots per worker", 4, 1, _MOST_SHAPE)
+        whole = self._executor_slots or 1  # a worker holds whole executors
+        usual = whole * math.ceil(4 / whole)
+        self.shape = whole_slider("Slots per worker", usual, whole, max(_MOST_SHAPE, usual), step=whole)
         dearest = max([_MOST_PRICE, *(instance.price_per_hour for instance in self._instances.values())])
         self.price = slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
         self.lost = tick("must carry the rate with one worker lost")
@@ -166,6 +169,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             more_skew=self.skew.value / 100,
             outage=Outage(60 * self.outage.value, 60 * self.catch_up.value) if self.outage.value else None,
             interval_s=None if self.interval.disabled else self.interval.value,
+            executor_slots=self._executor_slots,
         )
 
     def refresh(self) -> None:
@@ -244,10 +248,11 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
     def _take(self, instance: InstanceType) -> None:
         """Set the sliders to a worker type, which raises their ends where it is larger."""
         profile = SlotProfile(self.exploration.runs[0].budget.profile.cpus, self.memory.value)
-        slots = slots_per_worker(instance.vcpus, instance.memory_mb, profile)
+        slots = slots_per_worker(instance.vcpus, instance.memory_mb, profile, executor_slots=self._executor_slots)
         if slots < 1:
+            of = f"executor of {self._executor_slots} slots" if (self._executor_slots or 1) > 1 else "slot"
             raise WorkbenchError(
-                f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no slot of "
+                f"A worker {instance.name} ({instance.vcpus:g} cores, {instance.memory_mb:,} MB) holds no {of} of "
                 f"{profile.cpus:g} core and {profile.memory_mb:,} MB apart from what its system keeps. Choose a "
                 "larger type."
             )

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -90,6 +91,15 @@ def test_executors_of_a_plan_are_alike():
     cluster = pack([plan_of(5)], [instance(4.0, 65536)], reserve=nothing)
     assert cluster.executors == (Executor(3, SlotProfile(1.0, 1024)),)
     assert cluster.count(0) == 2
+
+
+def test_executors_that_were_measured_are_not_cut_anew():
+    measured = replace(plan_of(6), executors=3, executor_slots=2)
+    found = pack([measured], [instance(4, 8192)], reserve=nothing)
+    assert [one.slots for one in found.executors] == [2]
+    assert found.count(0) == 3
+    with pytest.raises(WorkbenchError, match="holds a driver and a slot of each plan"):
+        pack([replace(measured, executors=1, executor_slots=6)], [instance(4, 8192)], reserve=nothing)
 
 
 def test_what_cannot_be_packed_is_refused_with_the_next_step():

@@ -203,3 +203,74 @@ def test_a_question_with_a_risk_takes_the_slots_of_a_plan_with_it():
         planned = plan(found, 20_000, memory_mb=[600], risk=risk)
         answered = ask(found, Question(20_000, 600, risk=risk)).plan
         assert (answered.margin, answered.budget.slots) == (planned.margin, planned.budget.slots)
+
+
+MEDIUM = InstanceType("medium", "x", "y", 8, 32768, 1.0, "USD", "test", "2026-01")
+
+
+def test_a_plan_has_executors_of_the_size_that_was_measured():
+    made = plan(explored(1.0, 1024), 2e4, memory_mb=[1024], executor_slots=2)
+    slots = made.budget.slots
+    assert (made.executor.slots, made.executors) == (2, math.ceil(slots / 2))
+    assert made.spark_conf()["spark.executor.cores"] == "2"
+    assert int(made.spark_conf()["spark.executor.instances"]) * 2 == slots
+    assert plan(explored(1.0, 1024), 2e4, memory_mb=[1024]).executors == 1
+    assert type(made).from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize("instances", [(), (MEDIUM,)])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7])
+def test_the_slots_of_a_plan_fill_whole_executors(size, instances):
+    for rate in (3e3, 2e4, 5e4):
+        made = plan(explored(1.0, 1024), rate, memory_mb=[1024], instances=instances, executor_slots=size)
+        assert made.budget.slots == size * made.executors
+        assert made.budget.slots - made.least_slots >= 0
+        assert instances or made.budget.slots - made.least_slots < size
+        assert made.executor.slots == size
+
+
+def test_a_worker_is_priced_with_whole_executors():
+    profile, room_of_three = SlotProfile(1.0, 1024), [slots_per_worker(8, 32768, SlotProfile(1.0, 1024))]
+    assert room_of_three == [7]
+    held = [slots_per_worker(8, 32768, profile, executor_slots=size) for size in (1, 2, 3, 7, 8)]
+    assert held == [7, 6, 6, 7, 0]
+    made = plan(explored(1.0, 1024), 5e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=3)
+    assert made.price.slots_per_worker == 6
+    assert made.price.workers == math.ceil(made.executors / 2)
+    assert made.price.idle_slots == 6 * made.price.workers - made.budget.slots
+    assert made.executor.slots == 3
+    cores, container_mb = pod(made)
+    free_cores, free_mb = room(8, 32768)
+    assert (2 * cores <= free_cores, 2 * container_mb <= free_mb) == (True, True)
+
+
+@pytest.mark.parametrize("cpus", [0.2, 1 / 3, 1.0])
+@pytest.mark.parametrize("memory_mb", [512, 1000, 4096])
+def test_executors_on_a_worker_are_as_many_as_fit_one_by_one(cpus, memory_mb):
+    for instance, size in itertools.product(INSTANCES, (1, 2, 5)):
+        one = Executor(size, SlotProfile(cpus, memory_mb))
+        cores, free_mb = room(instance.vcpus, instance.memory_mb)
+        count = 0
+        while (count + 1) * one.millicores <= 1000 * cores + 1e-6 and (count + 1) * one.memory_mb <= free_mb + 1e-6:
+            count += 1
+        found = slots_per_worker(instance.vcpus, instance.memory_mb, one.profile, executor_slots=size)
+        assert found == count * size
+
+
+def test_an_executor_that_no_worker_holds_is_refused_with_what_to_do():
+    with pytest.raises(
+        WorkbenchError,
+        match=r"None of the 1 instance types holds 8 slots of 1 cores and 1,024 MB in one executor, apart from what "
+        r"the system keeps; add larger ones to the price list, or use smaller executors\.",
+    ):
+        plan(explored(1.0, 1024), 5e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=8)
+
+
+def test_a_question_is_answered_with_executors_of_the_size_that_was_measured():
+    found = staged_exploration(slots=(2, 2, 4, 4, 8, 8))
+    for price, size in itertools.product((0.0, 1.0), (1, 2, 3)):
+        asked = Question(20_000, 600, worker_slots=6, worker_price=price, executor_slots=size)
+        answered = ask(found, asked)
+        assert answered.plan.budget.slots == size * answered.plan.executors
+        assert answered.plan.executor.slots == size
+        assert answered.workers == math.ceil(answered.plan.budget.slots / 6)

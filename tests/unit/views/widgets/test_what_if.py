@@ -248,6 +248,19 @@ def test_a_worker_type_sets_shape_and_price(planned):
     assert "USD" not in panel.text.value
 
 
+def test_workers_hold_whole_executors_where_their_size_was_measured(planned):
+    first, *others = planned.plans
+    panel = WhatIf(replace(planned, plans=(replace(first, executor_slots=3), *others)), (TYPE,))
+    assert (panel.shape.value, panel.shape.min, panel.shape.step) == (6, 3, 3)
+    assert panel.answer.plan.executor.slots == 3
+    panel.memory.value = 512
+    panel.instance.value = "large"
+    assert panel.shape.value == 6  # two of 3, where 7 slots fit into one
+    large = WhatIf(replace(planned, plans=(replace(first, executor_slots=9), *others)), (TYPE,))
+    large.instance.value = "large"
+    assert "A worker large (8 cores, 16,384 MB) holds no executor of 9 slots of 1 core" in large.alarm.widget.value
+
+
 def test_a_worker_type_beyond_the_sliders_extends_them(planned):
     huge = InstanceType("huge", "cloud", "here", 128, 524288, 9.0, "USD", "list", "2026-01")
     panel = WhatIf(planned, (huge, TYPE))
