@@ -1,7 +1,11 @@
 """Cards on what a plan's model leaves open: what its other forms say, and what it costs to be safe."""
 
+import math
+
 from workbench import units
 from workbench.capacity import CapacityPlan
+from workbench.capacity.model import SHARED_CORES, Model
+from workbench.checks import SLACK
 from workbench.study import Planned
 from workbench.views.cards import Card, Column, Table
 from workbench.views.figures import RiskPoint, cost_risk, draw_cost_risk, draw_model_forms, model_forms
@@ -16,8 +20,9 @@ def forms(planned: Planned) -> list[Card]:
     memory = None if largest is None else largest.budget.profile.memory_mb
     beyond = max(_BEYOND, 1.0 if largest is None else largest.extrapolation)
     data = model_forms(planned.exploration, memory, beyond=beyond)
+    finding = f"{data.finding}.{_believed(planned.exploration.model)}"
     if not data.curves:
-        return [Card("forms", title, f"{data.finding}.", kind="no-data")]
+        return [Card("forms", title, finding, kind="no-data")]
     columns = (
         Column("Form"),
         Column("Error on a run left out", "records/s"),
@@ -25,7 +30,19 @@ def forms(planned: Planned) -> list[Card]:
     )
     rows = tuple((curve.form, curve.error, curve.rates[-1]) for curve in data.curves)
     table = Table(f"Forms of the model at {data.memory_mb:,g} MB per slot, the one in use first", columns, rows)
-    return [Card("forms", title, f"{data.finding}.", draw_model_forms(data), table)]
+    return [Card("forms", title, finding, draw_model_forms(data), table)]
+
+
+def _believed(model: Model) -> str:
+    """Say up to how many slots the scaling law takes growth to be in proportion, after a space; empty for none."""
+    slots = math.floor(model.sharing_slots + SLACK)
+    if not slots:
+        return ""
+    return (
+        f" Up to {units.some(slots, 'slot')}, which share at most {SHARED_CORES:g} cores of one machine, the scaling "
+        "law takes growth to be most likely in proportion; beyond, it expects slots to lose what those of published "
+        "systems lost."
+    )
 
 
 def safety(planned: Planned) -> list[Card]:

@@ -4,13 +4,16 @@ import re
 from dataclasses import replace
 
 import pytest
+from batch_truths import Engine
 from figure_checks import check_figure
 
 from workbench import units
 from workbench.capacity import ModelFinding, Stage, micro_batch_layout
+from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType, Price
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
+from workbench.records import Machine
 from workbench.report import render, show_planned
 from workbench.study import Study, run_study, write_planned
 from workbench.views.figures.capacity import capacity, draw_capacity
@@ -68,6 +71,18 @@ def test_forms_safety_and_slots_are_shown(planned):
         assert settings.finding.startswith(f"{settings.figure.layout.meta['finding']}. ")
         tasks = next(trace for trace in settings.figure.data if trace.uid == "shares-tasks")
         assert sum(tasks.x) == plan.budget.slots
+
+
+@pytest.mark.parametrize(("machine", "says"), [(Machine(slots="a CPU quota", cores=2.0), True), (Machine(), False)])
+def test_what_the_law_believes_of_slots_that_share_a_core_is_said(planned, machine, says):
+    engine = Engine(noise=0.02)
+    runs = [engine.run(n, divided=(16,) * (n == 4), cpus=0.2, machine=machine) for n in (1, 2, 4)]
+    explored = replace(planned, exploration=conclude(runs, "measured", choice="edge"), plans=())
+    (card,) = [card for card in cards(explored) if card.name == "forms"]
+    believed = (
+        "Up to 8 slots, which share at most 1.6 cores of one machine, the scaling law takes growth to be most likely"
+    )
+    assert (believed in card.finding) == says
 
 
 def test_a_plan_for_micro_batches_shows_its_partitions(planned):

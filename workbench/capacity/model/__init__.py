@@ -3,7 +3,7 @@
 from workbench.capacity.model.asked import Asked, remedies
 from workbench.capacity.model.checks import FEWEST_RUNS, FEWEST_SLOT_COUNTS, alike, check_model, check_runs
 from workbench.capacity.model.forms import STREAMBED_FORMS, TRANSFORMS, Floats, as_points, as_runs, transform
-from workbench.capacity.model.growth import Growth, Weights
+from workbench.capacity.model.growth import SHARED_CORES, Growth, Weights
 from workbench.capacity.model.least_squares import CapacityModel
 from workbench.capacity.model.mechanism import Mechanism
 from workbench.capacity.model.micro_batch import MicroBatch, StageLine, fit_micro_batch
@@ -31,6 +31,7 @@ __all__ = [
     "MARGIN",
     "MAX_SLOTS",
     "SCALING",
+    "SHARED_CORES",
     "STREAMBED_FORMS",
     "TRANSFORMS",
     "Asked",

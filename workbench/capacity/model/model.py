@@ -190,6 +190,14 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """What a batch is made of, where that explains the runs and the model rests on it."""
         return self.law_.parts if isinstance(self.law_, PartsLaw) and self._by_law else None
 
+    @property
+    def sharing_slots(self) -> float:
+        """Slots up to which the law takes growth to be nearly in proportion; 0 where it takes none to be.
+
+        They share up to `SHARED_CORES` of the machine that the runs were made on.
+        """
+        return self.law_.sharing_slots if isinstance(self.law_, PartsLaw) and self._by_law else 0.0
+
     def at_interval(self, interval_s: float) -> Self:
         """Give the model of the capacity at another trigger interval than that of the runs, by the parts of a batch.
 

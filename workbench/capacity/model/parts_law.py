@@ -10,6 +10,7 @@ systems did, until the runs say which it is. While slots share a core or two, it
 say less about what lies beyond (`workbench.capacity.model.growth`).
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -63,6 +64,12 @@ class PartsLaw:
     def levelling_slots(self) -> float:
         """The most slots measured."""
         return self.rest.levelling_slots
+
+    @property
+    def sharing_slots(self) -> float:
+        """Slots up to which growth is taken to be nearly in proportion, as they share a core or two; 0: unknown."""
+        last = float(self.rest.start.max())
+        return self.rest.fewest_slots * math.exp(last) if last > 0 else 0.0
 
     def quantile(self, points: Floats, probability: float) -> Floats:
         """Capacity that is not reached with `probability`, at `points` (rows, 2): memory, slots."""

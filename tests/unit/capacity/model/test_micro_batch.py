@@ -119,6 +119,8 @@ def test_slots_that_share_a_core_or_two_leave_less_doubt_and_those_beyond_do_not
     assert model.predict([[1024, sharing]])[0] == pytest.approx(truth, rel=0.05)
     assert width(model, sharing) < width(unknown, sharing)
     assert width(model, 4 * sharing) > 2 * width(model, sharing)
+    assert model.sharing_slots == pytest.approx(sharing)
+    assert unknown.sharing_slots == 0
 
 
 @pytest.mark.parametrize(
