@@ -38,7 +38,7 @@ def measurement_from(asked: Asked, measured: Measurement, tasks: Mapping[str, in
 
 
 def plan_from(asked: Asked, planned: PlannedStudy) -> PlacementInput:
-    """Place the plan for the rate asked for, else the last; on its own executors where no others are asked for.
+    """Place the plan for the rate asked for, else the last; on its own workers where no others are asked for.
 
     Raises
     ------
@@ -67,22 +67,30 @@ def plan_from(asked: Asked, planned: PlannedStudy) -> PlacementInput:
         return replace(_batches(asked, plan, nearest), chosen=chosen)
     tasks = None if plan.allocation is None else plan.allocation.tasks
     unsaid = asked.workers is None and asked.slots is None and asked.room is None
-    own = replace(asked, workers=plan.executors, slots=plan.executor.slots) if unsaid else asked
+    workers, slots = _own_workers(plan)
+    own = replace(asked, workers=workers, slots=slots) if unsaid else asked
     measured = measurement_from(replace(own, rate=plan.rate), replace(nearest, tasks=None), tasks)
     return replace(measured if tasks is None else _as_planned(measured, plan), chosen=chosen)
 
 
 def _batches(asked: Asked, plan: CapacityPlan, nearest: Measurement) -> PlacementInput:
-    """Place the slots of a plan on its own executors, unless another cluster is given."""
+    """Place the slots of a plan on its own workers, unless another cluster is given."""
     seen = nearest.estimate.observation
-    slots = asked.slots if asked.slots is not None else plan.executor.slots
+    own, held = _own_workers(plan)
+    slots = asked.slots if asked.slots is not None else held
     room = asked.room if asked.room is not None and asked.workers is None else None
-    own = plan.executors if asked.workers is None else asked.workers
+    own = own if asked.workers is None else asked.workers
     workers = math.ceil(room / max(1, slots)) if room else own
     query = batch_query(plan, seen.operators if seen is not None else (), slot_cpus=1.0)
     problem = query.problem(plan.rate, workers, slots, tasks={BATCH: plan.budget.slots}, speeds=asked.speeds)
     unit = plan.budget.profile.cpus
     return PlacementInput({plan.query: problem}, plan.rate, Worker(cpus=float(slots)), _capacity(plan), unit)
+
+
+def _own_workers(plan: CapacityPlan) -> tuple[int, int]:
+    """Give the number of a plan's workers, and the slots of the executors on each; without a price each has one."""
+    workers = plan.executors if plan.price is None else plan.price.workers
+    return workers, math.ceil(plan.executors / workers) * plan.executor.slots
 
 
 def _cluster(asked: Asked) -> tuple[int, int]:

@@ -100,7 +100,8 @@ class CapacityPlan:
     batch_parts
         Seconds of a batch at `rate` by what they go to, where the runs explain them.
     least_slots
-        Fewest slots that carry the rate with its margin; `budget` may have more of those that are paid for anyway.
+        Fewest slots that carry the rate with its margin, in whole executors where their size was measured; `budget` may
+        have more of those that are paid for anyway.
     verdict
         Whether to deploy it as it is; None in plans of earlier versions.
     day
@@ -171,7 +172,7 @@ class CapacityPlan:
     @property
     def executor(self) -> Executor:
         """One of the executors; slots are distributed evenly, so there may be one or more too many."""
-        return Executor(math.ceil(self.budget.slots / self.executors), self.budget.profile)
+        return Executor(self.executor_slots or math.ceil(self.budget.slots / self.executors), self.budget.profile)
 
     def spark_conf(self) -> dict[str, str]:
         """Spark's configuration for the plan: executors, memory, state store, partitions.
@@ -180,11 +181,14 @@ class CapacityPlan:
         which the query's ``writeStream.trigger`` takes.
         """
         executor = self.executor
+        cores = self.budget.profile.cpus
+        whole = int(cores) if cores == int(cores) else 1  # a part of a core is the container's, not Spark's
         conf = {
             "spark.driver.cores": f"{DRIVER_CORES:g}",
             "spark.driver.memory": f"{DRIVER_HEAP_MB // 1024}g",
             "spark.executor.instances": str(self.executors),
-            "spark.executor.cores": str(executor.slots),
+            "spark.executor.cores": str(executor.slots * whole),
+            "spark.task.cpus": str(whole),
             "spark.executor.memory": f"{executor.heap_mb}m",
             "spark.executor.memoryOverhead": f"{executor.overhead_mb}m",
             "spark.kubernetes.executor.request.cores": f"{executor.millicores}m",

@@ -13,13 +13,14 @@ from workbench.capacity.explore import conclude, explore_together, groups_of
 from workbench.capacity.model import Asked, why_no_capacity
 from workbench.capacity.planning import (
     IntervalSpeedup,
+    cheapest,
     follow,
     interval_points,
     interval_speedups,
     read_instances,
     sweep,
 )
-from workbench.dataflow import Budget
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator, Event, Rounded, ignore, result_of
@@ -198,6 +199,10 @@ def prepare(
     if study.keys is not None:
         read_key_frequencies(study.keys)
     instances = read_instances(Path(study.prices)) if study.prices else ()
+    if instances and study.cluster is not None:
+        least = SlotProfile(study.slot_cpus, min(study.plan_memory_mb or study.memory_mb))
+        size = study.cluster.executor_slots
+        cheapest(instances, size, least, executor_slots=size)  # what nobody can deploy is not worth measuring
     query = query_of(study, find or partial(find_query, progress=progress))
     if isinstance(testbed, SparkTestbed):
         for budget in (study.space.budget(slots, memory) for slots in study.slots for memory in study.memory_mb):

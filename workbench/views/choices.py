@@ -37,16 +37,18 @@ class Choice:
 def choices(model: Model, plan: CapacityPlan) -> tuple[Choice, ...]:
     """Give the plan and the two deployments before and after it; none where the plan's risk is not known.
 
-    Steps are whole workers of the planned type, filled, or slots where nothing is priced. The plan's own risk is the
+    Steps are whole workers of the planned type, filled; where nothing is priced, executors of the size measured, or
+    slots. The plan's own risk is the
     verdict's, so that no two figures of a page contradict each other. More slots are no riskier, because some of them
     may stay idle; only the interval widens beyond the runs.
     """
     if plan.verdict is None or plan.verdict.risk is None:
         return ()
     price, own = plan.price, plan.budget.slots
-    planned = own if price is None else price.workers
+    each = (plan.executor_slots or 1) if price is None else price.slots_per_worker
+    planned = own // each if price is None else price.workers
     steps = range(max(1, planned - _BESIDE), planned + _BESIDE + 1)
-    slots = [own if step == planned else step * (1 if price is None else price.slots_per_worker) for step in steps]
+    slots = [own if step == planned else step * each for step in steps]
     found = model.risks(plan.rate, plan.budget.profile.memory_mb, slots)
     own_risk = [plan.verdict.risk if step == planned else risk for step, risk in zip(steps, found, strict=True)]
     risks = [*own_risk[: steps.index(planned)], *itertools.accumulate(own_risk[steps.index(planned) :], min)]

@@ -3,8 +3,8 @@
 import math
 
 from workbench import units
-from workbench.capacity import CapacityPlan
-from workbench.capacity.model import SHARED_CORES, Model
+from workbench.capacity import CapacityPlan, Exploration
+from workbench.capacity.model import IN_PROPORTION, SHARED_CORES, SHARING_IN_PROPORTION
 from workbench.checks import SLACK
 from workbench.study import Planned
 from workbench.views.cards import Card, Column, Table
@@ -20,7 +20,7 @@ def forms(planned: Planned) -> list[Card]:
     memory = None if largest is None else largest.budget.profile.memory_mb
     beyond = max(_BEYOND, 1.0 if largest is None else largest.extrapolation)
     data = model_forms(planned.exploration, memory, beyond=beyond)
-    finding = f"{data.finding}.{_believed(planned.exploration.model)}"
+    finding = f"{data.finding}.{_assumed(planned.exploration)}"
     if not data.curves:
         return [Card("forms", title, finding, kind="no-data")]
     columns = (
@@ -33,14 +33,15 @@ def forms(planned: Planned) -> list[Card]:
     return [Card("forms", title, finding, draw_model_forms(data), table)]
 
 
-def _believed(model: Model) -> str:
-    """Say up to how many slots the scaling law takes growth to be in proportion, after a space; empty for none."""
-    slots = math.floor(model.sharing_slots + SLACK)
-    if not slots:
+def _assumed(exploration: Exploration) -> str:
+    """Say what the scaling law assumes of more slots, after a space; empty where it is the usual."""
+    slots = math.floor(exploration.model.sharing_slots + SLACK)
+    if slots <= max(run.budget.slots for run in exploration.runs):
         return ""
     return (
-        f" Up to {units.some(slots, 'slot')}, which share at most {SHARED_CORES:g} cores of one machine, the scaling "
-        "law takes growth to be most likely in proportion; beyond, it expects slots to lose what those of published "
+        " Before any run, the scaling law assumes growth in proportion with a probability of "
+        f"{units.percent(SHARING_IN_PROPORTION)} up to {slots:,} slots, which share at most {SHARED_CORES:g} cores of "
+        f"one machine, and of {units.percent(IN_PROPORTION)} beyond; otherwise slots lose what those of published "
         "systems lost."
     )
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from example_measurement import example_measurement
@@ -14,6 +15,7 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.measuring import CapacityEstimator
 from workbench.placement import measured_query, place, read_placement_input
+from workbench.records import InstanceType, Price
 from workbench.simulation import preset
 from workbench.study import Study, run_study, write_planned
 from workbench.testbed import FluidTestbed
@@ -147,6 +149,20 @@ def test_a_plan_is_placed_on_its_own_workers(planned):
     plan, problem = made.plans[-1], read_placement_input(path).problem
     assert (problem.workers, problem.slots) == (plan.executors, plan.executor.slots)
     assert sum(problem.parallelism) == plan.budget.slots
+
+
+def test_executors_that_share_a_worker_are_placed_on_it(planned, tmp_path):
+    made, _ = planned
+    one = made.plans[-1]
+    slots = 2 * math.ceil(one.budget.slots / 2)
+    workers = math.ceil(slots / 6)
+    instance = InstanceType("m.large", "a", "b", 8.0, 65_536.0, 0.1, "USD", "c", "2026-01-01")
+    price = Price(instance, workers, 6, 0.1 * workers, 6 * workers - slots)
+    whole = replace(one, executors=slots // 2, executor_slots=2, price=price)
+    write_planned(replace(made, plans=(whole,)), tmp_path / "p.json")
+    problem = read_placement_input(tmp_path / "p.json").problem
+    assert (problem.workers, problem.slots) == (workers, 2 * math.ceil(slots / 2 / workers))
+    assert workers < whole.executors
 
 
 def test_a_plan_for_an_operator_that_was_not_measured_is_refused(planned, tmp_path):

@@ -14,7 +14,8 @@ from workbench.errors import WorkbenchError
 from workbench.journal import Journal
 from workbench.records import CapacityPlan
 from workbench.study import Study, read_planned, run_study, study_from, write_planned
-from workbench.study.carry_out import plan_targets
+from workbench.study.carry_out import plan_targets, prepare
+from workbench.testbed import FluidTestbed
 
 STUDY = Study("nexmark:q1", (2e6, 2e7), (2, 4, 8, 16), (512, 1024), testbed="fluid", slot_cpus=1.0, most_runs=9)
 
@@ -160,6 +161,17 @@ def test_a_plan_has_the_executors_of_the_cluster_that_it_was_measured_on(planned
     for one in plan_targets(on, planned.exploration, (), ()).plans:
         assert one.executor.slots == 2
     assert planned.plans[-1].executor_slots is None
+
+
+def test_executors_that_no_worker_holds_are_refused_before_anything_is_measured(tmp_path):
+    prices = tmp_path / "prices.csv"
+    prices.write_text(
+        "name,provider,region,vcpus,memory_mb,price_per_hour,currency,source,date\nsmall,a,b,4,16384,0.1,USD,c,2026-01\n"
+    )
+    on = replace(STUDY, testbed="spark", master="yarn", checkpoint="hdfs://n/c", prices=str(prices), slots=(4, 8))
+    with pytest.raises(WorkbenchError, match=r"holds 4 slots of 1 cores and 512 MB in one executor, apart from"):
+        prepare(replace(on, executor_slots=4), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
+    prepare(replace(on, executor_slots=2), Journal(tmp_path / "j.jsonl"), testbed=FluidTestbed())
 
 
 def test_spark_is_given_the_environment_that_was_measured_with(planned):

@@ -80,6 +80,16 @@ def test_more_slots_are_no_riskier_because_some_may_stay_idle():
     assert [choice.risk for choice in choices(Widening(), own)][2:] == [0.01, 0.01, 0.005]
 
 
+def test_without_a_price_deployments_next_to_a_plan_have_whole_executors():
+    made = planned()
+    one = made.plans[0]
+    size = one.budget.slots // 2
+    own = replace(one, budget=replace(one.budget, slots=2 * size), executors=2, executor_slots=size)
+    found = choices(made.exploration.model, own)
+    assert [choice.slots for choice in found] == [size, 2 * size, 3 * size, 4 * size]
+    assert [choice.slots for choice in found if choice.planned] == [2 * size]
+
+
 def test_without_a_price_risk_is_set_against_slots():
     assert f"Risk by slots, 6{NBSP}k{NBSP}records/s" in front_html(planned())
 

@@ -17,7 +17,7 @@ from workbench.capacity.model.outliers import (
     unmeasured_memory_mb,
     why_no_capacity,
 )
-from workbench.capacity.model.parts_law import PartsLaw, carries
+from workbench.capacity.model.parts_law import IN_PROPORTION, SHARING_IN_PROPORTION, PartsLaw, carries
 from workbench.capacity.model.scaling_law import Beliefs, ScalingLaw, fit_scaling_law
 from workbench.capacity.model.scaling_model import FORMS, SCALING, ScalingModel, model_of_form
 from workbench.capacity.model.selection import exploration_cost, leave_one_out_error, select_model
@@ -27,11 +27,13 @@ __all__ = [
     "FEWEST_RUNS",
     "FEWEST_SLOT_COUNTS",
     "FORMS",
+    "IN_PROPORTION",
     "LEVEL",
     "MARGIN",
     "MAX_SLOTS",
     "SCALING",
     "SHARED_CORES",
+    "SHARING_IN_PROPORTION",
     "STREAMBED_FORMS",
     "TRANSFORMS",
     "Asked",

@@ -192,10 +192,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def sharing_slots(self) -> float:
-        """Slots up to which the law takes growth to be nearly in proportion; 0 where it takes none to be.
-
-        They share up to `SHARED_CORES` of the machine that the runs were made on.
-        """
+        """Slots that share up to `SHARED_CORES` of the machine measured, of which the prior says more; else 0."""
         return self.law_.sharing_slots if isinstance(self.law_, PartsLaw) and self._by_law else 0.0
 
     def at_interval(self, interval_s: float) -> Self:

@@ -18,10 +18,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from workbench.capacity.model.forms import Floats
+from workbench.capacity.model.growth import LATER
 from workbench.capacity.model.micro_batch import MicroBatch
 from workbench.capacity.model.scaling_law import TWICE_LEAST, Beliefs, ScalingLaw, fit_scaling_law
 
-_IN_PROPORTION = 0.6
+IN_PROPORTION = 0.6
+"""Probability before any run that growth is in proportion to what the parts leave, at any number of slots."""
+SHARING_IN_PROPORTION = 1 - (1 - IN_PROPORTION) * (1 - LATER)
+"""The same of slots that share up to `SHARED_CORES` of one machine."""
 _MOST_FIXED = 0.95  # of an interval; beyond, there is no rate to speak of
 _HALVINGS = 20
 
@@ -67,7 +71,7 @@ class PartsLaw:
 
     @property
     def sharing_slots(self) -> float:
-        """Slots up to which growth is taken to be nearly in proportion, as they share a core or two; 0: unknown."""
+        """Slots up to which `SHARING_IN_PROPORTION` holds; 0 where that is not known of any."""
         last = float(self.rest.start.max())
         return self.rest.fewest_slots * math.exp(last) if last > 0 else 0.0
 
@@ -120,5 +124,5 @@ def fit_parts_law(points: Floats, rates: Floats, parts: MicroBatch, interval_s: 
     """Fit the law of what `parts` leave open of `rates` at `points`, shape (rows, 2): memory, slots."""
     rest = rates / share(parts, points[:, 1], interval_s)
     return PartsLaw(
-        parts, fit_scaling_law(points, rest, replace(beliefs, once=(0.0,), in_proportion=_IN_PROPORTION)), interval_s
+        parts, fit_scaling_law(points, rest, replace(beliefs, once=(0.0,), in_proportion=IN_PROPORTION)), interval_s
     )

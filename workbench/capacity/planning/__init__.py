@@ -5,7 +5,7 @@ from workbench.capacity.planning.at_interval import capacity_at, risks_at
 from workbench.capacity.planning.checks import check_allocation, check_keys, check_layouts, check_source
 from workbench.capacity.planning.cluster import Cluster, pack
 from workbench.capacity.planning.day import follow
-from workbench.capacity.planning.executor import kubernetes_reserve, slots_per_worker
+from workbench.capacity.planning.executor import in_executors, kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import (
     IntervalPoint,
     IntervalSpeedup,
@@ -54,6 +54,7 @@ __all__ = [
     "common_range",
     "falls_short",
     "follow",
+    "in_executors",
     "in_turns",
     "interval_points",
     "interval_speedups",

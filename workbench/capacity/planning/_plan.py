@@ -41,7 +41,7 @@ from workbench.capacity.planning.checks import (
     check_source_partitions,
     check_state,
 )
-from workbench.capacity.planning.executor import UNPRICED, Reserve, kubernetes_reserve, slots_per_worker, whole
+from workbench.capacity.planning.executor import UNPRICED, Reserve, in_executors, kubernetes_reserve, slots_per_worker
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest
@@ -96,13 +96,13 @@ def plan(
         Counted frequencies of the key that the query's state or join goes by.
     executor_slots
         Slots of each executor that was measured, which those of the plan have, too: between executors rows cross the
-        network. None: the runs were on one executor, and the plan has one for each worker.
+        network. None: no size was measured, and the plan has one executor for each worker.
 
     Raises
     ------
     WorkbenchError
-        When no number of slots carries the rate at any memory, no instance type holds a slot, or `low_rate` is not
-        between 0 and `rate`.
+        When no number of slots carries the rate at any memory, no instance type holds an executor, `low_rate` is not
+        between 0 and `rate`, or `executor_slots` is no whole number of at least 1.
     """
     if low_rate is not None and not 0 < low_rate <= rate:
         raise WorkbenchError(
@@ -124,7 +124,9 @@ def plan(
     for memory, (interval, gain) in itertools.product(memory_mb, gains.items()):
         profile = SlotProfile(sample.budget.profile.cpus, memory)
         try:
-            slots = model.slots_for(explored(rate, gain), memory, margin, min_slots=least, risk=risk)
+            slots = in_executors(
+                model.slots_for(explored(rate, gain), memory, margin, min_slots=least, risk=risk), executor_slots
+            )
             price = (
                 cheapest(instances, slots, profile, reserve=reserve, executor_slots=executor_slots)
                 if instances
@@ -147,8 +149,9 @@ def plan(
     frozen = None if layout is None else layout.stateful_partitions
     low_slots = low_layout = None
     if low_rate is not None:
-        low_slots = least_slots(model, parts, budget, explored(low_rate, gain), margin, least, risk, frozen)
-        low_slots = whole(low_slots, executor_slots)
+        low_slots = in_executors(
+            least_slots(model, parts, budget, explored(low_rate, gain), margin, least, risk, frozen), executor_slots
+        )
         low_layout = lay_out(parts, low_slots, interval, low_rate, frozen)
     minimal = _minimal(exploration, memory)
     allocation = None if minimal is None else allocate(minimal, budget.slots)
@@ -246,7 +249,7 @@ def _filled(  # noqa: PLR0917 - private, called once
 ) -> tuple[Budget, Price | None]:
     """Take as many of the slots that are paid for anyway as make the deployment safer; none without a price."""
     if price is None:
-        return replace(budget, slots=whole(budget.slots, executor_slots)), None
+        return budget, None
     paid = price.workers * price.slots_per_worker
     slots = fill(
         budget.slots,

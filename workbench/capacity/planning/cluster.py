@@ -113,12 +113,19 @@ def _cheapest(
             count = len(packing[1])
             found.append((count * instance.price_per_hour, count, instance, packing))
     if not found:
-        slots = ", ".join(f"{one.budget.profile.cpus:g} core and {one.budget.profile.memory_mb:,} MB" for one in plans)
+        each = ", ".join(map(_smallest, plans))
         raise WorkbenchError(
-            f"None of the {len(instances)} instance types holds a driver and a slot of each plan ({slots}), apart from "
+            f"None of the {len(instances)} instance types holds a driver and a slot of each plan ({each}), apart from "
             "what the system keeps; add larger ones to the price list."
         )
     return min(found, key=lambda one: one[:2])
+
+
+def _smallest(plan: CapacityPlan) -> str:
+    """Say what a worker must hold of a plan at least."""
+    profile, many = plan.budget.profile, plan.executor_slots or 1
+    of = f"{many} slots in one executor, each " if many > 1 else ""
+    return f"{of}{profile.cpus:g} core and {profile.memory_mb:,} MB"
 
 
 def _room(instance: InstanceType, reserve: Reserve) -> tuple[float, float]:
@@ -187,4 +194,12 @@ def _least(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> int:
     """Workers that the sum of all cores, and of all memory, takes at least."""
     cores = sum(needed(plan) * plan.budget.profile.cpus + DRIVER_CORES for plan in plans)
     memory = sum(needed(plan) * plan.budget.profile.memory_mb + DRIVER_MEMORY_MB for plan in plans)
-    return max(1, math.ceil(cores / room[0] - _SLACK), math.ceil(memory / room[1] - _SLACK))
+    apart = (_workers_of(plan, room) for plan in plans if plan.executor_slots is not None)
+    return max(1, math.ceil(cores / room[0] - _SLACK), math.ceil(memory / room[1] - _SLACK), *apart)
+
+
+def _workers_of(plan: CapacityPlan, room: tuple[float, float]) -> int:
+    """Workers that the executors of one plan take, whose size is given."""
+    one = plan.executor
+    together = math.floor(min(1000 * room[0] / one.millicores, room[1] / one.memory_mb) + _SLACK)
+    return math.ceil(needed(plan) / one.slots / max(1, together))

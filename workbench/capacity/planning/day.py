@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.capacity.explore import Exploration
+from workbench.capacity.planning.executor import in_executors
 from workbench.capacity.planning.stages import batch_of, least_slots
 from workbench.records import CapacityPlan, Day
 
@@ -43,13 +44,14 @@ def follow(
     least = min(run.budget.slots for run in exploration.runs)
     many = max(1, round(step_s / every_s))
     highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
-    frozen = budget.slots if plan.layout is not None and plan.layout.stateful_partitions is not None else None
+    frozen = None if plan.layout is None else plan.layout.stateful_partitions
     model = exploration.model
     parts = batch_of(exploration.measurements, model.batch)
-    slots = [
+    taken = [
         least if rate <= 0 else least_slots(model, parts, budget, rate / gain, plan.margin, least, risk, frozen)
         for rate in highest
     ]
+    slots = [in_executors(count, plan.executor_slots) for count in taken]
     price = plan.price
     hours = tuple(min(many, len(rates) - first) * every_s / 3600 for first in range(0, len(rates), many))
     found = Day(hours, tuple(highest), tuple(slots), budget.slots)

@@ -8,6 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
+from workbench.checks import whole
 from workbench.dataflow import SlotProfile
 from workbench.records import Executor
 
@@ -57,9 +58,18 @@ def slots_per_worker(
     return executor_slots * math.floor(min(1000 * room_cpus / one.millicores, room_mb / one.memory_mb) + _SLACK)
 
 
-def whole(slots: int, executor_slots: int | None) -> int:
-    """Give the slots of as many executors of `executor_slots` as `slots` take; None: executors have any size."""
-    return slots if executor_slots is None else executor_slots * math.ceil(slots / executor_slots)
+def in_executors(slots: int, executor_slots: int | None) -> int:
+    """Give the slots of as many executors of `executor_slots` as `slots` take; None: executors have any size.
+
+    Raises
+    ------
+    WorkbenchError
+        When `executor_slots` is no whole number of at least 1.
+    """
+    if executor_slots is None:
+        return slots
+    size = whole("The number of slots of an executor", executor_slots)
+    return size * math.ceil(slots / size)
 
 
 def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float) -> int:

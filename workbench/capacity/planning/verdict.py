@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from workbench import units
 from workbench.capacity.model import Asked, remedies
-from workbench.capacity.planning.executor import whole
 from workbench.records import Concern, ModelFinding, PlanVerdict
 
 GRAVE_RISK, SOME_RISK, LITTLE_RISK = 0.25, 0.05, 0.01
@@ -142,10 +141,9 @@ def fill(
     risks_of
         Gives the risk of falling short at each of some slot counts.
     executor_slots
-        Slots of an executor, of which there are whole ones only; None: any number of slots.
+        Slots of an executor, of which `least` fills whole ones; None: executors have any size.
     """
-    first = whole(least, executor_slots)
-    counts = range(first, min(paid, max(first, int(FAR * most_measured))) + 1, executor_slots or 1)
+    counts = range(least, min(paid, max(least, int(FAR * most_measured))) + 1, executor_slots or 1)
     risks = dict(zip(counts, risks_of(counts), strict=True))
     enough = next((slots for slots, risk in risks.items() if risk <= LITTLE_RISK), None)
     return min(risks, key=lambda slots: risks[slots]) if enough is None else enough

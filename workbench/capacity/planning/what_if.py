@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from workbench import units
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import alike, check_model
-from workbench.capacity.planning.executor import whole
+from workbench.capacity.planning.executor import in_executors
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
+from workbench.checks import whole
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
@@ -65,6 +66,13 @@ class Question:
     def __post_init__(self) -> None:
         if self.worker_slots < 1:
             raise WorkbenchError(f"A worker has {self.worker_slots!r} slots; it must have at least 1.")
+        if self.executor_slots is not None:
+            size = whole("The number of slots of an executor", self.executor_slots)
+            if self.worker_slots % size:
+                raise WorkbenchError(
+                    f"A worker has {units.some(self.worker_slots, 'slot')}; they must fill whole executors of {size}, "
+                    f"as measured. Use {max(size, self.worker_slots // size * size)}, or another multiple of {size}."
+                )
         for name, value in (("price of a worker", self.worker_price), ("additional skew", self.more_skew)):
             if not (math.isfinite(value) and value >= 0):
                 raise WorkbenchError(f"The {name} is {value!r}; it must be a finite number of at least 0.")
@@ -136,14 +144,14 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     except WorkbenchError as error:
         skewed = f"With {units.percent(question.more_skew)} more skew every record counts {worse:g} times. "
         raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
-    fewest, most = slots, int(exploration.points[:, 1].max())
+    slots = fewest = in_executors(slots, question.executor_slots)
+    most = int(exploration.points[:, 1].max())
     needed = math.ceil(slots / question.worker_slots)
     workers = needed + question.one_lost
 
     def risks(counts: Sequence[int]) -> list[float]:
         return model.risks(question.rate * worse, question.memory_mb, counts)
 
-    slots = whole(fewest, question.executor_slots)
     if question.worker_price:
         slots = fill(fewest, needed * question.worker_slots, most, risks, question.executor_slots)
     target = [[question.memory_mb, slots]]

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from workbench import units
 from workbench.capacity import Model
 from workbench.capacity.model import MARGIN
-from workbench.capacity.planning import InstanceType, cheapest
+from workbench.capacity.planning import InstanceType, cheapest, in_executors
 from workbench.dataflow import SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.views import theme
@@ -65,15 +65,16 @@ def cost_risk(
     memory = profile.memory_mb
     marks = []
     try:
-        first = model.slots_for(rate, memory, 1.0)
+        first = in_executors(model.slots_for(rate, memory, 1.0), executor_slots)
         for margin in margins:
-            slots = model.slots_for(rate, memory, margin)
+            slots = in_executors(model.slots_for(rate, memory, margin), executor_slots)
             marks.append((f"margin of {units.share(round(margin - 1, 4))}", slots))
     except WorkbenchError as error:
         return CostRisk(str(error).split(":", maxsplit=1)[0], rate, (), (), currency)
     last = _safest(model, rate, memory, first)
     last = max([last, *(slots for _, slots in marks)])
-    counts = sorted({*np.unique(np.geomspace(first, last, _DEPLOYMENTS).astype(int)).tolist(), *(n for _, n in marks)})
+    between = np.geomspace(first, last, _DEPLOYMENTS).astype(int).tolist()
+    counts = sorted({*(in_executors(count, executor_slots) for count in between), *(n for _, n in marks)})
     risks = itertools.accumulate(model.risks(rate, memory, counts), min)  # some slots may stay idle
     points = tuple(
         RiskPoint(

@@ -54,7 +54,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         first = next(iter(explored.plans), None) if isinstance(explored, Planned) else None
         self.alarm = Alarm()
         self._instances = {instance.name: instance for instance in instances}
-        self._executor_slots = None if first is None else first.executor_slots
+        cluster = explored.study.cluster if isinstance(explored, Planned) else None
+        self._executor_slots = None if cluster is None else cluster.executor_slots
         self._taking = False
         self._drawing = Throttled()
         self._make_controls(first, targets)
@@ -102,7 +103,8 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.instance = choice("Worker type", [("my own", ""), *((name, name) for name in self._instances)], "")
         whole = self._executor_slots or 1  # a worker holds whole executors
         usual = whole * math.ceil(4 / whole)
-        self.shape = whole_slider("Slots per worker", usual, whole, max(_MOST_SHAPE, usual), step=whole)
+        most = max(_MOST_SHAPE // whole * whole, usual)
+        self.shape = whole_slider("Slots per worker", usual, whole, most, step=whole)
         dearest = max([_MOST_PRICE, *(instance.price_per_hour for instance in self._instances.values())])
         self.price = slider("Price per worker and hour", 0.0, 0.0, dearest, dearest / _STEPS, form=".3f")
         self.lost = tick("must carry the rate with one worker lost")

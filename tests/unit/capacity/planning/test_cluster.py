@@ -98,8 +98,19 @@ def test_executors_that_were_measured_are_not_cut_anew():
     found = pack([measured], [instance(4, 8192)], reserve=nothing)
     assert [one.slots for one in found.executors] == [2]
     assert found.count(0) == 3
-    with pytest.raises(WorkbenchError, match="holds a driver and a slot of each plan"):
-        pack([replace(measured, executors=1, executor_slots=6)], [instance(4, 8192)], reserve=nothing)
+    with pytest.raises(
+        WorkbenchError,
+        match=r"holds a driver and a slot of each plan \(6 slots in one executor, each 1 core and 1,024 MB\), apart",
+    ):
+        pack([replace(measured, executors=1, executor_slots=6)], [instance(4, 65536)], reserve=nothing)
+
+
+def test_executors_that_share_no_worker_bound_their_number():
+    measured = replace(plan_of(20), executors=4, executor_slots=5)
+    found = pack([measured], [instance(8, 65536)], reserve=nothing)
+    assert (len(found.workers), found.least) == (4, 4)
+    few = pack([replace(measured, least_slots=10)], [instance(8, 65536)], reserve=nothing)
+    assert (few.count(0), few.least) == (2, 2)
 
 
 def test_what_cannot_be_packed_is_refused_with_the_next_step():

@@ -64,6 +64,17 @@ def test_whole_workers_are_paid():
     assert day.slots[-1] == 2  # nothing to do: the least that was measured
 
 
+@pytest.mark.parametrize("prices", [(), PRICES])
+def test_a_day_is_followed_with_whole_executors(prices):
+    chosen = plan(FOUND, 30_000, memory_mb=[600], instances=prices, executor_slots=3)
+    day = follow(FOUND, chosen, RATES, 1800.0)
+    assert all(slots % 3 == 0 for slots in (*day.slots, day.static_slots))
+    usual = follow(FOUND, plan(FOUND, 30_000, memory_mb=[600]), RATES, 1800.0)
+    assert any(slots % 3 for slots in usual.slots)
+    if not prices:
+        assert day.slots[1] == day.static_slots == chosen.budget.slots
+
+
 def test_a_day_takes_the_place_of_targets(day_file):
     study = study_from(GIVEN | {"day": day_file})
     assert (study.targets, study.low_rate) == ((30_000.0,), 2_000.0)  # of those above 0

@@ -13,10 +13,11 @@ import pytest
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
+from workbench.capacity.explore import conclude
 from workbench.capacity.planning import InstanceType, Question, ask, read_instances, slots_per_worker
 from workbench.capacity.planning.executor import UNPRICED, Executor, kubernetes_reserve
 from workbench.capacity.planning.prices import prices
-from workbench.dataflow import SlotProfile
+from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.testbed.spark.session import spark_conf
 
@@ -223,10 +224,62 @@ def test_a_plan_has_executors_of_the_size_that_was_measured():
 def test_the_slots_of_a_plan_fill_whole_executors(size, instances):
     for rate in (3e3, 2e4, 5e4):
         made = plan(explored(1.0, 1024), rate, memory_mb=[1024], instances=instances, executor_slots=size)
+        usual = plan(explored(1.0, 1024), rate, memory_mb=[1024])
         assert made.budget.slots == size * made.executors
-        assert made.budget.slots - made.least_slots >= 0
-        assert instances or made.budget.slots - made.least_slots < size
+        assert made.least_slots == size * math.ceil(usual.budget.slots / size)
+        assert instances or made.budget.slots == made.least_slots
         assert made.executor.slots == size
+
+
+def test_the_low_slots_fill_whole_executors_too():
+    found = staged_exploration(slots=(2, 2, 4, 4, 8, 8))
+    usual = plan(found, 20_000, memory_mb=[600], low_rate=9_000)
+    made = plan(found, 20_000, memory_mb=[600], low_rate=9_000, executor_slots=5)
+    assert usual.low_slots % 5
+    assert made.low_slots == 5 * math.ceil(usual.low_slots / 5)
+
+
+def test_the_cheapest_memory_is_that_of_whole_executors():
+    runs = [
+        replace(run, budget=Budget(run.budget.slots, SlotProfile(1.0, memory)))
+        for memory, per_slot in ((1000, 3000.0), (1300, 3600.0))
+        for run in staged_exploration(per_slot=per_slot, costs=False).runs
+    ]
+    found = conclude(runs, "measured", growth="tasks")
+    for rate in range(8_000, 30_000, 2_000):
+        paired = plan(found, rate, memory_mb=[1000, 1300], margin=1.0, executor_slots=4)
+        whole = [4 * math.ceil(found.model.slots_for(rate, memory, 1.0) / 4) * memory for memory in (1000, 1300)]
+        assert paired.budget.slots * paired.budget.profile.memory_mb == min(whole)
+
+
+@pytest.mark.parametrize("size", [0, -2, 1.5])
+def test_a_size_that_no_executor_has_is_refused(size):
+    with pytest.raises(
+        WorkbenchError, match=f"The number of slots of an executor is {size}; it must be a whole number"
+    ):
+        plan(explored(1.0, 1024), 2e4, memory_mb=[1024], executor_slots=size)
+    with pytest.raises(
+        WorkbenchError, match=f"The number of slots of an executor is {size}; it must be a whole number"
+    ):
+        Question(20_000, 600, worker_slots=6, executor_slots=size)
+
+
+def test_workers_that_hold_no_whole_executors_are_refused():
+    with pytest.raises(
+        WorkbenchError,
+        match=r"A worker has 4 slots; they must fill whole executors of 3, as measured\. Use 3, or another",
+    ):
+        Question(20_000, 600, worker_slots=4, executor_slots=3)
+    with pytest.raises(WorkbenchError, match=r"A worker has 2 slots; .* Use 3"):
+        Question(20_000, 600, worker_slots=2, executor_slots=3)
+
+
+def test_slots_of_whole_cores_have_them_in_the_settings():
+    found = {cpus: plan(explored(cpus, 1024), 1e4, memory_mb=[1024]) for cpus in (0.4, 1.0, 2.0)}
+    assert [one.spark_conf()["spark.task.cpus"] for one in found.values()] == ["1", "1", "2"]
+    for cpus, one in found.items():
+        cores = int(one.spark_conf()["spark.executor.cores"])
+        assert cores == one.executor.slots * max(1, int(cpus))
 
 
 def test_a_worker_is_priced_with_whole_executors():
@@ -237,7 +290,7 @@ def test_a_worker_is_priced_with_whole_executors():
     made = plan(explored(1.0, 1024), 5e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=3)
     assert made.price.slots_per_worker == 6
     assert made.price.workers == math.ceil(made.executors / 2)
-    assert made.price.idle_slots == 6 * made.price.workers - made.budget.slots
+    assert made.price.idle_slots == 6 * made.price.workers - made.budget.slots >= 0
     assert made.executor.slots == 3
     cores, container_mb = pod(made)
     free_cores, free_mb = room(8, 32768)

@@ -292,6 +292,16 @@ def test_risk_falls_as_cost_rises(exploration):
     assert "Slots" in axis_titles(check_figure(draw_cost_risk(bare)))
 
 
+@pytest.mark.parametrize("prices", [(), PRICES])
+def test_deployments_have_whole_executors_where_their_size_was_measured(exploration, prices):
+    data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), prices, executor_slots=3)
+    assert all(point.slots % 3 == 0 for point in (*data.points, *(mark for _, mark in data.marks)))
+    usual = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), prices)
+    assert any(point.slots % 3 for point in usual.points)
+    for point in data.points:
+        assert point.cost == (pytest.approx(730 * 0.2 * point.slots / 3) if prices else point.slots)
+
+
 def test_margins_that_meet_in_a_deployment_share_a_label(exploration):
     data = cost_risk(exploration.model, 3e6, SlotProfile(1.0, 512), PRICES)
     (first, one), (second, _), (third, far) = data.marks

@@ -248,15 +248,29 @@ def test_a_worker_type_sets_shape_and_price(planned):
     assert "USD" not in panel.text.value
 
 
-def test_workers_hold_whole_executors_where_their_size_was_measured(planned):
-    first, *others = planned.plans
-    panel = WhatIf(replace(planned, plans=(replace(first, executor_slots=3), *others)), (TYPE,))
-    assert (panel.shape.value, panel.shape.min, panel.shape.step) == (6, 3, 3)
+@pytest.mark.parametrize("with_plans", [True, False])
+def test_workers_hold_whole_executors_where_their_size_was_measured(planned, with_plans):
+    def panel_of(size):
+        on = replace(
+            planned.study,
+            testbed="spark",
+            master="yarn",
+            checkpoint="hdfs://n/c",
+            executor_slots=size,
+            slots=(size, 2 * size),
+        )
+        return WhatIf(replace(planned, study=on, plans=planned.plans if with_plans else ()), (TYPE,))
+
+    panel = panel_of(3)
+    assert (panel.shape.value, panel.shape.min, panel.shape.step, panel.shape.max % 3) == (6, 3, 3, 0)
     assert panel.answer.plan.executor.slots == 3
     panel.memory.value = 512
     panel.instance.value = "large"
     assert panel.shape.value == 6  # two of 3, where 7 slots fit into one
-    large = WhatIf(replace(planned, plans=(replace(first, executor_slots=9), *others)), (TYPE,))
+    panel.shape.value = 4  # as it can be typed
+    assert "A worker has 4 slots; they must fill whole executors of 3, as measured. Use 3" in panel.alarm.widget.value
+    assert panel.answer is None
+    large = panel_of(9)
     large.instance.value = "large"
     assert "A worker large (8 cores, 16,384 MB) holds no executor of 9 slots of 1 core" in large.alarm.widget.value
 
