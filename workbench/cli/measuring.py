@@ -122,6 +122,11 @@ def _verify_plan(options: argparse.Namespace) -> int:
     cluster = replace(planned.study, **changes(options)).cluster
     testbed = SparkTestbed(cluster=cluster, slot_cpus="auto" if quota_permitted() else "cores")
     plan = plan_to_verify(planned, testbed, options.rate)
+    if plan.executor_slots is not None and cluster is not None and cluster.executor_slots != plan.executor_slots:
+        raise WorkbenchError(
+            f"--executor-slots is {cluster.executor_slots}, but {options.query} plans executors of "
+            f"{plan.executor_slots}. Leave --executor-slots out."
+        )
     with progress() as say:
         say(f"{plan.query} on {units.some(plan.budget.slots, 'slot')}, planned for {units.rate(plan.rate)}")
         live = replace(testbed, progress=say)

@@ -38,9 +38,8 @@ def choices(model: Model, plan: CapacityPlan) -> tuple[Choice, ...]:
     """Give the plan and the two deployments before and after it; none where the plan's risk is not known.
 
     Steps are whole workers of the planned type, filled; where nothing is priced, executors of the size measured, or
-    slots. The plan's own risk is the
-    verdict's, so that no two figures of a page contradict each other. More slots are no riskier, because some of them
-    may stay idle; only the interval widens beyond the runs.
+    slots. The plan's own risk is the verdict's, so that no two figures of a page contradict each other. More slots are
+    no riskier, because some of them may stay idle; only the interval widens beyond the runs.
     """
     if plan.verdict is None or plan.verdict.risk is None:
         return ()

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from example_measurement import example_measurement
@@ -12,9 +13,11 @@ from example_measurement import example_measurement
 from workbench import cli
 from workbench.cli import checking, measuring, planning, progress, reporting
 from workbench.cli.console import BAD_INPUT, DEFECT, DONE, INTERRUPTED, NOT_SUSTAINED, PIPE_CLOSED, SOURCE_BOUND
+from workbench.dataflow import Budget, SlotProfile
 from workbench.doctor import Finding
 from workbench.errors import WorkbenchError
 from workbench.measuring import Finished
+from workbench.study import read_planned, write_planned
 
 COMMANDS = ("doctor", "measure", "init", "plan", "verify", "cluster", "keys", "journal", "place", "replay", "report")
 
@@ -219,3 +222,15 @@ def test_a_date_that_there_is_not_is_no_defect(tmp_path, capsys, date):
     assert "cannot be read" in capsys.readouterr().err
     assert cli.main([*report, "-p", "most_runs", date]) == BAD_INPUT
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_plan_s_executors_are_not_verified_in_another_size(tmp_path, capsys):
+    found = read_planned(Path(__file__).parents[2] / "earlier" / "plan-spark.json")
+    on = replace(found.study, master="yarn", checkpoint="hdfs://n/c", executor_slots=2, slots=(2, 4), slot_cpus=1.0)
+    plans = tuple(replace(one, executor_slots=2, budget=Budget(2, SlotProfile(1.0, 2048), 2.0)) for one in found.plans)
+    write_planned(replace(found, study=on, plans=plans), tmp_path / "plan.json")
+    code, told = run(capsys, "verify", str(tmp_path / "plan.json"), "--executor-slots", "1")
+    said = " ".join(told.err.split())
+    assert code == BAD_INPUT
+    assert "--executor-slots is 1, but" in said
+    assert "plans executors of 2. Leave --executor-slots out." in said

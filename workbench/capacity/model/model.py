@@ -229,6 +229,7 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         *,
         min_slots: int = 1,
         risk: float | None = None,
+        step: int = 1,
     ) -> int:
         """Find the fewest slots whose capacity is at least ``margin * rate``.
 
@@ -245,6 +246,8 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         risk
             Probability with which capacity may fall short of ``margin * rate``: the interval's lower end must reach it
             instead of the prediction. Give a margin of 1 with it, because both allow for the same doubt.
+        step
+            Only its multiples are considered: slots of an executor.
 
         Raises
         ------
@@ -258,39 +261,40 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         check_is_fitted(self)
         _check_request(rate, memory_mb, margin, min_slots, risk)
-        needed = margin * rate
+        needed, first = margin * rate, math.ceil(min_slots / step)
 
-        def capacities(slots: Sequence[int]) -> Floats:
-            return self.capacities(memory_mb, slots, risk)
+        def capacities(counts: Sequence[int]) -> Floats:
+            return self.capacities(memory_mb, [step * count for count in counts], risk)
 
-        def sustains(slots: int) -> bool:
-            return bool(capacities([slots])[0] >= needed - SLACK * max(1.0, needed))
+        def sustains(count: int) -> bool:
+            return bool(capacities([count])[0] >= needed - SLACK * max(1.0, needed))
 
-        found = self._least(sustains, min_slots)
+        found = self._least(sustains, first, step)
         if found is not None:
-            return found
-        most = max(MAX_SLOTS, min_slots)
+            return step * found
+        most = max(MAX_SLOTS // step, first)
         that_many, highest = "that many sustain", capacities([most])[0]
         if self._may_fall:
-            tried = np.unique(np.geomspace(min_slots, most, _TRIED).astype(int)).tolist()
+            tried = np.unique(np.geomspace(first, most, _TRIED).astype(int)).tolist()
             place = int(np.argmax(capacities(tried)))
             peak = capacities([tried[place]])[0]
             if sustains(tried[place]):
-                return least_integer(sustains, tried[max(0, place - 1)], tried[place]) or tried[place]
+                return step * (least_integer(sustains, tried[max(0, place - 1)], tried[place]) or tried[place])
             if peak > (1 + _SAME) * highest:
-                that_many, highest = f"{units.some(tried[place], 'slot')} sustain the most,", peak
+                that_many, highest = f"{units.some(step * tried[place], 'slot')} sustain the most,", peak
         safely = "" if risk is None else f" with a risk of at most {risk:g}"
         accept = "" if risk is None else "accept a larger risk, "
         reached, asked = units.ends(float(highest), needed, "records/s")
         times = "" if margin == 1 else f" ({margin:g} x {units.rate(rate)})"
+        alike = "" if step == 1 else f" in executors of {step:,}"
         what = f"{asked}{times} at {units.number(memory_mb, 6)} MB a slot{safely}"
         if self._growth() <= 0:
             raise WorkbenchError(
-                f"No number of slots sustains {what}: by the {self.form} form capacity does not grow with slots "
+                f"No number of slots{alike} sustains {what}: by the {self.form} form capacity does not grow with slots "
                 f"(coefficient {self._growth():g}). Measure more slot counts, or use another form."
             )
         raise WorkbenchError(
-            f"No number of slots up to {MAX_SLOTS:,} sustains {what}: by the {self.form} form {that_many} "
+            f"No number of slots up to {MAX_SLOTS:,}{alike} sustains {what}: by the {self.form} form {that_many} "
             f"{reached}. Set a lower rate, {accept}or measure larger budgets."
         )
 
@@ -307,15 +311,15 @@ class Model(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Whether more slots may cost capacity."""
         return not (self.law_ is None or self.law_.grows_steadily)
 
-    def _least(self, sustains: Callable[[int], bool], start: int) -> int | None:
-        """Fewest slots from `start` on that are enough; None if none are."""
+    def _least(self, sustains: Callable[[int], bool], start: int, step: int) -> int | None:
+        """Fewest times `step` slots, from `start` on, that are enough; None if none are."""
         if self._growth() <= 0 or self._may_fall:
-            beyond = max(start, int(self.slots_[-1]) + 1)
-            found = next((slots for slots in range(start, beyond) if sustains(slots)), None)
+            beyond = max(start, int(self.slots_[-1]) // step + 1)
+            found = next((count for count in range(start, beyond) if sustains(count)), None)
             if found is not None:
                 return found
             start = beyond
-        return least_integer(sustains, start, max(MAX_SLOTS, start))
+        return least_integer(sustains, start, max(MAX_SLOTS // step, start))
 
     def _law(self, points: Floats) -> Law:
         """Return the law, which must be defined for the runs and at `points`."""

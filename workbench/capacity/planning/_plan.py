@@ -41,7 +41,14 @@ from workbench.capacity.planning.checks import (
     check_source_partitions,
     check_state,
 )
-from workbench.capacity.planning.executor import UNPRICED, Reserve, in_executors, kubernetes_reserve, slots_per_worker
+from workbench.capacity.planning.executor import (
+    UNPRICED,
+    Reserve,
+    executor_size,
+    in_executors,
+    kubernetes_reserve,
+    slots_per_worker,
+)
 from workbench.capacity.planning.intervals import IntervalSpeedup
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.prices import cheapest
@@ -109,6 +116,7 @@ def plan(
             f"low_rate is {low_rate:g} records/s; it must be above 0 and at most the rate planned for, {rate:g}. Lower "
             "it, or leave it out."
         )
+    executor_slots = executor_size(executor_slots)
     safe_margin = margin_of(margin, exploration.asked.less_risk, outage)
     margin = margin_of(margin, risk, outage)
     runs, model = exploration.measurements, exploration.model
@@ -124,8 +132,8 @@ def plan(
     for memory, (interval, gain) in itertools.product(memory_mb, gains.items()):
         profile = SlotProfile(sample.budget.profile.cpus, memory)
         try:
-            slots = in_executors(
-                model.slots_for(explored(rate, gain), memory, margin, min_slots=least, risk=risk), executor_slots
+            slots = model.slots_for(
+                explored(rate, gain), memory, margin, min_slots=least, risk=risk, step=executor_slots or 1
             )
             price = (
                 cheapest(instances, slots, profile, reserve=reserve, executor_slots=executor_slots)

@@ -2,9 +2,9 @@
 
 All executors of one Spark application are alike, so each plan's slots are cut into executors of one size, and executors
 of several plans, and their drivers, may share a worker. Which do is a bin packing in two dimensions, cores and memory.
-Sizes are varied, and for each the containers are put, the largest first, on the first worker with room. What all of
-them need of cores and memory bounds the number of workers from below, so the answer says how far from the least it can
-be at most.
+Sizes that were not measured are varied, and for each the containers are put, the largest first, on the first worker
+with room. What all of them need of cores and memory bounds the number of workers from below, so the answer says how far
+from the least it can be at most.
 """
 
 import itertools
@@ -77,7 +77,7 @@ def pack(
     Raises
     ------
     WorkbenchError
-        When there is no plan or no price list, or no type holds a slot of each plan and a driver.
+        When there is no plan or no price list, or no type holds an executor of each plan and a driver.
     """
     if not plans:
         raise WorkbenchError("There is no plan to put on a cluster; name at least one.")
@@ -113,9 +113,10 @@ def _cheapest(
             count = len(packing[1])
             found.append((count * instance.price_per_hour, count, instance, packing))
     if not found:
+        one = "a slot" if all(plan.executor_slots in (None, 1) for plan in plans) else "an executor"
         each = ", ".join(map(_smallest, plans))
         raise WorkbenchError(
-            f"None of the {len(instances)} instance types holds a driver and a slot of each plan ({each}), apart from "
+            f"None of the {len(instances)} instance types holds a driver and {one} of each plan ({each}), apart from "
             "what the system keeps; add larger ones to the price list."
         )
     return min(found, key=lambda one: one[:2])
@@ -124,7 +125,7 @@ def _cheapest(
 def _smallest(plan: CapacityPlan) -> str:
     """Say what a worker must hold of a plan at least."""
     profile, many = plan.budget.profile, plan.executor_slots or 1
-    of = f"{many} slots in one executor, each " if many > 1 else ""
+    of = f"{many} slots, each " if many > 1 else ""
     return f"{of}{profile.cpus:g} core and {profile.memory_mb:,} MB"
 
 
@@ -134,7 +135,7 @@ def _room(instance: InstanceType, reserve: Reserve) -> tuple[float, float]:
 
 
 def _packed(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> _Packing | None:
-    """Pack with the best sizes of executors; None where a driver or a slot fits on no worker."""
+    """Pack with the best sizes of executors; None where a driver or an executor fits on no worker."""
     cpus, memory = room
     if cpus < DRIVER_CORES - _SLACK or memory < DRIVER_MEMORY_MB - _SLACK:
         return None

@@ -40,11 +40,12 @@ def follow(
     step_s
         Seconds that the slots stay the same; the highest rate in them counts.
     """
-    budget = replace(plan.budget, slots=plan.least_slots or plan.budget.slots)  # paid slots are in both or in neither
+    frozen = None if plan.layout is None else plan.layout.stateful_partitions
+    # Slots that are paid anyway are in both or in neither; but the state has as many partitions as the plan has slots.
+    budget = plan.budget if frozen is not None else replace(plan.budget, slots=plan.least_slots or plan.budget.slots)
     least = min(run.budget.slots for run in exploration.runs)
     many = max(1, round(step_s / every_s))
     highest = [max(rates[first : first + many]) for first in range(0, len(rates), many)]
-    frozen = None if plan.layout is None else plan.layout.stateful_partitions
     model = exploration.model
     parts = batch_of(exploration.measurements, model.batch)
     taken = [

@@ -52,24 +52,28 @@ def slots_per_worker(
     """
     kept_cpus, kept_mb = reserve(cpus, memory_mb)
     room_cpus, room_mb = cpus - kept_cpus, memory_mb - kept_mb
-    if executor_slots is None:
+    size = executor_size(executor_slots)
+    if size is None:
         return slots_within(math.floor(room_cpus / profile.cpus + _SLACK), profile, room_cpus, room_mb)
-    one = Executor(executor_slots, profile)
-    return executor_slots * math.floor(min(1000 * room_cpus / one.millicores, room_mb / one.memory_mb) + _SLACK)
+    one = Executor(size, profile)
+    return size * math.floor(min(1000 * room_cpus / one.millicores, room_mb / one.memory_mb) + _SLACK)
 
 
 def in_executors(slots: int, executor_slots: int | None) -> int:
-    """Give the slots of as many executors of `executor_slots` as `slots` take; None: executors have any size.
+    """Give the slots of as many executors of `executor_slots` as `slots` take; None: executors have any size."""
+    size = executor_size(executor_slots) or 1
+    return size * math.ceil(slots / size)
+
+
+def executor_size(slots: int | None) -> int | None:
+    """Return the number of slots of an executor as an int; None, any size, as it is.
 
     Raises
     ------
     WorkbenchError
-        When `executor_slots` is no whole number of at least 1.
+        When it is no whole number of at least 1.
     """
-    if executor_slots is None:
-        return slots
-    size = whole("The number of slots of an executor", executor_slots)
-    return size * math.ceil(slots / size)
+    return None if slots is None else whole("The number of slots of an executor", slots)
 
 
 def slots_within(most: int, profile: SlotProfile, cpus: float, memory_mb: float) -> int:

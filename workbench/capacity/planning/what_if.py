@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from workbench import units
 from workbench.capacity.explore import Exploration
 from workbench.capacity.model import alike, check_model
-from workbench.capacity.planning.executor import in_executors
+from workbench.capacity.planning.executor import executor_size
 from workbench.capacity.planning.margin import margin_of
 from workbench.capacity.planning.verdict import Doubts, falls_short, fill, judge
-from workbench.checks import whole
 from workbench.dataflow import Budget, SlotProfile
 from workbench.errors import WorkbenchError
 from workbench.measuring import LEVEL
@@ -66,13 +65,13 @@ class Question:
     def __post_init__(self) -> None:
         if self.worker_slots < 1:
             raise WorkbenchError(f"A worker has {self.worker_slots!r} slots; it must have at least 1.")
-        if self.executor_slots is not None:
-            size = whole("The number of slots of an executor", self.executor_slots)
-            if self.worker_slots % size:
-                raise WorkbenchError(
-                    f"A worker has {units.some(self.worker_slots, 'slot')}; they must fill whole executors of {size}, "
-                    f"as measured. Use {max(size, self.worker_slots // size * size)}, or another multiple of {size}."
-                )
+        size = executor_size(self.executor_slots)
+        object.__setattr__(self, "executor_slots", size)
+        if size is not None and self.worker_slots % size:
+            raise WorkbenchError(
+                f"The slots of a worker are {self.worker_slots}; they must fill whole executors of {size}, as measured."
+                f" Use {max(size, self.worker_slots // size * size)}, or another multiple of {size}."
+            )
         for name, value in (("price of a worker", self.worker_price), ("additional skew", self.more_skew)):
             if not (math.isfinite(value) and value >= 0):
                 raise WorkbenchError(f"The {name} is {value!r}; it must be a finite number of at least 0.")
@@ -140,11 +139,17 @@ def ask(exploration: Exploration, question: Question, doubts: Sequence[ModelFind
     margin = margin_of(question.margin, question.risk, question.outage)
     least = min(run.budget.slots for run in exploration.runs)
     try:
-        slots = model.slots_for(question.rate * worse, question.memory_mb, margin, min_slots=least, risk=question.risk)
+        slots = fewest = model.slots_for(
+            question.rate * worse,
+            question.memory_mb,
+            margin,
+            min_slots=least,
+            risk=question.risk,
+            step=question.executor_slots or 1,
+        )
     except WorkbenchError as error:
         skewed = f"With {units.percent(question.more_skew)} more skew every record counts {worse:g} times. "
         raise WorkbenchError(f"{skewed if question.more_skew else ''}{error}") from error
-    slots = fewest = in_executors(slots, question.executor_slots)
     most = int(exploration.points[:, 1].max())
     needed = math.ceil(slots / question.worker_slots)
     workers = needed + question.one_lost

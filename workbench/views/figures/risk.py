@@ -65,9 +65,9 @@ def cost_risk(
     memory = profile.memory_mb
     marks = []
     try:
-        first = in_executors(model.slots_for(rate, memory, 1.0), executor_slots)
+        first = model.slots_for(rate, memory, 1.0, step=executor_slots or 1)
         for margin in margins:
-            slots = in_executors(model.slots_for(rate, memory, margin), executor_slots)
+            slots = model.slots_for(rate, memory, margin, step=executor_slots or 1)
             marks.append((f"margin of {units.share(round(margin - 1, 4))}", slots))
     except WorkbenchError as error:
         return CostRisk(str(error).split(":", maxsplit=1)[0], rate, (), (), currency)

@@ -124,7 +124,7 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
 
     def _listen(self) -> None:
         """Answer when a control moves."""
-        self.instance.observe(self.alarm.guard(lambda _: self._choose()), names=["value"])
+        self.instance.observe(self.alarm.guard(lambda _: self.refresh()), names=["value"])
         self.typed.observe(self.alarm.guard(lambda _: self._type()), names=["value"])
         self.pin.on_click(self.alarm.guard(lambda _: self._pin(self.scenario)))
         self.unpin.on_click(self.alarm.guard(lambda _: self._pin(None)))
@@ -132,8 +132,6 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
             moved = self.refresh
             if control in (self.shape, self.price):
                 moved = self._move_worker
-            elif control is self.memory:  # how many slots fit on a worker depends on their memory
-                moved = self._choose
             control.observe(self.alarm.guard(lambda _, moved=moved: moved()), names=["value"])
 
     def _laid_out(self) -> ipywidgets.Box:
@@ -175,11 +173,13 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         )
 
     def refresh(self) -> None:
-        """Answer what the controls ask."""
+        """Answer what the controls ask; how many slots fit on a worker of a type depends on their memory."""
         self.margin.disabled = bool(self.risk.value)
         self.catch_up.disabled = not self.outage.value
         self.typed.value = units.count(self.rate.value)
         with self._nothing_on_error():
+            if self.instance.value in self._instances:
+                self._take(self._instances[self.instance.value])
             self.scenario = Scenario(ask(self.exploration, self.question(), self._doubts), self._currency)
             self._show(self.scenario)
 
@@ -238,14 +238,6 @@ class WhatIf(ipywidgets.VBox):  # type: ignore[misc]
         self.rate.max = max(self.rate.max, math.log10(rate))
         self.rate.value = rate
         self.typed.value = units.count(rate)
-
-    def _choose(self) -> None:
-        """Take shape and price of a worker type."""
-        instance = self._instances.get(self.instance.value)
-        if instance is not None:
-            with self._nothing_on_error():
-                self._take(instance)
-        self.refresh()
 
     def _take(self, instance: InstanceType) -> None:
         """Set the sliders to a worker type, which raises their ends where it is larger."""

@@ -145,6 +145,16 @@ def test_slots_for_a_rate_with_streambeds_margin():
     assert model.slots_for(1e12, memory_mb=1024) == 22_000_000
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 40])
+def test_slots_for_a_rate_in_steps_are_the_fewest_of_those_that_carry_it(step):
+    for form in ("linear", "sqrt", "scaling"):
+        model = model_of_form(form).fit([[1024, n] for n in (2, 4, 8, 16)], [1e5, 1.9e5, 3.5e5, 6e5])
+        for rate in (5e4, 4e5, 7e5):
+            steps = range(step, 4000, step)
+            fewest = next(n for n in steps if model.predict([[1024, n]])[0] >= 1.1 * rate and n >= 3)
+            assert model.slots_for(rate, 1024, min_slots=3, step=step) == fewest
+
+
 def test_slots_for_at_a_risk():
     one = explore(7)
     for form in ("linear", "scaling"):

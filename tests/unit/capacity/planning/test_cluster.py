@@ -100,7 +100,7 @@ def test_executors_that_were_measured_are_not_cut_anew():
     assert found.count(0) == 3
     with pytest.raises(
         WorkbenchError,
-        match=r"holds a driver and a slot of each plan \(6 slots in one executor, each 1 core and 1,024 MB\), apart",
+        match=r"holds a driver and an executor of each plan \(6 slots, each 1 core and 1,024 MB\), apart",
     ):
         pack([replace(measured, executors=1, executor_slots=6)], [instance(4, 65536)], reserve=nothing)
 

@@ -4,11 +4,14 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from batch_truths import Engine
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
-from workbench.capacity.planning import follow
+from workbench.capacity.explore import conclude
+from workbench.capacity.planning import batch_of, follow, in_turns
 from workbench.errors import WorkbenchError
 from workbench.records import CapacityPlan, InstanceType
 from workbench.study import Planned, Study, read_planned, study_from, write_planned
@@ -62,6 +65,25 @@ def test_whole_workers_are_paid():
     assert day.cost == pytest.approx(0.2 * sum(math.ceil(slots / each) for slots in day.slots))
     assert day.whole_static_cost == pytest.approx(6 * chosen.price.per_hour)
     assert day.slots[-1] == 2  # nothing to do: the least that was measured
+
+
+def test_every_hour_s_slots_carry_it_with_the_partitions_that_are_frozen():
+    engine = Engine(noise=0.05)
+    runs = [engine.run(slots, divided=(16,) * (slots == 4), cpus=1.0) for slots in (1, 2, 4)]
+    found = conclude(runs, "measured", choice="edge")
+    eight = InstanceType("eight", "acme", "here", 8, 65536, 0.2, "USD", "a list", "2026-01-31")
+    filled = False
+    for peak in range(100_000, 200_000, 5_000):
+        chosen = plan(found, float(peak), memory_mb=[1024], instances=[eight])
+        filled |= chosen.least_slots < chosen.budget.slots
+        frozen = chosen.layout.stateful_partitions
+        day = follow(found, chosen, [0.7 * peak, 0.8 * peak, float(peak)], 3600.0)
+        assert day.static_slots == chosen.budget.slots
+        parts = batch_of(found.measurements, found.model.batch)
+        for rate, slots in zip(day.rates, day.slots, strict=True):
+            own, kept = (in_turns(parts, np.array([slots]), np.array([n]), 2.0)[0] for n in (slots, frozen))
+            assert found.model.capacities(1024, [slots])[0] * kept / own >= 1.1 * rate * (1 - 1e-6)
+    assert filled
 
 
 @pytest.mark.parametrize("prices", [(), PRICES])

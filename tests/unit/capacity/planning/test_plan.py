@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from batch_truths import Engine
 from staged_runs import staged_exploration
 
 from workbench.capacity import plan
@@ -252,6 +253,32 @@ def test_the_cheapest_memory_is_that_of_whole_executors():
         assert paired.budget.slots * paired.budget.profile.memory_mb == min(whole)
 
 
+def test_executors_never_step_over_the_most_that_is_sustained():
+    engine = Engine(noise=0.01, driver_task_s=0.02)
+    runs = [engine.run(slots, divided=(32, 48) * (slots == 32), cpus=1.0) for slots in (16, 16, 32)]
+    found = conclude(runs, "measured", choice="edge")
+    (most,), (beyond,) = found.model.predict([[1024, 16]]), found.model.predict([[1024, 32]])
+    assert beyond < most  # more tasks take more of the driver
+    rate = most / 1.095
+    assert plan(found, rate, memory_mb=[1024], margin=1.0, executor_slots=16).budget.slots == 16
+    assert plan(found, rate, memory_mb=[1024]).budget.slots in range(17, 32)
+    for ask_for in (
+        lambda: plan(found, rate, memory_mb=[1024], executor_slots=16),
+        lambda: ask(found, Question(rate, 1024, worker_slots=16, executor_slots=16)),
+    ):
+        with pytest.raises(
+            WorkbenchError,
+            match=r"No number of slots up to [0-9,]+ in executors of 16 sustains 3.* 16 slots sustain the most",
+        ):
+            ask_for()
+
+
+def test_a_size_may_be_a_whole_number_of_another_type():
+    made = plan(explored(1.0, 1024), 2e4, memory_mb=[1024], instances=[MEDIUM], executor_slots=2.0)
+    assert made.spark_conf()["spark.executor.cores"] == "2"
+    assert Question(20_000, 600, worker_slots=6, worker_price=1.0, executor_slots=2.0).executor_slots == 2
+
+
 @pytest.mark.parametrize("size", [0, -2, 1.5])
 def test_a_size_that_no_executor_has_is_refused(size):
     with pytest.raises(
@@ -262,15 +289,19 @@ def test_a_size_that_no_executor_has_is_refused(size):
         WorkbenchError, match=f"The number of slots of an executor is {size}; it must be a whole number"
     ):
         Question(20_000, 600, worker_slots=6, executor_slots=size)
+    with pytest.raises(
+        WorkbenchError, match=f"The number of slots of an executor is {size}; it must be a whole number"
+    ):
+        prices([MEDIUM], 4, SlotProfile(1.0, 1024), executor_slots=size)
 
 
 def test_workers_that_hold_no_whole_executors_are_refused():
     with pytest.raises(
         WorkbenchError,
-        match=r"A worker has 4 slots; they must fill whole executors of 3, as measured\. Use 3, or another",
+        match=r"The slots of a worker are 4; they must fill whole executors of 3, as measured\. Use 3, or another mul",
     ):
         Question(20_000, 600, worker_slots=4, executor_slots=3)
-    with pytest.raises(WorkbenchError, match=r"A worker has 2 slots; .* Use 3"):
+    with pytest.raises(WorkbenchError, match=r"The slots of a worker are 2; .* Use 3"):
         Question(20_000, 600, worker_slots=2, executor_slots=3)
 
 

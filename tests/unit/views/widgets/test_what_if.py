@@ -268,11 +268,24 @@ def test_workers_hold_whole_executors_where_their_size_was_measured(planned, wit
     panel.instance.value = "large"
     assert panel.shape.value == 6  # two of 3, where 7 slots fit into one
     panel.shape.value = 4  # as it can be typed
-    assert "A worker has 4 slots; they must fill whole executors of 3, as measured. Use 3" in panel.alarm.widget.value
+    assert "The slots of a worker are 4; they must fill whole executors of 3" in panel.alarm.widget.value
     assert panel.answer is None
     large = panel_of(9)
     large.instance.value = "large"
     assert "A worker large (8 cores, 16,384 MB) holds no executor of 9 slots of 1 core" in large.alarm.widget.value
+
+
+def test_a_type_that_no_longer_fits_is_not_answered_for_when_the_rate_moves(planned):
+    small = InstanceType("small", "cloud", "here", 8, 2048, 0.5, "USD", "list", "2026-01")
+    panel = WhatIf(planned, (small,))
+    panel.memory.value = 512
+    panel.instance.value = "small"
+    assert panel.answer is not None
+    panel.memory.value = 2048
+    for rate in (panel.rate.value, 1.1 * panel.rate.value):
+        panel.rate.value = rate
+        assert "A worker small (8 cores, 2,048 MB) holds no slot of 1 core and 2,048 MB" in panel.alarm.widget.value
+        assert panel.answer is None
 
 
 def test_a_worker_type_beyond_the_sliders_extends_them(planned):
