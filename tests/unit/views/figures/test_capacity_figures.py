@@ -422,7 +422,7 @@ def test_what_safety_costs_is_said_of_the_plan_by_the_month(exploration):
 
 def test_the_curve_of_risk_does_not_rise_where_only_the_interval_widens():
     class Widening:
-        def slots_for(self, _rate, _memory, margin, *, risk=None):
+        def slots_for(self, _rate, _memory, margin, *, risk=None, step=1):  # noqa: ARG002
             return 12 if risk else round(10 * margin)
 
         def risks(self, _rate, _memory, counts):
