@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from workbench import bounds
-from workbench.capacity.planning.executor import Reserve, kubernetes_reserve, slots_within
+from workbench.capacity.planning.executor import Reserve, executors_within, kubernetes_reserve, slots_within
 from workbench.errors import WorkbenchError
 from workbench.records import DRIVER_CORES, DRIVER_MEMORY_MB, CapacityPlan, Executor, InstanceType
 
@@ -201,6 +201,4 @@ def _least(plans: Sequence[CapacityPlan], room: tuple[float, float]) -> int:
 
 def _workers_of(plan: CapacityPlan, room: tuple[float, float]) -> int:
     """Workers that the executors of one plan take, whose size is given."""
-    one = plan.executor
-    together = math.floor(min(1000 * room[0] / one.millicores, room[1] / one.memory_mb) + _SLACK)
-    return math.ceil(needed(plan) / one.slots / max(1, together))
+    return math.ceil(needed(plan) / plan.executor.slots / max(1, executors_within(plan.executor, *room)))

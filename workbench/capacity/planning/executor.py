@@ -55,8 +55,12 @@ def slots_per_worker(
     size = executor_size(executor_slots)
     if size is None:
         return slots_within(math.floor(room_cpus / profile.cpus + _SLACK), profile, room_cpus, room_mb)
-    one = Executor(size, profile)
-    return size * math.floor(min(1000 * room_cpus / one.millicores, room_mb / one.memory_mb) + _SLACK)
+    return size * executors_within(Executor(size, profile), room_cpus, room_mb)
+
+
+def executors_within(one: Executor, cpus: float, memory_mb: float) -> int:
+    """Give how many executors like `one` fit into these cores and MiB."""
+    return math.floor(min(1000 * cpus / one.millicores, memory_mb / one.memory_mb) + _SLACK)
 
 
 def in_executors(slots: int, executor_slots: int | None) -> int:
